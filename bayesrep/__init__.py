@@ -1,0 +1,65 @@
+"""Bias-corrected comparison of classifiers on a replicated test set.
+
+A replication test set selected by noisy annotation frequencies is harder than its reference.
+bayesrep computes the accuracy each classifier would have on the replication, had its images the
+selection frequencies of the reference (Engstrom et al., 2020), with uncertainty.
+
+Importing this package loads none of its numerical dependencies; each public name loads the module
+that defines it on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bayesrep.errors import ConvergenceError, ConvergenceWarning, StudyError
+    from bayesrep.estimators import estimate
+    from bayesrep.inference import fit
+    from bayesrep.simulate import simulate_study
+    from bayesrep.statistics import SufficientStatistics
+    from bayesrep.storage import read_study
+    from bayesrep.study import Study
+    from bayesrep.summary import summarize
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConvergenceError",
+    "ConvergenceWarning",
+    "Study",
+    "StudyError",
+    "SufficientStatistics",
+    "__version__",
+    "estimate",
+    "fit",
+    "read_study",
+    "simulate_study",
+    "summarize",
+]
+
+_DEFINED_IN = {
+    "ConvergenceError": "bayesrep.errors",
+    "ConvergenceWarning": "bayesrep.errors",
+    "Study": "bayesrep.study",
+    "StudyError": "bayesrep.errors",
+    "SufficientStatistics": "bayesrep.statistics",
+    "estimate": "bayesrep.estimators",
+    "fit": "bayesrep.inference",
+    "read_study": "bayesrep.storage",
+    "simulate_study": "bayesrep.simulate",
+    "summarize": "bayesrep.summary",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from the module that defines it, once."""
+    if name not in _DEFINED_IN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_DEFINED_IN[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

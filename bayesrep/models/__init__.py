@@ -1,0 +1,1 @@
+"""Probability models as plain NumPyro functions; they know no sampler."""

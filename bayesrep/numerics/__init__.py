@@ -1,0 +1,1 @@
+"""Beta-binomial tables, bases and quadrature: arrays in, arrays out."""

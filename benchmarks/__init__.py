@@ -1,0 +1,1 @@
+"""One module for each measured number: ``python -m benchmarks.NAME``."""
