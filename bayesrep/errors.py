@@ -1,0 +1,15 @@
+"""The library's own exceptions and warnings, in one place so that any room can raise them."""
+
+__all__ = ["ConvergenceError", "ConvergenceWarning", "StudyError"]
+
+
+class StudyError(ValueError):
+    """Data that cannot be a study; the message is one line naming what, where and what to do."""
+
+
+class ConvergenceError(RuntimeError):
+    """A posterior whose sampler did not converge was used without being allowed explicitly."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A fit failed a convergence check; the message names the quantity and what to try."""

@@ -1,0 +1,292 @@
+"""The rules a study obeys, each a generator of one-line violations.
+
+Both doors into the library use these functions: construction in memory raises the first violation,
+reading from disk collects them all. ``where`` names the place ("data set 'v1'", or a file and a
+data set) and starts every line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError
+
+__all__ = [
+    "annotated_set_violations",
+    "as_numbers",
+    "classifier_violations",
+    "correct_violations",
+    "count_violations",
+    "image_violations",
+    "label_set_violations",
+    "listing",
+    "raise_first",
+    "role_violations",
+    "text_violations",
+]
+
+Names: TypeAlias = Sequence[str] | NDArray[np.str_]
+Column: TypeAlias = Sequence[object] | NDArray[Any]
+
+REQUIRED_ROLES = ("reference", "replication")
+SHOWN = 5  # how many offenders a message names before it only counts them
+
+
+def listing(items: Iterable[object], noun: str = "image") -> str:
+    """Name the first five offenders and count all of them.
+
+    Parameters
+    ----------
+    items
+        The offending names, in the order in which they should be named.
+    noun
+        What one of them is called, in the singular.
+
+    Returns
+    -------
+    str
+        For example ``"images 'a', 'b'"`` or ``"images 'a', 'b', 'c', 'd', 'e', ... (12 images)"``.
+    """
+    names = [repr(str(item)) for item in items]
+    if len(names) == 1:
+        return f"{noun} {names[0]}"
+    more = f", ... ({len(names)} {noun}s)" if len(names) > SHOWN else ""
+    return f"{noun}s {', '.join(names[:SHOWN])}{more}"
+
+
+def raise_first(violations: Iterable[str]) -> None:
+    """Raise `StudyError` with the first violation, or return when there is none."""
+    for violation in violations:
+        raise StudyError(violation)
+
+
+def as_numbers(values: Any) -> NDArray[np.int64] | NDArray[np.float64] | None:
+    """Turn array-like numbers into int64, or into float64 with NaN for what is missing.
+
+    Returns
+    -------
+    int64 or float64 array of the input's shape, or None where the values are not numbers.
+    """
+    if isinstance(values, np.ma.MaskedArray):  # np.asarray would silently uncover masked entries
+        return np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "biu":
+            return array.astype(np.int64, copy=False)
+        return array.astype(np.float64) if array.dtype.kind in "fO" else None
+    except (TypeError, ValueError):  # ragged lists, objects without a float value
+        return None
+
+
+def image_violations(where: str, images: Names) -> Iterator[str]:
+    """Check that a data set holds at least one image, and each image once."""
+    names = [str(image) for image in images]
+    if not names:
+        yield f"{where} has no images; a data set needs at least one"
+    if repeated := _repeated(names):
+        yield f"{where}: {listing(repeated)} given more than once; keep one row per image"
+
+
+def count_violations(where: str, images: Names, selected: Any, shown: Any) -> Iterator[str]:
+    """Check that counts are whole, 0 <= selected <= shown and shown >= 1, one pair per image."""
+    counts = {"selected": as_numbers(selected), "shown": as_numbers(shown)}
+    sound = True
+    for name, values in counts.items():
+        violation = _count_violation(where, images, name, values)
+        sound = sound and violation is None
+        if violation is not None:
+            yield violation
+    if not sound or counts["selected"] is None or counts["shown"] is None:
+        return
+    names = np.asarray(images)
+    unseen = counts["shown"] == 0
+    if unseen.any():
+        yield (
+            f"{where}: shown is 0 for {listing(names[unseen])}; "
+            "leave out images that no annotator was shown"
+        )
+    excess = (counts["selected"] > counts["shown"]) & ~unseen
+    if excess.any():
+        yield (
+            f"{where}: selected exceeds shown for {listing(names[excess])}; "
+            "an image cannot be selected more often than shown, correct the counts"
+        )
+
+
+def correct_violations(
+    where: str,
+    images: Names,
+    correct: Any,
+    classifiers: Sequence[str] | None = None,
+) -> Iterator[str]:
+    """Check that correctness is true or false (or 1 and 0) for every image and every classifier.
+
+    Parameters
+    ----------
+    where
+        Starts every line.
+    images
+        [N] image names.
+    correct
+        [N, C] correctness in any numeric type.
+    classifiers
+        The C names; where None, a column is named by its number.
+    """
+    boolean = np.asarray(correct).dtype.kind == "b"
+    values = np.asarray(correct) if boolean else as_numbers(correct)
+    if values is None:
+        yield f"{where}: correct does not hold numbers; give a boolean array [images, classifiers]"
+        return
+    expected = (len(images), "C" if classifiers is None else len(classifiers))
+    if (
+        values.ndim != 2
+        or values.shape[0] != expected[0]
+        or expected[1] not in ("C", values.shape[1])
+    ):
+        yield (
+            f"{where}: correct has shape {list(values.shape)} but [images, classifiers] is "
+            f"[{expected[0]}, {expected[1]}]; give one row per image and one column per classifier"
+        )
+        return
+    if boolean:
+        return
+    bad = (values != 0) & (values != 1)  # NaN differs from both
+    for column in np.flatnonzero(bad.any(axis=0)).tolist():
+        name = f"column {column}" if classifiers is None else f"classifier {classifiers[column]!r}"
+        offenders = listing(np.asarray(images)[bad[:, column]])
+        yield f"{where}: correct of {name} is not 0 or 1 for {offenders}; give true or false"
+
+
+def text_violations(where: str, images: Names, name: str, values: Column) -> Iterator[str]:
+    """Check that a label or group column has one value per image, none missing.
+
+    A missing value is None, NaN or the empty text.
+    """
+    if len(values) != len(images):
+        yield (
+            f"{where}: {name} has {len(values)} values for {len(images)} images; "
+            "give one value per image"
+        )
+        return
+    missing = [image for image, value in zip(images, values, strict=True) if _absent(value)]
+    if missing:
+        yield f"{where}: {name} is missing for {listing(missing)}; give it for all images or none"
+
+
+def classifier_violations(where: str, classifiers: Sequence[str]) -> Iterator[str]:
+    """Check that there is at least one classifier, and each has a name of its own."""
+    if not classifiers:
+        yield f"{where}: there are no classifiers; a study needs at least one"
+    if any(not name for name in classifiers):
+        yield f"{where}: a classifier has an empty name; name every classifier"
+    if repeated := _repeated(classifiers):
+        offenders = listing(repeated, "classifier")
+        yield f"{where}: {offenders} given more than once; rename or drop the copies"
+
+
+def role_violations(where: str, names: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Check that a study has both required roles, and its data sets names of their own.
+
+    Parameters
+    ----------
+    where
+        Starts every line.
+    names
+        (role, data set name) pairs.
+    """
+    roles = [role for role, _ in names]
+    for role in REQUIRED_ROLES:
+        if role not in roles:
+            yield f"{where}: no data set has the role {role!r}; name the {role} data set"
+    if repeated := _repeated([name for _, name in names]):
+        offenders = listing(repeated, "data set")
+        yield f"{where}: {offenders} given several roles; use one data set per role"
+    if any(not role or not name for role, name in names):
+        yield f"{where}: a role or its data set has an empty name; name both"
+
+
+def label_set_violations(
+    where: str,
+    reference: tuple[str, NDArray[np.str_]],
+    replication: tuple[str, NDArray[np.str_]],
+) -> Iterator[str]:
+    """Check that both data sets have the same set of labels.
+
+    Parameters
+    ----------
+    where
+        Starts every line.
+    reference, replication
+        (name, labels [N]) of the two data sets.
+    """
+    pairs = ((reference, replication), (replication, reference))
+    for (name, labels), (other, others) in pairs:
+        extra = sorted(set(np.unique(labels).tolist()) - set(np.unique(others).tolist()))
+        if extra:
+            yield (
+                f"{where}: only data set {name!r} has {listing(extra, 'label')}, {other!r} does "
+                "not; both data sets must be about the same labels, drop or map the others"
+            )
+
+
+def annotated_set_violations(
+    where: str,
+    images: Names,
+    selected: Any,
+    shown: Any,
+    correct: Any,
+    texts: Iterable[tuple[str, Column]],
+    classifiers: Sequence[str] | None = None,
+) -> Iterator[str]:
+    """Check all rules of one data set; ``texts`` are its label and group columns."""
+    yield from image_violations(where, images)
+    yield from count_violations(where, images, selected, shown)
+    yield from correct_violations(where, images, correct, classifiers)
+    for name, values in texts:
+        yield from text_violations(where, images, name, values)
+
+
+def _count_violation(
+    where: str,
+    images: Names,
+    name: str,
+    values: NDArray[np.int64] | NDArray[np.float64] | None,
+) -> str | None:
+    if values is None:
+        return f"{where}: {name} does not hold numbers; give whole numbers"
+    if values.shape != (len(images),):
+        return (
+            f"{where}: {name} has shape {list(values.shape)} for {len(images)} images; "
+            "give one count per image"
+        )
+    names = np.asarray(images)
+    rules = (
+        ("is missing", np.isnan(values), "give a count or leave the image out"),
+        ("is not a whole number", values != np.floor(values), "counts are whole numbers"),
+        ("is infinite", np.isinf(values), "counts are whole numbers"),
+        ("is negative", values < 0, "counts start at 0"),
+    )
+    for rule, broken, advice in rules:
+        if broken.any():
+            return f"{where}: {name} {rule} for {listing(names[broken])}; {advice}"
+    return None
+
+
+def _absent(value: object) -> bool:
+    return value is None or value == "" or value != value  # only NaN differs from itself
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    if len(set(names)) == len(names):
+        return []
+    seen: set[str] = set()
+    again: dict[str, None] = {}
+    for name in names:
+        if name in seen:
+            again[name] = None
+        seen.add(name)
+    return list(again)

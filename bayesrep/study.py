@@ -1,0 +1,324 @@
+"""A study: annotation counts of several data sets and every classifier's correctness on them.
+
+Nothing here estimates anything. A `Study` is data that obeys the rules in `bayesrep.rules`, checked
+once at construction, so that every later room can rely on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep import rules
+from bayesrep.errors import StudyError
+
+__all__ = ["JSON", "AnnotatedSet", "Study", "Truth"]
+
+JSON: TypeAlias = "Mapping[str, JSON] | Sequence[JSON] | str | int | float | bool | None"
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+_ENTRIES = {"selected", "shown", "correct", "name", "images", "labels", "groups"}
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatedSet:
+    """One annotated data set: its images, their counts, and who classified them correctly.
+
+    Arrays are kept as read-only views of what was given where the type already fits: a caller who
+    changes the original afterwards changes the study.
+
+    Attributes
+    ----------
+    name
+        The data set's name, for example "imagenet-v1".
+    images : str [N]
+        Unique image names.
+    selected, shown : int64 [N]
+        k of n: how many annotators selected the image and to how many it was shown.
+    correct : bool [N, C]
+        Whether each classifier is right on each image.
+    labels : str [N] or None
+        The label each image is meant to show.
+    groups : mapping of str to str [N]
+        Optional further partitions of the images, such as superclasses.
+
+    Raises
+    ------
+    StudyError
+        Naming the first rule broken (see `bayesrep.rules`).
+    """
+
+    name: str
+    images: NDArray[np.str_]
+    selected: NDArray[np.int64]
+    shown: NDArray[np.int64]
+    correct: NDArray[np.bool_]
+    labels: NDArray[np.str_] | None = None
+    groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict[str, NDArray[np.str_]])
+
+    def __post_init__(self) -> None:
+        texts = [(f"group {name!r}", values) for name, values in self.groups.items()]
+        texts += [] if self.labels is None else [("label", self.labels)]
+        rules.raise_first(
+            rules.annotated_set_violations(
+                f"data set {self.name!r}",
+                self.images,
+                self.selected,
+                self.shown,
+                self.correct,
+                texts,
+            )
+        )
+        groups = {name: _frozen(values, np.str_) for name, values in self.groups.items()}
+        labels = None if self.labels is None else _frozen(self.labels, np.str_)
+        for name, value in (
+            ("images", _frozen(self.images, np.str_)),
+            ("selected", _frozen(self.selected, np.int64)),
+            ("shown", _frozen(self.shown, np.int64)),
+            ("correct", _frozen(self.correct, np.bool_)),
+            ("labels", labels),
+            ("groups", groups),
+        ):
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The known truth of a simulated study: population values, not this sample's.
+
+    Attributes
+    ----------
+    adjusted_accuracy, reference_accuracy, replication_accuracy : float64 [C]
+        Expected accuracies of each classifier.
+    mean_selection_frequency : mapping of role to float
+        Expected selection frequency of each data set.
+    """
+
+    adjusted_accuracy: NDArray[np.float64]
+    reference_accuracy: NDArray[np.float64]
+    replication_accuracy: NDArray[np.float64]
+    mean_selection_frequency: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Annotated data sets keyed by role, and the classifiers evaluated on all of them.
+
+    Attributes
+    ----------
+    datasets : mapping of role to AnnotatedSet
+        "reference" and "replication", and optionally more, such as "candidates" (which alone may
+        have no predictions).
+    classifiers : tuple of C str
+        Names of the columns of every data set's ``correct``.
+    name
+        A name for messages and reports.
+    provenance
+        Where the data came from; anything JSON can hold.
+    truth
+        Known truth, for simulated studies.
+
+    Raises
+    ------
+    StudyError
+        Naming the first rule broken (see `bayesrep.rules`).
+    """
+
+    datasets: Mapping[str, AnnotatedSet]
+    classifiers: tuple[str, ...]
+    name: str = "study"
+    provenance: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    truth: Truth | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "datasets", dict(self.datasets))
+        object.__setattr__(self, "classifiers", tuple(str(name) for name in self.classifiers))
+        object.__setattr__(self, "provenance", dict(self.provenance))
+        rules.raise_first(self._violations())
+
+    def _violations(self) -> Iterator[str]:
+        where = f"study {self.name!r}"
+        yield from rules.role_violations(where, [(r, d.name) for r, d in self.datasets.items()])
+        yield from rules.classifier_violations(where, self.classifiers)
+        for role, data in self.datasets.items():
+            columns = data.correct.shape[1]
+            if columns != len(self.classifiers) and not (role == "candidates" and columns == 0):
+                yield (
+                    f"{where}: data set {data.name!r} has predictions of {columns} classifiers but "
+                    f"the study has {len(self.classifiers)}; every classifier needs predictions on "
+                    "every data set"
+                )
+        one, other = self.reference, self.replication
+        if one.labels is not None and other.labels is not None:
+            yield from rules.label_set_violations(
+                where, (one.name, one.labels), (other.name, other.labels)
+            )
+        if self.truth is not None:
+            yield from _truth_violations(where, self.truth, len(self.classifiers))
+        try:
+            json.dumps(self.provenance, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            yield f"{where}: provenance cannot be written as JSON ({error}); use plain values"
+
+    @property
+    def reference(self) -> AnnotatedSet:
+        """The data set whose selection frequencies are the target."""
+        return self.datasets["reference"]
+
+    @property
+    def replication(self) -> AnnotatedSet:
+        """The data set whose accuracies are adjusted."""
+        return self.datasets["replication"]
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        reference: Mapping[str, Any],
+        replication: Mapping[str, Any],
+        classifiers: Sequence[str],
+        name: str = "study",
+        provenance: Mapping[str, JSON] | None = None,
+        truth: Truth | None = None,
+    ) -> Study:
+        """Build a study from arrays.
+
+        Parameters
+        ----------
+        reference, replication
+            Each a mapping with ``selected`` and ``shown`` (int, or int [N]), ``correct``
+            (bool [N, C]), and optionally ``name``, ``images`` (str [N]), ``labels`` (str [N]) and
+            ``groups`` (mapping of str to str [N]). Whole floats count as integers; 0 and 1 as
+            correctness.
+        classifiers
+            C distinct names, in the order of the columns of ``correct``.
+        name, provenance, truth
+            As the attributes of `Study`.
+
+        Raises
+        ------
+        StudyError
+            Naming the data set, the images or classifiers, the rule broken and what to do.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> study = Study.from_arrays(
+        ...     reference=dict(selected=[3, 4], shown=4, correct=np.array([[False], [True]])),
+        ...     replication=dict(selected=[2, 4], shown=4, correct=np.array([[False], [True]])),
+        ...     classifiers=["resnet18"],
+        ... )
+        >>> study.replication.images.tolist()
+        ['0', '1']
+        """
+        if isinstance(classifiers, str):
+            raise StudyError(f"classifiers is the text {classifiers!r}; give a list of names")
+        names = tuple(str(classifier) for classifier in classifiers)
+        rules.raise_first(rules.classifier_violations(f"study {name!r}", names))
+        entries = {"reference": reference, "replication": replication}
+        return cls(
+            datasets={
+                role: _annotated_set(role, arrays, names) for role, arrays in entries.items()
+            },
+            classifiers=names,
+            name=name,
+            provenance=provenance or {},
+            truth=truth,
+        )
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256, in hexadecimal, of the data and their order.
+
+        Roles, names, images, counts, correctness, labels, groups and classifiers count; the study's
+        own name, its provenance and truth do not, since no estimate depends on them.
+        """
+        digest = hashlib.sha256()
+        for part in self._contents():
+            # The length keeps neighbouring parts from running into each other.
+            digest.update(f"{len(part)}:".encode())
+            digest.update(part)
+        return digest.hexdigest()
+
+    def _contents(self) -> Iterator[bytes]:
+        yield _text_bytes(self.classifiers)
+        for role, data in sorted(self.datasets.items()):
+            yield _text_bytes([role, data.name])
+            yield _text_bytes(data.images.tolist())
+            yield data.selected.astype("<i8").tobytes()
+            yield data.shown.astype("<i8").tobytes()
+            yield np.packbits(data.correct).tobytes()
+            yield _text_bytes(None if data.labels is None else data.labels.tolist())
+            for group, values in sorted(data.groups.items()):
+                yield _text_bytes([group, *values.tolist()])
+
+    def write(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the study as a folder of Parquet files; see `bayesrep.storage.write_study`."""
+        from bayesrep.storage import write_study  # storage reads studies: it lies above this room
+
+        write_study(self, path, force=force)
+
+
+def _annotated_set(
+    role: str, arrays: Mapping[str, Any], classifiers: tuple[str, ...]
+) -> AnnotatedSet:
+    """Fill in the defaults of one mapping given to `Study.from_arrays`, and check it."""
+    rules.raise_first(_entry_violations(role, arrays))
+    name = str(arrays.get("name") or role)
+    correct = arrays["correct"]
+    where = f"data set {name!r}"
+    given = arrays.get("images")
+    size = len(given) if given is not None else (np.shape(correct) or (0,))[0]
+    images = np.arange(size).astype(np.str_) if given is None else np.asarray(given, dtype=np.str_)
+    rules.raise_first(rules.image_violations(where, images))
+    rules.raise_first(rules.correct_violations(where, images, correct, classifiers))
+    return AnnotatedSet(
+        name=name,
+        images=images,
+        selected=_one_per_image(arrays["selected"], size),
+        shown=_one_per_image(arrays["shown"], size),
+        correct=correct,
+        labels=arrays.get("labels"),
+        groups=arrays.get("groups") or {},
+    )
+
+
+def _entry_violations(role: str, arrays: Mapping[str, Any]) -> Iterator[str]:
+    if unknown := sorted(set(arrays) - _ENTRIES):
+        known = ", ".join(sorted(_ENTRIES))
+        yield f"{role}: unknown {rules.listing(unknown, 'entry')}; the entries are {known}"
+    for entry in ("selected", "shown", "correct"):
+        if arrays.get(entry) is None:
+            yield f"{role}: {entry} is not given; selected, shown and correct are required"
+
+
+def _one_per_image(counts: Any, size: int) -> Any:
+    """Repeat a scalar count for every image; leave anything else for the rules to judge."""
+    numbers = rules.as_numbers(counts)
+    return np.full(size, numbers) if numbers is not None and numbers.ndim == 0 else counts
+
+
+def _truth_violations(where: str, truth: Truth, classifiers: int) -> Iterator[str]:
+    for name in ("adjusted_accuracy", "reference_accuracy", "replication_accuracy"):
+        shape = np.shape(getattr(truth, name))
+        if shape != (classifiers,):
+            yield (
+                f"{where}: {name} of the truth has shape {list(shape)} for {classifiers} "
+                "classifiers; give one value per classifier"
+            )
+
+
+def _frozen(values: Any, dtype: type[_Scalar]) -> NDArray[_Scalar]:
+    view = np.asarray(values).astype(dtype, copy=False).view()
+    view.flags.writeable = False
+    return view
+
+
+def _text_bytes(texts: Sequence[str] | None) -> bytes:
+    return json.dumps(texts).encode()
