@@ -1,0 +1,196 @@
+"""Sufficient statistics: a study of any size as counts on cells.
+
+For one classifier an image enters only through (selected, shown, correct). So a data set reduces to
+its cells, the distinct (selected, shown) pairs, with the number of images in each and, for each
+classifier, the number correct. Cells of shards add up exactly, and nothing that works on them
+depends on the number of images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError
+from bayesrep.study import AnnotatedSet, Study
+
+__all__ = ["Cells", "SufficientStatistics"]
+
+_CHUNK = 16_384  # images reduced at a time: bounds the memory and keeps the copy inside the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """One data set's cells, sorted by (shown, selected).
+
+    Attributes
+    ----------
+    selected, shown : int64 [M]
+        The M distinct pairs.
+    images : int64 [M]
+        Images in each cell: at least 1 in the cells of a study. Bootstrap replicates keep its
+        cells, some of them with 0 images.
+    correct : int64 [M, C]
+        How many of them each classifier gets right.
+
+    Raises
+    ------
+    StudyError
+        Where shapes disagree, pairs are unsorted or repeated, or counts are impossible.
+    """
+
+    selected: NDArray[np.int64]
+    shown: NDArray[np.int64]
+    images: NDArray[np.int64]
+    correct: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for violation in self._violations():
+            raise StudyError(f"cells: {violation}")
+
+    def _violations(self) -> Iterator[str]:
+        size = self.shown.shape
+        if len(size) != 1 or size[0] == 0:
+            yield f"shown has shape {list(size)}; give one entry for each of at least one cell"
+        if self.selected.shape != size or self.images.shape != size:
+            yield f"selected and images do not have shown's shape {list(size)}"
+        if self.correct.ndim != 2 or self.correct.shape[0] != size[0]:
+            yield f"correct has shape {list(self.correct.shape)}; give [cells, classifiers]"
+        if (
+            (self.selected < 0).any()
+            or (self.selected > self.shown).any()
+            or (self.shown < 1).any()
+        ):
+            yield "0 <= selected <= shown and shown >= 1 do not hold everywhere"
+        if (self.correct < 0).any() or (self.correct > self.images[:, None]).any():
+            yield "0 <= correct <= images does not hold everywhere"
+        steps, rise = np.diff(self.shown), np.diff(self.selected)
+        if not ((steps > 0) | ((steps == 0) & (rise > 0))).all():
+            yield "the pairs are not distinct and sorted by (shown, selected)"
+
+
+@dataclass(frozen=True, eq=False)
+class SufficientStatistics:
+    """All that the estimators and models of single classifiers need to know about a study.
+
+    Attributes
+    ----------
+    classifiers : tuple of C str
+        Names of the columns of every cell table's ``correct``.
+    cells : mapping of role to Cells
+        One table for each data set.
+
+    Raises
+    ------
+    StudyError
+        Where a required role is missing or a table has a different number of classifiers.
+    """
+
+    classifiers: tuple[str, ...]
+    cells: Mapping[str, Cells]
+
+    def __post_init__(self) -> None:
+        for role in ("reference", "replication"):
+            if role not in self.cells:
+                raise StudyError(f"sufficient statistics: no cells have the role {role!r}")
+            columns = self.cells[role].correct.shape[1]
+            if columns != len(self.classifiers):
+                raise StudyError(
+                    f"sufficient statistics: the {role} cells have {columns} columns for "
+                    f"{len(self.classifiers)} classifiers; give one column per classifier"
+                )
+
+    @classmethod
+    def from_study(cls, study: Study) -> SufficientStatistics:
+        """Count a study's images into cells, using little memory beyond the study itself.
+
+        Parameters
+        ----------
+        study
+            The study to reduce.
+        """
+        cells = {role: _count(data) for role, data in study.datasets.items()}
+        return cls(study.classifiers, cells)
+
+    def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
+        """Merge the statistics of two shards: disjoint images, the same classifiers and roles."""
+        if self.classifiers != other.classifiers:
+            raise StudyError(
+                "sufficient statistics with different classifiers do not add up; "
+                "give both shards the same classifiers in the same order"
+            )
+        if set(self.cells) != set(other.cells):
+            raise StudyError(
+                f"sufficient statistics with different roles do not add up: {sorted(self.cells)} "
+                f"and {sorted(other.cells)}; give both shards the same roles"
+            )
+        cells = {role: _merge(mine, other.cells[role]) for role, mine in self.cells.items()}
+        return SufficientStatistics(self.classifiers, cells)
+
+    @property
+    def reference(self) -> Cells:
+        """The cells of the data set whose selection frequencies are the target."""
+        return self.cells["reference"]
+
+    @property
+    def replication(self) -> Cells:
+        """The cells of the data set whose accuracies are adjusted."""
+        return self.cells["replication"]
+
+    def accuracy(self, role: str) -> NDArray[np.float64]:
+        """Return the plain accuracy of each classifier on one data set, [C]."""
+        cells = self.cells[role]
+        return cells.correct.sum(axis=0) / cells.images.sum()
+
+    def mean_selection_frequency(self, role: str) -> float:
+        """Return the mean over images of selected / shown on one data set."""
+        cells = self.cells[role]
+        return float(cells.images @ (cells.selected / cells.shown) / cells.images.sum())
+
+
+def _count(data: AnnotatedSet) -> Cells:
+    size = len(data.images)
+    chunks = (slice(start, start + _CHUNK) for start in range(0, size, _CHUNK))
+    return reduce(_merge, (_collect(*_rows(data, chunk)) for chunk in chunks))
+
+
+_Rows = tuple[
+    NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.integer | np.bool_]
+]
+
+
+def _rows(data: AnnotatedSet, chunk: slice) -> _Rows:
+    shown = data.shown[chunk]
+    return data.selected[chunk], shown, np.ones_like(shown), data.correct[chunk]
+
+
+def _merge(one: Cells, other: Cells) -> Cells:
+    return _collect(
+        np.concatenate([one.selected, other.selected]),
+        np.concatenate([one.shown, other.shown]),
+        np.concatenate([one.images, other.images]),
+        np.concatenate([one.correct, other.correct]),
+    )
+
+
+def _collect(
+    selected: NDArray[np.int64],
+    shown: NDArray[np.int64],
+    images: NDArray[np.int64],
+    correct: NDArray[np.integer | np.bool_],
+) -> Cells:
+    """Add up the rows that share a (selected, shown) pair; rows are images or other cells."""
+    order = np.lexsort((selected, shown))
+    selected, shown = selected[order], shown[order]
+    fresh = (np.diff(selected, prepend=-1) != 0) | (np.diff(shown, prepend=-1) != 0)
+    starts = np.flatnonzero(fresh)
+    return Cells(
+        selected=selected[starts],
+        shown=shown[starts],
+        images=np.add.reduceat(images[order], starts),
+        correct=np.add.reduceat(correct[order], starts, axis=0, dtype=np.int64),
+    )
