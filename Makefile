@@ -1,0 +1,50 @@
+# Every target sets up all it needs. PYTHON chooses the interpreter, by name or by path:
+#   make test PYTHON=python3.12
+# The first interpreter used gets .venv, any other version .venv-X.Y: switching rebuilds nothing.
+
+PYTHON ?= python3
+OUT ?= demo-output
+ARGS ?=
+
+version_of = $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+VERSION := $(call version_of,$(PYTHON))
+VENV := $(if $(wildcard .venv),$(if $(filter $(VERSION),$(call version_of,.venv/bin/python)),.venv,.venv-$(VERSION)),.venv)
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+SUPPORTED := $(filter-out 2.% 3.0 3.1 3.2 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10,$(VERSION))
+UNSUPPORTED = bayesrep needs Python 3.11 or newer, but "$(PYTHON)" is $(or $(VERSION),not found); name another one: make $(or $(firstword $(MAKECMDGOALS)),demo) PYTHON=python3.12
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types bench
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+demo: $(INSTALLED) ## simulate a study, fit it and compare with the truth (OUT=folder, ARGS=--quick)
+	$(BIN)/bayesrep demo --out $(OUT) $(ARGS)
+
+test: $(INSTALLED) ## run the test suite (ARGS=tests/test_package.py)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(INSTALLED) ## check style, formatting and the import order of the rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+
+types: $(INSTALLED) ## check types
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+bench: $(INSTALLED) ## run every benchmark, one after the other
+	@set -e; for file in benchmarks/[a-z]*.py; do \
+	    name=$$(basename $$file .py); \
+	    echo "== benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name $(ARGS); \
+	done
+
+$(INSTALLED): pyproject.toml constraints-cpu.txt
+	$(if $(SUPPORTED),,$(error $(UNSUPPORTED)))
+	@echo "Creating $(VENV) with Python $(VERSION)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "Installing bayesrep and what it needs into $(VENV) (about 1 GB; several minutes on a slow line)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev]'
+	@touch $@
