@@ -1,4 +1,4 @@
-"""Settings every test runs under: CPU, no silent broadcasting over ranks, the same examples each time."""
+"""Settings of every test: CPU, no silent broadcasting over ranks, the same examples each time."""
 
 import os
 

@@ -113,7 +113,8 @@ def test_source_is_portable_and_silent(path: Path):
 
 
 def test_module_runs_as_a_command():
-    command = importlib.import_module("bayesrep.cli").main
-    with pytest.raises(SystemExit) as stopped:
-        command(["--help"])
-    assert stopped.value.code == 0
+    result = subprocess.run(
+        [sys.executable, "-m", "bayesrep", "--help"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    assert "usage: bayesrep" in result.stdout
