@@ -1,7 +1,6 @@
 """The package as a whole: what importing it does, what it exports, how its rooms depend."""
 
 import ast
-import importlib
 import json
 import re
 import subprocess
