@@ -1,6 +1,6 @@
 """The library's own exceptions and warnings, in one place so that any room can raise them."""
 
-__all__ = ["ConvergenceError", "ConvergenceWarning", "StudyError"]
+__all__ = ["ConvergenceError", "ConvergenceWarning", "StudyError", "reason"]
 
 
 class StudyError(ValueError):
@@ -13,3 +13,9 @@ class ConvergenceError(RuntimeError):
 
 class ConvergenceWarning(UserWarning):
     """A fit failed a convergence check; the message names the quantity and what to try."""
+
+
+def reason(error: BaseException) -> str:
+    """Return what an exception says in one line, for use inside a message of our own."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return text.strip().splitlines()[0]

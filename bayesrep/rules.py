@@ -7,7 +7,7 @@ data set) and starts every line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +32,7 @@ __all__ = [
 Names: TypeAlias = Sequence[str] | NDArray[np.str_]
 Column: TypeAlias = Sequence[object] | NDArray[Any]
 
+RESERVED_COLUMNS = ("dataset", "image", "label")  # what images.parquet calls something else
 REQUIRED_ROLES = ("reference", "replication")
 SHOWN = 5  # how many offenders a message names before it only counts them
 
@@ -77,6 +78,8 @@ def as_numbers(values: Any) -> NDArray[np.int64] | NDArray[np.float64] | None:
         array = np.asarray(values)
         if array.dtype.kind in "biu":
             return array.astype(np.int64, copy=False)
+        if array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat):
+            return None  # "3" would become 3.0
         return array.astype(np.float64) if array.dtype.kind in "fO" else None
     except (TypeError, ValueError):  # ragged lists, objects without a float value
         return None
@@ -239,15 +242,19 @@ def annotated_set_violations(
     selected: Any,
     shown: Any,
     correct: Any,
-    texts: Iterable[tuple[str, Column]],
-    classifiers: Sequence[str] | None = None,
+    labels: Column | None,
+    groups: Mapping[str, Column],
 ) -> Iterator[str]:
-    """Check all rules of one data set; ``texts`` are its label and group columns."""
+    """Check all rules of one data set."""
     yield from image_violations(where, images)
     yield from count_violations(where, images, selected, shown)
-    yield from correct_violations(where, images, correct, classifiers)
-    for name, values in texts:
-        yield from text_violations(where, images, name, values)
+    yield from correct_violations(where, images, correct)
+    if labels is not None:
+        yield from text_violations(where, images, "label", labels)
+    for name, values in groups.items():
+        if name in RESERVED_COLUMNS or not name:
+            yield f"{where}: a group column cannot be called {name!r}; rename it"
+        yield from text_violations(where, images, f"group {name!r}", values)
 
 
 def _count_violation(

@@ -64,8 +64,6 @@ class AnnotatedSet:
     groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict[str, NDArray[np.str_]])
 
     def __post_init__(self) -> None:
-        texts = [(f"group {name!r}", values) for name, values in self.groups.items()]
-        texts += [] if self.labels is None else [("label", self.labels)]
         rules.raise_first(
             rules.annotated_set_violations(
                 f"data set {self.name!r}",
@@ -73,7 +71,8 @@ class AnnotatedSet:
                 self.selected,
                 self.shown,
                 self.correct,
-                texts,
+                self.labels,
+                self.groups,
             )
         )
         groups = {name: _frozen(values, np.str_) for name, values in self.groups.items()}

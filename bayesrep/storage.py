@@ -1,0 +1,182 @@
+"""A study on disk: a folder of Parquet files that anything can read.
+
+::
+
+    study.json                                  format, name, roles, classifiers, provenance, truth
+    images.parquet                              dataset, image, label, optional group columns
+    counts.parquet                              dataset, image, selected, shown
+    annotations.parquet                         instead of counts: dataset, image, worker, selected
+    predictions/<dataset>/<classifier>.parquet  image, correct, further columns ignored
+
+Names of data sets and classifiers are percent-encoded in file names. Images keep the order of
+counts.parquet; all other tables are joined to it by name. ``classifiers`` may be left out of
+study.json: then they are the files found, sorted.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep import folder
+from bayesrep.errors import StudyError, reason
+from bayesrep.inspection import inspect
+from bayesrep.study import AnnotatedSet, Study
+
+__all__ = ["check_study", "read_study", "write_study"]
+
+
+def read_study(path: str | Path) -> Study:
+    """Read a study from its folder.
+
+    Parameters
+    ----------
+    path
+        The folder.
+
+    Raises
+    ------
+    StudyError
+        With the first broken rule, and how many more there are.
+    """
+    lines, study = _inspected(Path(path))
+    if study is None:
+        more = f" ({len(lines) - 1} more: `bayesrep check {path}` lists them)" * (len(lines) > 1)
+        raise StudyError(f"{path}: {lines[0]}{more}")
+    return study
+
+
+def check_study(path: str | Path) -> list[str]:
+    """Return every broken rule of the study at ``path``, one line each; empty where it is sound.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    """
+    return _inspected(Path(path))[0]
+
+
+def write_study(study: Study, path: str | Path, *, force: bool = False) -> None:
+    """Write a study as a folder, whole or not at all.
+
+    Parameters
+    ----------
+    study
+        What to write.
+    path
+        The folder to create; its parents are created too.
+    force
+        Replace a study (or an empty folder) that is already there, once the new one is complete.
+
+    Raises
+    ------
+    StudyError
+        Where the path exists and ``force`` is not given, or is something else than a study, or
+        cannot be written.
+    """
+    target = Path(path).resolve()
+    try:
+        _refuse_existing(target, force=force)
+        with _replacing(target) as partial:
+            _write_files(study, partial)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        text = f"{path} cannot be written ({reason(error)}); choose another place"
+        raise StudyError(text) from error
+
+
+def _inspected(path: Path) -> tuple[list[str], Study | None]:
+    lines: list[str] = []
+    inspection = inspect(path)
+    while True:
+        try:
+            lines.append(next(inspection))
+        except StopIteration as end:
+            return lines, None if lines else end.value
+
+
+def _refuse_existing(target: Path, *, force: bool) -> None:
+    if not target.exists():
+        return
+    if not force:
+        raise StudyError(
+            f"{target} exists; choose another path, or give force (--force) to replace it"
+        )
+    if not target.is_dir() or (any(target.iterdir()) and not (target / folder.MANIFEST).exists()):
+        raise StudyError(
+            f"{target} exists and is not a study, so it is not replaced; remove it first"
+        )
+
+
+@contextmanager
+def _replacing(target: Path) -> Generator[Path]:
+    """Give a new folder beside ``target`` that takes its place if the block succeeds."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    token = uuid.uuid4().hex[:8]
+    partial = target.with_name(f".{target.name}.{token}.partial")
+    previous = target.with_name(f".{target.name}.{token}.previous")
+    try:
+        partial.mkdir()
+        yield partial
+        if target.exists():
+            target.rename(previous)
+        partial.rename(target)
+    except BaseException:  # Ctrl-C too must leave the old study and nothing half-written
+        if previous.exists() and not target.exists():
+            previous.rename(target)
+        raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if target.exists():
+            shutil.rmtree(previous, ignore_errors=True)
+
+
+def _write_files(study: Study, path: Path) -> None:
+    datasets = list(study.datasets.values())
+    pl.concat([_counts_table(data) for data in datasets]).write_parquet(path / folder.COUNTS)
+    images = pl.concat([_images_table(data) for data in datasets], how="diagonal")
+    images.write_parquet(path / folder.IMAGES)
+    for data in datasets:
+        _write_predictions(path, data, study.classifiers)
+    text = json.dumps(_manifest(study), indent=2, ensure_ascii=False, default=np.ndarray.tolist)
+    (path / folder.MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def _counts_table(data: AnnotatedSet) -> pl.DataFrame:
+    columns = {"image": data.images, "selected": data.selected, "shown": data.shown}
+    return pl.DataFrame(columns).select(pl.lit(data.name).alias("dataset"), pl.all())
+
+
+def _images_table(data: AnnotatedSet) -> pl.DataFrame:
+    labels = {} if data.labels is None else {"label": data.labels}
+    table = pl.DataFrame({"image": data.images, **labels, **data.groups})
+    return table.select(pl.lit(data.name).alias("dataset"), pl.all())
+
+
+def _write_predictions(path: Path, data: AnnotatedSet, classifiers: tuple[str, ...]) -> None:
+    images = pl.Series("image", data.images)
+    (path / folder.prediction_folder(data.name)).mkdir(parents=True)
+    # A data set of candidates may come without predictions: no columns, no files.
+    for classifier, correct in zip(classifiers, data.correct.T, strict=False):
+        table = pl.DataFrame({"image": images, "correct": np.ascontiguousarray(correct)})
+        table.write_parquet(path / folder.prediction_file(data.name, classifier))
+
+
+def _manifest(study: Study) -> dict[str, Any]:
+    return {
+        "format": folder.FORMAT,
+        "name": study.name,
+        "roles": {role: data.name for role, data in study.datasets.items()},
+        "classifiers": list(study.classifiers),
+        "provenance": dict(study.provenance),
+        "truth": None if study.truth is None else asdict(study.truth),
+    }
