@@ -36,7 +36,7 @@ types: $(INSTALLED) ## check types
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(INSTALLED) ## run every benchmark, one after the other
-	@set -e; for file in benchmarks/[a-z]*.py; do \
+	@set -e; for file in $(wildcard benchmarks/[a-z]*.py); do \
 	    name=$$(basename $$file .py); \
 	    echo "== benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name $(ARGS); \
 	done
