@@ -1,0 +1,238 @@
+"""Stand-ins for what a pickled NumPy array is rebuilt from.
+
+A pickle names constructors and hands them arguments. Every constructor that
+`bayesrep.sources.safe_pickle` admits is mapped to a class here or in
+`bayesrep.sources.pickled_frames`, which only records what it is given. Arrays are built afterwards
+from the records, with every length and type checked. NumPy's own reconstructors are not called: a
+forged dtype state would let them read raw memory as objects.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, OrderedDict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "ByteArray",
+    "Dtype",
+    "Encode",
+    "FromBuffer",
+    "Missing",
+    "Reconstruct",
+    "Recorded",
+    "Scalar",
+    "StandIn",
+    "Tally",
+    "Values",
+    "as_array",
+    "objects",
+    "plain",
+]
+
+_SIMPLE_DTYPE = re.compile(r"[biufcmMSUO]\d{0,9}")
+_TIME_UNIT = re.compile(r"[A-Za-z]{1,2}")
+
+
+class StandIn:
+    """Something a pickle may name."""
+
+    def __setstate__(self, state: Any) -> None:
+        """Refuse a state.
+
+        Having this method matters on every class here: without it the BUILD instruction would set
+        attributes of the file's choice, on the class itself if the file pushes that.
+        """
+        raise TypeError(f"a state for {type(self).__name__}")
+
+
+class Recorded(StandIn):
+    """A call that is only written down: its arguments, and the state given afterwards."""
+
+    args: tuple[Any, ...]
+    state: Any
+
+    def __new__(cls, *args: Any) -> Any:
+        """Record the arguments."""
+        made = super().__new__(cls)
+        made.args = args
+        made.state = None
+        return made
+
+    def __setstate__(self, state: Any) -> None:
+        """Record the state."""
+        self.state = state
+
+
+class Values(Recorded):
+    """A record that stands for an array."""
+
+    _built: NDArray[Any] | None = None
+
+    def array(self) -> NDArray[Any]:
+        """Build the array; call `as_array` instead, which builds it once."""
+        raise ValueError(f"a {type(self).__name__} without values")
+
+
+class Encode(StandIn):
+    """``codecs.encode`` as protocol 2 uses it to write bytes: into Latin-1 and nothing else."""
+
+    def __new__(cls, text: str, encoding: str = "latin1") -> Any:
+        """Return the bytes."""
+        if encoding not in ("latin1", "latin-1"):
+            raise ValueError(f"bytes written in the encoding {encoding!r}")
+        return text.encode("latin-1")
+
+
+class ByteArray(StandIn):
+    """``bytes`` and ``bytearray`` of given contents; a given length could fill the memory."""
+
+    def __new__(cls, contents: bytes | str = b"", encoding: str = "latin1") -> Any:
+        """Return the contents as bytes."""
+        return _raw(Encode(contents, encoding) if isinstance(contents, str) else contents)
+
+
+class Tally(StandIn):
+    """``collections.Counter``, a class that a pickle could change if it were handed over itself."""
+
+    def __new__(cls, counts: Any = ()) -> Any:
+        """Return a counter of given counts."""
+        return Counter[Any](dict(counts))
+
+
+class Missing(StandIn):
+    """A missing value that is made by a call, such as ``NaT``."""
+
+    def __new__(cls, *_: Any) -> Any:
+        """Return None."""
+        return None
+
+
+class Dtype(Recorded):
+    """``numpy.dtype``: a plain type, never a record or a sub-array."""
+
+    def numpy(self) -> np.dtype[Any]:
+        """Return the NumPy dtype."""
+        code = _text(self.args[0])
+        if not _SIMPLE_DTYPE.fullmatch(code):
+            raise ValueError(f"the data type {code!r}")
+        if code[0] == "O":
+            return np.dtype(object)
+        state = self.state or (3, "=", None, None, None)
+        if any(part is not None for part in state[2:5]):
+            raise ValueError("a structured data type")
+        order = {"<": "<", ">": ">"}.get(_text(state[1]), "=")
+        unit = _time_unit(state[8][-1]) if code[0] in "mM" and len(state) > 8 else ""
+        return np.dtype(f"{order}{code}{unit}")
+
+
+class Reconstruct(Values):
+    """``numpy.core.multiarray._reconstruct``, followed by a state."""
+
+    def array(self) -> NDArray[Any]:
+        """Build the array; one of numbers is a read-only view of the file's bytes."""
+        _, shape, dtype, fortran, data = self.state
+        return _filled(data, dtype, shape).reshape(shape, order="F" if fortran else "C")
+
+
+class FromBuffer(Values):
+    """``numpy.core.numeric._frombuffer``, which protocol 5 uses."""
+
+    def array(self) -> NDArray[Any]:
+        """Build the array, a read-only view of the file's bytes."""
+        data, dtype, shape, order, *axes = self.args
+        flat = _filled(data, dtype, shape)
+        if order == "K" and axes and axes[0] is not None:
+            return flat.reshape(shape).transpose(axes[0])
+        return flat.reshape(shape, order="F" if order == "F" else "C")
+
+
+class Scalar(StandIn):
+    """``numpy.core.multiarray.scalar``: one number, text or time."""
+
+    def __new__(cls, dtype: Dtype, data: bytes | str) -> Any:
+        """Return the NumPy scalar."""
+        return _filled(data, dtype, (1,))[0]
+
+
+def as_array(recorded: Any) -> NDArray[Any]:
+    """Return the array that a record stands for, built once."""
+    if not isinstance(recorded, Values):
+        raise ValueError(f"a {type(recorded).__name__} where an array belongs")
+    built = recorded.__dict__.get("_built")
+    if built is None:
+        built = recorded.__dict__["_built"] = recorded.array()
+    return built
+
+
+def plain(value: Any, seen: dict[int, Any]) -> Any:
+    """Replace records anywhere inside lists, tuples and mappings by what they stand for.
+
+    ``seen`` keeps what was already replaced: a small pickle may refer to one list many times over.
+    """
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if id(value) not in seen:
+        seen[id(value)] = _replaced(value, seen)
+    return seen[id(value)]
+
+
+def objects(values: list[Any]) -> NDArray[Any]:
+    """Return the one-dimensional array of Python objects."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _replaced(value: Any, seen: dict[int, Any]) -> Any:
+    if isinstance(value, Values):
+        return as_array(value)
+    if isinstance(value, list):
+        return [plain(item, seen) for item in value]
+    if isinstance(value, tuple):
+        return tuple(plain(item, seen) for item in value)
+    if isinstance(value, dict):
+        replaced = {key: plain(item, seen) for key, item in value.items()}
+        kinds = (kind for kind in (OrderedDict, Counter) if isinstance(value, kind))
+        return next(kinds, dict)(replaced)
+    if isinstance(value, StandIn):
+        raise ValueError(f"a {type(value).__name__} where a value belongs")
+    return value
+
+
+def _filled(data: Any, recorded: Any, shape: Any) -> NDArray[Any]:
+    """Return the flat array of exactly a shape's size that ``data`` holds."""
+    if not isinstance(recorded, Dtype):
+        raise TypeError("an array without a data type")
+    dtype = recorded.numpy()
+    size = math.prod(int(length) for length in shape)
+    if dtype.hasobject:
+        if not isinstance(data, list) or len(data) != size:
+            raise ValueError("an array of objects of another length than its shape")
+        seen: dict[int, Any] = {}
+        return objects([plain(item, seen) for item in data])
+    raw = _raw(data)
+    if len(raw) != size * dtype.itemsize:
+        raise ValueError("an array of another length than its shape")
+    return np.frombuffer(raw, dtype=dtype) if raw else np.empty(size, dtype=dtype)
+
+
+def _raw(data: Any) -> bytes:
+    if isinstance(data, str):  # Python 2 wrote bytes as text
+        return data.encode("latin-1")
+    if not isinstance(data, bytes | bytearray):
+        raise TypeError(f"a {type(data).__name__} where bytes belong")
+    return bytes(data)  # no copy where they are bytes
+
+
+def _time_unit(metadata: Any) -> str:
+    unit, count = _text(metadata[0]), int(metadata[1])
+    if not _TIME_UNIT.fullmatch(unit):
+        raise ValueError("a time without a unit")
+    return f"[{count}{unit}]"
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)

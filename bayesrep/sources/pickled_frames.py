@@ -1,0 +1,254 @@
+"""Stand-ins for what a pickled pandas frame is rebuilt from, by pandas 0.2x to 3.
+
+See `bayesrep.sources.pickled_arrays` for the principle. The layouts followed here are those that
+pandas itself still reads: blocks in a state dictionary marked "0.14.1" up to pandas 1.2, blocks as
+arguments since 1.3; extension arrays as attributes, or as (data type, values) since 1.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.sources.pickled_arrays import Recorded, StandIn, Values, as_array, objects
+
+__all__ = [
+    "ArrowArray",
+    "ArrowString",
+    "Backed",
+    "Block",
+    "BlockMaker",
+    "BlockManager",
+    "Categorical",
+    "Frame",
+    "Index",
+    "Masked",
+    "NewBacked",
+    "NewIndex",
+    "Placement",
+    "RangeIndex",
+]
+
+# Arrow's text types, and how wide the offsets into the text are.
+_OFFSETS = {"large_string": "<i8", "large_utf8": "<i8", "string": "<i4", "utf8": "<i4"}
+
+
+class Index(Values):
+    """A pandas index; its state is the mapping that its constructor would get."""
+
+    def array(self) -> NDArray[Any]:
+        """Build the labels."""
+        if not isinstance(self.state, dict) or "data" not in self.state:
+            raise ValueError("column names in several levels or of an unknown kind")
+        return as_array(self.state["data"])
+
+
+class RangeIndex(Values):
+    """The labels start, start + step, ... before stop."""
+
+    def labels(self) -> range:
+        """Return the labels, without an array of a length that the file chose."""
+        return range(*(int(self.state[bound]) for bound in ("start", "stop", "step")))
+
+
+class NewIndex(StandIn):
+    """``pandas.core.indexes.base._new_Index(kind, state)``."""
+
+    def __new__(cls, kind: Any, state: Any) -> Any:
+        """Return a recorded index of the kind."""
+        return _made(kind, (Index, RangeIndex), state)
+
+
+class Backed(Values):
+    """A pandas array around one ndarray: texts, times."""
+
+    def parts(self) -> tuple[Any, NDArray[Any]]:
+        """Return the data type as recorded, and the ndarray."""
+        if isinstance(self.state, tuple):
+            one, other = self.state[:2]
+            return (other, as_array(one)) if isinstance(one, Values) else (one, as_array(other))
+        key = next(key for key in ("_ndarray", "_codes", "_data") if key in self.state)
+        return self.state.get("_dtype"), as_array(self.state[key])
+
+    def array(self) -> NDArray[Any]:
+        """Build the values; a missing text is None or NaN, as it was written."""
+        return self.parts()[1]
+
+
+class Categorical(Backed):
+    """Codes into categories."""
+
+    def array(self) -> NDArray[Any]:
+        """Build the categories' values; missing ones are NaN among numbers, else None."""
+        dtype, codes = self.parts()
+        index = self.state["_categories"] if dtype is None else _categories(dtype)
+        is_range = isinstance(index, RangeIndex)
+        categories = _range_array(index, codes) if is_range else as_array(index)
+        if codes.size and not -1 <= codes.min() <= codes.max() < len(categories):
+            raise ValueError("a category code out of range")
+        return _with_missing(categories, codes, codes < 0)
+
+
+class NewBacked(StandIn):
+    """``pandas._libs.arrays.__pyx_unpickle_NDArrayBacked(kind, checksum, state)``."""
+
+    def __new__(cls, kind: Any, _: Any, state: Any) -> Any:
+        """Return a recorded array of the kind."""
+        return _made(kind, (Backed, Categorical), state)
+
+
+class Masked(Values):
+    """A pandas array of integers, floats or booleans with a mask of the missing ones."""
+
+    def array(self) -> NDArray[Any]:
+        """Build the values; missing ones are NaN among numbers, None among booleans."""
+        values, mask = as_array(self.state["_data"]), as_array(self.state["_mask"])
+        if values.ndim != 1 or values.shape != mask.shape or mask.dtype.kind != "b":
+            raise ValueError("a mask that does not fit its values")
+        return _with_missing(values, np.arange(len(values)), mask)
+
+
+class ArrowArray(Recorded):
+    """An Arrow array of texts: one argument (type, length, nulls, offset, buffers, ...)."""
+
+    def texts(self) -> list[str | None]:
+        """Decode the texts; missing ones are None."""
+        kind, length, _, offset, (valid, ends, data), *_ = self.args[0]
+        if str(kind.args[0]) not in _OFFSETS:
+            raise ValueError(f"an Arrow array of type {kind.args[0]}")
+        span = range(int(offset), int(offset) + int(length))
+        stops: list[int] = np.frombuffer(ends or b"", dtype=_OFFSETS[str(kind.args[0])]).tolist()
+        if length and not (0 <= span.start and span.stop < len(stops)):
+            raise ValueError("an Arrow array shorter than its length")
+        text = data or b""
+        if valid is None:
+            return [text[stops[i] : stops[i + 1]].decode() for i in span]
+        here = np.unpackbits(np.frombuffer(valid, dtype=np.uint8), bitorder="little")
+        return [text[stops[i] : stops[i + 1]].decode() if here[i] else None for i in span]
+
+
+class ArrowString(Values):
+    """A pandas array around one Arrow array of texts, or several in a row."""
+
+    def array(self) -> NDArray[Any]:
+        """Build the texts; missing ones are None."""
+        stored = self.state["_pa_array" if "_pa_array" in self.state else "_data"]
+        chunks = [stored] if isinstance(stored, ArrowArray) else stored.args[0]
+        return objects([text for chunk in chunks for text in chunk.texts()])
+
+
+class Block(Recorded):
+    """``_unpickle_block(values, placement, ndim)``: some columns of one type."""
+
+
+class BlockMaker(StandIn):
+    """``functools.partial(new_block)``, by which pandas 1.3 and 1.4 write blocks; nothing else."""
+
+    def __new__(cls, made: Any) -> Any:
+        """Accept blocks as what is to be made."""
+        if made is not Block:
+            raise TypeError("functools.partial of something else than a block of columns")
+        return super().__new__(cls)
+
+    def __setstate__(self, state: Any) -> None:
+        """Accept the state, which repeats what is to be made."""
+
+    def __call__(self, values: Any, placement: Any) -> Any:
+        """Return a recorded block."""
+        return Block(values, placement)
+
+
+class Placement(StandIn):
+    """``BlockPlacement(places)``: which columns a block holds."""
+
+    def __new__(cls, places: Any) -> Any:
+        """Return the slice or the array of places."""
+        return places
+
+
+class BlockManager(Recorded):
+    """All columns of a frame, in blocks."""
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Build all columns, by name in the order of the frame."""
+        axes, blocks = self._axes_and_blocks()
+        names = axes[0].labels() if isinstance(axes[0], RangeIndex) else as_array(axes[0])
+        found = {
+            place: column
+            for values, placement in blocks
+            for place, column in _placed(values, placement, len(names))
+        }
+        if len(found) != len(names):
+            raise ValueError(f"{len(found)} columns for {len(names)} column names")
+        if len({str(name) for name in names}) != len(names):
+            raise ValueError("two columns of one name")
+        if len({len(column) for column in found.values()}) > 1:
+            raise ValueError("columns of different lengths")
+        return {str(name): found[place] for place, name in enumerate(names)}
+
+    def _axes_and_blocks(self) -> tuple[Any, list[tuple[Any, Any]]]:
+        if self.args:
+            blocks, axes = self.args
+            return axes, [(block.args[0], block.args[1]) for block in blocks]
+        layout = self.state[3]["0.14.1"]
+        return layout["axes"], [(block["values"], block["mgr_locs"]) for block in layout["blocks"]]
+
+
+class Frame(Recorded):
+    """A pandas frame."""
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Build all columns, by name; the row index is left out."""
+        state: Any = self.state
+        if isinstance(state, dict):
+            state = state["_mgr" if "_mgr" in state else "_data"]
+        if not isinstance(state, BlockManager):
+            raise ValueError("a frame without columns")
+        return state.columns()
+
+
+def _made(kind: Any, allowed: tuple[type[Recorded], ...], state: Any) -> Any:
+    if kind not in allowed:  # the file says what kind is
+        raise TypeError("a constructor used for something else")
+    made = kind()
+    if state is not None:
+        made.__setstate__(state)
+    return made
+
+
+def _placed(values: Any, placement: Any, columns: int) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield each column of a block with its place in the frame."""
+    array = as_array(values)
+    if array.ndim not in (1, 2):
+        raise ValueError("a block of columns that is not a table")
+    rows = [array] if array.ndim == 1 else list(array)
+    if isinstance(placement, slice):
+        places = range(columns)[placement]
+    else:
+        places = [int(place) for place in as_array(placement)]
+    yield from zip(places, rows, strict=True)
+
+
+def _categories(dtype: Recorded) -> Any:
+    return dtype.state["categories"] if dtype.state else dtype.args[0]
+
+
+def _range_array(index: RangeIndex, codes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the labels that codes can reach."""
+    top = int(codes.max(initial=-1)) + 1
+    return np.asarray(index.labels()[:top], dtype=np.int64)
+
+
+def _with_missing(
+    values: NDArray[Any], places: NDArray[Any], missing: NDArray[np.bool_]
+) -> NDArray[Any]:
+    """Take ``values[places]`` with the missing ones as NaN among numbers, else None."""
+    if not missing.any():
+        return values[places]
+    numeric = values.dtype.kind in "iuf"
+    taken = np.full(places.shape, np.nan if numeric else None, dtype=float if numeric else object)
+    taken[~missing] = values[places[~missing]]
+    return taken

@@ -1,0 +1,248 @@
+"""Read pickled data without executing anything.
+
+Published annotation data come as pickled pandas frames, as ``torch.save`` files of them, and as
+``.npy`` files of Python objects. A pickle is a program: loading one with `pickle.load`,
+`torch.load` or ``allow_pickle=True`` runs whatever its author put in. Here a pickle may name only
+the constructors listed below, each mapped to a stand-in of ours that records its arguments. Neither
+pandas nor torch is needed, and no function named by a file is ever called.
+"""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import io
+import pickle
+import zipfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError
+from bayesrep.sources import pickled_arrays as arrays
+from bayesrep.sources import pickled_frames as frames
+
+__all__ = ["read_array", "read_frame"]
+
+_TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a torch.save file before torch 1.6
+
+_NUMPY_CORES = ("numpy.core", "numpy._core")
+_INDEXES = ("pandas.core.indexes", "pandas.indexes")
+_MASKED = ("integer", "floating", "boolean")
+_NUMBERS = [f"{kind}{bits}Dtype" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)]
+
+
+def _allowed() -> Iterator[tuple[str, str, Any]]:
+    """Yield (module, name, stand-in) of everything that a pickle may name."""
+    for core in _NUMPY_CORES:
+        yield f"{core}.multiarray", "_reconstruct", arrays.Reconstruct
+        yield f"{core}.multiarray", "scalar", arrays.Scalar
+        yield f"{core}.numeric", "_frombuffer", arrays.FromBuffer
+    yield "numpy", "ndarray", arrays.StandIn  # an argument of _reconstruct, never called
+    yield "numpy", "dtype", arrays.Dtype
+    yield from (("_codecs", "encode", arrays.Encode), ("codecs", "encode", arrays.Encode))
+    yield "collections", "OrderedDict", collections.OrderedDict
+    yield "collections", "Counter", arrays.Tally
+    for builtins in ("builtins", "__builtin__"):
+        yield from ((builtins, name, arrays.ByteArray) for name in ("bytes", "bytearray"))
+        yield from ((builtins, kind.__name__, kind) for kind in (slice, set, frozenset))
+    for kind in (datetime.date, datetime.datetime, datetime.time, datetime.timedelta):
+        yield "datetime", kind.__name__, kind
+    yield "datetime", "timezone", datetime.timezone
+    yield from (("pytz", name, arrays.Recorded) for name in ("_UTC", "_p"))
+    yield from _allowed_frames()
+    yield from _allowed_columns()
+
+
+def _allowed_frames() -> Iterator[tuple[str, str, Any]]:
+    for module in ("pandas", "pandas.core.frame"):
+        yield module, "DataFrame", frames.Frame
+    for module in ("pandas.core.internals.managers", "pandas.core.internals"):
+        yield module, "BlockManager", frames.BlockManager
+    yield "pandas._libs.internals", "_unpickle_block", frames.Block
+    yield "pandas._libs.internals", "BlockPlacement", frames.Placement
+    yield "pandas.core.internals.blocks", "new_block", frames.Block
+    yield "functools", "partial", frames.BlockMaker
+    for module in (*(f"{base}.base" for base in _INDEXES), "pandas.core.index"):
+        yield module, "_new_Index", frames.NewIndex
+        yield module, "Index", frames.Index
+    for base in _INDEXES:
+        yield f"{base}.range", "RangeIndex", frames.RangeIndex
+        yield f"{base}.datetimes", "_new_DatetimeIndex", frames.NewIndex
+        yield f"{base}.datetimes", "DatetimeIndex", frames.Index
+        yield f"{base}.category", "CategoricalIndex", frames.Index
+        for name in ("Int64Index", "UInt64Index", "Float64Index"):
+            yield f"{base}.numeric", name, frames.Index
+    yield from (("pandas", name, frames.Index) for name in ("Index", "CategoricalIndex"))
+    yield "pandas", "DatetimeIndex", frames.Index
+    yield "pandas", "RangeIndex", frames.RangeIndex
+
+
+def _allowed_columns() -> Iterator[tuple[str, str, Any]]:
+    yield "pandas._libs.arrays", "__pyx_unpickle_NDArrayBacked", frames.NewBacked
+    for module, name, stand_in in (
+        ("categorical", "Categorical", frames.Categorical),
+        ("string_", "StringArray", frames.Backed),
+        ("datetimes", "DatetimeArray", frames.Backed),
+        ("timedeltas", "TimedeltaArray", frames.Backed),
+        ("integer", "IntegerArray", frames.Masked),
+        ("floating", "FloatingArray", frames.Masked),
+        ("boolean", "BooleanArray", frames.Masked),
+        ("string_arrow", "ArrowStringArray", frames.ArrowString),
+        ("string_arrow", "ArrowStringArrayNumpySemantics", frames.ArrowString),
+    ):
+        yield f"pandas.core.arrays.{module}", name, stand_in
+        yield "pandas.arrays", name, stand_in
+    yield "pandas", "Categorical", frames.Categorical
+    yield "pandas.core.categorical", "Categorical", frames.Categorical
+    for name in (*_NUMBERS, "Float32Dtype", "Float64Dtype", "BooleanDtype", "StringDtype"):
+        yield "pandas", name, arrays.Recorded
+        for module in (*_MASKED, "string_"):
+            yield f"pandas.core.arrays.{module}", name, arrays.Recorded
+    for name in ("CategoricalDtype", "DatetimeTZDtype"):
+        yield "pandas", name, arrays.Recorded
+        yield "pandas.core.dtypes.dtypes", name, arrays.Recorded
+    yield from (("pandas", "NA", None), ("pandas._libs.missing", "NA", None))
+    yield "pandas._libs.tslibs.nattype", "_nat_unpickle", arrays.Missing
+    yield "pyarrow.lib", "_restore_array", frames.ArrowArray
+    yield "pyarrow.lib", "chunked_array", arrays.Recorded
+    yield "pyarrow.lib", "type_for_alias", arrays.Recorded
+    yield "pyarrow.lib", "py_buffer", arrays.ByteArray
+
+
+_ALLOWED: dict[tuple[str, str], Any] = {(module, name): kind for module, name, kind in _allowed()}
+
+
+def read_frame(path: str | Path) -> dict[str, NDArray[Any]]:
+    """Read the columns of a pickled pandas frame, executing nothing.
+
+    Reads what ``DataFrame.to_pickle`` (uncompressed) and ``torch.save`` of a frame write: pickle
+    protocols 0 to 5 of pandas 0.2x to 3, and both formats of torch.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    mapping of column name to array [rows]
+        Numbers, booleans and times as NumPy holds them; texts as objects. Missing values are NaN
+        among numbers and None, or NaN as written, among objects. The row index is left out.
+
+    Raises
+    ------
+    StudyError
+        Naming the file, and the constructor refused where the pickle names one that no such frame
+        needs.
+    """
+    with _reported(path):
+        loaded = _load_frame(Path(path))
+        if not isinstance(loaded, frames.Frame):
+            raise StudyError(
+                f"{path}: holds a {type(loaded).__name__}, not a pandas frame; save the frame alone"
+            )
+        return loaded.columns()
+
+
+def read_array(path: str | Path) -> NDArray[Any]:
+    """Read a ``.npy`` file, also one of Python objects, executing nothing.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    array of the file's shape and type
+        A saved dictionary or list is an object array of no dimensions: take ``.item()`` of it.
+
+    Raises
+    ------
+    StudyError
+        Naming the file, and the constructor refused where the objects name one.
+    """
+    with _reported(path), open(path, "rb") as file:
+        version = np.lib.format.read_magic(file)
+        read_header = _HEADERS.get(version)
+        if read_header is None:
+            raise StudyError(f"{path}: .npy format {version} is unknown; save the array anew")
+        shape, _, dtype = read_header(file)
+        if not dtype.hasobject:
+            file.seek(0)
+            return np.lib.format.read_array(file, allow_pickle=False)
+        return arrays.as_array(_RestrictedUnpickler(file).load()).reshape(shape)
+
+
+_HEADERS: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+class _Refused(pickle.UnpicklingError):
+    """A pickle asked for something that is not on the list."""
+
+
+class _RestrictedUnpickler(pickle.Unpickler):
+    """An unpickler that knows the names in ``_ALLOWED`` and nothing else."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        # Latin-1 keeps the bytes of arrays that Python 2 wrote.
+        super().__init__(file, encoding="latin1")
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        """Return the stand-in for a constructor, or refuse it."""
+        if (module_name, global_name) not in _ALLOWED:
+            raise _Refused(f"it names {module_name}.{global_name}")
+        return _ALLOWED[module_name, global_name]
+
+    def persistent_load(self, pid: Any, /) -> Any:
+        """Refuse objects stored outside the pickle, such as the numbers of a tensor."""
+        raise _Refused("it refers to a tensor or another object stored outside the pickle")
+
+
+@contextmanager
+def _reported(path: str | Path) -> Generator[None, None, None]:
+    """Turn whatever goes wrong inside into one line naming the file."""
+    try:
+        yield
+    except StudyError:
+        raise
+    except _Refused as error:
+        raise StudyError(
+            f"{path}: refused, {error}; only the data of pandas frames and NumPy arrays are read "
+            "from pickles and nothing was executed; save the columns as Parquet or CSV instead"
+        ) from error
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except Exception as error:  # a damaged pickle may raise nearly anything
+        raise StudyError(
+            f"{path}: is damaged, or not such a file as pandas, torch and NumPy write "
+            f"({type(error).__name__}: {_first_line(error)}); nothing was executed"
+        ) from error
+
+
+def _load_frame(path: Path) -> Any:
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.split("/")[1:] == ["data.pkl"]]
+            if len(names) != 1:
+                raise StudyError(f"{path}: a zip file that torch.save did not write; give a frame")
+            return _RestrictedUnpickler(io.BytesIO(archive.read(names[0]))).load()
+    with open(path, "rb") as file:
+        loaded = _RestrictedUnpickler(file).load()
+        if loaded != _TORCH_MAGIC:
+            return loaded
+        for _ in ("protocol version", "system"):
+            _RestrictedUnpickler(file).load()
+        return _RestrictedUnpickler(file).load()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or ["no details"])[0]
