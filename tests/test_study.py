@@ -1,0 +1,249 @@
+"""A study checks itself: what it accepts, what it refuses and in which words."""
+
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesrep import Study, StudyError
+from bayesrep.study import AnnotatedSet, Truth
+
+CORRECT = np.array([[1, 0], [0, 0], [1, 1]], dtype=bool)
+
+
+def arrays(**changes: Any) -> dict[str, Any]:
+    return {"selected": [3, 0, 4], "shown": [4, 2, 4], "correct": CORRECT, **changes}
+
+
+def study(
+    classifiers: list[str] | None = None,
+    replication: dict[str, Any] | None = None,
+    **reference: Any,
+) -> Study:
+    return Study.from_arrays(
+        reference=arrays(**reference),
+        replication=arrays(**(replication or {})),
+        classifiers=["a", "b"] if classifiers is None else classifiers,
+    )
+
+
+def test_defaults():
+    plain = study()
+    assert plain.reference.name == "reference"
+    assert plain.replication.name == "replication"
+    assert plain.reference.images.tolist() == ["0", "1", "2"]
+    assert plain.reference.labels is None
+    assert plain.reference.groups == {}
+    assert plain.classifiers == ("a", "b")
+    assert plain.truth is None
+
+
+def test_types_are_settled_whatever_is_given():
+    given = study(
+        selected=np.array([3.0, 0.0, 4.0]),
+        shown=np.array([4, 2, 4], dtype=np.uint8),
+        correct=CORRECT.astype(float),
+        images=[10, 11, 12],
+        labels=[1, 2, 1],
+        groups={"superclass": ["dog", "cat", "dog"]},
+        replication={"labels": [1, 1, 2]},
+    ).reference
+    assert given.selected.dtype == given.shown.dtype == np.int64
+    assert given.correct.dtype == np.bool_
+    assert given.images.tolist() == ["10", "11", "12"]
+    assert given.labels is not None
+    assert given.labels.tolist() == ["1", "2", "1"]
+    assert given.groups["superclass"].tolist() == ["dog", "cat", "dog"]
+
+
+def test_one_count_serves_all_images():
+    assert study(selected=2, shown=4).reference.selected.tolist() == [2, 2, 2]
+
+
+def test_a_study_cannot_be_changed():
+    with pytest.raises(ValueError, match="read-only"):
+        study().reference.correct[0, 0] = False
+
+
+def test_the_given_arrays_stay_writable():
+    selected = np.array([3, 0, 4])
+    study(selected=selected)
+    selected[0] = 1
+
+
+def test_a_study_survives_pickling():
+    assert pickle.loads(pickle.dumps(study())).fingerprint() == study().fingerprint()
+
+
+REFUSED = {
+    "k > n": (arrays(selected=[3, 3, 4]), "selected exceeds shown for image '1'"),
+    "negative": (arrays(selected=[3, -1, 4]), "selected is negative for image '1'"),
+    "fraction": (arrays(selected=[3, 0.5, 4]), "selected is not a whole number for image '1'"),
+    "NaN": (arrays(shown=[4, np.nan, 4]), "shown is missing for image '1'"),
+    "None": (arrays(shown=[4, None, 4]), "shown is missing for image '1'"),
+    "masked": (
+        arrays(shown=np.ma.masked_array([4, 2, 4], [False, True, False])),
+        "shown is missing for image '1'",
+    ),
+    "infinite": (arrays(shown=[4, np.inf, 4]), "shown is infinite for image '1'"),
+    "n = 0": (arrays(selected=0, shown=[4, 0, 4]), "shown is 0 for image '1'"),
+    "text": (arrays(selected=["3", "0", "4"]), "selected does not hold numbers"),
+    "text objects": (
+        arrays(selected=np.array(["3", "0", "4"], dtype=object)),
+        "selected does not hold numbers",
+    ),
+    "too few counts": (arrays(shown=[4, 2]), r"shown has shape \[2\] for 3 images"),
+    "too many dimensions": (arrays(shown=np.ones((3, 1))), r"shown has shape \[3, 1\]"),
+    "wrong columns": (arrays(correct=np.ones((3, 3))), r"shape \[3, 3\] .* is \[3, 2\]"),
+    "flat": (arrays(correct=[1, 0, 1]), r"correct has shape \[3\]"),
+    "not 0 or 1": (
+        arrays(correct=[[1, 0], [0, 2], [1, 1]]),
+        "correct of classifier 'b' is not 0 or 1 for image '1'",
+    ),
+    "correct NaN": (
+        arrays(correct=[[1, 0], [np.nan, 0], [1, 1]]),
+        "correct of classifier 'a' is not 0 or 1 for image '1'",
+    ),
+    "repeated image": (arrays(images=["x", "y", "x"]), "image 'x' given more than once"),
+    "too few images": (arrays(images=["x", "y"]), r"is \[2, 2\]"),
+    "empty": (
+        arrays(selected=[], shown=[], correct=np.zeros((0, 2))),
+        "data set 'reference' has no images",
+    ),
+    "label missing": (arrays(labels=["x", None, ""]), "label is missing for images '1', '2'"),
+    "too few labels": (arrays(labels=["x"]), "label has 1 values for 3 images"),
+    "too few groups": (arrays(groups={"kind": ["x"]}), "group 'kind' has 1 values for 3 images"),
+    "group called label": (arrays(groups={"label": ["x"] * 3}), "cannot be called 'label'"),
+    "unknown entry": (arrays(correkt=1), "unknown entry 'correkt'"),
+    "nothing correct": (arrays(correct=None), "correct is not given"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str):
+    reference, message = REFUSED[case]
+    with pytest.raises(StudyError, match=message) as caught:
+        study(**reference)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert "reference" in text
+    assert ";" in text  # what to do comes after the rule
+
+
+def test_the_data_set_is_named():
+    with pytest.raises(StudyError, match="data set 'imagenet-v2': selected exceeds"):
+        study(replication={"name": "imagenet-v2", "selected": 4})
+
+
+def test_five_images_are_named_and_all_are_counted():
+    many = {"selected": np.full(12, 5), "shown": 4, "correct": np.ones((12, 2))}
+    with pytest.raises(StudyError, match=r"images '0', '1', '2', '3', '4', \.\.\. \(12 images\);"):
+        study(**many)
+
+
+@pytest.mark.parametrize(
+    ("classifiers", "message"),
+    [
+        (["a", "a"], "classifier 'a' given more than once"),
+        ([], "no classifiers"),
+        (["a", ""], "empty name"),
+        ("ab", "give a list of names"),
+    ],
+)
+def test_refused_classifiers(classifiers: Any, message: str):
+    with pytest.raises(StudyError, match=message):
+        study(classifiers=classifiers)
+
+
+def test_both_data_sets_are_about_the_same_labels():
+    labels = ["cat", "dog", "cat"]
+    assert study(labels=labels, replication={"labels": labels[::-1]}).reference.labels is not None
+    assert study(labels=labels).replication.labels is None
+    with pytest.raises(StudyError, match="only data set 'reference' has label 'dog'"):
+        study(labels=labels, replication={"labels": ["cat"] * 3})
+
+
+def dataset(name: str, columns: int = 2) -> AnnotatedSet:
+    return AnnotatedSet(
+        name=name,
+        images=np.array(["0", "1", "2"]),
+        selected=np.array([3, 0, 4]),
+        shown=np.array([4, 2, 4]),
+        correct=np.ones((3, columns), dtype=bool),
+    )
+
+
+def test_only_candidates_may_come_without_predictions():
+    required = {"reference": dataset("v1"), "replication": dataset("v2")}
+    whole = Study({**required, "candidates": dataset("flickr", 0)}, ("a", "b"))
+    assert whole.datasets["candidates"].correct.shape == (3, 0)
+    for role in ("reference", "further"):
+        with pytest.raises(StudyError, match="'flickr' has predictions of 0 classifiers"):
+            Study({**required, role: dataset("flickr", 0)}, ("a", "b"))
+
+
+def test_roles_and_names_of_data_sets():
+    with pytest.raises(StudyError, match="no data set has the role 'replication'"):
+        Study({"reference": dataset("v1")}, ("a", "b"))
+    with pytest.raises(StudyError, match="data set 'v1' given several roles"):
+        Study({"reference": dataset("v1"), "replication": dataset("v1")}, ("a", "b"))
+
+
+def test_truth_and_provenance_are_checked():
+    required = {"reference": dataset("v1"), "replication": dataset("v2")}
+    wrong = Truth(np.zeros(3), np.zeros(2), np.zeros(2), {})
+    with pytest.raises(StudyError, match=r"adjusted_accuracy of the truth has shape \[3\]"):
+        Study(required, ("a", "b"), truth=wrong)
+    provenance: Any = {"when": {1, 2}}
+    with pytest.raises(StudyError, match="provenance cannot be written as JSON"):
+        Study(required, ("a", "b"), provenance=provenance)
+
+
+CHANGES = [
+    {"selected": [2, 0, 4]},
+    {"shown": [4, 3, 4]},
+    {"correct": ~CORRECT},
+    {"images": ["0", "1", "3"]},
+    {"labels": ["x", "y", "x"]},
+    {"groups": {"kind": ["x", "y", "x"]}},
+    {"name": "v1"},
+]
+
+
+def test_the_fingerprint_follows_the_data_and_nothing_else():
+    prints = {study(**change).fingerprint() for change in [{}, *CHANGES]}
+    prints.add(study(classifiers=["b", "a"]).fingerprint())
+    assert len(prints) == len(CHANGES) + 2
+    renamed = Study(study().datasets, ("a", "b"), name="other", provenance={"by": "me"})
+    assert renamed.fingerprint() == study().fingerprint()
+
+
+@given(st.data())
+def test_every_sound_data_set_is_accepted_unchanged(data: st.DataObject):
+    counts = data.draw(
+        st.lists(
+            st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+            min_size=1,
+            max_size=30,
+        )
+    )
+    selected, shown = np.array(counts).T
+    correct = np.array(data.draw(st.lists(st.booleans(), min_size=len(shown), max_size=len(shown))))
+    reference = {"selected": selected, "shown": shown, "correct": correct[:, None]}
+    made = study(["a"], {"correct": CORRECT[:, :1]}, **reference)
+    np.testing.assert_array_equal(made.reference.selected, selected)
+    np.testing.assert_array_equal(made.reference.shown, shown)
+    np.testing.assert_array_equal(made.reference.correct[:, 0], correct)
+
+
+def test_a_study_needs_numpy_only():
+    code = (
+        "import bayesrep.statistics, sys;"
+        "assert not {'polars', 'scipy', 'jax', 'pandas'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
