@@ -7,7 +7,7 @@ data set) and starts every line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from bayesrep.errors import StudyError
 __all__ = [
     "annotated_set_violations",
     "as_numbers",
+    "checked",
     "classifier_violations",
     "correct_violations",
     "count_violations",
@@ -65,6 +66,15 @@ def raise_first(violations: Iterable[str]) -> None:
         raise StudyError(violation)
 
 
+def checked(violations: Iterable[str]) -> Generator[str, None, bool]:
+    """Yield violations on; return whether there was none."""
+    sound = True
+    for violation in violations:
+        sound = False
+        yield violation
+    return sound
+
+
 def as_numbers(values: Any) -> NDArray[np.int64] | NDArray[np.float64] | None:
     """Turn array-like numbers into int64, or into float64 with NaN for what is missing.
 
@@ -97,12 +107,11 @@ def image_violations(where: str, images: Names) -> Iterator[str]:
 def count_violations(where: str, images: Names, selected: Any, shown: Any) -> Iterator[str]:
     """Check that counts are whole, 0 <= selected <= shown and shown >= 1, one pair per image."""
     counts = {"selected": as_numbers(selected), "shown": as_numbers(shown)}
-    sound = True
-    for name, values in counts.items():
-        violation = _count_violation(where, images, name, values)
-        sound = sound and violation is None
-        if violation is not None:
-            yield violation
+    sound = yield from checked(
+        violation
+        for name, values in counts.items()
+        if (violation := _count_violation(where, images, name, values)) is not None
+    )
     if not sound or counts["selected"] is None or counts["shown"] is None:
         return
     names = np.asarray(images)

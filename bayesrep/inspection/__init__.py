@@ -1,0 +1,92 @@
+"""Reading a study from disk and finding every broken rule on the way.
+
+`inspect` is a generator of violations that returns the study: collecting its lines is a check,
+collecting nothing and taking the return value is a read. So is every step of it; a step that broke
+a rule returns None. The rules of the values themselves live in `bayesrep.rules`; here are those of
+files, columns and how the tables join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bayesrep import folder, rules
+from bayesrep.errors import StudyError
+from bayesrep.inspection.manifest import Manifest, read_manifest
+from bayesrep.inspection.predictions import listed_or_found, read_predictions
+from bayesrep.inspection.tables import KEYS, read_counts, read_table, texts_in_order
+from bayesrep.study import AnnotatedSet, Study
+
+__all__ = ["inspect"]
+
+
+def inspect(path: Path) -> Generator[str, None, Study | None]:
+    """Yield every broken rule of the study at ``path``; return the study if there is none."""
+    manifest = yield from read_manifest(path)
+    if manifest is None:
+        return None
+    counts = yield from read_counts(path)
+    images = yield from read_table(path / folder.IMAGES, KEYS)
+    classifiers = yield from listed_or_found(path, manifest)
+    if counts is None:
+        return None
+    yield from _strangers(path, manifest, counts, images)
+    datasets: dict[str, AnnotatedSet] = {}
+    for role, name in manifest.roles.items():
+        data = yield from _dataset(path, role, name, counts, images, classifiers)
+        if data is not None:
+            datasets[role] = data
+    if len(datasets) < len(manifest.roles):
+        return None
+    try:
+        return Study(
+            datasets, tuple(classifiers), manifest.name, manifest.provenance, manifest.truth
+        )
+    except StudyError as error:
+        yield str(error)
+        return None
+
+
+def _strangers(
+    path: Path, manifest: Manifest, counts: pl.DataFrame, images: pl.DataFrame | None
+) -> Iterator[str]:
+    """Find data sets that no role names: their data would be ignored without a word."""
+    holders = {folder.COUNTS: counts["dataset"].unique(maintain_order=True).to_list()}
+    if images is not None:
+        holders[folder.IMAGES] = images["dataset"].unique(maintain_order=True).to_list()
+    holders[folder.PREDICTIONS] = folder.names_in(path / folder.PREDICTIONS, "")
+    for where, names in holders.items():
+        strangers = [name for name in names if name not in manifest.roles.values()]
+        if strangers:
+            yield (
+                f"{where}: {rules.listing(strangers, 'data set')} without a role in "
+                f"{folder.MANIFEST}; give each a role or remove it"
+            )
+
+
+def _dataset(
+    path: Path,
+    role: str,
+    name: str,
+    counts: pl.DataFrame,
+    images: pl.DataFrame | None,
+    classifiers: Sequence[str],
+) -> Generator[str, None, AnnotatedSet | None]:
+    where = f"{folder.COUNTS}, data set {name!r}"
+    rows = counts.filter(pl.col("dataset") == name)
+    names = rows["image"].to_numpy().astype(np.str_)
+    selected, shown = rows["selected"].to_numpy(), rows["shown"].to_numpy()
+    sound = yield from rules.checked(rules.image_violations(where, names))
+    counted = yield from rules.checked(rules.count_violations(where, names, selected, shown))
+    if not sound:
+        return None
+    texts = None if images is None else (yield from texts_in_order(name, images, rows["image"]))
+    correct = yield from read_predictions(path, role, name, rows["image"], classifiers)
+    if not counted or texts is None or correct is None:
+        return None
+    labels = texts.pop("label", None)
+    return AnnotatedSet(name, names, selected, shown, correct, labels, texts)

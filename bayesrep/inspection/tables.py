@@ -1,0 +1,152 @@
+"""The tables of a study on disk: their columns, their names, and how they join the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep import folder, rules
+from bayesrep.errors import StudyError, reason
+
+__all__ = [
+    "KEYS",
+    "in_order",
+    "join_violations",
+    "key_violations",
+    "read_counts",
+    "read_file",
+    "read_table",
+    "texts_in_order",
+]
+
+KEYS = ["dataset", "image"]
+
+
+def read_counts(path: Path) -> Generator[str, None, pl.DataFrame | None]:
+    """Read the counts, or count the raw annotations where only these are there."""
+    counts, annotations = path / folder.COUNTS, path / folder.ANNOTATIONS
+    if counts.exists() or not annotations.exists():
+        return (yield from read_table(counts, [*KEYS, "selected", "shown"]))
+    rows = yield from read_table(annotations, [*KEYS, "worker", "selected"])
+    if rows is None:
+        return None
+    answer = [name for name in (*KEYS, "worker", "task", "time") if name in rows.columns]
+    repeated = rows.filter(rows.select(answer).is_duplicated())["image"].unique(maintain_order=True)
+    if len(repeated):
+        yield (
+            f"{folder.ANNOTATIONS}: a worker answered more than once for "
+            f"{rules.listing(repeated)}; keep one row per worker and image"
+        )
+    values = rows["selected"].to_numpy()
+    where = f"{folder.ANNOTATIONS} (each row is shown = 1)"
+    names, once = rows["image"].to_numpy(), np.ones(len(rows), dtype=np.int64)
+    sound = yield from rules.checked(rules.count_violations(where, names, values, once))
+    if not sound or len(repeated):
+        return None
+    rows = rows.with_columns(pl.col("selected").cast(pl.Int64))
+    groups = rows.group_by(KEYS, maintain_order=True)
+    return groups.agg(pl.col("selected").sum(), pl.len().cast(pl.Int64).alias("shown"))
+
+
+def read_table(file: Path, columns: list[str]) -> Generator[str, None, pl.DataFrame | None]:
+    """Read a table with data set and image names in it, all of its columns."""
+    try:
+        table = read_file(file, file.name, columns, further=True)
+    except StudyError as error:
+        yield str(error)
+        return None
+    sound = yield from rules.checked(key_violations(file.name, table, KEYS))
+    return table.with_columns(pl.col(KEYS).cast(pl.String)) if sound else None
+
+
+def read_file(file: Path, where: str, columns: list[str], *, further: bool = False) -> pl.DataFrame:
+    """Read a Parquet file; ``further`` columns than those needed too, where asked for."""
+    if not file.exists():
+        raise StudyError(f"{where} is missing; restore it or write the study again")
+    try:
+        scan = pl.scan_parquet(file, glob=False)
+        present = scan.collect_schema().names()
+        if missing := [column for column in columns if column not in present]:
+            offenders = rules.listing(missing, "column")
+            raise StudyError(f"{where}: {offenders} missing; the table needs {', '.join(columns)}")
+        return (scan if further else scan.select(columns)).collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise StudyError(
+            f"{where} is not a readable Parquet file ({reason(error)}); restore or rewrite it"
+        ) from error
+
+
+def texts_in_order(
+    name: str, images: pl.DataFrame, order: pl.Series
+) -> Generator[str, None, dict[str, NDArray[np.str_]] | None]:
+    """Return the label and group columns of one data set, in the order of its counts."""
+    where = f"{folder.IMAGES}, data set {name!r}"
+    rows = images.filter(pl.col("dataset") == name)
+    ordered = in_order(rows, order)
+    if ordered is None:
+        yield from join_violations(where, rows["image"], order)
+        return None
+    sound = True
+    texts: dict[str, NDArray[np.str_]] = {}
+    for column in ordered.drop(KEYS):
+        if column.null_count() == len(column):
+            continue
+        if not _is_textual(column.dtype):
+            yield f"{where}: column {column.name!r} is {column.dtype}; give text or whole numbers"
+            return None
+        values = column.cast(pl.String).to_list()
+        sound &= yield from rules.checked(
+            rules.text_violations(where, order.to_list(), column.name, values)
+        )
+        texts[column.name] = np.asarray(values, dtype=np.str_)
+    return texts if sound else None
+
+
+def key_violations(where: str, table: pl.DataFrame, keys: list[str]) -> Iterator[str]:
+    """Check that names are text or whole numbers, and none is missing."""
+    for key in keys:
+        column = table[key]
+        if not _is_textual(column.dtype) and len(column):
+            yield f"{where}: column {key!r} is {column.dtype}; give names as text or whole numbers"
+        elif column.null_count():
+            rows = column.is_null().arg_true().to_list()
+            yield f"{where}: column {key!r} is missing in {rules.listing(rows, 'row')}; fill it in"
+
+
+def join_violations(where: str, images: pl.Series, order: pl.Series) -> Iterator[str]:
+    """Check that a table has the images of counts.parquet: each of them, once, and no other."""
+    if len(images):
+        yield from rules.image_violations(where, images.to_list())
+    known, given = set(order.to_list()), set(images.to_list())
+    if unknown := [image for image in images.unique(maintain_order=True) if image not in known]:
+        yield (
+            f"{where}: {rules.listing(unknown)} not in {folder.COUNTS}; "
+            "give their counts or remove the rows"
+        )
+    if missing := [image for image in order if image not in given]:
+        yield (
+            f"{where}: {rules.listing(missing)} of {folder.COUNTS} missing; "
+            "add the rows or remove the counts"
+        )
+
+
+def in_order(table: pl.DataFrame, order: pl.Series) -> pl.DataFrame | None:
+    """Sort rows into the order of the images; None where these are not the same images."""
+    if table["image"].equals(order):
+        return table
+    rows = pl.DataFrame({"image": table["image"], "row": np.arange(len(table))})
+    joined = order.to_frame("image").join(rows, on="image", how="left", maintain_order="left")
+    # Every image found, and as many rows before as after: neither repeated nor unknown images.
+    if joined["row"].null_count() or not len(table) == len(joined) == len(order):
+        return None
+    return table[joined["row"]]
+
+
+def _is_textual(dtype: pl.DataType) -> bool:
+    return dtype.is_integer() or isinstance(
+        dtype, pl.String | pl.Categorical | pl.Enum | pl.Boolean
+    )
