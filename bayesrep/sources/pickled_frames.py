@@ -173,7 +173,10 @@ class BlockManager(Recorded):
     """All columns of a frame, in blocks."""
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Build all columns, by name in the order of the frame."""
+        """Build all columns, by name in the order of the frame, and the row index last.
+
+        A row index that only counts is left out; one without a name is called "index".
+        """
         axes, blocks = self._axes_and_blocks()
         names = axes[0].labels() if isinstance(axes[0], RangeIndex) else as_array(axes[0])
         found = {
@@ -185,9 +188,12 @@ class BlockManager(Recorded):
             raise ValueError(f"{len(found)} columns for {len(names)} column names")
         if len({str(name) for name in names}) != len(names):
             raise ValueError("two columns of one name")
-        if len({len(column) for column in found.values()}) > 1:
+        table = {str(name): found[place] for place, name in enumerate(names)}
+        if isinstance(axes[1], Index):
+            table.setdefault(str(axes[1].state.get("name") or "index"), as_array(axes[1]))
+        if len({len(column) for column in table.values()}) > 1:
             raise ValueError("columns of different lengths")
-        return {str(name): found[place] for place, name in enumerate(names)}
+        return table
 
     def _axes_and_blocks(self) -> tuple[Any, list[tuple[Any, Any]]]:
         if self.args:
@@ -201,7 +207,7 @@ class Frame(Recorded):
     """A pandas frame."""
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Build all columns, by name; the row index is left out."""
+        """Build all columns, by name; see `BlockManager.columns`."""
         state: Any = self.state
         if isinstance(state, dict):
             state = state["_mgr" if "_mgr" in state else "_data"]

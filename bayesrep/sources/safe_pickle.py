@@ -132,7 +132,8 @@ def read_frame(path: str | Path) -> dict[str, NDArray[Any]]:
     -------
     mapping of column name to array [rows]
         Numbers, booleans and times as NumPy holds them; texts as objects. Missing values are NaN
-        among numbers and None, or NaN as written, among objects. The row index is left out.
+        among numbers and None, or NaN as written, among objects. A row index that does not merely
+        count comes last, under its name or "index".
 
     Raises
     ------

@@ -1,0 +1,249 @@
+"""ImageNet-v2 and the ImageNet validation set: the published predictions of many classifiers.
+
+The files are those of Recht et al. (2019), "Do ImageNet classifiers generalize to ImageNet?", in
+the ``data`` folder of github.com/modestyachts/ImageNetV2 (code and these data are MIT, the images
+are not part of them)::
+
+    datasets/<test set>.json             image list: (file name or hash, wnid) pairs
+    predictions/<test set>/<model>.npy   int64 [N, 5], top-5 class numbers in the list's order
+    metadata/class_info.json             cid and wnid of the 1,000 classes
+
+The folder holds no annotations. To make a study, give the annotators' counts as a table with the
+columns dataset, image, selected and shown, where dataset is a test set's name and image is the name
+or hash in its list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep import rules
+from bayesrep.errors import StudyError
+from bayesrep.sources.safe_pickle import read_array
+from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
+from bayesrep.study import AnnotatedSet, Study
+
+__all__ = ["MATCHED_FREQUENCY", "VALIDATION", "Predictions", "read", "read_predictions"]
+
+VALIDATION = "imagenet-validation-original"
+MATCHED_FREQUENCY = "imagenetv2-b-33"  # the upstream name of ImageNet-v2 MatchedFrequency
+
+_COUNTS = ("dataset", "image", "selected", "shown")
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Who classified which image of a test set correctly.
+
+    Attributes
+    ----------
+    dataset
+        The test set's upstream name.
+    images : str [N]
+        File names or hashes, in the upstream order.
+    labels : str [N]
+        The true classes' WordNet numbers (wnid).
+    classifiers : tuple of C str
+        Names, sorted.
+    correct, correct_top5 : bool [N, C]
+        Whether the first, or any of the five, predicted classes is the true one.
+    """
+
+    dataset: str
+    images: NDArray[np.str_]
+    labels: NDArray[np.str_]
+    classifiers: tuple[str, ...]
+    correct: NDArray[np.bool_]
+    correct_top5: NDArray[np.bool_]
+
+
+def read(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = VALIDATION,
+    replication: str = MATCHED_FREQUENCY,
+) -> Study:
+    """Make a study of two test sets from the data folder and a table of counts.
+
+    Parameters
+    ----------
+    paths
+        The upstream ``data`` folder, and one or more CSV or Parquet tables with the columns
+        dataset, image, selected and shown.
+    reference, replication
+        Names of the two test sets, as in ``datasets/`` and in the tables.
+
+    Returns
+    -------
+    Study
+        Images in the upstream order; images of a test set without counts are left out, and the
+        provenance says how many.
+
+    Raises
+    ------
+    StudyError
+        If the counts are missing, name images that are not in the list, or anything cannot be read.
+    """
+    folders = [Path(path) for path in paths if Path(path).is_dir()]
+    tables = [Path(path) for path in paths if not Path(path).is_dir()]
+    if len(folders) != 1:
+        raise StudyError(f"imagenetv2: {len(folders)} folders given; give the one upstream folder")
+    if not tables:
+        raise StudyError(
+            f"{folders[0]}: holds predictions but no annotations; give also a .csv or .parquet "
+            f"table of counts with the columns {', '.join(_COUNTS)}"
+        )
+    counts = pl.concat([_read_counts(path) for path in tables])
+    found = {
+        role: read_predictions(folders[0], name)
+        for role, name in (("reference", reference), ("replication", replication))
+    }
+    _check_same_classifiers(folders[0], found["reference"], found["replication"])
+    datasets = {role: _annotated(each, counts, tables) for role, each in found.items()}
+    return Study(
+        datasets=datasets,
+        classifiers=found["reference"].classifiers,
+        name="imagenetv2",
+        provenance={
+            "source": "imagenetv2",
+            "images_without_counts": {
+                role: len(found[role].images) - len(data.images) for role, data in datasets.items()
+            },
+        },
+    )
+
+
+def read_predictions(
+    data_dir: str | Path, dataset: str, *, classifiers: Sequence[str] | None = None
+) -> Predictions:
+    """Read every classifier's predictions on one test set.
+
+    Parameters
+    ----------
+    data_dir
+        The upstream ``data`` folder.
+    dataset
+        A test set's name: a file of ``datasets/`` without ``.json``.
+    classifiers
+        Which to read; all of the test set by default.
+
+    Returns
+    -------
+    Predictions
+
+    Raises
+    ------
+    StudyError
+        Naming the file that is missing, cannot be read or does not fit the others.
+    """
+    root = Path(data_dir)
+    images, labels = _image_list(root / "datasets" / f"{dataset}.json")
+    truth = _class_numbers(root / "metadata" / "class_info.json", labels)
+    folder = root / "predictions" / dataset
+    names = sorted(path.stem for path in folder.glob("*.npy"))
+    if classifiers is not None:
+        if absent := sorted(set(classifiers) - set(names)):
+            raise StudyError(f"{folder}: no {rules.listing(absent, 'classifier')}; it has {names}")
+        names = list(classifiers)
+    if not names:
+        raise StudyError(f"{folder}: no .npy predictions; give the upstream data folder")
+    hits = [_top5(folder / f"{name}.npy", len(images)) == truth[:, None] for name in names]
+    return Predictions(
+        dataset=dataset,
+        images=images,
+        labels=labels,
+        classifiers=tuple(names),
+        correct=np.column_stack([hit[:, 0] for hit in hits]),
+        correct_top5=np.column_stack([hit.any(axis=1) for hit in hits]),
+    )
+
+
+def _image_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+    try:
+        pairs = _json(path)["image_filenames"]
+        images, labels = np.asarray([(str(image), str(wnid)) for image, wnid in pairs]).T
+    except (KeyError, TypeError, ValueError) as error:
+        raise StudyError(
+            f"{path}: has no list image_filenames of (image, wnid) pairs; give an upstream file"
+        ) from error
+    return images, labels
+
+
+def _class_numbers(path: Path, labels: NDArray[np.str_]) -> NDArray[np.int64]:
+    try:
+        numbers = {str(entry["wnid"]): int(entry["cid"]) for entry in _json(path)}
+    except (KeyError, TypeError, ValueError) as error:
+        raise StudyError(f"{path}: is not a list of classes with cid and wnid") from error
+    if unknown := sorted(set(labels.tolist()) - set(numbers)):
+        raise StudyError(f"{path}: lacks {rules.listing(unknown, 'wnid')} of the image list")
+    return np.asarray([numbers[wnid] for wnid in labels.tolist()], dtype=np.int64)
+
+
+def _top5(path: Path, images: int) -> NDArray[np.int64]:
+    top5 = read_array(path)
+    if top5.shape != (images, 5) or top5.dtype.kind not in "iu":
+        raise StudyError(
+            f"{path}: holds {top5.dtype} of shape {list(top5.shape)}; expected whole numbers of "
+            f"shape [{images}, 5], one row per image of the list"
+        )
+    return top5
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except ValueError as error:
+        raise StudyError(f"{path}: is not JSON ({error})") from error
+
+
+def _read_counts(path: Path) -> pl.DataFrame:
+    frame = read_table(path, text=("dataset", "image"))
+    require(frame, _COUNTS, str(path))
+    converted = [texts(frame[name], str(path)) for name in _COUNTS[:2]]
+    converted += [whole_numbers(frame[name], str(path)) for name in _COUNTS[2:]]
+    return pl.DataFrame(converted)
+
+
+def _annotated(found: Predictions, counts: pl.DataFrame, tables: Sequence[Path]) -> AnnotatedSet:
+    """Put counts and predictions together, in the order of the image list."""
+    where = ", ".join(map(str, tables))
+    mine = counts.filter(pl.col("dataset") == found.dataset).drop("dataset")
+    if mine.height == 0:
+        held = rules.listing(counts["dataset"].unique().sort(), "data set")
+        raise StudyError(f"{where}: no counts of data set {found.dataset!r}, only of {held}")
+    if (repeated := mine.filter(pl.col("image").is_duplicated())).height:
+        names = rules.listing(repeated["image"].unique(maintain_order=True))
+        raise StudyError(f"{where}: several rows for {names} of {found.dataset!r}; keep one each")
+    listed = pl.DataFrame({"image": found.images, "place": np.arange(len(found.images))})
+    if (strange := mine.join(listed, on="image", how="anti")).height:
+        names = rules.listing(strange["image"])
+        raise StudyError(f"{where}: counts but no predictions for {names} of {found.dataset!r}")
+    rows = mine.join(listed, on="image").sort("place")
+    places = rows["place"].to_numpy()
+    return AnnotatedSet(
+        name=found.dataset,
+        images=found.images[places],
+        selected=rows["selected"].to_numpy(),
+        shown=rows["shown"].to_numpy(),
+        correct=found.correct[places],
+        labels=found.labels[places],
+    )
+
+
+def _check_same_classifiers(folder: Path, one: Predictions, other: Predictions) -> None:
+    for here, there in ((one, other), (other, one)):
+        if extra := sorted(set(here.classifiers) - set(there.classifiers)):
+            raise StudyError(
+                f"{folder}: predictions of {rules.listing(extra, 'classifier')} on "
+                f"{here.dataset!r} but not on {there.dataset!r}; every classifier needs both"
+            )

@@ -1,0 +1,164 @@
+"""The annotations behind "Identifying Statistical Bias in Dataset Replication".
+
+Engstrom et al. (2020) publish data frames saved with torch (see the README of
+github.com/MadryLab/dataset-replication-analysis; ask them for terms of use, the release names no
+licence for the data). One row is one annotation:
+
+    url                    the image
+    dataset                v1 (ImageNet, the reference) or v2 (ImageNet-v2, the replication)
+    selected               whether this annotator selected the image
+    correct_<classifier>   whether the classifier is right on the image, repeated in all its rows
+
+A pickled frame, or a Parquet or CSV table of the same columns, is read in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep import rules
+from bayesrep.errors import StudyError
+from bayesrep.sources.safe_pickle import read_frame
+from bayesrep.sources.table_files import flags, read_table, require, texts
+from bayesrep.study import AnnotatedSet, Study
+
+__all__ = ["read"]
+
+_COLUMNS = ("url", "dataset", "selected")
+_PREFIX = "correct_"
+_ROLES = {"v1": "reference", "v2": "replication"}
+
+
+def read(paths: Sequence[str | Path]) -> Study:
+    """Count the annotations of one published frame into a study.
+
+    Parameters
+    ----------
+    paths
+        One file: a ``torch.save`` or pickled pandas frame (nothing in it is executed), ``.parquet``
+        or ``.csv``.
+
+    Returns
+    -------
+    Study
+        Data sets "v1" and "v2", images named by url in order of first appearance. A row with a
+        missing ``selected`` is no answer and is not counted. A missing ``correct_`` value takes
+        the value of the image's other rows.
+
+    Raises
+    ------
+    StudyError
+        Naming the file and the rows, images or classifiers: a data set other than v1 and v2, an
+        image in both, correctness that changes between the rows of an image or is missing in all.
+    """
+    if len(paths) != 1:
+        raise StudyError(f"madrylab: {len(paths)} files given; give the one data frame")
+    where = str(paths[0])
+    images = _per_image(_annotations(Path(paths[0]), where))
+    keys = [name for name in images.columns if name.startswith(_PREFIX)]
+    _check_datasets(images, where)
+    for key in keys:
+        _check_constant(images, key, where)
+    return Study(
+        datasets={
+            role: _annotated(images.filter(pl.col("dataset") == name), name, keys, where)
+            for name, role in _ROLES.items()
+        },
+        classifiers=tuple(key.removeprefix(_PREFIX) for key in keys),
+        name=Path(where).stem,
+        provenance={"source": "madrylab", "file": Path(where).name},
+    )
+
+
+def _annotations(path: Path, where: str) -> pl.DataFrame:
+    """Read the needed columns: url and dataset as text, all others as booleans."""
+    table: dict[str, NDArray[Any]] | pl.DataFrame
+    if path.suffix.lower() in (".csv", ".parquet"):
+        table = read_table(path, text=_COLUMNS[:2])
+    else:
+        table = read_frame(path)
+    names = list(table) if isinstance(table, dict) else table.columns
+    keys = [name for name in names if name.startswith(_PREFIX)]
+    if not keys:
+        raise StudyError(f"{where}: no column correct_<classifier>; a study needs a classifier")
+    # Column by column, so that wide types of the file are not all held twice.
+    kept = pl.DataFrame([_series(name, table[name]) for name in names if name in _COLUMNS])
+    require(kept, _COLUMNS, where)
+    columns = [texts(kept[name], where) for name in _COLUMNS[:2]]
+    columns.append(flags(kept["selected"], where))
+    columns += [flags(_series(name, table[name]), where) for name in keys]
+    return pl.DataFrame(columns)
+
+
+def _series(name: str, values: NDArray[Any] | pl.Series) -> pl.Series:
+    """Return a column as a polars series; objects that are no texts become numbers or text."""
+    if isinstance(values, pl.Series):
+        return values
+    if values.dtype.kind != "O":
+        return pl.Series(name, np.ascontiguousarray(values))
+    listed = [None if value is None or value != value else value for value in values.tolist()]
+    if any(isinstance(value, str) for value in listed):
+        return pl.Series(name, [None if value is None else str(value) for value in listed])
+    try:
+        return pl.Series(name, [None if value is None else float(value) for value in listed])
+    except (TypeError, ValueError):
+        return pl.Series(name, [None if value is None else str(value) for value in listed])
+
+
+def _per_image(annotations: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per url: counts, and each correctness with whether it is the same in all."""
+    keys = [name for name in annotations.columns if name.startswith(_PREFIX)]
+    return annotations.group_by("url", maintain_order=True).agg(
+        pl.col("dataset").min(),
+        pl.col("dataset").max().alias("last_dataset"),
+        pl.col("selected").sum().cast(pl.Int64),
+        pl.col("selected").count().cast(pl.Int64).alias("shown"),
+        *(pl.col(key).any().alias(key) for key in keys),
+        *(pl.col(key).count().alias(f"given_{key}") for key in keys),
+        *((pl.col(key).any() & ~pl.col(key).all()).alias(f"mixed_{key}") for key in keys),
+    )
+
+
+def _check_datasets(images: pl.DataFrame, where: str) -> None:
+    held = {*images["dataset"].unique(), *images["last_dataset"].unique()}
+    if others := sorted(held - set(_ROLES)):
+        raise StudyError(f"{where}: {rules.listing(others, 'data set')}; expected v1 and v2")
+    both = images.filter(pl.col("dataset") != pl.col("last_dataset"))["url"]
+    if both.len():
+        raise StudyError(
+            f"{where}: {rules.listing(both)} in v1 and in v2; an image belongs to one data set"
+        )
+    for name in _ROLES:
+        if name not in held:
+            raise StudyError(f"{where}: no annotations of data set {name!r}; give v1 and v2")
+
+
+def _check_constant(images: pl.DataFrame, key: str, where: str) -> None:
+    for rule, broken in (
+        ("differs between the rows", images[f"mixed_{key}"]),
+        ("is missing in all rows", images[f"given_{key}"] == 0),
+    ):
+        if broken.any():
+            names = rules.listing(images["url"].filter(broken))
+            raise StudyError(f"{where}: {key} {rule} of {names}; give one value per image")
+
+
+def _annotated(images: pl.DataFrame, name: str, keys: Sequence[str], where: str) -> AnnotatedSet:
+    unseen = images.filter(pl.col("shown") == 0)["url"]
+    if unseen.len():
+        raise StudyError(
+            f"{where}: selected is missing in all rows of {rules.listing(unseen)}; leave them out"
+        )
+    return AnnotatedSet(
+        name=name,
+        images=images["url"].to_numpy().astype(np.str_),
+        selected=images["selected"].to_numpy(),
+        shown=images["shown"].to_numpy(),
+        correct=np.column_stack([images[key].to_numpy() for key in keys]),
+    )

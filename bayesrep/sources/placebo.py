@@ -1,0 +1,188 @@
+"""A placebo replication: two random parts of one annotated data set, one of them "replicated".
+
+The answer is known on real human answers and real classifiers: no bias-corrected gap at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep import rules
+from bayesrep.errors import StudyError
+from bayesrep.study import AnnotatedSet, Study
+
+__all__ = ["placebo_replication"]
+
+
+def placebo_replication(
+    human_counts: NDArray[np.integer[Any]],
+    labels: NDArray[np.integer[Any]],
+    correct: NDArray[np.bool_],
+    classifiers: Sequence[str],
+    *,
+    seed: int,
+    size: int = 2000,
+    filter_batch: int = 6,
+    matching_batch: int = 3,
+    measuring_batch: int = 20,
+) -> Study:
+    """Replicate a data set from itself, the way ImageNet-v2 was made from ImageNet.
+
+    The images are split at random into a reference half and a candidate half. Every image's answers
+    (the true label counts as "selected") are dealt without replacement into three batches:
+
+    1. filter: a reference image stays only if the whole batch selects it, as ImageNet's own
+       collection kept only what its annotators agreed on. All that stay are the reference.
+    2. matching: ``size`` candidates are drawn at random, without replacement, so that their
+       histogram of selections in this batch is that of the reference images in theirs (rounded to
+       whole images by largest remainders). They are the replication.
+    3. measuring: the counts of the study, fresh answers for reference and replication alike.
+
+    Filter and matching see annotators only, and the halves are random, so any classifier behaves
+    alike on both at the same selection frequency: every true bias-corrected gap is zero. The
+    candidates were matched on a noisy batch, so their true selection frequencies are lower and the
+    raw gap is not zero.
+
+    Parameters
+    ----------
+    human_counts : int [N, L]
+        How many annotators gave each label.
+    labels : int [N]
+        The true labels.
+    correct : bool [N, C]
+        Whether each classifier is right.
+    classifiers
+        The C names.
+    seed
+        Of the split, the dealing and the draw.
+    size
+        Images of the replication.
+    filter_batch, matching_batch, measuring_batch
+        Answers dealt to each batch.
+
+    Returns
+    -------
+    Study
+        Reference "cifar10-reference" and replication "cifar10-placebo"; images are named by their
+        place in the test set.
+
+    Raises
+    ------
+    StudyError
+        If the arrays do not fit each other, an image has fewer answers than the batches need, no reference image stays, or the
+        candidates have too few images of some count for the matching.
+    """
+    _check_shapes(human_counts, labels, correct)
+    selected, shown = _selections(np.asarray(human_counts), np.asarray(labels))
+    batches = (filter_batch, matching_batch, measuring_batch)
+    _check_enough_answers(shown, sum(batches))
+    rng = np.random.default_rng(seed)
+    half = rng.permutation(len(shown)) < len(shown) // 2
+    kept, matched, measured = _deal(rng, selected, shown, batches)
+    reference = np.flatnonzero(half & (kept == filter_batch))
+    if reference.size == 0:
+        raise StudyError(
+            f"placebo replication: no image was selected by all {filter_batch} annotators of its "
+            "filter batch; use a smaller filter_batch"
+        )
+    candidates = np.flatnonzero(~half)
+    histogram = np.bincount(matched[reference], minlength=matching_batch + 1)
+    wanted = _rounded(histogram / reference.size, size)
+    replication = _draw(rng, candidates, matched[candidates], wanted)
+    sets = (("reference", "cifar10-reference"), ("replication", "cifar10-placebo"))
+    return Study(
+        datasets={
+            role: AnnotatedSet(
+                name=name,
+                images=chosen.astype(np.str_),
+                selected=measured[chosen],
+                shown=np.full(chosen.size, measuring_batch, dtype=np.int64),
+                correct=np.asarray(correct, dtype=np.bool_)[chosen],
+                labels=np.asarray(labels)[chosen].astype(np.str_),
+            )
+            for (role, name), chosen in zip(sets, (reference, replication), strict=True)
+        },
+        classifiers=tuple(classifiers),
+        name="cifar10h-placebo",
+        provenance={
+            "source": "cifar10h",
+            "seed": int(seed),
+            "size": size,
+            "filter_batch": filter_batch,
+            "matching_batch": matching_batch,
+            "measuring_batch": measuring_batch,
+        },
+    )
+
+
+def _selections(
+    human_counts: NDArray[Any], labels: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many annotators gave the true label, and how many answered, per image."""
+    counts = human_counts.astype(np.int64)
+    return counts[np.arange(len(counts)), labels.astype(np.int64)], counts.sum(axis=1)
+
+
+def _deal(
+    rng: np.random.Generator,
+    selected: NDArray[np.int64],
+    shown: NDArray[np.int64],
+    batches: Sequence[int],
+) -> list[NDArray[np.int64]]:
+    """Deal every image's answers without replacement; return the selections in each batch [N]."""
+    yes, no = selected, shown - selected
+    dealt: list[NDArray[np.int64]] = []
+    for batch in batches:
+        drawn = rng.hypergeometric(yes, no, batch)
+        yes, no = yes - drawn, no - (batch - drawn)
+        dealt.append(drawn)
+    return dealt
+
+
+def _rounded(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+    """Round shares of a total to whole numbers of that sum, by largest remainders."""
+    exact = shares * total
+    whole = np.floor(exact).astype(np.int64)
+    largest = np.argsort(whole - exact, kind="stable")[: total - whole.sum()]
+    whole[largest] += 1
+    return whole
+
+
+def _draw(
+    rng: np.random.Generator,
+    candidates: NDArray[np.int64],
+    matched: NDArray[np.int64],
+    wanted: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Draw the wanted number of candidates at each count of the matching batch."""
+    chosen: list[NDArray[np.int64]] = []
+    for count, number in enumerate(wanted):
+        pool = candidates[matched == count]
+        if pool.size < number:
+            raise StudyError(
+                f"placebo replication: {number} candidates with {count} selections are needed but "
+                f"only {pool.size} have them; use a smaller size"
+            )
+        chosen.append(rng.choice(pool, number, replace=False))
+    return np.sort(np.concatenate(chosen))
+
+
+def _check_enough_answers(shown: NDArray[np.int64], needed: int) -> None:
+    short = np.flatnonzero(shown < needed)
+    if short.size:
+        raise StudyError(
+            f"placebo replication: fewer than {needed} answers for {rules.listing(short)}; use "
+            "smaller batches or leave these images out"
+        )
+
+
+def _check_shapes(counts: NDArray[Any], labels: NDArray[Any], correct: NDArray[Any]) -> None:
+    if np.ndim(counts) != 2 or {len(labels), len(correct)} != {len(counts)}:
+        raise StudyError(
+            f"placebo replication: counts of shape {list(np.shape(counts))}, {len(labels)} labels "
+            f"and correctness of {len(correct)} images; give one row per image in each"
+        )

@@ -1,0 +1,135 @@
+"""Reading CSV and Parquet tables, and turning their columns into flags and whole numbers.
+
+Every complaint is one line naming the file, the column, the rows and what to do. Rows are counted
+from 1, the header of a CSV file not included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bayesrep import rules
+from bayesrep.errors import StudyError
+
+__all__ = ["flags", "read_table", "require", "texts", "whole_numbers"]
+
+_YES, _NO = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
+
+
+def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
+    """Read a CSV or Parquet file.
+
+    Parameters
+    ----------
+    path
+        A file whose name ends in ``.csv`` or ``.parquet``.
+    text
+        Columns that are text whatever they look like, so that the image 007 keeps its zeros.
+
+    Returns
+    -------
+    polars.DataFrame
+
+    Raises
+    ------
+    StudyError
+        If the file cannot be read as what its name says.
+    """
+    kind = Path(path).suffix.lower()
+    if kind not in (".csv", ".parquet"):
+        raise StudyError(f"{path}: is neither .csv nor .parquet; convert it to one of them")
+    try:
+        # An open file, so that a missing one is an OSError and not one of polars' own errors.
+        with open(path, "rb") as file:
+            if kind == ".parquet":
+                return pl.read_parquet(file)
+            header = pl.read_csv(file, n_rows=0).columns
+            file.seek(0)
+            overrides = {name: pl.String() for name in header if name in text}
+            return pl.read_csv(file, schema_overrides=overrides, infer_schema_length=None)
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except pl.exceptions.PolarsError as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StudyError(
+            f"{path}: is damaged or not a {kind[1:]} table ({reason}); write the file anew"
+        ) from error
+
+
+def require(frame: pl.DataFrame, columns: Collection[str], where: str) -> None:
+    """Raise `StudyError` unless the table has the columns and at least one row."""
+    if missing := [name for name in columns if name not in frame.columns]:
+        raise StudyError(
+            f"{where}: {rules.listing(missing, 'column')} missing; it needs {', '.join(columns)}"
+        )
+    if frame.height == 0:
+        raise StudyError(f"{where}: has no rows; give at least one")
+
+
+def texts(column: pl.Series, where: str) -> pl.Series:
+    """Return a column as text, none missing.
+
+    Raises
+    ------
+    StudyError
+        Naming the rows without a value.
+    """
+    text = column.cast(pl.String)
+    _refuse(text.is_null() | (text == ""), column.name, "is missing", "give it in every row", where)
+    return text
+
+
+def flags(column: pl.Series, where: str) -> pl.Series:
+    """Return a column of yes and no as booleans; missing values stay missing.
+
+    Booleans, the numbers 1 and 0, and the words true, false, yes and no count.
+
+    Raises
+    ------
+    StudyError
+        Naming the rows with anything else.
+    """
+    if column.dtype == pl.Boolean:
+        return column
+    if column.dtype == pl.String:
+        low = column.str.strip_chars().str.to_lowercase()
+        yes, no = low.is_in(_YES), low.is_in(_NO)
+        absent = column.is_null() | low.is_in(["", "nan"])
+    elif column.dtype.is_numeric():
+        yes, no = column == 1, column == 0
+        absent = column.is_null() | (column.is_nan() if column.dtype.is_float() else False)
+    else:
+        yes, no, absent = column.is_null(), column.is_null(), column.is_null()
+    wrong = ~(yes.fill_null(False) | no.fill_null(False) | absent)
+    _refuse(wrong, column.name, "is neither true nor false", "write true, false, 1 or 0", where)
+    return yes.set(absent, None)
+
+
+def whole_numbers(column: pl.Series, where: str) -> pl.Series:
+    """Return a column as int64, none missing; sign and size are for the study's rules to judge.
+
+    Raises
+    ------
+    StudyError
+        Naming the rows with anything else than a whole number.
+    """
+    numbers = column.cast(pl.Float64, strict=False) if column.dtype != pl.Boolean else None
+    wrong = (
+        pl.Series(np.ones(len(column), dtype=np.bool_))
+        if numbers is None
+        else (numbers.is_null() | ~numbers.is_finite() | (numbers != numbers.floor())).fill_null(
+            True
+        )
+    )
+    _refuse(wrong, column.name, "is not a whole number", "counts are whole numbers", where)
+    return column.cast(pl.Float64).cast(pl.Int64)
+
+
+def _refuse(wrong: pl.Series, column: str, rule: str, advice: str, where: str) -> None:
+    if wrong.any():
+        rows = (np.flatnonzero(wrong.to_numpy()) + 1).tolist()
+        raise StudyError(f"{where}: {column} {rule} in {rules.listing(rows, 'row')}; {advice}")
