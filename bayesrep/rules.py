@@ -97,7 +97,7 @@ def as_numbers(values: Any) -> NDArray[np.int64] | NDArray[np.float64] | None:
 
 def image_violations(where: str, images: Names) -> Iterator[str]:
     """Check that a data set holds at least one image, and each image once."""
-    names = [str(image) for image in images]
+    names: list[str] = np.asarray(images, dtype=np.str_).tolist()
     if not names:
         yield f"{where} has no images; a data set needs at least one"
     if repeated := _repeated(names):
