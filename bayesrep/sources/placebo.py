@@ -73,8 +73,8 @@ def placebo_replication(
     Raises
     ------
     StudyError
-        If the arrays do not fit each other, an image has fewer answers than the batches need, no reference image stays, or the
-        candidates have too few images of some count for the matching.
+        If the arrays do not fit each other, an image has fewer answers than the batches need, no
+        reference image stays, or too few candidates have some count for the matching.
     """
     _check_shapes(human_counts, labels, correct)
     selected, shown = _selections(np.asarray(human_counts), np.asarray(labels))

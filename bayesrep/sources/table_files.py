@@ -18,6 +18,7 @@ from bayesrep.errors import StudyError
 __all__ = ["flags", "read_table", "require", "texts", "whole_numbers"]
 
 _YES, _NO = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
+_ABSENT = ["", "nan", "none", "null"]
 
 
 def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
@@ -95,16 +96,13 @@ def flags(column: pl.Series, where: str) -> pl.Series:
     """
     if column.dtype == pl.Boolean:
         return column
-    if column.dtype == pl.String:
-        low = column.str.strip_chars().str.to_lowercase()
-        yes, no = low.is_in(_YES), low.is_in(_NO)
-        absent = column.is_null() | low.is_in(["", "nan"])
-    elif column.dtype.is_numeric():
+    if column.dtype.is_numeric():
         yes, no = column == 1, column == 0
-        absent = column.is_null() | (column.is_nan() if column.dtype.is_float() else False)
+        absent = column.cast(pl.Float64).is_nan().fill_null(value=True)
     else:
-        yes, no, absent = column.is_null(), column.is_null(), column.is_null()
-    wrong = ~(yes.fill_null(False) | no.fill_null(False) | absent)
+        word = column.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
+        yes, no, absent = (word.is_in(words) for words in (_YES, _NO, _ABSENT))
+    wrong = ~(yes | no | absent).fill_null(value=True)
     _refuse(wrong, column.name, "is neither true nor false", "write true, false, 1 or 0", where)
     return yes.set(absent, None)
 
@@ -117,16 +115,10 @@ def whole_numbers(column: pl.Series, where: str) -> pl.Series:
     StudyError
         Naming the rows with anything else than a whole number.
     """
-    numbers = column.cast(pl.Float64, strict=False) if column.dtype != pl.Boolean else None
-    wrong = (
-        pl.Series(np.ones(len(column), dtype=np.bool_))
-        if numbers is None
-        else (numbers.is_null() | ~numbers.is_finite() | (numbers != numbers.floor())).fill_null(
-            True
-        )
-    )
-    _refuse(wrong, column.name, "is not a whole number", "counts are whole numbers", where)
-    return column.cast(pl.Float64).cast(pl.Int64)
+    numbers = column.cast(pl.Float64, strict=False)
+    whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
+    _refuse(~whole, column.name, "is not a whole number", "counts are whole numbers", where)
+    return numbers.cast(pl.Int64)
 
 
 def _refuse(wrong: pl.Series, column: str, rule: str, advice: str, where: str) -> None:
