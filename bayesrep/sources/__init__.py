@@ -1,1 +1,26 @@
-"""Readers of published data, one file a source."""
+"""Readers of published data and of your own tables, one file a source.
+
+`READERS` maps a source's name to its main function, which takes the paths given by the user and
+returns a `bayesrep.study.Study`; what the files are is in the docstring of each reader's module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from bayesrep.sources import cifar10h, imagenetv2, madrylab, tables
+from bayesrep.study import Study
+
+__all__ = ["READERS", "Reader"]
+
+# Called with a sequence of paths, and options by keyword where a reader has any: cifar10h takes
+# seed; imagenetv2 and tables take reference and replication; tables takes name.
+Reader: TypeAlias = Callable[..., Study]
+
+READERS: Mapping[str, Reader] = {
+    "cifar10h": cifar10h.read,
+    "imagenetv2": imagenetv2.read,
+    "madrylab": madrylab.read,
+    "tables": tables.read_tables,
+}

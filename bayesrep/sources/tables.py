@@ -1,0 +1,327 @@
+"""Your own annotations and predictions: CSV or Parquet tables, recognised by their columns.
+
+===============  ===========================================================================
+kind             columns
+===============  ===========================================================================
+counts           dataset, image, selected, shown
+annotations      dataset, image, worker, selected: one row per answer
+predictions      dataset, image, classifier, correct: one row per image and classifier
+predictions      dataset, image and one column of true and false per classifier, where none
+                 of the column names above (nor label) occurs
+images           dataset, image, label, and any further columns as groups of images
+===============  ===========================================================================
+
+Counts or annotations, and predictions, are needed; images are optional. Several files of a kind
+are taken together. Annotations may use crowd-kit's column names: ``task`` is read as image and,
+where there is a ``task`` and a ``worker``, ``label`` is read as selected. Columns that a kind does
+not name are ignored in counts, annotations and long predictions. True and false are written as
+true, false, 1, 0, yes or no. Data sets other than the two asked for are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep import rules
+from bayesrep.errors import StudyError
+from bayesrep.sources.table_files import flags, read_table, require, texts, whole_numbers
+from bayesrep.study import AnnotatedSet, Study
+
+__all__ = ["read_tables"]
+
+_KEY = ("dataset", "image")
+_KINDS = {
+    "annotations": (*_KEY, "worker", "selected"),
+    "counts": (*_KEY, "selected", "shown"),
+    "predictions": (*_KEY, "classifier", "correct"),
+    "images": (*_KEY, "label"),
+    "wide predictions": _KEY,
+}
+_TEXT = (*_KEY, "task", "worker", "classifier", "label")
+_CROWD_KIT = {"task": "image", "label": "selected"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A table of one kind, and the files it came from."""
+
+    frame: pl.DataFrame
+    where: str
+
+    def of(self, dataset: str) -> pl.DataFrame:
+        """Return the rows of one data set, without that column."""
+        return self.frame.filter(pl.col("dataset") == dataset).drop("dataset")
+
+
+def read_tables(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = "reference",
+    replication: str = "replication",
+    name: str = "study",
+) -> Study:
+    """Make a study from tables of counts or annotations, predictions and images.
+
+    Parameters
+    ----------
+    paths
+        ``.csv`` and ``.parquet`` files in any order; see the module's text for their columns.
+    reference, replication
+        What the column dataset calls the two data sets.
+    name
+        The study's name.
+
+    Returns
+    -------
+    Study
+        Images in the order of the counts or annotations, classifiers in that of the predictions.
+
+    Raises
+    ------
+    StudyError
+        In one line, naming the files, the rows, images or classifiers, the rule broken and what
+        to do.
+    """
+    tables = list(_recognised(paths))
+    for needed, kinds in (
+        ("counts or annotations", ("counts", "annotations")),
+        ("predictions", ("predictions", "wide predictions")),
+    ):
+        if not any(kind in kinds for kind, _ in tables):
+            raise StudyError(
+                f"{_files(paths)}: no table of {needed}; give one with the columns "
+                + " or ".join(", ".join(_KINDS[kind]) for kind in kinds[:2])
+            )
+    names = {"reference": reference, "replication": replication}
+    counts = {role: _counts(tables, dataset) for role, dataset in names.items()}
+    classifiers = _classifiers(tables, list(names.values()))
+    return Study(
+        datasets={
+            role: _annotated(tables, dataset, counts[role], classifiers)
+            for role, dataset in names.items()
+        },
+        classifiers=tuple(classifiers),
+        name=name,
+        provenance={"source": "tables", "files": [Path(path).name for path in paths]},
+    )
+
+
+def _recognised(paths: Sequence[str | Path]) -> Iterator[tuple[str, _Table]]:
+    """Read every file, find its kind by its columns, and convert those."""
+    for path in paths:
+        frame, where = read_table(path, text=_TEXT), str(path)
+        if {"task", "worker"} <= set(frame.columns):
+            new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
+            frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
+        kind = _kind(frame.columns, where)
+        require(frame, _KINDS[kind], where)
+        yield kind, _Table(_converted(frame, kind, where), where)
+
+
+def _kind(columns: Sequence[str], where: str) -> str:
+    present = set(columns)
+    for kind in ("annotations", "counts", "predictions"):
+        if set(_KINDS[kind]) <= present:
+            return kind
+    named = {column for kind in _KINDS.values() for column in kind} - set(_KEY)
+    if set(_KEY) < present:
+        if "label" in present and not present & (named - {"label"}):
+            return "images"
+        if not present & named:
+            return "wide predictions"
+    kinds = "; ".join(f"{kind}: {', '.join(needed)}" for kind, needed in _KINDS.items())
+    raise StudyError(
+        f"{where}: its columns {', '.join(columns)} are those of no known table; known are "
+        f"{kinds} and one column per classifier"
+    )
+
+
+def _converted(frame: pl.DataFrame, kind: str, where: str) -> pl.DataFrame:
+    """Return the columns that count, each in its type, none with missing values."""
+    extra = [column for column in frame.columns if column not in _KINDS[kind]]
+    types = {"shown": whole_numbers, "correct": _all_flags}
+    types["selected"] = whole_numbers if kind == "counts" else _all_flags
+    if kind == "wide predictions":
+        types |= dict.fromkeys(extra, _all_flags)
+    kept = [*_KINDS[kind], *(extra if kind in ("images", "wide predictions") else [])]
+    return pl.DataFrame([types.get(column, texts)(frame[column], where) for column in kept])
+
+
+def _all_flags(column: pl.Series, where: str) -> pl.Series:
+    converted = flags(column, where)
+    if converted.null_count():
+        rows = (np.flatnonzero(converted.is_null().to_numpy()) + 1).tolist()
+        raise StudyError(
+            f"{where}: {column.name} is missing in {rules.listing(rows, 'row')}; give it in every "
+            "row or leave the row out"
+        )
+    return converted
+
+
+def _counts(tables: Sequence[tuple[str, _Table]], dataset: str) -> _Table:
+    """Return image, selected and shown of one data set, from counts or from annotations."""
+    found = {
+        kind: parts
+        for kind in ("counts", "annotations")
+        if (parts := [t for k, t in tables if k == kind and t.of(dataset).height])
+    }
+    where = ", ".join(part.where for parts in found.values() for part in parts)
+    if len(found) == 2:
+        raise StudyError(f"{where}: both counts and annotations of {dataset!r}; give one of them")
+    if not found:
+        held = sorted({name for _, table in tables for name in table.frame["dataset"].unique()})
+        raise StudyError(
+            f"{_files([table.where for _, table in tables])}: no counts or annotations of the data "
+            f"set {dataset!r}; the tables hold {rules.listing(held, 'data set')}, say which is the "
+            "reference and which the replication"
+        )
+    kind, parts = next(iter(found.items()))
+    rows = pl.concat([part.of(dataset) for part in parts])
+    key = ["image"] if kind == "counts" else ["worker", "image"]
+    _check_unique(rows, key, where, dataset)
+    if kind == "annotations":
+        rows = rows.group_by("image", maintain_order=True).agg(
+            pl.col("selected").sum().cast(pl.Int64), pl.len().cast(pl.Int64).alias("shown")
+        )
+    return _Table(rows, where)
+
+
+def _classifiers(tables: Sequence[tuple[str, _Table]], datasets: Sequence[str]) -> list[str]:
+    """Return all classifiers in order of appearance, each on every data set."""
+    found = {
+        dataset: dict.fromkeys(
+            name for kind, table in tables for name in _predicted_by(kind, table.of(dataset))
+        )
+        for dataset in datasets
+    }
+    for dataset, names in found.items():
+        for other, others in found.items():
+            if extra := [name for name in others if name not in names]:
+                where = _files([t.where for kind, t in tables if "predictions" in kind])
+                raise StudyError(
+                    f"{where}: predictions of {rules.listing(extra, 'classifier')} on {other!r} "
+                    f"but not on {dataset!r}; every classifier needs both data sets"
+                )
+    return list(found[datasets[0]])
+
+
+def _predicted_by(kind: str, rows: pl.DataFrame) -> list[str]:
+    if kind == "predictions":
+        return rows["classifier"].unique(maintain_order=True).to_list()
+    if kind == "wide predictions" and rows.height:
+        return [column for column in rows.columns if column != "image"]
+    return []
+
+
+def _annotated(
+    tables: Sequence[tuple[str, _Table]], dataset: str, counts: _Table, classifiers: Sequence[str]
+) -> AnnotatedSet:
+    images = counts.frame["image"]
+    groups = _groups(tables, dataset, counts)
+    return AnnotatedSet(
+        name=dataset,
+        images=images.to_numpy().astype(np.str_),
+        selected=counts.frame["selected"].to_numpy(),
+        shown=counts.frame["shown"].to_numpy(),
+        correct=_correct(tables, dataset, counts, classifiers),
+        labels=groups.get("label"),
+        groups={name: values for name, values in groups.items() if name != "label"},
+    )
+
+
+def _correct(
+    tables: Sequence[tuple[str, _Table]], dataset: str, counts: _Table, classifiers: Sequence[str]
+) -> NDArray[np.bool_]:
+    """Fill the matrix of correctness [images, classifiers], every entry exactly once."""
+    images = counts.frame["image"]
+    rows = pl.DataFrame({"image": images, "row": np.arange(images.len())})
+    places = {name: place for place, name in enumerate(classifiers)}
+    correct = np.zeros((images.len(), len(classifiers)), dtype=np.bool_)
+    times = np.zeros(correct.shape, dtype=np.int32)
+    where = _files([t.where for kind, t in tables if "predictions" in kind])
+    for kind, table in tables:
+        if "predictions" not in kind or not (mine := table.of(dataset)).height:
+            continue
+        if (strange := mine.join(rows, on="image", how="anti")).height:
+            names = rules.listing(strange["image"].unique(maintain_order=True))
+            raise StudyError(
+                f"{table.where}: predictions but no counts (see {counts.where}) for {names} of "
+                f"{dataset!r}; count them or leave their predictions out"
+            )
+        for name, at, values in _columns(kind, mine.join(rows, on="image", maintain_order="left")):
+            np.add.at(times[:, places[name]], at, 1)
+            correct[at, places[name]] = values
+    _check_once(times, dataset, where, images.to_numpy(), np.asarray(classifiers))
+    return correct
+
+
+def _columns(
+    kind: str, rows: pl.DataFrame
+) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.bool_]]]:
+    """Yield (classifier, row numbers, correctness) of each classifier in a table."""
+    if kind == "predictions":
+        for (name,), part in rows.group_by("classifier", maintain_order=True):
+            yield str(name), part["row"].to_numpy(), part["correct"].to_numpy()
+    else:
+        for name in _predicted_by(kind, rows.drop("row")):
+            yield name, rows["row"].to_numpy(), rows[name].to_numpy()
+
+
+def _check_once(
+    times: NDArray[np.int32],
+    dataset: str,
+    where: str,
+    images: NDArray[np.object_],
+    classifiers: NDArray[np.str_],
+) -> None:
+    for rule, broken, advice in (
+        ("no prediction", times == 0, "every classifier needs one on every counted image"),
+        ("several predictions", times > 1, "keep one per image and classifier"),
+    ):
+        if broken.any():
+            column = int(np.flatnonzero(broken.any(axis=0))[0])
+            raise StudyError(
+                f"{where}: {rule} of classifier {str(classifiers[column])!r} for "
+                f"{rules.listing(images[broken[:, column]])} of {dataset!r}; {advice}"
+            )
+
+
+def _groups(
+    tables: Sequence[tuple[str, _Table]], dataset: str, counts: _Table
+) -> Mapping[str, NDArray[np.str_]]:
+    """Return label and group columns of the counted images, by column name."""
+    parts = [t for kind, t in tables if kind == "images" and t.of(dataset).height]
+    if not parts:
+        return {}
+    where = _files([part.where for part in parts])
+    if len({tuple(part.frame.columns) for part in parts}) > 1:
+        raise StudyError(f"{where}: differ in their columns; use the same in all tables of images")
+    rows = pl.concat([part.of(dataset) for part in parts])
+    _check_unique(rows, ["image"], where, dataset)
+    if (strange := counts.frame.join(rows, on="image", how="anti")).height:
+        raise StudyError(
+            f"{where}: no label for {rules.listing(strange['image'])} of {dataset!r}; give one for "
+            "every counted image"
+        )
+    joined = counts.frame.select("image").join(rows, on="image", maintain_order="left")
+    return {name: joined[name].to_numpy().astype(np.str_) for name in rows.columns[1:]}
+
+
+def _check_unique(rows: pl.DataFrame, key: Sequence[str], where: str, dataset: str) -> None:
+    repeated = rows.filter(pl.struct(key).is_duplicated()).select(key).unique(maintain_order=True)
+    if repeated.height:
+        names = [" on ".join(values) for values in repeated.iter_rows()]
+        noun = "image" if len(key) == 1 else "worker"
+        raise StudyError(
+            f"{where}: several rows for {rules.listing(names, noun)} of {dataset!r}; keep one each"
+        )
+
+
+def _files(paths: Sequence[str | Path]) -> str:
+    return ", ".join(str(path) for path in paths) or "tables"
