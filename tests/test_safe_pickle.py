@@ -190,7 +190,8 @@ def test_every_truncation_is_one_clear_error(tmp_path):
 
 
 def test_no_changed_byte_raises_anything_else(tmp_path):
-    whole = bytearray((FRAMES / "pandas-1.0.pkl").read_bytes())
+    # Protocol 4: with a changed memo number of protocol 2 CPython's unpickler reserves gigabytes.
+    whole = bytearray((FRAMES / "pandas-2.2.pkl").read_bytes())
     rng = np.random.default_rng(0)
     for place in rng.integers(0, len(whole), 400):
         changed = whole.copy()
@@ -251,7 +252,9 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize(
-    "path", [p for p in sorted(FRAMES.glob("*.p*")) if p.name != "tensor.pt"], ids=lambda p: p.name
+    "path",
+    [p for p in sorted(FRAMES.glob("*.p[kt]*")) if p.name != "tensor.pt"],
+    ids=lambda p: p.name,
 )
 def test_reads_frames_of_every_era(path):
     frame = read_frame(path)
@@ -360,8 +363,8 @@ def test_reads_the_published_frames_as_pandas_does(name):
     assert read[index].tolist() == expected.index.tolist()
     for column in expected.columns:
         assert read[column].dtype == expected[column].dtype
-        for mine, theirs in zip(read[column][::50], expected[column][::50], strict=True):
-            assert repr(mine) == repr(theirs)
+        # repr also tells apart lists, arrays, counters and the numbers' types inside them.
+        assert repr(read[column][::50].tolist()) == repr(expected[column][::50].tolist())
 
 
 @needs_multilabel

@@ -4,7 +4,8 @@ Published annotation data come as pickled pandas frames, as ``torch.save`` files
 ``.npy`` files of Python objects. A pickle is a program: loading one with `pickle.load`,
 `torch.load` or ``allow_pickle=True`` runs whatever its author put in. Here a pickle may name only
 the constructors listed below, each mapped to a stand-in of ours that records its arguments. Neither
-pandas nor torch is needed, and no function named by a file is ever called.
+pandas nor torch is needed, and no function named by a file is ever called. What a hostile file can
+still do is to make Python's unpickler reserve much memory.
 """
 
 from __future__ import annotations
@@ -200,7 +201,7 @@ class _RestrictedUnpickler(pickle.Unpickler):
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         """Return the stand-in for a constructor, or refuse it."""
         if (module_name, global_name) not in _ALLOWED:
-            raise _Refused(f"it names {module_name}.{global_name}")
+            raise _Refused(f"it names {_one_line(f'{module_name}.{global_name}')}")
         return _ALLOWED[module_name, global_name]
 
     def persistent_load(self, pid: Any, /) -> Any:
@@ -225,7 +226,7 @@ def _reported(path: str | Path) -> Generator[None, None, None]:
     except Exception as error:  # a damaged pickle may raise nearly anything
         raise StudyError(
             f"{path}: is damaged, or not such a file as pandas, torch and NumPy write "
-            f"({type(error).__name__}: {_first_line(error)}); nothing was executed"
+            f"({type(error).__name__}: {_one_line(str(error))}); nothing was executed"
         ) from error
 
 
@@ -245,5 +246,7 @@ def _load_frame(path: Path) -> Any:
         return _RestrictedUnpickler(file).load()
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or ["no details"])[0]
+def _one_line(text: str) -> str:
+    """Show a file's own words without its line breaks, control characters or great length."""
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return shown if len(shown) <= 200 else f"{shown[:200]}..."
