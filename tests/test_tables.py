@@ -1,0 +1,273 @@
+"""One's own tables become a study, or one line says what is wrong with them."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bayesrep import StudyError
+from bayesrep.sources import READERS
+from bayesrep.sources.tables import read_tables
+
+IMAGES = {"v1": ["007", "b", "c"], "v2": ["007", "x"]}
+SELECTED = {"v1": [3, 4, 0], "v2": [1, 5]}
+SHOWN = {"v1": [4, 4, 2], "v2": [3, 5]}
+CORRECT = {
+    "v1": np.array([[1, 0], [1, 1], [0, 0]], dtype=bool),
+    "v2": np.array([[0, 1], [1, 0]], dtype=bool),
+}
+CLASSIFIERS = ["resnet", "vgg"]
+ROLES = {"reference": "v1", "replication": "v2"}
+NAMES = [(d, i) for d, names in IMAGES.items() for i in range(len(names))]
+
+
+def counts():
+    return pl.DataFrame(
+        [(d, IMAGES[d][i], SELECTED[d][i], SHOWN[d][i]) for d, i in NAMES],
+        schema=["dataset", "image", "selected", "shown"],
+        orient="row",
+    )
+
+
+def annotations():
+    rows = [
+        (d, IMAGES[d][i], f"worker {w}", w < SELECTED[d][i])
+        for d, i in NAMES
+        for w in range(SHOWN[d][i])
+    ]
+    return pl.DataFrame(rows, schema=["dataset", "image", "worker", "selected"], orient="row")
+
+
+def predictions():
+    rows = [
+        (d, IMAGES[d][i], name, bool(CORRECT[d][i, c]))
+        for d, i in NAMES
+        for c, name in enumerate(CLASSIFIERS)
+    ]
+    return pl.DataFrame(rows, schema=["dataset", "image", "classifier", "correct"], orient="row")
+
+
+def wide():
+    rows = [(d, IMAGES[d][i], *CORRECT[d][i].astype(int).tolist()) for d, i in NAMES]
+    return pl.DataFrame(rows, schema=["dataset", "image", *CLASSIFIERS], orient="row")
+
+
+def images():
+    rows = [(d, IMAGES[d][i], "01", "dogs" if i else "cats") for d, i in NAMES]
+    return pl.DataFrame(rows, schema=["dataset", "image", "label", "superclass"], orient="row")
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(**frames):
+        paths = []
+        for name, frame in frames.items():
+            stem, _, kind = name.rpartition("_")
+            path = tmp_path / f"{stem or name}.{kind if stem else 'csv'}"
+            getattr(frame, f"write_{path.suffix[1:]}")(path)
+            paths.append(path)
+        return paths
+
+    return write
+
+
+def read(paths):
+    return read_tables(paths, **ROLES)
+
+
+def check(study):
+    assert study.classifiers == tuple(CLASSIFIERS)
+    for role, name in ROLES.items():
+        data = study.datasets[role]
+        assert data.name == name
+        assert data.images.tolist() == IMAGES[name]
+        assert data.selected.tolist() == SELECTED[name]
+        assert data.shown.tolist() == SHOWN[name]
+        assert (data.correct == CORRECT[name]).all()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("counted", [counts, annotations])
+@pytest.mark.parametrize("predicted", [predictions, wide])
+def test_every_combination_of_kinds_gives_the_same_study(write, kind, counted, predicted):
+    paths = write(**{f"c_{kind}": counted(), f"p_{kind}": predicted(), f"i_{kind}": images()})
+    study = read(paths[::-1])
+    check(study)
+    assert study.reference.labels is not None
+    assert study.reference.labels.tolist() == ["01"] * 3
+    assert study.replication.groups["superclass"].tolist() == ["cats", "dogs"]
+
+
+def test_the_registry_reads_tables(write):
+    study = READERS["tables"](write(c=counts(), p=wide()), **ROLES, name="mine")
+    check(study)
+    assert study.name == "mine"
+
+
+def test_row_order_and_shards_do_not_matter_for_predictions(write):
+    shuffled = (
+        predictions()
+        .sample(fraction=1, shuffle=True, seed=1)
+        .sort("classifier", maintain_order=True)
+    )
+    check(read(write(c=counts(), p1=shuffled[:4], p2_parquet=shuffled[4:])))
+    # One classifier in a long table, the other in a wide one.
+    long = predictions().filter(pl.col("classifier") == "resnet")
+    check(read(write(c=counts(), p3=long, p4=wide().drop("resnet"))))
+
+
+def test_crowd_kit_names(write):
+    frame = annotations().rename({"image": "task", "selected": "label"})
+    check(read(write(a=frame, p=wide())))
+    check(read(write(a=annotations().rename({"image": "task"}), p=wide())))
+
+
+def test_yes_and_no_in_many_spellings(write):
+    words = pl.when("selected").then(pl.lit("Yes")).otherwise(pl.lit("no")).alias("selected")
+    correct = pl.when("correct").then(pl.lit("True")).otherwise(pl.lit("False")).alias("correct")
+    check(read(write(a=annotations().with_columns(words), p=predictions().with_columns(correct))))
+    floats = pl.col("selected").cast(pl.Float64)
+    check(read(write(a=annotations().with_columns(floats), p=predictions())))
+
+
+def test_other_data_sets_and_columns_are_ignored(write):
+    more = pl.concat([counts(), counts().with_columns(dataset=pl.lit("v3"))])
+    check(read(write(c=more.with_columns(time=1.5), p=predictions())))
+
+
+def edit(frame, row, **values):
+    """Return the frame with some values of one row replaced."""
+    number = pl.int_range(pl.len())
+    return frame.with_columns(
+        pl.when(number == row).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
+        for name, value in values.items()
+    )
+
+
+def with_rows(frame, rows):
+    return pl.concat([frame, frame[rows]])
+
+
+BAD = {
+    "k > n": (dict(c=edit(counts(), 1, selected=9)), r"selected exceeds shown for image 'b'"),
+    "n = 0": (dict(c=edit(counts(), 1, shown=0)), r"shown is 0 for image 'b'"),
+    "negative": (dict(c=edit(counts(), 1, selected=-1)), r"selected is negative for image 'b'"),
+    "not whole": (
+        dict(c=edit(counts().cast({"selected": pl.Float64}), 1, selected=1.5)),
+        r"c\.csv: selected is not a whole number in row '2'; counts are whole numbers",
+    ),
+    "text count": (
+        dict(c=edit(counts().cast({"shown": pl.String}), 4, shown="many")),
+        r"c\.csv: shown is not a whole number in row '5'",
+    ),
+    "missing count": (
+        dict(c=edit(counts(), 1, selected=None)),
+        r"c\.csv: selected is not a whole number in row '2'",
+    ),
+    "missing image": (
+        dict(c=edit(counts(), 1, image=None)),
+        r"c\.csv: image is missing in row '2'",
+    ),
+    "bad flag": (
+        dict(p=edit(predictions().cast({"correct": pl.String}), 2, correct="maybe")),
+        r"p\.csv: correct is neither true nor false in row '3'; write true",
+    ),
+    "bad wide flag": (
+        dict(p=edit(wide(), 3, vgg=2)),
+        r"p\.csv: vgg is neither true nor false in row '4'",
+    ),
+    "missing flag": (
+        dict(p=edit(predictions(), 2, correct=None)),
+        r"p\.csv: correct is missing in row '3'",
+    ),
+    "image twice": (
+        dict(c=with_rows(counts(), [1])),
+        r"c\.csv: several rows for image 'b' of 'v1'; keep one each",
+    ),
+    "answer twice": (
+        dict(c=with_rows(annotations(), [0])),
+        r"c\.csv: several rows for worker 'worker 0 on 007' of 'v1'",
+    ),
+    "prediction twice": (
+        dict(p=with_rows(predictions(), [0])),
+        r"p\.csv: several predictions of classifier 'resnet' for image '007' of 'v1'",
+    ),
+    "uncounted": (
+        dict(c=counts()[[0, 1, 3, 4]]),
+        r"p\.csv: predictions but no counts \(see .*c\.csv\) for image 'c' of 'v1'",
+    ),
+    "unpredicted": (
+        dict(p=wide()[:4]),
+        r"p\.csv: no prediction of classifier 'resnet' for image 'x' of 'v2'",
+    ),
+    "one-sided classifier": (
+        dict(p=predictions().filter((pl.col("dataset") == "v1") | (pl.col("classifier") == "vgg"))),
+        r"p\.csv: predictions of classifier 'resnet' on 'v1' but not on 'v2'",
+    ),
+    "no such data set": (
+        dict(c=counts().filter(pl.col("dataset") == "v1")),
+        r"no counts or annotations of the data set 'v2'",
+    ),
+    "both kinds": (
+        dict(c=counts(), a=annotations()),
+        r"c\.csv, .*a\.csv: both counts and annotations of 'v1'",
+    ),
+    "unlabelled": (
+        dict(i=images()[1:]),
+        r"i\.csv: no label for image '007' of 'v1'",
+    ),
+    "labels differ": (
+        dict(i=edit(images(), 0, label="02")),
+        r"only data set 'v1' has label '02'",
+    ),
+    "unknown columns": (
+        dict(x=counts().rename({"shown": "n"})),
+        r"x\.csv: its columns dataset, image, selected, n are those of no known table",
+    ),
+    "no data set column": (dict(x=wide().drop("dataset")), r"x\.csv: its columns image, resnet"),
+    "empty": (dict(c=counts()[:0]), r"c\.csv: has no rows"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables_are_one_clear_error(write, name):
+    changed, message = BAD[name]
+    with pytest.raises(StudyError, match=message) as error:
+        read(write(**({"c": counts(), "p": predictions()} | changed)))
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_kind_is_named(write):
+    with pytest.raises(StudyError, match=r"c\.csv: no table of predictions; give one with"):
+        read(write(c=counts()))
+    with pytest.raises(StudyError, match=r"p\.csv: no table of counts or annotations"):
+        read(write(p=wide()))
+    with pytest.raises(StudyError, match="no table of counts"):
+        read([])
+
+
+def test_unreadable_files(tmp_path, write):
+    (path,) = write(c_parquet=counts())
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(StudyError, match=r"c\.parquet: is damaged or not a parquet table"):
+        read([path])
+    with pytest.raises(StudyError, match=r"none\.csv: cannot be read \(No such file"):
+        read([tmp_path / "none.csv"])
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(StudyError, match=r"empty\.csv: is damaged or not a csv table"):
+        read([tmp_path / "empty.csv"])
+    (tmp_path / "a.xlsx").write_text("x")
+    with pytest.raises(StudyError, match=r"a\.xlsx: is neither \.csv nor \.parquet"):
+        read([tmp_path / "a.xlsx"])
+
+
+def test_a_thousand_classifiers(write):
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, (5, 1000))
+    frame = (
+        wide()
+        .select("dataset", "image")
+        .hstack([pl.Series(f"c{i}", values[:, i]) for i in range(1000)])
+    )
+    study = read(write(c=counts(), p=frame))
+    assert study.reference.correct.shape == (3, 1000)
+    assert (study.replication.correct == values[3:].astype(bool)).all()
