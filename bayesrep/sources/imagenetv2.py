@@ -167,9 +167,10 @@ def read_predictions(
 
 
 def _image_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+    contents = _json(path)
     try:
-        pairs = _json(path)["image_filenames"]
-        images, labels = np.asarray([(str(image), str(wnid)) for image, wnid in pairs]).T
+        pairs = [(str(image), str(wnid)) for image, wnid in contents["image_filenames"]]
+        images, labels = np.asarray(pairs).T
     except (KeyError, TypeError, ValueError) as error:
         raise StudyError(
             f"{path}: has no list image_filenames of (image, wnid) pairs; give an upstream file"
@@ -178,10 +179,13 @@ def _image_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
 
 
 def _class_numbers(path: Path, labels: NDArray[np.str_]) -> NDArray[np.int64]:
+    entries = _json(path)
     try:
-        numbers = {str(entry["wnid"]): int(entry["cid"]) for entry in _json(path)}
+        numbers = {str(entry["wnid"]): int(entry["cid"]) for entry in entries}
     except (KeyError, TypeError, ValueError) as error:
-        raise StudyError(f"{path}: is not a list of classes with cid and wnid") from error
+        raise StudyError(
+            f"{path}: is not a list of classes with cid and wnid; give the upstream file"
+        ) from error
     if unknown := sorted(set(labels.tolist()) - set(numbers)):
         raise StudyError(f"{path}: lacks {rules.listing(unknown, 'wnid')} of the image list")
     return np.asarray([numbers[wnid] for wnid in labels.tolist()], dtype=np.int64)
