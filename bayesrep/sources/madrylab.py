@@ -1,8 +1,8 @@
 """The annotations behind "Identifying Statistical Bias in Dataset Replication".
 
 Engstrom et al. (2020) publish data frames saved with torch (see the README of
-github.com/MadryLab/dataset-replication-analysis; ask them for terms of use, the release names no
-licence for the data). One row is one annotation:
+github.com/MadryLab/dataset-replication-analysis, which names no licence for the data: ask its
+authors before passing them on). One row is one annotation:
 
     url                    the image
     dataset                v1 (ImageNet, the reference) or v2 (ImageNet-v2, the replication)
