@@ -1,1 +1,6 @@
-"""From a model to its posterior: starting point, sampler, verdict; it knows no particular model."""
+"""From a model to draws: one door, :func:`fit`."""
+
+from bayesrep.inference.fit import fit
+from bayesrep.inference.posterior import read_posterior, write_posterior
+
+__all__ = ["fit", "read_posterior", "write_posterior"]

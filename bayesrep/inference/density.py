@@ -1,0 +1,152 @@
+"""A NumPyro model as a log density over two arrays, ready for linear algebra.
+
+Models of many classifiers have an arrowhead: a few *shared* parameters, and for every *unit*
+(classifier) its own few, which meet the other units only through the shared ones. The unconstrained
+parameters are therefore kept as ``{"shared": [P], "units": [C, Q]}``; everything in this room
+works on that pair and knows no model.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpyro import handlers
+from numpyro.infer.util import constrain_fn, potential_energy
+
+Position = dict[str, Array]
+Model = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class _Site:
+    """Where a site's values lie: ``size`` entries from ``start`` of its block."""
+
+    shape: tuple[int, ...]
+    unit_axis: int | None
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """Potential energy of a model and the way back from arrays to its sites.
+
+    Attributes
+    ----------
+    model
+        NumPyro model of one argument, the data; all latent sites have real support.
+    sites
+        Layout by site name.
+    shared, units, per_unit
+        P, C and Q of the pair of arrays; C = 0 when no site lies in the unit plate.
+    """
+
+    model: Model
+    sites: Mapping[str, _Site]
+    shared: int
+    units: int
+    per_unit: int
+
+    def to_sites(self, position: Position) -> dict[str, Array]:
+        """Split a position into the model's (unconstrained) sites; works on one draw."""
+        return {name: _take(site, position) for name, site in self.sites.items()}
+
+    def to_position(self, values: Mapping[str, Any]) -> Position:
+        """Inverse of :meth:`to_sites`."""
+        shared = [jnp.ravel(values[n]) for n, s in self.sites.items() if s.unit_axis is None]
+        units = [
+            jnp.moveaxis(jnp.asarray(values[n]), s.unit_axis, 0).reshape(self.units, -1)
+            for n, s in self.sites.items()
+            if s.unit_axis is not None
+        ]
+        return {
+            "shared": jnp.concatenate(shared) if shared else jnp.zeros(0),
+            "units": jnp.concatenate(units, axis=1) if units else jnp.zeros((self.units, 0)),
+        }
+
+    def potential(self, position: Position, data: Any) -> Array:
+        """Negative log joint density of the unconstrained parameters and the data."""
+        return potential_energy(self.model, (data,), {}, self.to_sites(position))
+
+    def quantities(self, position: Position, data: Any) -> dict[str, Array]:
+        """All sites and deterministic quantities of the model at one position."""
+        values = constrain_fn(
+            self.model, (data,), {}, self.to_sites(position), return_deterministic=True
+        )
+        return dict(values)
+
+
+def _take(site: _Site, position: Position) -> Array:
+    stop = site.start + site.size
+    if site.unit_axis is None:
+        return position["shared"][site.start : stop].reshape(site.shape)
+    block = position["units"][:, site.start : stop]
+    rest = site.shape[: site.unit_axis] + site.shape[site.unit_axis + 1 :]
+    return jnp.moveaxis(block.reshape(block.shape[0], *rest), 0, site.unit_axis)
+
+
+def _unit_axis(site: Mapping[str, Any], plate: str) -> int | None:
+    for frame in site["cond_indep_stack"]:
+        if frame.name == plate:
+            return len(jnp.shape(site["value"])) - site["fn"].event_dim + frame.dim
+    return None
+
+
+def build_density(model: Model, data: Any, *, unit_plate: str = "classifier") -> Density:
+    """Trace ``model(data)`` once and lay out its latent sites.
+
+    Parameters
+    ----------
+    model
+        NumPyro model of one argument.
+    data
+        Anything the model takes; only its shapes matter here.
+    unit_plate
+        Name of the plate over units.
+
+    Raises
+    ------
+    ValueError
+        If a latent site's support is not the real line.
+    """
+    with handlers.seed(rng_seed=0):
+        trace = handlers.trace(model).get_trace(data)
+    latent = {n: s for n, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
+    sites: dict[str, _Site] = {}
+    shared = units = per_unit = 0
+    for name, site in latent.items():
+        if site["fn"].support.event_dim > site["fn"].event_dim or not _is_real(site["fn"].support):
+            raise ValueError(f"site {name!r} must have real support; got {site['fn'].support}")
+        shape, axis = jnp.shape(site["value"]), _unit_axis(site, unit_plate)
+        size = int(np.prod(shape, dtype=int))
+        if axis is None:
+            sites[name] = _Site(shape, None, shared, size)
+            shared += size
+        else:
+            units = shape[axis]
+            sites[name] = _Site(shape, axis, per_unit, size // units)
+            per_unit += size // units
+    return Density(model, sites, shared, units, per_unit)
+
+
+def _is_real(support: Any) -> bool:
+    while hasattr(support, "base_constraint"):
+        support = support.base_constraint
+    return type(support).__name__ == "_Real"
+
+
+def ravel(position: Position) -> Array:
+    """One flat vector of a position, shared parameters first."""
+    return jnp.concatenate([position["shared"], position["units"].ravel()])
+
+
+def tree_zeros(density: Density) -> Position:
+    """The position of zeros."""
+    return jax.tree.map(
+        jnp.zeros, {"shared": (density.shared,), "units": (density.units, density.per_unit)},
+        is_leaf=lambda leaf: isinstance(leaf, tuple),
+    )

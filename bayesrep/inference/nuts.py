@@ -1,0 +1,227 @@
+"""NUTS in whitened coordinates: one compiled block of draws, chains side by side.
+
+The sampler is NumPyro's. What is ours is its setting: coordinates in which the normal
+approximation at the mode is standard (:class:`~bayesrep.inference.arrowhead.Whitening`), data
+passed as arguments so that one compilation serves every study of the same shape, and a host loop
+over short blocks, so that progress, interruption and draws do not depend on each other.
+
+Whitened chains swing from one side of the posterior to the other, which makes means very precise
+but lets spreads mix slowly; ``thinning`` transitions are therefore made for every draw kept.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+from numpyro.infer.hmc import hmc
+
+from bayesrep.inference.arrowhead import Whitening
+from bayesrep.inference.density import Density, Position
+
+BLOCK = 25
+MAX_TREE_DEPTH = 10
+
+
+class Transition(NamedTuple):
+    """One kept draw and what the sampler did for it; stacked, [draw, ...]."""
+
+    position: Position
+    diverging: Any  # bool, any of the thinned transitions
+    num_steps: Any  # int, gradient evaluations of all of them
+    acceptance_rate: Any  # float, of the last one
+    energy: Any
+    step_size: Any
+    lp: Any  # log density of the unconstrained parameters
+
+
+Report = Callable[[int, int], None]
+"""Called with the number of draws a block finished and its divergences after warm-up."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to run and how carefully."""
+
+    chains: int
+    warmup: int
+    draws: int
+    thinning: int = 3
+    target_accept: float = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """NUTS for one density and schedule; both functions are jitted or compiled.
+
+    Attributes
+    ----------
+    start : (key, data, whitening) -> state
+    block : (state, data, whitening) -> state, Transition of ``BLOCK`` draws
+    vectorized
+        Whether both take keys and states stacked over chains.
+    """
+
+    start: Callable[..., Any]
+    block: Callable[..., Any]
+    vectorized: bool
+
+
+def build_sampler(density: Density, schedule: Schedule, *, vectorized: bool = False) -> Sampler:
+    """Put NumPyro's NUTS to work on a density in whitened coordinates.
+
+    Parameters
+    ----------
+    density, schedule
+        What to sample and how long; both are fixed in the compiled program, the data are not.
+    vectorized
+        Run all chains in lock step as one batch, as a GPU likes it.
+    """
+
+    def potential(data: Any, whitening: Whitening) -> Callable[[Position], Array]:
+        return lambda standard: density.potential(whitening(standard), data)
+
+    initialize, transition = hmc(potential_fn_gen=potential, algo="NUTS")
+
+    def start(key: Array, data: Any, whitening: Whitening) -> Any:
+        """Begin at half a standard deviation around the mode, differently in every chain."""
+        keys = jax.random.split(key, 3)
+        standard = {
+            "shared": jax.random.normal(keys[0], (density.shared,)) / 2,
+            "units": jax.random.normal(keys[1], (density.units, density.per_unit)) / 2,
+        }
+        return initialize(
+            standard,
+            schedule.warmup,
+            step_size=0.3,
+            target_accept_prob=schedule.target_accept,
+            max_tree_depth=MAX_TREE_DEPTH,
+            model_args=(data, whitening),
+            rng_key=keys[2],
+        )
+
+    def block(state: Any, data: Any, whitening: Whitening) -> tuple[Any, Transition]:
+        def once(_: Any, carry: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
+            state, steps, diverging = carry
+            state = transition(state, (data, whitening))
+            return state, steps + state.num_steps, diverging | state.diverging
+
+        def draw(state: Any, _: None) -> tuple[Any, Transition]:
+            repeats = jnp.where(state.i < schedule.warmup, 1, schedule.thinning)
+            nothing = (state, jnp.zeros_like(state.num_steps), jnp.zeros_like(state.diverging))
+            state, steps, diverging = jax.lax.fori_loop(0, repeats, once, nothing)
+            return state, Transition(
+                position=state.z,
+                diverging=diverging,
+                num_steps=steps,
+                acceptance_rate=state.accept_prob,
+                energy=state.energy,
+                step_size=state.adapt_state.step_size,
+                lp=-state.potential_energy,
+            )
+
+        return jax.lax.scan(draw, state, None, length=BLOCK)
+
+    if vectorized:
+        start = jax.vmap(start, in_axes=(0, None, None))
+        block = jax.vmap(block, in_axes=(0, None, None))
+    return Sampler(jax.jit(start), jax.jit(block), vectorized)
+
+
+def compiled(sampler: Sampler, key: Array, data: Any, whitening: Whitening) -> Sampler:
+    """The sampler compiled for arguments of these shapes, once for all threads.
+
+    ``start`` is traced before ``block`` because NumPyro's pair shares its settings through it.
+    """
+    start = sampler.start.lower(key, data, whitening).compile()  # type: ignore[attr-defined]
+    state = start(key, data, whitening)
+    block = sampler.block.lower(state, data, whitening).compile()  # type: ignore[attr-defined]
+    return Sampler(start, block, sampler.vectorized)
+
+
+def _blocks(warmup: int, draws: int) -> Iterator[tuple[int, int]]:
+    """(begin, end) of every block in transitions counted from the start of warm-up."""
+    for begin in range(0, warmup + draws, BLOCK):
+        yield begin, min(begin + BLOCK, warmup + draws)
+
+
+def _run(
+    sampler: Sampler,
+    state: Any,
+    data: Any,
+    whitening: Whitening,
+    schedule: Schedule,
+    report: Report,
+    stop: Event,
+) -> Transition:
+    """All draws after warm-up of the chain (or stacked chains) in ``state``, on the host."""
+    kept: list[Transition] = []
+    axis = np.ndim(state.i)
+    for begin, end in _blocks(schedule.warmup, schedule.draws):
+        if stop.is_set():
+            raise InterruptedError
+        state, transitions = sampler.block(state, data, whitening)
+        first = max(schedule.warmup - begin, 0)
+        window = (slice(None),) * axis + (slice(min(first, end - begin), end - begin),)
+        host = jax.tree.map(lambda leaf, w=window: np.asarray(leaf[w]), transitions)
+        kept.append(host)
+        report((end - begin) * (len(state.i) if axis else 1), int(host.diverging.sum()))
+    return jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *kept)
+
+
+def sample(
+    sampler: Sampler,
+    keys: Array,
+    data: Any,
+    whitening: Whitening,
+    schedule: Schedule,
+    report: Report,
+    *,
+    workers: int,
+) -> Transition:
+    """Run one chain per key.
+
+    A vectorised sampler runs them as one batch. Otherwise chains run in ``workers`` threads of
+    this process: XLA releases the interpreter lock, so threads use as many cores as there are
+    workers. Draws do not depend on the number of workers nor on ``report``.
+
+    Returns
+    -------
+    Transition
+        NumPy arrays [chain, draw, ...] in whitened coordinates.
+    """
+    stop = Event()
+    if sampler.vectorized:
+        state = sampler.start(keys, data, whitening)
+        return _run(sampler, state, data, whitening, schedule, report, stop)
+
+    def chain(key: Array) -> Transition:
+        with jax.enable_x64(True):  # JAX keeps this setting per thread
+            state = sampler.start(key, data, whitening)
+            return _run(sampler, state, data, whitening, schedule, report, stop)
+
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(chain, key) for key in keys]
+        try:
+            results = [future.result() for future in futures]
+        except BaseException:
+            stop.set()
+            for future in futures:
+                future.cancel()
+            raise
+    return jax.tree.map(lambda *chains: np.stack(chains), *results)
+
+
+def unwhiten(density: Density, whitening: Whitening, draws: Position) -> dict[str, NDArray[Any]]:
+    """Unconstrained sites [chain, draw, ...] of whitened draws."""
+
+    def one(standard: Position) -> dict[str, Array]:
+        return density.to_sites(whitening(standard))
+
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(one)))(draws))

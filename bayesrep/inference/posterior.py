@@ -1,0 +1,106 @@
+"""Draws as an ArviZ object and as a file.
+
+ArviZ 0.23 keeps groups in ``InferenceData``, ArviZ 1.x in xarray's ``DataTree``; both are built
+here from one xarray data set per group, with names and coordinates alike.
+"""
+
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError, reason
+
+Group = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
+"""Variable name -> (dimension names, values)."""
+
+
+def arviz() -> ModuleType:
+    """The arviz module, without the notice that version 0.23 prints at its first import."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        import arviz as module
+    return module
+
+
+def build_posterior(
+    groups: Mapping[str, Group],
+    coordinates: Mapping[str, NDArray[Any]],
+    attributes: Mapping[str, str | int | float],
+) -> Any:
+    """An ArviZ object of the given groups.
+
+    Parameters
+    ----------
+    groups
+        By group name ("posterior", "sample_stats", ...).
+    coordinates
+        By dimension name; dimensions without an entry count from 0.
+    attributes
+        Attached to every group, so that they survive a round trip through any version.
+    """
+    datasets = {name: _dataset(group, coordinates, attributes) for name, group in groups.items()}
+    module = arviz()
+    if hasattr(module, "InferenceData"):
+        return module.InferenceData(attrs=dict(attributes), **datasets)
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(attributes)), **datasets})
+
+
+def _dataset(
+    group: Group,
+    coordinates: Mapping[str, NDArray[Any]],
+    attributes: Mapping[str, str | int | float],
+) -> xr.Dataset:
+    used = {dim: len_ for dims, v in group.values() for dim, len_ in zip(dims, v.shape, strict=True)}
+    coords = {dim: coordinates.get(dim, np.arange(size)) for dim, size in used.items()}
+    return xr.Dataset(dict(group), coords=coords, attrs=dict(attributes))
+
+
+def write_posterior(posterior: Any, path: str | Path, *, force: bool = False) -> None:
+    """Write an ArviZ object as netCDF, whole or not at all.
+
+    Raises
+    ------
+    StudyError
+        If the path exists and ``force`` is false, or cannot be written.
+    """
+    target = Path(path)
+    if target.exists() and not force:
+        raise StudyError(f"{target} exists; choose another path or pass force=True (--force)")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        posterior.to_netcdf(str(temporary), engine="h5netcdf")
+        os.replace(temporary, target)
+    except OSError as error:
+        raise StudyError(f"cannot write {target}: {reason(error)}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_posterior(path: str | Path) -> Any:
+    """Read what :func:`write_posterior` wrote, wholly into memory.
+
+    Raises
+    ------
+    StudyError
+        If the file is missing, damaged or holds no posterior of bayesrep.
+    """
+    source = Path(path)
+    if not source.is_file():
+        raise StudyError(f"{source}: no such file; bayesrep fit STUDY --out {source} makes it")
+    try:
+        posterior = arviz().from_netcdf(str(source), engine="h5netcdf")
+        posterior.load()
+        fingerprint = posterior.posterior.attrs["study_fingerprint"]
+        posterior.posterior["adjusted_accuracy"]
+    except (OSError, ValueError, KeyError, AttributeError, RuntimeError, TypeError) as error:
+        raise StudyError(f"{source} is not a posterior of bayesrep: {reason(error)}") from None
+    if not isinstance(fingerprint, str):
+        raise StudyError(f"{source} is not a posterior of bayesrep: no study fingerprint")
+    return posterior

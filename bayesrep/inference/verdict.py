@@ -1,0 +1,98 @@
+"""Whether to trust a set of draws, in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from bayesrep.inference.posterior import arviz
+
+MAX_RHAT = 1.01
+MIN_ESS = 400.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of the convergence checks.
+
+    Attributes
+    ----------
+    converged
+        True when no check failed.
+    sentence
+        What failed and what to try, or that nothing did.
+    """
+
+    converged: bool
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnostics:
+    """R-hat, bulk and tail ESS of every variable of the posterior, by ArviZ."""
+
+    rhat: Mapping[str, xr.DataArray]
+    ess_bulk: Mapping[str, xr.DataArray]
+    ess_tail: Mapping[str, xr.DataArray]
+
+
+def diagnostics(draws: xr.Dataset) -> Diagnostics:
+    """Compute R-hat and effective sample sizes of all variables [chain, draw, ...]."""
+    module = arviz()
+
+    def by_name(result: Any) -> Mapping[str, xr.DataArray]:
+        return {str(name): result[name] for name in draws.data_vars}
+
+    return Diagnostics(
+        by_name(module.rhat(draws)),
+        by_name(module.ess(draws, method="bulk")),
+        by_name(module.ess(draws, method="tail")),
+    )
+
+
+def _worst(values: Mapping[str, xr.DataArray], *, largest: bool) -> tuple[str, float]:
+    """Name with coordinates and value of the extreme entry; constants (NaN) do not count."""
+    label, extreme = "", -np.inf if largest else np.inf
+    for name, array in values.items():
+        flat = array.values.ravel()
+        if np.all(np.isnan(flat)):
+            continue
+        index = int(np.nanargmax(flat) if largest else np.nanargmin(flat))
+        if (flat[index] > extreme) == largest:
+            place = np.unravel_index(index, array.shape)
+            where = ", ".join(
+                str(array[dim].values[i]) if dim in array.coords else str(i)
+                for dim, i in zip(array.dims, place, strict=True)
+            )
+            label, extreme = (f"{name}[{where}]" if where else name), float(flat[index])
+    return label, extreme
+
+
+def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
+    """Turn diagnostics into a verdict with a remedy.
+
+    Parameters
+    ----------
+    checks
+        From :func:`diagnostics`.
+    divergences, draws
+        Number of divergent draws and of all draws, over chains.
+    """
+    problems: list[str] = []
+    name, value = _worst(checks.rhat, largest=True)
+    if value > MAX_RHAT:
+        problems.append(f"R-hat of {name} is {value:.3f} (at most {MAX_RHAT} wanted)")
+    for kind, sizes in (("bulk", checks.ess_bulk), ("tail", checks.ess_tail)):
+        name, value = _worst(sizes, largest=False)
+        if value < MIN_ESS:
+            problems.append(f"{kind} ESS of {name} is {value:.0f} (at least {MIN_ESS:.0f} wanted)")
+    if divergences:
+        problems.append(f"{divergences} of {draws} draws diverged")
+    if not problems:
+        return Verdict(True, "The chains agree: R-hat, effective sizes and divergences are fine.")
+    remedy = "run longer (more warmup and draws)"
+    if divergences:
+        remedy += ", or use fewer mixture components"
+    return Verdict(False, f"The fit has not converged: {'; '.join(problems)}. Try to {remedy}.")

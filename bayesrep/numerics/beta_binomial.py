@@ -1,0 +1,102 @@
+"""Beta-binomial tables from rising factorials.
+
+Every ratio of beta functions that a beta-binomial needs is a ratio of rising factorials
+(a)_r = a (a + 1) ⋯ (a + r − 1), hence a sum of logarithms:
+
+    B(a + k, b + n − k) / B(a, b) = (a)_k (b)_{n−k} / (a + b)_n
+
+No gamma function is evaluated, so nothing cancels at large a + b, and the sums are products with
+constant triangular 0/1 matrices, whose gradients are again products (no gather, no scatter).
+
+Array names: K components, M cells, d degree (number of virtual annotators).
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.special import logsumexp
+from numpy.typing import ArrayLike, NDArray
+
+
+def below(counts: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+    """The 0/1 matrix [M, size] with ones where the column number is below ``counts`` [M].
+
+    Its product with log(a + 0..size−1) is the logarithm of the rising factorials (a)_counts.
+    """
+    return (np.arange(size) < np.asarray(counts)[:, None]).astype(np.float64)
+
+
+def log_binomial(n: ArrayLike, k: ArrayLike) -> NDArray[np.float64]:
+    """log C(n, k) on the host, elementwise, from exact cumulative sums of logarithms."""
+    n, k = np.broadcast_arrays(np.asarray(n, dtype=np.int64), np.asarray(k, dtype=np.int64))
+    largest = int(n.max(initial=0))
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, largest + 1)))])
+    return log_factorial[n] - log_factorial[k] - log_factorial[n - k]
+
+
+def log_rising(a: Array, below_counts: ArrayLike) -> Array:
+    """log (a)_r for every component and count.
+
+    Parameters
+    ----------
+    a : [K]
+        Positive.
+    below_counts : [M, R]
+        From :func:`below`: the counts r, none larger than R.
+
+    Returns
+    -------
+    [K, M]
+    """
+    steps = jnp.arange(jnp.shape(below_counts)[1], dtype=a.dtype)
+    return jnp.log(a[:, None] + steps[None, :]) @ jnp.asarray(below_counts).T
+
+
+def log_cells(
+    a: Array, b: Array, below_selected: ArrayLike, below_rejected: ArrayLike, below_shown: ArrayLike
+) -> Array:
+    """log of (a)_k (b)_{n−k} / (a + b)_n, the beta-binomial mass without its C(n, k).
+
+    Parameters
+    ----------
+    a, b : [K]
+        Beta parameters of the components.
+    below_selected, below_rejected, below_shown : [M, R]
+        From :func:`below`, for k, n − k and n of the cells.
+
+    Returns
+    -------
+    [K, M]
+    """
+    return (
+        log_rising(a, below_selected)
+        + log_rising(b, below_rejected)
+        - log_rising(a + b, below_shown)
+    )
+
+
+def log_mixture(log_weights: Array, log_components: Array) -> Array:
+    """log Σ_m w_m p_m for log weights [K] and component log masses [K, M]; returns [M]."""
+    return logsumexp(log_weights[:, None] + log_components, axis=0)
+
+
+def virtual_annotators(a: Array, b: Array, degree: int) -> Array:
+    """P(J = j | component) when an image is shown to ``degree`` further annotators.
+
+    Beta-binomial(degree, a, b) for arrays of parameters of any shape [...]; a posterior predictive
+    given k of n uses a + k and b + n − k.
+
+    Returns
+    -------
+    [..., degree + 1]
+        Sums to 1 over the last axis.
+    """
+    trials = np.arange(degree)
+    ones_before = below(np.arange(degree + 1), degree)
+    ones_after = below(degree - np.arange(degree + 1), degree)
+    steps = jnp.asarray(trials, dtype=a.dtype)
+    log_selected = jnp.log(a[..., None] + steps) @ ones_before.T
+    log_rejected = jnp.log(b[..., None] + steps) @ ones_after.T
+    log_shown = jnp.log((a + b)[..., None] + steps).sum(axis=-1, keepdims=True)
+    choices = jnp.asarray(log_binomial(degree, np.arange(degree + 1)), dtype=a.dtype)
+    return jnp.exp(choices + log_selected + log_rejected - log_shown)

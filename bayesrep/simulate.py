@@ -1,0 +1,327 @@
+"""Simulated studies whose true adjusted accuracies are known.
+
+Both generating processes imitate the study of Engstrom et al. (2020): mean selection frequencies
+0.852 and 0.807 (their section 3), the 136 classifiers of their table 2 with the accuracies printed
+there, and a replication whose images are harder mostly because their selection frequencies are
+lower. One third of every classifier's accuracy drop is real (a true mean bias-corrected gap of
+4.2 %), two thirds come from selection.
+
+``outside``
+    s is a mixture of logit-normal distributions and the accuracy curve a probit,
+    g_c(s) = Φ(a_c + b_c s). Neither belongs to the family that :func:`bayesrep.fit` fits.
+``inside``
+    s is a mixture of three beta distributions with components shared by the data sets, and g_c is
+    a polynomial in Bernstein form, Σ_j Φ(a_c + b_c j/d) Binomial(j; d, s).
+
+The images of a data set are the same for all classifiers. A difficulty u_x ~ N(0, 1) of image x,
+seen by every classifier but by no annotator, enters each one's latent score with weight
+``SHARED_DIFFICULTY``; g_c remains the exact marginal curve, so the truth is unaffected.
+"""
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.study import Study, Truth
+
+Floats = NDArray[np.float64]
+Role = Literal["reference", "replication"]
+Curve = Callable[[Floats, float, float], Floats]
+
+ROLES: tuple[Role, Role] = ("reference", "replication")
+MEAN_SELECTION_FREQUENCY: Mapping[Role, float] = {"reference": 0.852, "replication": 0.807}
+REAL_SHARE_OF_GAP = 1 / 3
+SHARED_DIFFICULTY = 0.8
+
+
+@dataclass(frozen=True)
+class _Mixture:
+    """A mixture over the selection frequency before its mean is set.
+
+    ``locations`` are component means on the logit scale; ``spreads`` are the components' logit
+    standard deviations (logit-normal) or concentrations a + b (beta).
+    """
+
+    weights: tuple[float, ...]
+    locations: tuple[float, ...]
+    spreads: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Process:
+    """How selection frequencies and accuracies arise."""
+
+    mixtures: Mapping[Role, _Mixture]
+    nodes: Callable[[_Mixture], tuple[Floats, Floats]]
+    draw: Callable[[np.random.Generator, _Mixture, int], Floats]
+    curve: Curve
+
+
+def _logit_normal_nodes(mixture: _Mixture) -> tuple[Floats, Floats]:
+    """Gauss-Hermite nodes and weights under the mixture, both [K * 101]."""
+    from scipy.special import expit
+
+    z, weight = np.polynomial.hermite_e.hermegauss(101)
+    s = expit(np.add.outer(mixture.locations, np.zeros_like(z)) + np.outer(mixture.spreads, z))
+    return s.ravel(), np.outer(mixture.weights, weight / weight.sum()).ravel()
+
+
+def _draw_logit_normal(rng: np.random.Generator, mixture: _Mixture, size: int) -> Floats:
+    from scipy.special import expit
+
+    component = rng.choice(len(mixture.weights), size=size, p=mixture.weights)
+    return expit(
+        rng.normal(np.take(mixture.locations, component), np.take(mixture.spreads, component))
+    )
+
+
+def _beta_parameters(mixture: _Mixture) -> tuple[Floats, Floats]:
+    from scipy.special import expit
+
+    mean, concentration = expit(np.asarray(mixture.locations)), np.asarray(mixture.spreads)
+    return mean * concentration, (1 - mean) * concentration
+
+
+def _beta_nodes(mixture: _Mixture) -> tuple[Floats, Floats]:
+    """Gauss-Jacobi nodes and weights, exact for polynomials of degree up to 127, both [K * 64]."""
+    from scipy.special import roots_sh_jacobi
+
+    rules = [
+        roots_sh_jacobi(64, a + b - 1, a) for a, b in zip(*_beta_parameters(mixture), strict=True)
+    ]
+    s = np.concatenate([nodes for nodes, _ in rules])
+    weights = [w * q / q.sum() for w, (_, q) in zip(mixture.weights, rules, strict=True)]
+    return s, np.concatenate(weights)
+
+
+def _draw_beta(rng: np.random.Generator, mixture: _Mixture, size: int) -> Floats:
+    a, b = _beta_parameters(mixture)
+    component = rng.choice(len(mixture.weights), size=size, p=mixture.weights)
+    return rng.beta(a[component], b[component])
+
+
+def _probit_curve(s: Floats, a: float, b: float) -> Floats:
+    from scipy.special import ndtr
+
+    return ndtr(a + b * s)
+
+
+BERNSTEIN_DEGREE = 24
+
+
+def _bernstein_curve(s: Floats, a: float, b: float) -> Floats:
+    """Σ_j Φ(a + b j/d) Binomial(j; d, s) by de Casteljau's recursion, stable on [0, 1]."""
+    from scipy.special import ndtr
+
+    coefficient = ndtr(a + b * np.arange(BERNSTEIN_DEGREE + 1) / BERNSTEIN_DEGREE)
+    values = np.broadcast_to(coefficient[:, None], (len(coefficient), len(s)))
+    while len(values) > 1:
+        values = values[:-1] + s * (values[1:] - values[:-1])
+    return values[0]
+
+
+PROCESSES: Mapping[str, _Process] = {
+    "outside": _Process(
+        mixtures={
+            "reference": _Mixture((0.80, 0.20), (2.6, 0.8), (0.7, 1.2)),
+            "replication": _Mixture((0.65, 0.35), (2.2, 1.0), (0.6, 0.8)),
+        },
+        nodes=_logit_normal_nodes,
+        draw=_draw_logit_normal,
+        curve=_probit_curve,
+    ),
+    "inside": _Process(
+        mixtures={
+            "reference": _Mixture((0.12, 0.33, 0.55), (0.3, 1.6, 2.8), (4.0, 14.0, 40.0)),
+            "replication": _Mixture((0.14, 0.56, 0.30), (0.3, 1.6, 2.8), (4.0, 14.0, 40.0)),
+        },
+        nodes=_beta_nodes,
+        draw=_draw_beta,
+        curve=_bernstein_curve,
+    ),
+}
+
+
+def published_accuracies() -> tuple[tuple[str, ...], Floats, Floats]:
+    """Top-1 accuracies on ImageNet and ImageNet-v2 from Engstrom et al. (2020), table 2.
+
+    Returns
+    -------
+    classifiers : tuple of str, length 136
+    reference_accuracy, replication_accuracy : float64 [136]
+        Fractions in [0, 1].
+    """
+    text = resources.files("bayesrep").joinpath("data/engstrom2020_table2.csv").read_text("utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    accuracy = np.array([[row["imagenet_v1_top1"], row["imagenet_v2_top1"]] for row in rows], float)
+    return tuple(row["classifier"] for row in rows), accuracy[:, 0] / 100, accuracy[:, 1] / 100
+
+
+def _choose_classifiers(count: int) -> tuple[tuple[str, ...], Floats, Floats]:
+    """``count`` rows spread evenly over the table; beyond 136 its rows repeat as name-2, name-3."""
+    names, reference, replication = published_accuracies()
+    if count <= len(names):
+        rows = np.linspace(0, len(names) - 1, count).round().astype(int)
+    else:
+        rows = np.arange(count) % len(names)
+    copies = np.arange(count) // len(names)
+    chosen = (names[r] + (f"-{n + 1}" if n else "") for r, n in zip(rows, copies, strict=True))
+    return tuple(chosen), reference[rows], replication[rows]
+
+
+def _set_mean(process: _Process, mixture: _Mixture, mean: float) -> _Mixture:
+    """Shift all locations so that the mixture's mean selection frequency is ``mean``."""
+    from scipy.optimize import brentq
+
+    def shifted(shift: float) -> _Mixture:
+        return _Mixture(
+            mixture.weights, tuple(m + shift for m in mixture.locations), mixture.spreads
+        )
+
+    def excess(shift: float) -> float:
+        s, weight = process.nodes(shifted(shift))
+        return float(s @ weight) - mean
+
+    return shifted(brentq(excess, -5.0, 5.0, xtol=1e-14))
+
+
+def _calibrate_curves(
+    process: _Process,
+    mixtures: Mapping[Role, _Mixture],
+    reference: Floats,
+    replication: Floats,
+    adjusted: Floats,
+) -> tuple[Floats, Floats]:
+    """Curve parameters [C, 2] of both data sets that give the wanted population accuracies.
+
+    The replication's curve satisfies ∫ g p_rep = replication and ∫ g p_ref = adjusted; the
+    reference's has the same steepness and the intercept that gives ∫ g p_ref = reference.
+    """
+    from scipy.optimize import brentq, root
+
+    s1, w1 = process.nodes(mixtures["reference"])
+    s2, w2 = process.nodes(mixtures["replication"])
+
+    def replication_curve(accuracy: float, adjusted: float) -> Floats:
+        def excess(ab: Floats) -> list[float]:
+            return [process.curve(s2, *ab) @ w2 - accuracy, process.curve(s1, *ab) @ w1 - adjusted]
+
+        solution = root(excess, np.array([-4.0, 5.6]), tol=1e-12)
+        if (
+            max(abs(np.asarray(excess(solution.x)))) > 1e-9
+        ):  # pragma: no cover - constants are fixed
+            raise RuntimeError(f"no curve gives the accuracies {accuracy:.3f} and {adjusted:.3f}")
+        return solution.x
+
+    curves2 = np.array(
+        [replication_curve(*pair) for pair in zip(replication, adjusted, strict=True)]
+    )
+    shift = [
+        brentq(lambda d, a=a, b=b, t=t: process.curve(s1, a + d, b) @ w1 - t, -5.0, 5.0, xtol=1e-13)
+        for (a, b), t in zip(curves2, reference, strict=True)
+    ]
+    return curves2 + np.outer(shift, [1.0, 0.0]), curves2
+
+
+def _draw_correct(
+    seed: np.random.SeedSequence, process: _Process, s: Floats, curves: Floats
+) -> NDArray[np.bool_]:
+    """Correctness [N, C] with marginal probability g_c(s_x) and a difficulty shared per image."""
+    from scipy.special import ndtri
+
+    difficulty, noise = (np.random.default_rng(child) for child in seed.spawn(2))
+    shared = SHARED_DIFFICULTY * difficulty.standard_normal(len(s))
+    own = np.sqrt(1 - SHARED_DIFFICULTY**2)
+    correct = np.empty((len(s), len(curves)), dtype=bool)
+    for column, (a, b) in enumerate(curves):
+        threshold = ndtri(np.clip(process.curve(s, a, b), 1e-300, 1.0))
+        correct[:, column] = threshold + shared + own * noise.standard_normal(len(s)) > 0
+    return correct
+
+
+def simulate_study(
+    *,
+    seed: int = 0,
+    images: int = 10_000,
+    annotators: int | tuple[int, int] = 36,
+    classifiers: int = 136,
+    process: Literal["outside", "inside"] = "outside",
+) -> Study:
+    """Simulate a dataset replication whose true adjusted accuracies are known.
+
+    Parameters
+    ----------
+    seed
+        Seed of everything random; the same arguments give the same study, and the annotations are
+        the same whatever the classifiers.
+    images
+        Number of images in each of the two data sets.
+    annotators
+        Annotators per image, n; a pair (low, high) gives every image its own n, uniform on
+        low..high.
+    classifiers
+        Number of classifiers, spread evenly over the 136 of the published table; more than 136
+        repeat its rows under new names.
+    process
+        ``"outside"``: logit-normal mixtures and probit curves, which the fitted model can only
+        approximate. ``"inside"``: beta mixtures and Bernstein curves, a special case of it.
+
+    Returns
+    -------
+    Study
+        ``study.truth`` holds the population values: adjusted, reference and replication accuracy
+        of every classifier and the mean selection frequency of both data sets.
+    """
+    if process not in PROCESSES:
+        raise ValueError(f"process must be one of {', '.join(PROCESSES)}; got {process!r}")
+    low, high = (annotators, annotators) if isinstance(annotators, int) else annotators
+    if min(images, low, classifiers) < 1 or high < low:
+        raise ValueError(
+            "images, annotators and classifiers must be at least 1 and a pair of annotators "
+            f"(low, high) with low <= high; got {images}, {annotators}, {classifiers}"
+        )
+    chosen = PROCESSES[process]
+    names, reference, replication = _choose_classifiers(classifiers)
+    adjusted = reference - REAL_SHARE_OF_GAP * (reference - replication)
+    mixtures = {
+        role: _set_mean(chosen, chosen.mixtures[role], MEAN_SELECTION_FREQUENCY[role])
+        for role in ROLES
+    }
+    curves = _calibrate_curves(chosen, mixtures, reference, replication, adjusted)
+
+    def dataset(role: Role, curve: Floats, seed: np.random.SeedSequence) -> dict[str, Any]:
+        annotation, correctness = seed.spawn(2)
+        rng = np.random.default_rng(annotation)
+        s = chosen.draw(rng, mixtures[role], images)
+        shown = rng.integers(low, high + 1, size=images)
+        selected = rng.binomial(shown, s)
+        correct = _draw_correct(correctness, chosen, s, curve)
+        return {"selected": selected, "shown": shown, "correct": correct}
+
+    seeds = np.random.SeedSequence(seed).spawn(2)
+    return Study.from_arrays(
+        reference=dataset("reference", curves[0], seeds[0]),
+        replication=dataset("replication", curves[1], seeds[1]),
+        classifiers=names,
+        name=f"simulated ({process} the fitted family)",
+        provenance={
+            "simulated": {
+                "seed": seed,
+                "images": images,
+                "annotators": [low, high],
+                "classifiers": classifiers,
+                "process": process,
+            }
+        },
+        truth=Truth(
+            adjusted_accuracy=adjusted,
+            reference_accuracy=reference,
+            replication_accuracy=replication,
+            mean_selection_frequency=dict(MEAN_SELECTION_FREQUENCY),
+        ),
+    )
