@@ -8,6 +8,7 @@ depends on the number of images.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -111,9 +112,13 @@ class SufficientStatistics:
         Parameters
         ----------
         study
-            The study to reduce.
+            The study to reduce; data sets without correctness (candidates) are left out.
         """
-        cells = {role: _count(data) for role, data in study.datasets.items()}
+        cells = {
+            role: _count(data)
+            for role, data in study.datasets.items()
+            if data.correct.shape[1] == len(study.classifiers)
+        }
         return cls(study.classifiers, cells)
 
     def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
@@ -140,6 +145,18 @@ class SufficientStatistics:
     def replication(self) -> Cells:
         """The cells of the data set whose accuracies are adjusted."""
         return self.cells["replication"]
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256, in hexadecimal, of the reference's and the replication's cells.
+
+        Equal for a study and for any division of it into shards; every fit records it.
+        """
+        digest = hashlib.sha256("\0".join(self.classifiers).encode())
+        for cells in (self.reference, self.replication):
+            for counts in (cells.selected, cells.shown, cells.images, cells.correct):
+                digest.update(f"{counts.shape}".encode())
+                digest.update(np.ascontiguousarray(counts, dtype="<i8").tobytes())
+        return digest.hexdigest()
 
     def accuracy(self, role: str) -> NDArray[np.float64]:
         """Return the plain accuracy of each classifier on one data set, [C]."""

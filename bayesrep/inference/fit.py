@@ -162,7 +162,7 @@ def fit(
         sites = unwhiten(program.density, transform, result.position)
         values = _quantities(program, result.position, data, transform)
     posterior = _pack(chosen, statistics, sites, values, result, seed=seed)
-    attributes = _attributes(study, model, options, schedule, seed)
+    attributes = _attributes(statistics, model, options, schedule, seed)
     return _judged(posterior, attributes, result, _coordinates(statistics))
 
 
@@ -232,7 +232,7 @@ def _coordinates(statistics: SufficientStatistics) -> dict[str, NDArray[Any]]:
 
 
 def _attributes(
-    study: Study | SufficientStatistics, model: str, options: Any, schedule: Schedule, seed: int
+    statistics: SufficientStatistics, model: str, options: Any, schedule: Schedule, seed: int
 ) -> dict[str, str | int | float]:
     return {
         "model": model,
@@ -243,7 +243,7 @@ def _attributes(
         "device": jax.devices()[0].device_kind,
         "machine": platform.machine(),
         "versions": json.dumps({"bayesrep": __version__, **{name: version(name) for name in PACKAGES}}),
-        "study_fingerprint": study.fingerprint(),
+        "study_fingerprint": statistics.fingerprint(),
     }
 
 
@@ -256,7 +256,7 @@ def _judged(
     """Assemble the object with its verdict, warning if it is not a good one."""
     draft = build_posterior(groups, coordinates, attributes)
     verdict = judge(
-        diagnostics(draft.posterior.to_dataset() if hasattr(draft.posterior, "to_dataset") else draft.posterior),
+        diagnostics(draft.posterior),
         int(result.diverging.sum()),
         result.diverging.size,
     )

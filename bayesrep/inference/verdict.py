@@ -38,9 +38,10 @@ class Diagnostics:
     ess_tail: Mapping[str, xr.DataArray]
 
 
-def diagnostics(draws: xr.Dataset) -> Diagnostics:
-    """Compute R-hat and effective sample sizes of all variables [chain, draw, ...]."""
+def diagnostics(group: xr.Dataset | xr.DataTree) -> Diagnostics:
+    """Compute R-hat and effective sample sizes of all variables [chain, draw, ...] of a group."""
     module = arviz()
+    draws = group.to_dataset() if isinstance(group, xr.DataTree) else group
 
     def by_name(result: Any) -> Mapping[str, xr.DataArray]:
         return {str(name): result[name] for name in draws.data_vars}

@@ -91,12 +91,13 @@ def virtual_annotators(a: Array, b: Array, degree: int) -> Array:
     [..., degree + 1]
         Sums to 1 over the last axis.
     """
-    trials = np.arange(degree)
     ones_before = below(np.arange(degree + 1), degree)
     ones_after = below(degree - np.arange(degree + 1), degree)
-    steps = jnp.asarray(trials, dtype=a.dtype)
+    steps = jnp.arange(degree, dtype=a.dtype)
+    along = (1,) * a.ndim + (-1,)
+    steps = steps.reshape(along)
     log_selected = jnp.log(a[..., None] + steps) @ ones_before.T
     log_rejected = jnp.log(b[..., None] + steps) @ ones_after.T
     log_shown = jnp.log((a + b)[..., None] + steps).sum(axis=-1, keepdims=True)
-    choices = jnp.asarray(log_binomial(degree, np.arange(degree + 1)), dtype=a.dtype)
+    choices = log_binomial(degree, np.arange(degree + 1)).reshape(along)
     return jnp.exp(choices + log_selected + log_rejected - log_shown)

@@ -1,0 +1,129 @@
+"""Beta-binomial tables and Bernstein identities against independent computations."""
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
+from bayesrep.numerics.beta_binomial import (
+    below,
+    log_binomial,
+    log_cells,
+    log_mixture,
+    virtual_annotators,
+)
+
+PARAMETERS = (1e-2, 0.3, 1.0, 7.5, 1e2, 1e4)
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def _pmf(a, b, n):
+    """The whole beta-binomial(n, a, b) through log_cells, [n + 1]."""
+    return np.exp(_log_pmf(a, b, n))
+
+
+def _log_pmf(a, b, n):
+    k = np.arange(n + 1)
+    shown = np.full(n + 1, n)
+    masses = log_cells(
+        jnp.array([a]), jnp.array([b]), below(k, n), below(n - k, n), below(shown, n)
+    )
+    return np.asarray(masses[0]) + log_binomial(n, k)
+
+
+def _exact(a, b, n, k):
+    with mpmath.workdps(60):
+        a, b = mpmath.mpf(a), mpmath.mpf(b)
+        return mpmath.binomial(n, k) * mpmath.beta(a + k, b + n - k) / mpmath.beta(a, b)
+
+
+@pytest.mark.parametrize("a", PARAMETERS)
+@pytest.mark.parametrize("b", PARAMETERS)
+@pytest.mark.parametrize("n", [1, 36, 200])
+def test_beta_binomial_equals_mpmath_to_1e_10(a, b, n):
+    ks = sorted({0, 1, n // 3, n // 2, n - 1, n})
+    ours = _log_pmf(a, b, n)
+    for k in ks:  # logarithms, since the mass itself may be as small as 1e-400
+        assert abs(ours[k] - float(mpmath.log(_exact(a, b, n, k)))) < 1e-10
+
+
+@pytest.mark.parametrize("a", [0.3, 7.5, 1e2])
+@pytest.mark.parametrize("b", [0.3, 1.0, 1e2])
+def test_beta_binomial_equals_scipy(a, b):
+    np.testing.assert_allclose(_pmf(a, b, 40), stats.betabinom(40, a, b).pmf(np.arange(41)), 1e-9)
+
+
+@given(
+    a=st.floats(1e-2, 1e4), b=st.floats(1e-2, 1e4), n=st.integers(1, 200)
+)
+def test_masses_sum_to_one(a, b, n):
+    with jax.enable_x64(True):
+        assert abs(_pmf(a, b, n).sum() - 1) < 1e-9
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.05, 3.0), (2.0, 0.7), (40.0, 5.0), (3e3, 1e3)])
+@pytest.mark.parametrize("degree", [1, 24, 60])
+def test_virtual_annotators_is_the_beta_binomial(a, b, degree):
+    table = virtual_annotators(jnp.array([a]), jnp.array([b]), degree)[0]
+    exact = [float(_exact(a, b, degree, j)) for j in range(degree + 1)]
+    np.testing.assert_allclose(table, exact, rtol=1e-10)
+
+
+def test_mixture_is_the_weighted_sum():
+    weights = np.array([0.2, 0.8])
+    a, b, n = np.array([2.0, 9.0]), np.array([3.0, 1.5]), 20
+    k = np.arange(n + 1)
+    components = log_cells(
+        jnp.array(a), jnp.array(b), below(k, n), below(n - k, n), below(np.full(n + 1, n), n)
+    )
+    ours = np.exp(np.asarray(log_mixture(jnp.log(weights), components)) + log_binomial(n, k))
+    wanted = weights[0] * _pmf(2.0, 3.0, n) + weights[1] * _pmf(9.0, 1.5, n)
+    np.testing.assert_allclose(ours, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (8.0, 1.2), (30.0, 4.0)])
+def test_bernstein_integral_under_a_beta(a, b):
+    """∫ g(s) Beta(s; a, b) ds = Σ_j P(J = j) c_j, against adaptive quadrature."""
+    degree, rng = 12, np.random.default_rng(5)
+    c = rng.uniform(size=degree + 1)
+    ours = np.asarray(virtual_annotators(jnp.array([a]), jnp.array([b]), degree)[0]) @ c
+
+    def integrand(s):
+        return float(bernstein_basis(np.array([s]), degree)[0] @ c)
+
+    # The weight s^(a−1) (1−s)^(b−1) is handled by the rule, so endpoint singularities are exact.
+    value, _ = integrate.quad(integrand, 0, 1, weight="alg", wvar=(a - 1, b - 1), epsabs=1e-13)
+    assert abs(ours - value / float(mpmath.beta(a, b))) < 1e-10
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 6), (4, 6), (6, 6)])
+def test_bernstein_posterior_predictive(k, n):
+    """Σ_j P(J = j | k, n) c_j is the posterior mean of g(s) given k of n."""
+    a, b, degree = 2.5, 0.8, 9
+    c = np.linspace(0.1, 0.9, degree + 1) ** 2
+    table = virtual_annotators(jnp.array([a + k]), jnp.array([b + n - k]), degree)[0]
+    posterior = stats.beta(a + k, b + n - k)
+    value, _ = integrate.quad(
+        lambda s: float(bernstein_basis(np.array([s]), degree)[0] @ c) * posterior.pdf(s), 0, 1,
+        epsabs=1e-12, limit=200,
+    )
+    assert abs(float(table @ c) - value) < 1e-8
+
+
+def test_bases():
+    s = np.linspace(0, 1, 11)
+    np.testing.assert_allclose(bernstein_basis(s, 7).sum(axis=1), 1, rtol=1e-13)
+    np.testing.assert_allclose(bernstein_basis(s, 7) @ (np.arange(8) / 7), s, atol=1e-13)
+    basis = smooth_basis(10, 3)
+    x = np.linspace(-1, 1, 11)
+    np.testing.assert_allclose(basis, np.stack([x**0, x, (3 * x**2 - 1) / 2], axis=1), atol=1e-13)
