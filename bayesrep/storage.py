@@ -16,10 +16,6 @@ study.json: then they are the files found, sorted.
 from __future__ import annotations
 
 import json
-import shutil
-import uuid
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,6 +24,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep import folder
+from bayesrep.atomic import replaced_folder
 from bayesrep.errors import StudyError, reason
 from bayesrep.inspection import inspect
 from bayesrep.study import AnnotatedSet, Study
@@ -87,7 +84,7 @@ def write_study(study: Study, path: str | Path, *, force: bool = False) -> None:
     target = Path(path).resolve()
     try:
         _refuse_existing(target, force=force)
-        with _replacing(target) as partial:
+        with replaced_folder(target) as partial:
             _write_files(study, partial)
     except (OSError, pl.exceptions.PolarsError) as error:
         text = f"{path} cannot be written ({reason(error)}); choose another place"
@@ -115,29 +112,6 @@ def _refuse_existing(target: Path, *, force: bool) -> None:
         raise StudyError(
             f"{target} exists and is not a study, so it is not replaced; remove it first"
         )
-
-
-@contextmanager
-def _replacing(target: Path) -> Generator[Path]:
-    """Give a new folder beside ``target`` that takes its place if the block succeeds."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    token = uuid.uuid4().hex[:8]
-    partial = target.with_name(f".{target.name}.{token}.partial")
-    previous = target.with_name(f".{target.name}.{token}.previous")
-    try:
-        partial.mkdir()
-        yield partial
-        if target.exists():
-            target.rename(previous)
-        partial.rename(target)
-    except BaseException:  # Ctrl-C too must leave the old study and nothing half-written
-        if previous.exists() and not target.exists():
-            previous.rename(target)
-        raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        if target.exists():
-            shutil.rmtree(previous, ignore_errors=True)
 
 
 def _write_files(study: Study, path: Path) -> None:

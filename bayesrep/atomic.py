@@ -1,0 +1,40 @@
+"""Folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["replaced_folder"]
+
+
+@contextmanager
+def replaced_folder(target: Path) -> Generator[Path]:
+    """Give a new folder beside ``target`` that takes its place if the block succeeds.
+
+    Parameters
+    ----------
+    target
+        Where the folder goes; its parents are created, and what is there is replaced.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    token = uuid.uuid4().hex[:8]
+    partial = target.with_name(f".{target.name}.{token}.partial")
+    previous = target.with_name(f".{target.name}.{token}.previous")
+    try:
+        partial.mkdir()
+        yield partial
+        if target.exists():
+            target.rename(previous)
+        partial.rename(target)
+    except BaseException:  # Ctrl-C too must leave the old study and nothing half-written
+        if previous.exists() and not target.exists():
+            previous.rename(target)
+        raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if target.exists():
+            shutil.rmtree(previous, ignore_errors=True)

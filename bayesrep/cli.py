@@ -1,0 +1,332 @@
+"""The command line: parse, call, print.
+
+Tables and JSON go to standard output, progress and warnings to standard error. Exit status 0:
+done; 1: the data or the fit is bad (one line says why); 2: wrong usage; 130: interrupted.
+"""
+
+import argparse
+import inspect
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bayesrep import __version__
+from bayesrep.errors import ConvergenceError, StudyError, reason
+
+SOURCES = ("cifar10h", "imagenetv2", "madrylab", "tables")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv
+        Arguments without the program's name; default: those of the process.
+
+    Returns
+    -------
+    int
+        Exit status.
+    """
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    warnings.showwarning = _one_line_warning
+    try:
+        status = arguments.run(arguments)
+        sys.stdout.flush()
+    except (StudyError, ConvergenceError, ValueError) as error:
+        return _fail(reason(error))
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was written")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _fail(f"{getattr(error, 'filename', None) or 'a file'}: {reason(error)}")
+    return status
+
+
+def _fail(message: str) -> int:
+    print(f"bayesrep: {message}", file=sys.stderr)
+    return 1
+
+
+def _one_line_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    print(f"bayesrep: {category.__name__}: {message}", file=sys.stderr)
+
+
+def _emit(arguments: argparse.Namespace, text: str, facts: dict[str, Any]) -> int:
+    print(json.dumps(facts) if arguments.json else text)
+    return 0
+
+
+def _new_file(path: Path, *, force: bool = False) -> Path:
+    """Refuse, before any work, a file that exists or a folder that cannot hold it."""
+    if path.exists() and not force:
+        raise StudyError(f"{path} exists; choose another path or give --force")
+    if path.is_dir():
+        raise StudyError(f"{path} is a folder; name a file")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise StudyError(f"{path} cannot be written: {path.parent} is not a writable folder")
+    return path
+
+
+def _new_study(path: Path, *, force: bool) -> Path:
+    if path.exists() and not force:
+        raise StudyError(f"{path} exists; choose another path or give --force")
+    return path
+
+
+def _annotators(text: str) -> int | tuple[int, int]:
+    low, _, high = text.partition(":")
+    try:
+        return (int(low), int(high)) if high else int(low)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not N or LOW:HIGH") from None
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from bayesrep.report.demo import check_demo_folder, demo_facts, demo_text, run_demo, write_demo
+
+    if arguments.out:
+        check_demo_folder(arguments.out)
+    demo = run_demo(quick=arguments.quick, seed=arguments.seed, progress=not arguments.no_progress)
+    text = demo_text(demo)
+    if arguments.out:
+        write_demo(demo, arguments.out)
+        text += (
+            f"\n\nWritten to {arguments.out}: study/, posterior.nc, estimates.csv, demo.json, "
+            "adjusted-accuracy.png and .svg\n"
+            f"Next: bayesrep summarize {arguments.out}/study {arguments.out}/posterior.nc"
+        )
+    return _emit(arguments, text, demo_facts(demo))
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    from bayesrep.report.text import describe_study
+    from bayesrep.simulate import simulate_study
+
+    _new_study(arguments.out, force=arguments.force)
+    study = simulate_study(
+        seed=arguments.seed,
+        images=arguments.images,
+        annotators=arguments.annotators,
+        classifiers=arguments.classifiers,
+        process=arguments.process,
+    )
+    study.write(arguments.out, force=arguments.force)
+    text = f"{describe_study(study)}\nWritten to {arguments.out}"
+    return _emit(arguments, text, {"study": str(arguments.out), "fingerprint": study.fingerprint()})
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from bayesrep.report.text import describe_study
+    from bayesrep.sources import READERS
+
+    _new_study(arguments.out, force=arguments.force)
+    reader = READERS[arguments.source]
+    accepted = inspect.signature(reader).parameters
+    given = {
+        name: getattr(arguments, name)
+        for name in ("reference", "replication", "name", "seed")
+        if getattr(arguments, name) is not None
+    }
+    for name in given:
+        if name not in accepted:
+            raise StudyError(f"the source {arguments.source} takes no --{name}")
+    study = reader(arguments.files, **given)
+    study.write(arguments.out, force=arguments.force)
+    text = f"{describe_study(study)}\nWritten to {arguments.out}"
+    return _emit(arguments, text, {"study": str(arguments.out), "fingerprint": study.fingerprint()})
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from bayesrep.report.text import describe_study
+    from bayesrep.storage import check_study, read_study
+
+    broken = check_study(arguments.study)
+    if broken:
+        _emit(arguments, "\n".join(broken), {"study": str(arguments.study), "broken": broken})
+        rules = "rule is" if len(broken) == 1 else "rules are"
+        return _fail(f"{arguments.study}: {len(broken)} {rules} broken")
+    text = f"{describe_study(read_study(arguments.study))}\nNo rule is broken."
+    return _emit(arguments, text, {"study": str(arguments.study), "broken": []})
+
+
+def _estimate(arguments: argparse.Namespace) -> int:
+    from bayesrep.estimators import estimate
+    from bayesrep.storage import read_study
+
+    if arguments.csv:
+        _new_file(arguments.csv, force=arguments.force)
+    study = read_study(arguments.study)
+    table = estimate(
+        study,
+        methods=tuple(arguments.methods.split(",")),
+        bootstrap=arguments.bootstrap,
+        seed=arguments.seed,
+    )
+    return _show_table(arguments, table)
+
+
+def _show_table(arguments: argparse.Namespace, table: Any) -> int:
+    from bayesrep.report.text import estimates_table
+
+    if arguments.csv:
+        table.write_csv(arguments.csv)
+    return _emit(arguments, estimates_table(table), {"rows": table.to_dicts()})
+
+
+def _fit(arguments: argparse.Namespace) -> int:
+    _new_file(arguments.out, force=arguments.force)
+    from bayesrep.inference import fit, write_posterior
+    from bayesrep.storage import read_study
+
+    posterior = fit(
+        read_study(arguments.study),
+        model=arguments.model,
+        chains=arguments.chains,
+        warmup=arguments.warmup,
+        draws=arguments.draws,
+        seed=arguments.seed,
+        progress=not arguments.no_progress,
+    )
+    write_posterior(posterior, arguments.out, force=arguments.force)
+    attributes = posterior.posterior.attrs
+    text = (
+        f"{attributes['verdict']}\nWritten to {arguments.out}\n"
+        f"Next: bayesrep summarize {arguments.study} {arguments.out}"
+    )
+    converged = bool(attributes["converged"])
+    facts = {"posterior": str(arguments.out), "converged": converged}
+    _emit(arguments, text, {**facts, "verdict": attributes["verdict"]})
+    return 0 if converged else _fail("the fit was written but has not converged")
+
+
+def _summarize(arguments: argparse.Namespace) -> int:
+    from bayesrep.inference import read_posterior
+    from bayesrep.storage import read_study
+    from bayesrep.summary import summarize
+
+    if arguments.csv:
+        _new_file(arguments.csv, force=arguments.force)
+    posterior = read_posterior(arguments.posterior)
+    table = summarize(
+        read_study(arguments.study), posterior, allow_unconverged=arguments.allow_unconverged
+    )
+    return _show_table(arguments, table)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bayesrep", description="How much of a benchmark's accuracy drop is real?"
+    )
+    parser.add_argument("--version", action="version", version=f"bayesrep {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in (_add_demo, _add_simulate, _add_import, _add_check, _add_estimate, _add_fit):
+        add(commands)
+    _add_summarize(commands)
+    return parser
+
+
+def _command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=text, description=text)
+    command.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+    command.set_defaults(run=run)
+    return command
+
+
+def _add_force(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--force", action="store_true", help="replace what is at the output path")
+
+
+def _add_seed(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--seed", type=int, default=0, help="seed of everything random (0)")
+
+
+def _add_csv(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--csv", type=Path, metavar="FILE", help="write the table here too")
+    _add_force(command)
+
+
+def _add_demo(commands: Any) -> None:
+    command = _command(commands, "demo", _demo, "simulate a study, fit it, compare with the truth")
+    command.add_argument("--out", type=Path, metavar="DIR", help="write tables and figures here")
+    command.add_argument("--quick", action="store_true", help="a small study, in under a minute")
+    command.add_argument("--no-progress", action="store_true", help="no bar on standard error")
+    _add_seed(command)
+
+
+def _add_simulate(commands: Any) -> None:
+    command = _command(commands, "simulate", _simulate, "write a simulated study of known truth")
+    command.add_argument("out", type=Path, metavar="OUT")
+    command.add_argument("--images", type=int, default=10_000, help="in each data set (10000)")
+    command.add_argument(
+        "--annotators", type=_annotators, default=36, metavar="N|LOW:HIGH", help="per image (36)"
+    )
+    command.add_argument("--classifiers", type=int, default=136, help="how many (136)")
+    command.add_argument("--process", choices=("outside", "inside"), default="outside")
+    _add_seed(command)
+    _add_force(command)
+
+
+def _add_import(commands: Any) -> None:
+    command = _command(commands, "import", _import, "turn published data or tables into a study")
+    command.add_argument("source", choices=SOURCES, metavar="SOURCE", help=", ".join(SOURCES))
+    command.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    command.add_argument("--out", type=Path, required=True, metavar="STUDY")
+    command.add_argument("--reference", help="name of the reference data set")
+    command.add_argument("--replication", help="name of the replication data set")
+    command.add_argument("--name", help="name of the study (tables)")
+    command.add_argument("--seed", type=int, help="of the placebo replication (cifar10h)")
+    _add_force(command)
+
+
+def _add_check(commands: Any) -> None:
+    command = _command(commands, "check", _check, "list every broken rule of a study")
+    command.add_argument("study", type=Path, metavar="STUDY")
+
+
+def _add_estimate(commands: Any) -> None:
+    command = _command(commands, "estimate", _estimate, "point estimates of adjusted accuracy")
+    command.add_argument("study", type=Path, metavar="STUDY")
+    command.add_argument("--methods", default="raw,naive", help="comma-separated (raw,naive)")
+    command.add_argument(
+        "--bootstrap", type=int, default=0, metavar="B", help="replicates for 95 %% intervals (0)"
+    )
+    _add_seed(command)
+    _add_csv(command)
+
+
+def _add_fit(commands: Any) -> None:
+    command = _command(commands, "fit", _fit, "sample the joint posterior with NUTS")
+    command.add_argument("study", type=Path, metavar="STUDY")
+    command.add_argument("--out", type=Path, required=True, metavar="posterior.nc")
+    command.add_argument("--model", default="joint", help="probability model (joint)")
+    for name, default in (("chains", 4), ("warmup", 500), ("draws", 500)):
+        command.add_argument(f"--{name}", type=int, default=default, help=f"({default})")
+    command.add_argument("--no-progress", action="store_true", help="no bar on standard error")
+    _add_seed(command)
+    _add_force(command)
+
+
+def _add_summarize(commands: Any) -> None:
+    command = _command(
+        commands, "summarize", _summarize, "adjusted accuracies with credible intervals"
+    )
+    command.add_argument("study", type=Path, metavar="STUDY")
+    command.add_argument("posterior", type=Path, metavar="posterior.nc")
+    command.add_argument(
+        "--allow-unconverged", action="store_true", help="show a fit that failed its checks"
+    )
+    _add_csv(command)

@@ -1,0 +1,1 @@
+"""What a person looks at: printed tables and figures."""

@@ -1,0 +1,100 @@
+"""Tables for a terminal: plain text, percent, one line a row."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from bayesrep.study import Study
+
+MISSING = "-"
+_CONTROL = {code: "?" for code in [*range(32), 127, *range(128, 160)]}
+
+
+def plain(name: str) -> str:
+    """A name as printable text: control characters, which could steer a terminal, become '?'."""
+    return name.translate(_CONTROL)
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A fraction as percent, '-' where there is none."""
+    if value is None or not np.isfinite(value):
+        return MISSING
+    return f"{100 * value:.{digits}f}"
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows aligned under their header; the first column to the left, the others to the right."""
+    table = [[plain(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([line(table[0]), "  ".join("-" * w for w in widths), *map(line, table[1:])])
+
+
+def describe_study(study: Study) -> str:
+    """What a study holds, a line for each data set and the raw gap."""
+    lines = [f"{plain(study.name)}: {len(study.classifiers)} classifiers"]
+    for role, data in study.datasets.items():
+        low, high = data.shown.min(), data.shown.max()
+        shown = f"{low}" if low == high else f"{low} to {high}"
+        frequency = percent(float((data.selected / data.shown).mean()), 2)
+        lines.append(
+            f"  {role} ({plain(data.name)}): {len(data.images):,} images, "
+            f"{shown} annotators each, mean selection frequency {frequency} %"
+        )
+    if study.classifiers:
+        gap = study.reference.correct.mean() - study.replication.correct.mean()
+        lines.append(f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} %")
+    return "\n".join(lines)
+
+
+def spread(count: int, wanted: int = 10) -> list[int]:
+    """At most ``wanted`` positions spread evenly over ``count``."""
+    return sorted(set(np.linspace(0, count - 1, min(count, wanted)).round().astype(int).tolist()))
+
+
+def estimates_table(table: pl.DataFrame) -> str:
+    """Rows of :func:`bayesrep.estimate` or :func:`bayesrep.summarize`, accuracies in percent."""
+    header = ["classifier", "method", "reference", "replication", "adjusted", "95 % interval", "gap"]
+    diagnosed = "rhat" in table.columns
+    rows: list[list[str]] = []
+    for row in table.iter_rows(named=True):
+        slope = row["classifier"] == "(slope)"
+
+        def show(value: float | None, slope: bool = slope) -> str:
+            return percent(value) if not slope or value is None else f"{value:.3f}"
+
+        interval = MISSING
+        if row["lower"] is not None:
+            interval = f"{show(row['lower'])} to {show(row['upper'])}"
+        names = ("reference_accuracy", "replication_accuracy", "adjusted_accuracy")
+        cells = [row["classifier"], row["method"], *(show(row[name]) for name in names)]
+        cells += [interval, percent(row["bias_corrected_gap"])]
+        if diagnosed:
+            cells += [f"{row['rhat']:.3f}", f"{min(row['ess_bulk'], row['ess_tail']):.0f}"]
+        rows.append(cells)
+    return columns(header + (["R-hat", "ESS"] if diagnosed else []), rows)
+
+
+def method_table(methods: pl.DataFrame) -> str:
+    """One row per method of the demo: mean gap beside the truth, in percent."""
+    header = ["method", "mean gap", "95 % interval", "error", "share of drop explained", "truth inside"]
+    rows = [
+        [
+            row["method"],
+            percent(row["mean_gap"], 2),
+            MISSING
+            if row["lower"] is None
+            else f"{percent(row['lower'], 2)} to {percent(row['upper'], 2)}",
+            MISSING if row["mean_error"] is None else f"{100 * row['mean_error']:+.2f}",
+            percent(row["share_explained"], 0),
+            percent(row["coverage"], 0),
+        ]
+        for row in methods.iter_rows(named=True)
+    ]
+    return columns(header, rows)
