@@ -22,7 +22,7 @@ import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from bayesrep.study import Study, Truth
 
 Floats = NDArray[np.float64]
-Role = Literal["reference", "replication"]
+Role: TypeAlias = str
 Curve = Callable[[Floats, float, float], Floats]
 
-ROLES: tuple[Role, Role] = ("reference", "replication")
+ROLES: tuple[Role, ...] = ("reference", "replication")
 MEAN_SELECTION_FREQUENCY: Mapping[Role, float] = {"reference": 0.852, "replication": 0.807}
 REAL_SHARE_OF_GAP = 1 / 3
 SHARED_DIFFICULTY = 0.8
@@ -174,9 +174,16 @@ def _choose_classifiers(count: int) -> tuple[tuple[str, ...], Floats, Floats]:
     return tuple(chosen), reference[rows], replication[rows]
 
 
+def _root(function: Callable[[float], float], tolerance: float) -> float:
+    """Where an increasing function crosses zero between -5 and 5."""
+    from scipy.optimize import brentq
+
+    found: Any = brentq(function, -5.0, 5.0, xtol=tolerance)
+    return float(found)
+
+
 def _set_mean(process: _Process, mixture: _Mixture, mean: float) -> _Mixture:
     """Shift all locations so that the mixture's mean selection frequency is ``mean``."""
-    from scipy.optimize import brentq
 
     def shifted(shift: float) -> _Mixture:
         return _Mixture(
@@ -187,7 +194,7 @@ def _set_mean(process: _Process, mixture: _Mixture, mean: float) -> _Mixture:
         s, weight = process.nodes(shifted(shift))
         return float(s @ weight) - mean
 
-    return shifted(brentq(excess, -5.0, 5.0, xtol=1e-14))
+    return shifted(_root(excess, 1e-14))
 
 
 def _calibrate_curves(
@@ -202,14 +209,16 @@ def _calibrate_curves(
     The replication's curve satisfies ∫ g p_rep = replication and ∫ g p_ref = adjusted; the
     reference's has the same steepness and the intercept that gives ∫ g p_ref = reference.
     """
-    from scipy.optimize import brentq, root
+    from scipy.optimize import root
 
     s1, w1 = process.nodes(mixtures["reference"])
     s2, w2 = process.nodes(mixtures["replication"])
 
     def replication_curve(accuracy: float, adjusted: float) -> Floats:
-        def excess(ab: Floats) -> list[float]:
-            return [process.curve(s2, *ab) @ w2 - accuracy, process.curve(s1, *ab) @ w1 - adjusted]
+        def excess(ab: Floats) -> Floats:
+            a, b = float(ab[0]), float(ab[1])
+            got = [process.curve(s2, a, b) @ w2, process.curve(s1, a, b) @ w1]
+            return np.array(got) - [accuracy, adjusted]
 
         solution = root(excess, np.array([-4.0, 5.6]), tol=1e-12)
         if (
@@ -218,14 +227,16 @@ def _calibrate_curves(
             raise RuntimeError(f"no curve gives the accuracies {accuracy:.3f} and {adjusted:.3f}")
         return solution.x
 
-    curves2 = np.array(
-        [replication_curve(*pair) for pair in zip(replication, adjusted, strict=True)]
-    )
-    shift = [
-        brentq(lambda d, a=a, b=b, t=t: process.curve(s1, a + d, b) @ w1 - t, -5.0, 5.0, xtol=1e-13)
-        for (a, b), t in zip(curves2, reference, strict=True)
-    ]
-    return curves2 + np.outer(shift, [1.0, 0.0]), curves2
+    def shift(curve: Floats, accuracy: float) -> float:
+        def excess(by: float) -> float:
+            return float(process.curve(s1, curve[0] + by, curve[1]) @ w1) - accuracy
+
+        return _root(excess, 1e-13)
+
+    targets = zip(replication, adjusted, strict=True)
+    curves2 = np.array([replication_curve(*pair) for pair in targets])
+    shifts = np.array([shift(*pair) for pair in zip(curves2, reference, strict=True)])
+    return curves2 + np.outer(shifts, [1.0, 0.0]), curves2
 
 
 def _draw_correct(

@@ -22,9 +22,7 @@ def _float64():
 
 
 def _case(annotators=8, classifiers=3, images=400, options=OPTIONS):
-    study = simulate_study(
-        seed=2, images=images, annotators=annotators, classifiers=classifiers
-    )
+    study = simulate_study(seed=2, images=images, annotators=annotators, classifiers=classifiers)
     statistics = SufficientStatistics.from_study(study)
     with jax.enable_x64(True):
         data = joint_data(statistics)
@@ -184,7 +182,9 @@ def test_sites_survive_the_round_trip():
 def test_permuting_classifiers_permutes_the_density():
     statistics, data, density, sites = _case()
     order = [2, 0, 1]
-    moved = data._replace(correct=data.correct[jnp.array(order)], wrong=data.wrong[jnp.array(order)])
+    moved = data._replace(
+        correct=data.correct[jnp.array(order)], wrong=data.wrong[jnp.array(order)]
+    )
     permuted = {**sites, "classifier_curve": sites["classifier_curve"][order]}
     one = density.potential(density.to_position(sites), data)
     two = density.potential(density.to_position(permuted), moved)

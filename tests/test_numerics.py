@@ -63,9 +63,7 @@ def test_beta_binomial_equals_scipy(a, b):
     np.testing.assert_allclose(_pmf(a, b, 40), stats.betabinom(40, a, b).pmf(np.arange(41)), 1e-9)
 
 
-@given(
-    a=st.floats(1e-2, 1e4), b=st.floats(1e-2, 1e4), n=st.integers(1, 200)
-)
+@given(a=st.floats(1e-2, 1e4), b=st.floats(1e-2, 1e4), n=st.integers(1, 200))
 def test_masses_sum_to_one(a, b, n):
     with jax.enable_x64(True):
         assert abs(_pmf(a, b, n).sum() - 1) < 1e-9
@@ -114,8 +112,11 @@ def test_bernstein_posterior_predictive(k, n):
     table = virtual_annotators(jnp.array([a + k]), jnp.array([b + n - k]), degree)[0]
     posterior = stats.beta(a + k, b + n - k)
     value, _ = integrate.quad(
-        lambda s: float(bernstein_basis(np.array([s]), degree)[0] @ c) * posterior.pdf(s), 0, 1,
-        epsabs=1e-12, limit=200,
+        lambda s: float(bernstein_basis(np.array([s]), degree)[0] @ c) * posterior.pdf(s),
+        0,
+        1,
+        epsabs=1e-12,
+        limit=200,
     )
     assert abs(float(table @ c) - value) < 1e-8
 

@@ -70,7 +70,7 @@ class Density:
 
     def potential(self, position: Position, data: Any) -> Array:
         """Negative log joint density of the unconstrained parameters and the data."""
-        return potential_energy(self.model, (data,), {}, self.to_sites(position))
+        return jnp.asarray(potential_energy(self.model, (data,), {}, self.to_sites(position)))
 
     def quantities(self, position: Position, data: Any) -> dict[str, Array]:
         """All sites and deterministic quantities of the model at one position."""
@@ -147,6 +147,7 @@ def ravel(position: Position) -> Array:
 def tree_zeros(density: Density) -> Position:
     """The position of zeros."""
     return jax.tree.map(
-        jnp.zeros, {"shared": (density.shared,), "units": (density.units, density.per_unit)},
+        jnp.zeros,
+        {"shared": (density.shared,), "units": (density.units, density.per_unit)},
         is_leaf=lambda leaf: isinstance(leaf, tuple),
     )

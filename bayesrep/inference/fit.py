@@ -52,7 +52,7 @@ class _Program(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _program(
-    name: str, options: Any, schedule: Schedule, structure: Any, shapes: Any, vectorized: bool
+    name: str, options: Any, schedule: Schedule, structure: Any, shapes: Any, *, vectorized: bool
 ) -> _Program:
     model = MODELS[name]
     leaves = [jnp.zeros(shape) for shape in shapes]
@@ -141,13 +141,13 @@ def fit(
     statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
     options = chosen.options() if options is None else options
     schedule = Schedule(chains=chains, warmup=warmup, draws=draws)
-    with jax.enable_x64(True), progress_bar(chains * (warmup + draws), show=progress) as bar:
+    total = chains * (warmup + draws)
+    with jax.enable_x64(new_val=True), progress_bar(total, show=progress) as bar:
         data = chosen.data(statistics)
         leaves, structure = jax.tree.flatten(data)
         vectorized = jax.default_backend() != "cpu"
-        program = _program(
-            model, options, schedule, structure, tuple(jnp.shape(x) for x in leaves), vectorized
-        )
+        shapes = tuple(jnp.shape(leaf) for leaf in leaves)
+        program = _program(model, options, schedule, structure, shapes, vectorized=vectorized)
         bar.stage("finding the mode")
         start = program.density.to_position(chosen.start(data, options))
         mode = program.climb(start, data)
@@ -242,7 +242,9 @@ def _attributes(
         "precision": "float64",
         "device": jax.devices()[0].device_kind,
         "machine": platform.machine(),
-        "versions": json.dumps({"bayesrep": __version__, **{name: version(name) for name in PACKAGES}}),
+        "versions": json.dumps(
+            {"bayesrep": __version__, **{name: version(name) for name in PACKAGES}}
+        ),
         "study_fingerprint": statistics.fingerprint(),
     }
 

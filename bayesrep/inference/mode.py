@@ -58,9 +58,7 @@ def climb(
     def step(state: Climb) -> Climb:
         position, potential, decrement = _newton_step(density, state.position, data)
         better = potential < state.potential
-        moved = jax.tree.map(
-            lambda new, old: jnp.where(better, new, old), position, state.position
-        )
+        moved = jax.tree.map(lambda new, old: jnp.where(better, new, old), position, state.position)
         return Climb(
             moved,
             jnp.where(better, potential, state.potential),

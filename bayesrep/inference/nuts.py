@@ -47,13 +47,17 @@ Report = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long to run and how carefully."""
+    """How long to run and how carefully.
+
+    Mixtures leave a ridge whose ends are sharply curved; the high target acceptance keeps steps
+    small enough for it. At 0.9 a few of 2,000 draws diverge on small studies.
+    """
 
     chains: int
     warmup: int
     draws: int
     thinning: int = 3
-    target_accept: float = 0.9
+    target_accept: float = 0.98
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +206,7 @@ def sample(
         return _run(sampler, state, data, whitening, schedule, report, stop)
 
     def chain(key: Array) -> Transition:
-        with jax.enable_x64(True):  # JAX keeps this setting per thread
+        with jax.enable_x64(new_val=True):  # JAX keeps this setting per thread
             state = sampler.start(key, data, whitening)
             return _run(sampler, state, data, whitening, schedule, report, stop)
 

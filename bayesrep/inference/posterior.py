@@ -57,7 +57,9 @@ def _dataset(
     coordinates: Mapping[str, NDArray[Any]],
     attributes: Mapping[str, str | int | float],
 ) -> xr.Dataset:
-    used = {dim: len_ for dims, v in group.values() for dim, len_ in zip(dims, v.shape, strict=True)}
+    used = {
+        dim: len_ for dims, v in group.values() for dim, len_ in zip(dims, v.shape, strict=True)
+    }
     coords = {dim: coordinates.get(dim, np.arange(size)) for dim, size in used.items()}
     return xr.Dataset(dict(group), coords=coords, attrs=dict(attributes))
 

@@ -1,7 +1,7 @@
 """What a long fit says on standard error."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
@@ -34,13 +34,10 @@ class Progress:
 
 
 @contextmanager
-def progress_bar(total: int, *, show: bool) -> Iterator[Progress]:
+def progress_bar(total: int, *, show: bool) -> Generator[Progress]:
     """A :class:`Progress` over ``total`` draws on standard error, silent unless ``show``."""
     if not show:
         yield Progress(None)
         return
     with tqdm(total=total, unit="draw", file=sys.stderr, dynamic_ncols=True, leave=True) as bar:
         yield Progress(bar)
-
-
-Advance = Callable[[int, int], None]

@@ -11,6 +11,7 @@ from bayesrep.inference.posterior import arviz
 
 MAX_RHAT = 1.01
 MIN_ESS = 400.0
+GOOD = "The chains agree: R-hat, effective sizes and divergences are fine."
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,9 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
     if divergences:
         problems.append(f"{divergences} of {draws} draws diverged")
     if not problems:
-        return Verdict(True, "The chains agree: R-hat, effective sizes and divergences are fine.")
+        return Verdict(converged=True, sentence=GOOD)
     remedy = "run longer (more warmup and draws)"
     if divergences:
         remedy += ", or use fewer mixture components"
-    return Verdict(False, f"The fit has not converged: {'; '.join(problems)}. Try to {remedy}.")
+    sentence = f"The fit has not converged: {'; '.join(problems)}. Try to {remedy}."
+    return Verdict(converged=False, sentence=sentence)

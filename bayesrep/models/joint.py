@@ -35,6 +35,7 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
 
+from bayesrep.numerics.bernstein import smooth_basis
 from bayesrep.numerics.beta_binomial import (
     below,
     log_binomial,
@@ -42,7 +43,6 @@ from bayesrep.numerics.beta_binomial import (
     log_mixture,
     virtual_annotators,
 )
-from bayesrep.numerics.bernstein import smooth_basis
 from bayesrep.statistics import Cells, SufficientStatistics
 
 
@@ -177,7 +177,8 @@ def _curve_prior(options: JointOptions) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _normal(name: str, location: ArrayLike, scale: ArrayLike, shape: tuple[int, ...]) -> Array:
-    return numpyro.sample(name, dist.Normal(location, scale).expand(shape).to_event(len(shape)))
+    law = dist.Normal(location, scale).expand(shape).to_event(len(shape))
+    return jnp.asarray(numpyro.sample(name, law))
 
 
 def _mixtures(options: JointOptions) -> tuple[Array, Array, Array]:

@@ -38,4 +38,5 @@ def smooth_basis(degree: int, size: int) -> NDArray[np.float64]:
     float64 [degree + 1, size]
         Column r is the Legendre polynomial P_r(2 x − 1): 1 in size at both ends.
     """
-    return np.polynomial.legendre.legvander(np.linspace(-1.0, 1.0, degree + 1), size - 1)
+    points = np.linspace(-1.0, 1.0, degree + 1)
+    return np.polynomial.legendre.legvander(points, size - 1).astype(np.float64)

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import logsumexp
-from numpy.typing import ArrayLike, NDArray
+from jax.typing import ArrayLike
+from numpy.typing import NDArray
 
 
 def below(counts: NDArray[np.int64], size: int) -> NDArray[np.float64]:
