@@ -1,0 +1,307 @@
+"""The door to the posterior, on studies small enough to fit in seconds.
+
+All fits of one shape share a compiled program; what takes time here is compiling.
+"""
+
+import json
+import warnings
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+import bayesrep
+from bayesrep import ConvergenceError, ConvergenceWarning, Study, StudyError, SufficientStatistics
+from bayesrep.inference import read_posterior, write_posterior
+from bayesrep.inference.density import build_density
+from bayesrep.inference.nuts import Schedule, Transition, build_sampler, compiled, sample
+from bayesrep.inference.posterior import arviz
+from bayesrep.inference.verdict import Diagnostics, judge
+from bayesrep.models.joint import JointOptions
+
+SHORT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False}
+SMALL = JointOptions(degree=8, terms=3)
+
+
+def _fit(study, **changes):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return bayesrep.fit(study, **{"options": SMALL, **SHORT, **changes})
+
+
+def _values(posterior, name="adjusted_accuracy"):
+    return posterior.posterior[name].values
+
+
+@pytest.fixture(scope="module")
+def study():
+    return bayesrep.simulate_study(seed=1, images=800, annotators=12, classifiers=4)
+
+
+@pytest.fixture(scope="module")
+def posterior(study):
+    return _fit(study)
+
+
+def test_contents_and_names(study, posterior):
+    group = posterior.posterior
+    for name in ("adjusted_accuracy", "bias_corrected_gap", "selection_gap"):
+        assert group[name].dims == ("chain", "draw", "classifier")
+    assert group["mean_selection_frequency"].dims == ("chain", "draw", "dataset")
+    assert group["classifier_curve"].dims == ("chain", "draw", "classifier", "term")
+    assert tuple(group["classifier"].values) == study.classifiers
+    assert tuple(group["dataset"].values) == ("reference", "replication")
+    for name in ("diverging", "num_steps", "energy"):
+        assert posterior.sample_stats[name].dims == ("chain", "draw")
+    assert posterior.log_likelihood["correct"].dims == (
+        "chain",
+        "draw",
+        "classifier",
+        "replication_cell",
+    )
+    attributes = group.attrs
+    assert attributes["precision"] == "float64"
+    assert attributes["seed"] == 0
+    assert json.loads(attributes["versions"])["jax"] == jax.__version__
+    assert json.loads(attributes["options"])["degree"] == 8
+    assert group["adjusted_accuracy"].dtype == np.float64
+
+
+def test_gaps_decompose_the_drop(study, posterior):
+    statistics = SufficientStatistics.from_study(study)
+    drop = statistics.accuracy("reference") - statistics.accuracy("replication")
+    total = _values(posterior, "bias_corrected_gap") + _values(posterior, "selection_gap")
+    np.testing.assert_allclose(total, np.broadcast_to(drop, total.shape), atol=1e-12)
+
+
+def test_log_likelihood_is_that_of_the_cells(study, posterior):
+    """The count terms by an independent formula: image-weighted beta-binomial mixtures."""
+    from scipy import stats
+
+    cells = SufficientStatistics.from_study(study).reference
+    group = posterior.posterior.isel(chain=0, draw=3)
+    mean, total, weight = (
+        group[f"component_{n}"].values[0] for n in ("mean", "concentration", "weight")
+    )
+    mass = sum(
+        w * stats.betabinom(cells.shown, m * t, (1 - m) * t).pmf(cells.selected)
+        for m, t, w in zip(mean, total, weight, strict=True)
+    )
+    ours = posterior.log_likelihood["reference_images"].values[0, 3]
+    np.testing.assert_allclose(ours, cells.images * np.log(mass), rtol=1e-9)
+
+
+def test_posterior_predictive_covers_the_observed(posterior):
+    """Right in total: every classifier's predicted number correct straddles the observed one."""
+    drawn = posterior.posterior_predictive["correct"].values.sum(axis=-1)
+    observed = posterior.observed_data["correct"].values.sum(axis=-1)
+    assert (drawn.min(axis=(0, 1)) < observed).all()
+    assert (drawn.max(axis=(0, 1)) > observed).all()
+    counts = posterior.posterior_predictive["reference_images"].values
+    assert (counts.sum(axis=-1) <= 800).all()
+
+
+def test_same_draws_again_with_bar_and_with_statistics(study, posterior, capsys):
+    again = _fit(SufficientStatistics.from_study(study), progress=True)
+    np.testing.assert_array_equal(_values(posterior), _values(again))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "draw/s" in captured.err
+    assert "divergences" in captured.err
+    other = _fit(study, seed=1)
+    assert (_values(posterior) != _values(other)).any()
+
+
+def test_workers_do_not_change_draws():
+    """Chains run one after the other or side by side, or as one batch: the same numbers."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    def model(data):
+        numpyro.sample("mean", dist.Normal(0.0, 1.0))
+        numpyro.factor("data", -data)
+
+    from bayesrep.inference.arrowhead import arrowhead_hessian, whitening
+
+    with jax.enable_x64(new_val=True):
+        data = jax.numpy.zeros(())
+        density = build_density(model, data)
+        origin = density.to_position({"mean": 0.0})
+        hessian = arrowhead_hessian(lambda at: density.potential(at, data), origin)
+        white = whitening(hessian, origin)
+        schedule = Schedule(chains=3, warmup=30, draws=40)
+        keys = jax.random.split(jax.random.key(0), 3)
+
+        def draws(*, vectorized: bool, workers: int) -> Transition:
+            sampler = build_sampler(density, schedule, vectorized=vectorized)
+            ready = compiled(sampler, keys if vectorized else keys[0], data, white)
+            return sample(ready, keys, data, white, schedule, lambda *_: None, workers=workers)
+
+        one = draws(vectorized=False, workers=1)
+        two = draws(vectorized=False, workers=3)
+        batch = draws(vectorized=True, workers=1)
+    np.testing.assert_array_equal(one.position["shared"], two.position["shared"])
+    np.testing.assert_allclose(one.position["shared"], batch.position["shared"], rtol=1e-6)
+    assert one.position["shared"].shape == (3, 40, 1)
+
+
+def test_interruption_stops_the_chains(study, monkeypatch):
+    """Ctrl-C in the main thread ends every chain at its next block and is passed on."""
+    from concurrent.futures import Future
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _fit(study)
+
+
+def test_permuting_images_changes_nothing(study, posterior):
+    order = np.random.default_rng(0).permutation(800)
+    parts = {
+        role: {
+            "selected": data.selected[order],
+            "shown": data.shown[order],
+            "correct": data.correct[order],
+        }
+        for role, data in study.datasets.items()
+    }
+    shuffled = Study.from_arrays(**parts, classifiers=study.classifiers)
+    np.testing.assert_array_equal(_values(posterior), _values(_fit(shuffled)))
+
+
+def test_jax_configuration_is_left_alone(study, posterior):
+    assert posterior is not None
+    assert jax.numpy.zeros(1).dtype == np.float32
+
+
+def test_one_classifier_always_right_always_wrong_and_one_cell():
+    rng = np.random.default_rng(0)
+
+    def data(selected):
+        correct = np.stack([np.ones(200, bool), np.zeros(200, bool)], axis=1)
+        return {"selected": selected, "shown": 12, "correct": correct}
+
+    extreme = Study.from_arrays(
+        reference=data(rng.binomial(12, 0.9, 200)),
+        replication=data(rng.binomial(12, 0.8, 200)),
+        classifiers=["right", "wrong"],
+    )
+    values = _values(_fit(extreme)).reshape(-1, 2)
+    assert np.isfinite(values).all()
+    assert values[:, 0].mean() > 0.9
+    assert values[:, 1].mean() < 0.1
+
+    one_cell = Study.from_arrays(
+        reference={**data(np.full(200, 12)), "correct": np.ones((200, 1), bool)},
+        replication={**data(np.full(200, 12)), "correct": np.ones((200, 1), bool)},
+        classifiers=["only"],
+    )
+    assert np.isfinite(_values(_fit(one_cell))).all()
+
+
+def test_ragged_annotators():
+    ragged = bayesrep.simulate_study(seed=2, images=500, annotators=(3, 9), classifiers=2)
+    assert np.isfinite(_values(_fit(ragged))).all()
+
+
+def test_a_thousand_classifiers_fit_in_bounded_memory():
+    many = bayesrep.simulate_study(seed=2, images=300, annotators=6, classifiers=1_000)
+    values = _values(_fit(many, chains=1, warmup=20, draws=20))
+    assert values.shape == (1, 20, 1_000)
+    assert np.isfinite(values).all()
+
+
+def test_recovers_the_truth_inside_the_family():
+    """Default model and length on 3,000 images; the mean error has an sd of about 0.6 %.
+
+    Wider than 2.5 % is a 4-sd event: false alarm rate about 1e-4, and the seed is fixed.
+    """
+    known = bayesrep.simulate_study(seed=6, images=3_000, classifiers=6, process="inside")
+    fitted = bayesrep.fit(known, chains=4, progress=False)
+    table = bayesrep.summarize(known, fitted)
+    rows = table.head(6)
+    error = rows["adjusted_accuracy"].to_numpy() - known.truth.adjusted_accuracy
+    assert abs(error.mean()) < 0.025
+    inside = (rows["lower"].to_numpy() <= known.truth.adjusted_accuracy) & (
+        known.truth.adjusted_accuracy <= rows["upper"].to_numpy()
+    )
+    assert inside.sum() >= 4
+    assert table["classifier"].to_list()[-2:] == ["(mean)", "(slope)"]
+    assert table["rhat"].max() <= 1.01
+
+
+def test_summary_refuses_an_unconverged_fit_and_a_foreign_study(study, posterior):
+    assert not posterior.posterior.attrs["converged"]
+    with pytest.raises(ConvergenceError, match="has not converged"):
+        bayesrep.summarize(study, posterior)
+    table = bayesrep.summarize(study, posterior, allow_unconverged=True)
+    assert table.columns[:9] == bayesrep.estimate(study).columns
+    assert table.height == len(study.classifiers) + 2
+    other = bayesrep.simulate_study(seed=9, images=100, annotators=12, classifiers=4)
+    with pytest.raises(StudyError, match="another study"):
+        bayesrep.summarize(other, posterior, allow_unconverged=True)
+
+
+def test_short_fit_warns_in_words(study):
+    with pytest.warns(ConvergenceWarning, match="wanted.*Try to run longer"):
+        bayesrep.fit(study, options=SMALL, **SHORT)
+
+
+def test_file_round_trip_and_refusals(posterior, tmp_path):
+    path = tmp_path / "posterior.nc"
+    write_posterior(posterior, path)
+    back = read_posterior(path)
+    np.testing.assert_array_equal(_values(back), _values(posterior))
+    assert (
+        back.posterior.attrs["study_fingerprint"] == posterior.posterior.attrs["study_fingerprint"]
+    )
+    with pytest.raises(StudyError, match="exists"):
+        write_posterior(posterior, path)
+    write_posterior(posterior, path, force=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["posterior.nc"]
+    with pytest.raises(StudyError, match="no such file"):
+        read_posterior(tmp_path / "nothing.nc")
+    whole = path.read_bytes()
+    (tmp_path / "cut.nc").write_bytes(whole[: len(whole) // 3])
+    with pytest.raises(StudyError, match="not a posterior of bayesrep"):
+        read_posterior(tmp_path / "cut.nc")
+    xr.Dataset({"x": 1}).to_netcdf(tmp_path / "foreign.nc", engine="h5netcdf")
+    with pytest.raises(StudyError, match="not a posterior of bayesrep"):
+        read_posterior(tmp_path / "foreign.nc")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "nonsense"}, "must be one of joint"),
+        ({"chains": 0}, "chains >= 1"),
+        ({"draws": 1}, "draws >= 10"),
+    ],
+)
+def test_bad_arguments(study, changes, message):
+    with pytest.raises(ValueError, match=message):
+        bayesrep.fit(study, **changes)
+
+
+def test_verdict_names_the_worst_quantity():
+    def array(values):
+        return {"a": xr.DataArray(values, dims="classifier", coords={"classifier": ["x", "y"]})}
+
+    fine = Diagnostics(array([1.0, 1.001]), array([900.0, 800.0]), array([900.0, np.nan]))
+    assert judge(fine, 0, 100).converged
+    bad = Diagnostics(array([1.0, 1.2]), array([900.0, 80.0]), array([900.0, 800.0]))
+    verdict = judge(bad, 3, 100)
+    assert not verdict.converged
+    for words in ("R-hat of a[y] is 1.200", "bulk ESS of a[y] is 80", "3 of 100 draws diverged"):
+        assert words in verdict.sentence
+
+
+def test_arviz_reads_our_groups(posterior):
+    """LOO on the cells of one data set runs through ArviZ."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # whole cells are influential, and ArviZ says so
+        result = arviz().loo(posterior, var_name="reference_images")
+    assert np.isfinite(float(getattr(result, "elpd_loo", getattr(result, "elpd", np.nan))))
