@@ -47,8 +47,9 @@ def build_posterior(
     """
     datasets = {name: _dataset(group, coordinates, attributes) for name, group in groups.items()}
     module = arviz()
-    if hasattr(module, "InferenceData"):
-        return module.InferenceData(attrs=dict(attributes), **datasets)
+    inference_data = vars(module).get("InferenceData")  # asking 1.x for the name warns
+    if inference_data is not None:
+        return inference_data(attrs=dict(attributes), **datasets)
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(attributes)), **datasets})
 
 
