@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from bayesrep.atomic import replaced_folder
 from bayesrep.errors import StudyError
 from bayesrep.estimators import estimate
-from bayesrep.atomic import replaced_folder
 from bayesrep.inference import fit, write_posterior
 from bayesrep.report.figures import adjusted_accuracy_figure, save_figure
 from bayesrep.report.text import columns, method_table, percent, spread
@@ -58,8 +58,8 @@ def run_demo(*, quick: bool, seed: int, progress: bool) -> Demo:
     ConvergenceError
         If the fit did not converge.
     """
-    size = {"classifiers": 24, "images": 2_000} if quick else {}
-    study = simulate_study(seed=seed, **size)
+    classifiers, images = (24, 2_000) if quick else (136, 10_000)
+    study = simulate_study(seed=seed, images=images, classifiers=classifiers)
     posterior = fit(study, seed=seed, progress=progress)
     summary = summarize(study, posterior)
     truth = _truth(study)

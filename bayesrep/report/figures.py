@@ -52,8 +52,13 @@ def adjusted_accuracy_figure(table: pl.DataFrame, truth: np.ndarray | None) -> A
     edges = np.array([x.min() - 1, x.max() + 1])
     axes.plot(edges, edges, color=GREY, lw=1, ls="--", zorder=1)
     axes.annotate(
-        "no drop", (edges[1], edges[1]), (-4, -3), textcoords="offset points", ha="right", va="top",
-        color=GREY, fontsize=9, rotation=0,
+        "no drop",
+        (edges.mean(), edges.mean()),
+        (-6, 6),
+        textcoords="offset points",
+        ha="right",
+        color=GREY,
+        fontsize=9,
     )
     axes.set_xlim(*edges)
     axes.set_xlabel("accuracy on the reference (%)")

@@ -8,12 +8,11 @@ import polars as pl
 from bayesrep.study import Study
 
 MISSING = "-"
-_CONTROL = {code: "?" for code in [*range(32), 127, *range(128, 160)]}
 
 
-def plain(name: str) -> str:
-    """A name as printable text: control characters, which could steer a terminal, become '?'."""
-    return name.translate(_CONTROL)
+def plain(text: str) -> str:
+    r"""A text in which nothing can steer a terminal: the unprintable is escaped, as in ``\x1b``."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -58,17 +57,25 @@ def spread(count: int, wanted: int = 10) -> list[int]:
     return sorted(set(np.linspace(0, count - 1, min(count, wanted)).round().astype(int).tolist()))
 
 
+def _slope(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.3f}"
+
+
 def estimates_table(table: pl.DataFrame) -> str:
     """Rows of :func:`bayesrep.estimate` or :func:`bayesrep.summarize`, accuracies in percent."""
-    header = ["classifier", "method", "reference", "replication", "adjusted", "95 % interval", "gap"]
+    header = [
+        "classifier",
+        "method",
+        "reference",
+        "replication",
+        "adjusted",
+        "95 % interval",
+        "gap",
+    ]
     diagnosed = "rhat" in table.columns
     rows: list[list[str]] = []
     for row in table.iter_rows(named=True):
-        slope = row["classifier"] == "(slope)"
-
-        def show(value: float | None, slope: bool = slope) -> str:
-            return percent(value) if not slope or value is None else f"{value:.3f}"
-
+        show = _slope if row["classifier"] == "(slope)" else percent
         interval = MISSING
         if row["lower"] is not None:
             interval = f"{show(row['lower'])} to {show(row['upper'])}"
@@ -83,7 +90,14 @@ def estimates_table(table: pl.DataFrame) -> str:
 
 def method_table(methods: pl.DataFrame) -> str:
     """One row per method of the demo: mean gap beside the truth, in percent."""
-    header = ["method", "mean gap", "95 % interval", "error", "share of drop explained", "truth inside"]
+    header = [
+        "method",
+        "mean gap",
+        "95 % interval",
+        "error",
+        "share of drop explained",
+        "truth inside",
+    ]
     rows = [
         [
             row["method"],

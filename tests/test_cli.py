@@ -1,0 +1,199 @@
+"""The command line: exit statuses, pure JSON, one clear line for every mistake."""
+
+import json
+import shutil
+import subprocess
+import sys
+import warnings
+
+import polars as pl
+import pytest
+
+import bayesrep
+from bayesrep import cli
+from bayesrep.report.text import columns, percent, plain, spread
+
+
+@pytest.fixture(autouse=True)
+def _restore_showwarning(monkeypatch):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+
+
+@pytest.fixture(scope="module")
+def study_path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "study"
+    bayesrep.simulate_study(seed=1, images=300, annotators=8, classifiers=3).write(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def posterior_path(study_path):
+    path = study_path.parent / "posterior.nc"
+    arguments = ["fit", str(study_path), "--out", str(path), "--chains", "2", "--no-progress"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert cli.main([*arguments, "--warmup", "50", "--draws", "50"]) == 1
+    return path
+
+
+def run(capsys, *arguments):
+    status = cli.main([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_help_and_version_are_quick_to_say(capsys):
+    assert cli.main(["--version"]) == 0
+    assert bayesrep.__version__ in capsys.readouterr().out
+    assert cli.main([]) == 2
+    assert cli.main(["nonsense"]) == 2
+    assert cli.main(["simulate", "x", "--annotators", "many"]) == 2
+
+
+def test_simulate_check_estimate(capsys, tmp_path):
+    out = tmp_path / "s"
+    arguments = ("simulate", out, "--images", 200, "--annotators", "4:9", "--classifiers", 2)
+    status, text, _ = run(capsys, *arguments)
+    assert status == 0
+    assert "2 classifiers" in text
+    status, text, _ = run(capsys, "check", out)
+    assert status == 0
+    assert "No rule is broken" in text
+    status, text, err = run(capsys, *arguments)
+    assert (status, text) == (1, "")
+    assert "exists" in err
+    assert run(capsys, *arguments, "--force")[0] == 0
+    table = tmp_path / "t.csv"
+    status, text, _ = run(capsys, "estimate", out, "--bootstrap", 20, "--csv", table)
+    assert status == 0
+    assert "naive" in text
+    assert pl.read_csv(table)["lower"].null_count() == 0
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
+def test_json_is_one_object_and_nothing_else(capsys, study_path, posterior_path):
+    for arguments in (
+        ("check", study_path),
+        ("estimate", study_path),
+        ("summarize", study_path, posterior_path, "--allow-unconverged"),
+    ):
+        status, text, _ = run(capsys, *arguments, "--json")
+        assert status == 0
+        assert isinstance(json.loads(text), dict)
+
+
+def test_summarize_refuses_what_did_not_converge(capsys, study_path, posterior_path):
+    status, text, err = run(capsys, "summarize", study_path, posterior_path)
+    assert (status, text) == (1, "")
+    assert err.startswith("bayesrep: The fit has not converged")
+    assert err.count("\n") == 1
+    status, text, _ = run(capsys, "summarize", study_path, posterior_path, "--allow-unconverged")
+    assert status == 0
+    assert "R-hat" in text
+
+
+def test_bad_paths_are_refused_before_the_work(capsys, study_path, tmp_path, monkeypatch):
+    def worked(*_, **__):
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr("bayesrep.inference.fit", worked)
+    existing = tmp_path / "there.nc"
+    existing.write_text("precious")
+    for out in (existing, tmp_path / "no" / "such" / "p.nc", existing / "below.nc", tmp_path):
+        status, text, err = run(capsys, "fit", study_path, "--out", out)
+        assert (status, text) == (1, "")
+        assert err.startswith("bayesrep: ")
+        assert err.count("\n") == 1
+    assert existing.read_text() == "precious"
+
+
+def test_missing_and_broken_studies(capsys, tmp_path, study_path):
+    status, _, err = run(capsys, "estimate", tmp_path / "nothing")
+    assert status == 1
+    assert err.count("\n") == 1
+    broken = tmp_path / "broken"
+    shutil.copytree(study_path, broken)
+    counts = pl.read_parquet(broken / "counts.parquet")
+    counts.with_columns(selected=pl.col("shown") + 1).write_parquet(broken / "counts.parquet")
+    status, text, err = run(capsys, "check", broken)
+    assert status == 1
+    assert "selected" in text
+    assert "broken" in err
+
+
+def test_interruption_is_one_line(capsys, study_path, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bayesrep.inference.fit", interrupted)
+    status, text, err = run(capsys, "fit", study_path, "--out", tmp_path / "p.nc")
+    assert (status, text) == (130, "")
+    assert err == "bayesrep: interrupted; nothing was written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_import_tables(capsys, tmp_path):
+    (tmp_path / "counts.csv").write_text(
+        "dataset,image,selected,shown\nv1,a,3,4\nv1,b,4,4\nv2,c,2,4\nv2,d,4,4\n"
+    )
+    (tmp_path / "predictions.csv").write_text(
+        "dataset,image,classifier,correct\nv1,a,m,1\nv1,b,m,1\nv2,c,m,0\nv2,d,m,1\n"
+    )
+    files = (tmp_path / "counts.csv", tmp_path / "predictions.csv")
+    roles = ("--reference", "v1", "--replication", "v2")
+    out = tmp_path / "study"
+    assert run(capsys, "import", "tables", *files, *roles, "--out", out)[0] == 0
+    assert bayesrep.read_study(out).classifiers == ("m",)
+    arguments = ("import", "tables", *files, *roles, "--seed", 1, "--out", tmp_path / "x")
+    status, _, err = run(capsys, *arguments)
+    assert status == 1
+    assert "takes no --seed" in err
+
+
+def test_sources_of_the_parser_are_the_readers():
+    from bayesrep.sources import READERS
+
+    assert set(cli.SOURCES) == set(READERS)
+
+
+def test_demo_writes_whole_folders_and_spares_others(tmp_path, capsys, monkeypatch):
+    from bayesrep.report import demo as room
+
+    def small(**_):
+        return bayesrep.simulate_study(seed=1, images=1_500, annotators=12, classifiers=4)
+
+    monkeypatch.setattr(room, "simulate_study", small)
+    out = tmp_path / "demo"
+    status, text, err = run(capsys, "demo", "--quick", "--no-progress", "--out", out)
+    assert status == 0, err
+    for words in ("raw", "naive", "joint", "truth", "mean gap"):
+        assert words in text
+    names = {path.name for path in out.iterdir()}
+    wanted = {"study", "posterior.nc", "estimates.csv", "demo.json", "adjusted-accuracy.png"}
+    assert wanted <= names
+    assert json.loads((out / "demo.json").read_text())["divergences"] == 0
+    status, text, _ = run(capsys, "demo", "--quick", "--no-progress", "--out", out, "--json")
+    assert status == 0
+    assert json.loads(text)["methods"][0]["method"] == "raw"
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "precious.txt").write_text("x")
+    status, _, err = run(capsys, "demo", "--out", other)
+    assert status == 1
+    assert "not an earlier demo" in err
+
+
+def test_printed_text_cannot_steer_a_terminal():
+    assert plain("a\x1b[31mb\n") == "a\\x1b[31mb\\n"
+    assert "\x1b" not in columns(["n"], [["\x1b[2J"]])
+    assert percent(None) == percent(float("nan")) == "-"
+    assert percent(0.12345, 2) == "12.35"
+    assert spread(3) == [0, 1, 2]
+    assert spread(136)[0] == 0
+    assert spread(136)[-1] == 135
+
+
+def test_closed_pipe_is_quiet(study_path):
+    command = f"{sys.executable} -m bayesrep estimate {study_path} | head -1"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert "Traceback" not in result.stderr
