@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
@@ -129,6 +130,24 @@ def test_interruption_is_one_line(capsys, study_path, tmp_path, monkeypatch):
     status, text, err = run(capsys, "fit", study_path, "--out", tmp_path / "p.nc")
     assert (status, text) == (130, "")
     assert err == "bayesrep: interrupted; nothing was written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_while_sampling_ends_the_process(study_path, tmp_path):
+    """A real signal to a real fit, once its chains run in their threads."""
+    out = tmp_path / "p.nc"
+    command = [sys.executable, "-m", "bayesrep", "fit", study_path, "--out", out]
+    with subprocess.Popen([*command, "--draws", "100000"], stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        seen = b""
+        while b"1%" not in seen:
+            piece = process.stderr.read1(4096)
+            assert piece, seen
+            seen += piece
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"interrupted; nothing was written" in rest
     assert list(tmp_path.iterdir()) == []
 
 

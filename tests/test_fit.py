@@ -146,18 +146,6 @@ def test_workers_do_not_change_draws():
     assert one.position["shared"].shape == (3, 40, 1)
 
 
-def test_interruption_stops_the_chains(study, monkeypatch):
-    """Ctrl-C in the main thread ends every chain at its next block and is passed on."""
-    from concurrent.futures import Future
-
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Future, "result", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        _fit(study)
-
-
 def test_permuting_images_changes_nothing(study, posterior):
     order = np.random.default_rng(0).permutation(800)
     parts = {

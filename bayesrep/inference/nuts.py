@@ -10,7 +10,7 @@ but lets spreads mix slowly; ``thinning`` transitions are therefore made for eve
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Event
 from typing import Any, NamedTuple
@@ -213,6 +213,10 @@ def sample(
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(chain, key) for key in keys]
         try:
+            # A signal may arrive in a thread of XLA; only a main thread that wakes up sees it.
+            while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done:
+                if any(future.done() and future.exception() for future in futures):
+                    break
             results = [future.result() for future in futures]
         except BaseException:
             stop.set()
