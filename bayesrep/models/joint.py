@@ -224,7 +224,7 @@ def _log_cell_masses(a: Array, b: Array, counts: CountData) -> Array:
 def _virtual_given_cell(
     a: Array, b: Array, log_joint: Array, counts: CountData, degree: int
 ) -> Array:
-    """P(J = j | k, n) [M, d + 1] under one data set's mixture (DESIGN: table T)."""
+    """P(J = j | k, n) [M, d + 1] under one data set's mixture."""
     component = jax.nn.softmax(log_joint, axis=0)  # [K, M] P(component | k, n)
     given = virtual_annotators(
         a[:, None] + counts.selected[None, :], b[:, None] + counts.rejected[None, :], degree
