@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bayesrep.errors import ConvergenceError, ConvergenceWarning, StudyError
-    from bayesrep.estimators import estimate
+    from bayesrep.estimators import estimate, estimate_gaps
     from bayesrep.inference import fit
     from bayesrep.simulate import simulate_study
     from bayesrep.statistics import SufficientStatistics
@@ -31,6 +31,7 @@ __all__ = [
     "SufficientStatistics",
     "__version__",
     "estimate",
+    "estimate_gaps",
     "fit",
     "read_study",
     "simulate_study",
@@ -44,6 +45,7 @@ _DEFINED_IN = {
     "StudyError": "bayesrep.errors",
     "SufficientStatistics": "bayesrep.statistics",
     "estimate": "bayesrep.estimators",
+    "estimate_gaps": "bayesrep.estimators",
     "fit": "bayesrep.inference",
     "read_study": "bayesrep.storage",
     "simulate_study": "bayesrep.simulate",

@@ -86,9 +86,15 @@ def _new_study(path: Path, *, force: bool) -> Path:
 
 
 def _annotators(text: str) -> int | tuple[int, int]:
+    low, high = _range(text)
+    return (low, high) if ":" in text else low
+
+
+def _range(text: str) -> tuple[int, int]:
+    """LOW:HIGH, or N for N:N."""
     low, _, high = text.partition(":")
     try:
-        return (int(low), int(high)) if high else int(low)
+        return int(low), int(high or low)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not N or LOW:HIGH") from None
 
@@ -162,19 +168,44 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
-    from bayesrep.estimators import estimate
+    from bayesrep.estimators import analyse, classifier_table, gap_table
+    from bayesrep.report.text import estimates_table, gaps_table
     from bayesrep.storage import read_study
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
-    study = read_study(arguments.study)
-    table = estimate(
-        study,
-        methods=tuple(arguments.methods.split(",")),
+    analyses = analyse(
+        read_study(arguments.study),
+        arguments.methods,
         bootstrap=arguments.bootstrap,
+        interval=arguments.interval,
+        seed=arguments.seed,
+        progress=not arguments.no_progress,
+    )
+    table, gaps = classifier_table(analyses), gap_table(analyses)
+    if arguments.csv:
+        table.write_csv(arguments.csv)
+    text = f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n{gaps_table(gaps)}"
+    return _emit(arguments, text, {"rows": table.to_dicts(), "gaps": gaps.to_dicts()})
+
+
+def _mixtures(arguments: argparse.Namespace) -> int:
+    from bayesrep.estimators.components import compare_components
+    from bayesrep.report.text import components_table
+    from bayesrep.storage import read_study
+
+    if arguments.csv:
+        _new_file(arguments.csv, force=arguments.force)
+    low, high = arguments.components
+    table = compare_components(
+        read_study(arguments.study),
+        range(low, high + 1),
+        folds=arguments.folds,
         seed=arguments.seed,
     )
-    return _show_table(arguments, table)
+    if arguments.csv:
+        table.write_csv(arguments.csv)
+    return _emit(arguments, components_table(table), {"rows": table.to_dicts()})
 
 
 def _show_table(arguments: argparse.Namespace, table: Any) -> int:
@@ -233,7 +264,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (_add_demo, _add_simulate, _add_import, _add_check, _add_estimate, _add_fit):
         add(commands)
-    _add_summarize(commands)
+    for add in (_add_mixtures, _add_summarize):
+        add(commands)
     return parser
 
 
@@ -300,9 +332,33 @@ def _add_check(commands: Any) -> None:
 def _add_estimate(commands: Any) -> None:
     command = _command(commands, "estimate", _estimate, "point estimates of adjusted accuracy")
     command.add_argument("study", type=Path, metavar="STUDY")
-    command.add_argument("--methods", default="raw,naive", help="comma-separated (raw,naive)")
+    command.add_argument(
+        "--methods",
+        default="raw,naive,jackknife,em-spline",
+        help="comma-separated (raw,naive,jackknife,em-spline), each with options in parentheses: "
+        "'naive(annotators=10),em-spline(components=4)'",
+    )
     command.add_argument(
         "--bootstrap", type=int, default=0, metavar="B", help="replicates for 95 %% intervals (0)"
+    )
+    command.add_argument(
+        "--interval", choices=("percentile", "bca"), default="percentile", help="(percentile)"
+    )
+    command.add_argument("--no-progress", action="store_true", help="no bar on standard error")
+    _add_seed(command)
+    _add_csv(command)
+
+
+def _add_mixtures(commands: Any) -> None:
+    command = _command(
+        commands, "mixtures", _mixtures, "compare mixtures of the selection frequency by size"
+    )
+    command.add_argument("study", type=Path, metavar="STUDY")
+    command.add_argument(
+        "--components", type=_range, default=(1, 6), metavar="K|LOW:HIGH", help="(1:6)"
+    )
+    command.add_argument(
+        "--folds", type=int, default=5, help="parts for the held-out likelihood (5)"
     )
     _add_seed(command)
     _add_csv(command)

@@ -19,3 +19,15 @@ def reason(error: BaseException) -> str:
     """Return what an exception says in one line, for use inside a message of our own."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return text.strip().splitlines()[0]
+
+
+class EstimateWarning(UserWarning):
+    """A point estimate rests on more than the counts."""
+
+
+class InterpolationWarning(EstimateWarning):
+    """The reference has images at counts at which the replication has none."""
+
+
+class IdentificationWarning(EstimateWarning):
+    """The counts do not determine the mixture that is fitted to them."""

@@ -44,13 +44,33 @@ def selection_gap(adjusted_accuracy: ArrayLike, replication_accuracy: ArrayLike)
     return np.asarray(adjusted_accuracy, float) - np.asarray(replication_accuracy, float)
 
 
+def share_explained(
+    reference_accuracy: ArrayLike, replication_accuracy: ArrayLike, adjusted_accuracy: ArrayLike
+) -> Floats:
+    """The selection gap's share of the raw gap, both averaged over classifiers.
+
+    Parameters
+    ----------
+    reference_accuracy, replication_accuracy, adjusted_accuracy
+        [..., C].
+
+    Returns
+    -------
+    float64 [...]
+        NaN where the mean raw gap is 0.
+    """
+    raw = np.subtract(reference_accuracy, replication_accuracy).mean(axis=-1)
+    selected = selection_gap(adjusted_accuracy, replication_accuracy).mean(axis=-1)
+    return selected / np.where(raw == 0, np.nan, raw)
+
+
 def accuracy_line(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> tuple[Floats, Floats]:
     """Least-squares line of ``accuracy`` on the reference accuracy over classifiers.
 
     Parameters
     ----------
     reference_accuracy
-        [C], at least two different values.
+        [..., C], at least two different values.
     accuracy
         [..., C], replication or adjusted accuracy.
 
@@ -60,7 +80,36 @@ def accuracy_line(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> tuple[F
         NaN where all reference accuracies are equal.
     """
     x, y = np.asarray(reference_accuracy, float), np.asarray(accuracy, float)
-    centered = x - x.mean()
-    scale = np.sum(centered**2)
-    slope = np.sum(centered * y, axis=-1) / (scale if scale > 0 else np.nan)
-    return slope, y.mean(axis=-1) - slope * x.mean()
+    mean = x.mean(axis=-1)
+    centered = x - mean[..., None]
+    scale = np.sum(centered**2, axis=-1)
+    slope = np.sum(centered * y, axis=-1) / np.where(scale > 0, scale, np.nan)
+    return slope, y.mean(axis=-1) - slope * mean
+
+
+def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> Floats:
+    """Standard error of `accuracy_line`'s slope by ordinary regression.
+
+    It measures how far classifiers scatter about the line, as if they were a random sample that
+    erred independently. They share the images: the bootstrap over images says how far the line
+    itself would move on other images.
+
+    Parameters
+    ----------
+    reference_accuracy
+        [..., C].
+    accuracy
+        [..., C], replication or adjusted accuracy.
+
+    Returns
+    -------
+    float64 [...]
+        NaN for fewer than three classifiers or equal reference accuracies.
+    """
+    x, y = np.asarray(reference_accuracy, float), np.asarray(accuracy, float)
+    slope, intercept = accuracy_line(x, y)
+    residual = y - slope[..., None] * x - intercept[..., None]
+    scale = np.sum((x - x.mean(axis=-1, keepdims=True)) ** 2, axis=-1)
+    freedom = x.shape[-1] - 2
+    variance = np.sum(residual**2, axis=-1) / (freedom if freedom > 0 else np.nan)
+    return np.sqrt(variance / np.where(scale > 0, scale, np.nan))

@@ -1,37 +1,48 @@
-"""Point estimates of the adjusted accuracy, and the table that sets them side by side.
+"""Point estimates of the adjusted accuracy, and the tables that set them side by side."""
 
-An estimator is a function from sufficient statistics to the adjusted accuracy of every classifier,
-registered by name in `ESTIMATORS`.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from bayesrep.estimators.bootstrap import bootstrap as bootstrap_images
-from bayesrep.estimators.naive import InterpolationWarning, naive
-from bayesrep.estimators.raw import raw
+from bayesrep.errors import IdentificationWarning, InterpolationWarning
+from bayesrep.estimands import bias_corrected_gap, selection_gap
+from bayesrep.estimators.analysis import QUANTITIES, Analysis, Interval, analyse
+from bayesrep.estimators.em_spline import EMSpline
+from bayesrep.estimators.jackknife import Jackknife
+from bayesrep.estimators.methods import ESTIMATORS, Estimator
+from bayesrep.estimators.naive import Naive
+from bayesrep.estimators.raw import Raw
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
 
-__all__ = ["ESTIMATORS", "InterpolationWarning", "estimate", "naive", "raw"]
+__all__ = [
+    "ESTIMATORS",
+    "METHODS",
+    "EMSpline",
+    "IdentificationWarning",
+    "InterpolationWarning",
+    "Jackknife",
+    "Naive",
+    "Raw",
+    "analyse",
+    "classifier_table",
+    "estimate",
+    "estimate_gaps",
+    "gap_table",
+]
 
-ESTIMATORS: Mapping[str, Callable[[SufficientStatistics], NDArray[np.float64]]] = {
-    "raw": raw,
-    "naive": naive,
-}
-
-_INTERVAL = (2.5, 97.5)
+METHODS = ("raw", "naive", "jackknife", "em-spline")
 
 
 def estimate(
     study: Study | SufficientStatistics,
-    methods: Sequence[str] = ("raw", "naive"),
+    methods: Sequence[str | Estimator] | str = METHODS,
     *,
     bootstrap: int = 0,
+    interval: Interval = "percentile",
     seed: int = 0,
+    progress: bool = False,
 ) -> pl.DataFrame:
     """Estimate every classifier's adjusted accuracy by one or more methods.
 
@@ -40,70 +51,118 @@ def estimate(
     study
         A study, or its sufficient statistics.
     methods
-        Names from `ESTIMATORS`.
+        Names of methods, with options where they differ from the defaults, as in
+        ``"naive(annotators=10)"`` or ``"em-spline(components=4, loss=binomial)"``; or estimators,
+        as in ``Naive(annotators=10)``. The methods and their options are the classes `Raw`,
+        `Naive`, `Jackknife` and `EMSpline` of :mod:`bayesrep.estimators`.
     bootstrap
-        B, the number of bootstrap replicates of the images behind the 95 % percentile intervals of
-        the adjusted accuracy; 0 for none. The interval covers the scatter of the estimate, not its
-        bias. The paper uses 450.
+        B, the number of bootstrap replicates of the images behind the 95 % intervals of the
+        adjusted accuracy; 0 for none. The interval covers the scatter of the estimate, not its
+        bias. The paper uses 450. Without a bootstrap only the jackknife has an interval, of its
+        standard error over annotators, which leaves out the scatter from images.
+    interval
+        "percentile", the paper's, or "bca": corrected for median bias and skewness.
     seed
-        Makes the replicates repeatable; all methods see the same ones.
+        Makes everything random repeatable; all methods see the same replicates.
+    progress
+        Show a bar on standard error while bootstrapping "em-spline".
 
     Returns
     -------
     polars.DataFrame
         One row per method and classifier: method, classifier, reference_accuracy,
-        replication_accuracy, adjusted_accuracy, lower, upper (null without bootstrap),
+        replication_accuracy, adjusted_accuracy, lower, upper (null where there is no interval),
         bias_corrected_gap (reference minus adjusted) and selection_gap (adjusted minus
         replication), all fractions.
 
     Raises
     ------
     ValueError
-        For no or an unknown method, or a bootstrap of statistics, which hold no images to resample.
+        For no or an unknown method, an impossible option, or a bootstrap of statistics, which hold
+        no images to resample.
+
+    Warns
+    -----
+    InterpolationWarning, IdentificationWarning
+        Where the counts do not determine an estimate; the text says what was done.
     """
-    names = [methods] if isinstance(methods, str) else list(methods)
-    if not names:
-        raise ValueError(f"no method is given; the methods are {', '.join(ESTIMATORS)}")
-    if unknown := [name for name in names if name not in ESTIMATORS]:
-        raise ValueError(f"unknown method {unknown[0]!r}; the methods are {', '.join(ESTIMATORS)}")
-    if bootstrap < 0:
-        raise ValueError(f"bootstrap is {bootstrap}; give a number of replicates, 0 for none")
-    chosen = {name: ESTIMATORS[name] for name in names}
-    intervals: dict[str, NDArray[np.float64]] = {}
-    if bootstrap:
-        if not isinstance(study, Study):
-            raise ValueError("the bootstrap resamples images, so it needs a Study, not statistics")
-        rows = bootstrap_images(study, chosen, size=bootstrap, seed=seed)
-        intervals = {name: np.percentile(rows[name], _INTERVAL, axis=0) for name in names}
-    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
-    return pl.concat(
-        [
-            _table(name, statistics, estimator(statistics), intervals.get(name))
-            for name, estimator in chosen.items()
-        ]
+    return classifier_table(
+        analyse(
+            study, methods, bootstrap=bootstrap, interval=interval, seed=seed, progress=progress
+        )
     )
 
 
-def _table(
-    method: str,
-    statistics: SufficientStatistics,
-    adjusted: NDArray[np.float64],
-    interval: NDArray[np.float64] | None,
+def estimate_gaps(
+    study: Study | SufficientStatistics,
+    methods: Sequence[str | Estimator] | str = METHODS,
+    *,
+    bootstrap: int = 0,
+    interval: Interval = "percentile",
+    seed: int = 0,
+    progress: bool = False,
 ) -> pl.DataFrame:
-    """Set one method's estimates [C] and its interval [2, C] beside the plain accuracies."""
-    classifiers = len(statistics.classifiers)
+    """Divide the mean accuracy drop by equation 2 and fit the line over classifiers, by method.
+
+    Parameters
+    ----------
+    study, methods, bootstrap, interval, seed, progress
+        As for :func:`bayesrep.estimate`. The bootstrap resamples images, the same for all
+        classifiers, so these intervals hold for classifiers that err together.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per method and quantity: method, quantity, estimate, lower, upper (null without a
+        bootstrap). The quantities: bias_corrected_gap and selection_gap (means over classifiers of
+        the terms of equation 2), share_explained (the second's share of the raw gap), slope and
+        intercept of the line of adjusted on reference accuracy.
+    """
+    return gap_table(
+        analyse(
+            study, methods, bootstrap=bootstrap, interval=interval, seed=seed, progress=progress
+        )
+    )
+
+
+def classifier_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
+    """The table of :func:`bayesrep.estimate`."""
+    return pl.concat([_classifiers(analysis) for analysis in analyses])
+
+
+def gap_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
+    """The table of :func:`bayesrep.estimate_gaps`."""
+    return pl.concat([_gaps(analysis) for analysis in analyses])
+
+
+def _classifiers(analysis: Analysis) -> pl.DataFrame:
+    statistics = analysis.statistics
+    count = len(statistics.classifiers)
+    adjusted, (lower, upper) = analysis.values[:count], analysis.interval[:, :count]
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
-    lower, upper = ([None] * classifiers, [None] * classifiers) if interval is None else interval
     return pl.DataFrame(
         {
-            "method": [method] * classifiers,
+            "method": [analysis.method] * count,
             "classifier": list(statistics.classifiers),
             "reference_accuracy": reference,
             "replication_accuracy": replication,
             "adjusted_accuracy": adjusted,
-            "lower": pl.Series(lower, dtype=pl.Float64),
-            "upper": pl.Series(upper, dtype=pl.Float64),
-            "bias_corrected_gap": reference - adjusted,
-            "selection_gap": adjusted - replication,
+            "lower": lower,
+            "upper": upper,
+            "bias_corrected_gap": bias_corrected_gap(reference, adjusted),
+            "selection_gap": selection_gap(adjusted, replication),
         }
-    )
+    ).fill_nan(None)
+
+
+def _gaps(analysis: Analysis) -> pl.DataFrame:
+    last = np.s_[len(analysis.statistics.classifiers) :]
+    return pl.DataFrame(
+        {
+            "method": [analysis.method] * len(QUANTITIES),
+            "quantity": QUANTITIES,
+            "estimate": analysis.values[last],
+            "lower": analysis.interval[0, last],
+            "upper": analysis.interval[1, last],
+        }
+    ).fill_nan(None)

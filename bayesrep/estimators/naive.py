@@ -12,85 +12,148 @@ n' = n, that is equation 4 itself; smaller n' give the curves of the paper's fig
 """
 
 import warnings
+from dataclasses import dataclass
 from operator import index
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.errors import InterpolationWarning
+from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import thinning_matrix
-from bayesrep.statistics import SufficientStatistics
 
-__all__ = ["InterpolationWarning", "naive"]
+__all__ = [
+    "Naive",
+    "ThinnedCounts",
+    "accuracy_by_count",
+    "fewest_annotators",
+    "kept",
+    "matched_accuracy",
+    "thinned",
+]
+
+Floats = NDArray[np.float64]
 
 
-class InterpolationWarning(UserWarning):
-    """The reference has images at counts at which the replication has none."""
+class ThinnedCounts(NamedTuple):
+    """What n' annotators would have said, in expectation over which n' were asked.
+
+    Every array has the counts 0..n' along its second axis.
+    """
+
+    reference: Floats  # [B, n' + 1] images
+    replication: Floats  # [B, n' + 1] images
+    correct: Floats  # [B, n' + 1, C], of the replication
 
 
-def naive(
-    statistics: SufficientStatistics, *, annotators: int | None = None
-) -> NDArray[np.float64]:
-    """Return each classifier's accuracy with the replication reweighted to the reference's counts.
+@dataclass(frozen=True)
+class Naive:
+    """Each classifier's accuracy with the replication reweighted to the reference's counts.
 
     Where the reference has images at a count k' at which the replication has none, E_rep[f | k'] is
     interpolated linearly in k' between the nearest counts that have images (beyond the first and
     last, the nearest value is kept), and a warning says how much of the reference is concerned.
 
-    Parameters
+    Attributes
     ----------
-    statistics
-        A study's sufficient statistics.
     annotators
         n', the number of annotators per image to match with. The default is the most that every
         image has; fewer show how the estimate's bias depends on their number.
+    subsets
+        R: ask R random subsets of n' annotators, as the published code does, and average their
+        estimates, in place of the exact expectation (the default).
+    """
 
-    Returns
-    -------
-    float64 [C]
+    annotators: int | None = None
+    subsets: int | None = None
+    name: ClassVar[str] = "naive"
+
+    def __call__(self, replicates: Replicates, **_: Any) -> Floats:
+        """The naive estimate, [B, C].
+
+        Raises
+        ------
+        ValueError
+            Where ``annotators`` is less than 1, or more than some image has.
+
+        Warns
+        -----
+        InterpolationWarning
+            Where accuracies of the study itself had to be interpolated.
+        """
+        return matched_accuracy(thinned(replicates, kept(self.annotators, replicates)))
+
+
+def fewest_annotators(replicates: Replicates) -> int:
+    """The most annotators n' that every image of both data sets has."""
+    return int(min(replicates.reference.shown.min(), replicates.replication.shown.min()))
+
+
+def kept(annotators: int | None, replicates: Replicates) -> int:
+    """The given n', or the most that every image has."""
+    return fewest_annotators(replicates) if annotators is None else index(annotators)
+
+
+def thinned(replicates: Replicates, annotators: int) -> ThinnedCounts:
+    """Forget all but n' annotators of every image, in expectation.
 
     Raises
     ------
     ValueError
         Where ``annotators`` is less than 1, or more than some image has.
-
-    Warns
-    -----
-    InterpolationWarning
-        Where accuracies had to be interpolated.
     """
-    reference, replication = statistics.reference, statistics.replication
+    reference, replication = replicates.reference, replicates.replication
     selected = np.concatenate([reference.selected, replication.selected])
     shown = np.concatenate([reference.shown, replication.shown])
-    kept = int(shown.min()) if annotators is None else index(annotators)
-    thinning = thinning_matrix(selected, shown, kept)
-    to_reference, to_replication = np.split(thinning, [len(reference.shown)])
-    mass = reference.images @ to_reference / reference.images.sum()
-    images = replication.images @ to_replication
-    correct = to_replication.T @ replication.correct
-
-    known = np.flatnonzero(images > 0)
-    if missing := float(mass[images == 0].sum()):
-        warnings.warn(_interpolated(missing, (images == 0) & (mass > 0)), stacklevel=2)
-    accuracy = correct[known] / images[known, None]
-    return _moved(mass, known) @ accuracy
+    matrix = thinning_matrix(selected, shown, annotators)
+    to_reference, to_replication = np.split(matrix, [len(reference.shown)])
+    return ThinnedCounts(
+        reference.images @ to_reference,
+        replication.images @ to_replication,
+        to_replication.T @ replication.correct,
+    )
 
 
-def _moved(mass: NDArray[np.float64], known: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Move the mass [n' + 1] of all counts to the known ones [K], as linear interpolation would."""
-    position = np.interp(np.arange(len(mass)), known, np.arange(len(known)))
-    below = np.floor(position).astype(np.intp)
-    above = np.minimum(below + 1, len(known) - 1)
-    share = position - below
-    moved = np.zeros(len(known))
-    np.add.at(moved, below, mass * (1 - share))
-    np.add.at(moved, above, mass * share)
-    return moved
+def matched_accuracy(counts: ThinnedCounts) -> Floats:
+    """Equation 4 for every version, [B, C]."""
+    mass = counts.reference / counts.reference.sum(axis=1, keepdims=True)
+    accuracy, known = accuracy_by_count(counts)
+    missing = np.where(known[0], 0.0, mass[0])
+    if missing.any():
+        warnings.warn(_interpolated(missing), stacklevel=3)
+    return np.einsum("bk,bkc->bc", mass, accuracy)
 
 
-def _interpolated(missing: float, concerned: NDArray[np.bool_]) -> InterpolationWarning:
-    counts = np.flatnonzero(concerned)
+def accuracy_by_count(counts: ThinnedCounts) -> tuple[Floats, NDArray[np.bool_]]:
+    """E_rep[f_c | k' of n'] and at which counts it was observed, not interpolated.
+
+    Between counts that have images the accuracy is interpolated linearly in k', beyond them the
+    nearest is kept.
+
+    Returns
+    -------
+    accuracy : float64 [B, n' + 1, C]
+    known : bool [B, n' + 1]
+    """
+    known = counts.replication > 0
+    with np.errstate(invalid="ignore"):
+        accuracy = counts.correct / counts.replication[:, :, None]
+    for row in np.flatnonzero(~known.all(axis=1)):
+        have = np.flatnonzero(known[row])
+        position = np.interp(np.arange(known.shape[1]), have, np.arange(len(have)))
+        below = np.floor(position).astype(np.intp)
+        above = np.minimum(below + 1, len(have) - 1)
+        share = (position - below)[:, None]
+        seen = accuracy[row, have]
+        accuracy[row] = (1 - share) * seen[below] + share * seen[above]
+    return accuracy, known
+
+
+def _interpolated(missing: Floats) -> InterpolationWarning:
+    counts = np.flatnonzero(missing)
     named = ", ".join(str(count) for count in counts[:5]) + (", ..." if len(counts) > 5 else "")
     return InterpolationWarning(
-        f"naive: {missing:.2%} of the reference has selected = {named} of {len(concerned) - 1}, "
-        "where the replication has no image; accuracies there are interpolated"
+        f"naive: {missing.sum():.2%} of the reference has selected = {named} of "
+        f"{len(missing) - 1}, where the replication has no image; accuracies there are interpolated"
     )

@@ -1,24 +1,25 @@
 """The raw estimate: no adjustment, the accuracy on the replication as it was measured."""
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.statistics import SufficientStatistics
+from bayesrep.estimators.replicates import Replicates
 
-__all__ = ["raw"]
+__all__ = ["Raw"]
 
 
-def raw(statistics: SufficientStatistics) -> NDArray[np.float64]:
-    """Return each classifier's plain accuracy on the replication.
+@dataclass(frozen=True)
+class Raw:
+    """Each classifier's plain accuracy on the replication.
 
-    Parameters
-    ----------
-    statistics
-        A study's sufficient statistics.
-
-    Returns
-    -------
-    float64 [C]
-        The accuracy A_c would equal if the two data sets had the same selection frequencies.
+    A_c would equal it if the two data sets had the same selection frequencies.
     """
-    return statistics.accuracy("replication")
+
+    name: ClassVar[str] = "raw"
+
+    def __call__(self, replicates: Replicates, **_: Any) -> NDArray[np.float64]:
+        """The accuracy on the replication, [B, C]."""
+        return replicates.replication.accuracy()

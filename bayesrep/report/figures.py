@@ -40,7 +40,7 @@ def adjusted_accuracy_figure(table: pl.DataFrame, truth: np.ndarray | None) -> A
         rows = table.filter(pl.col("method") == method)
         x, y = (100 * rows[n].to_numpy() for n in ("reference_accuracy", "adjusted_accuracy"))
         style = {"color": COLORS[method], "label": LABELS[method]}
-        if rows["lower"].null_count() == 0 and len(rows):
+        if method == "joint" and len(rows):
             low, high = (100 * rows[n].to_numpy() for n in ("lower", "upper"))
             axes.errorbar(
                 x, y, [y - low, high - y], fmt="o", ms=3.2, lw=0.8, alpha=0.85, zorder=3, **style

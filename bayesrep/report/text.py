@@ -1,6 +1,7 @@
 """Tables for a terminal: plain text, percent, one line a row."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -86,6 +87,47 @@ def estimates_table(table: pl.DataFrame) -> str:
             cells += [f"{row['rhat']:.3f}", f"{min(row['ess_bulk'], row['ess_tail']):.0f}"]
         rows.append(cells)
     return columns(header + (["R-hat", "ESS"] if diagnosed else []), rows)
+
+
+def gaps_table(table: pl.DataFrame) -> str:
+    """Rows of :func:`bayesrep.estimate_gaps`, one line a method; gaps and shares in percent."""
+    header = ["method", "bias-corrected gap", "selection gap", "share explained", "slope"]
+    lines: list[list[str]] = []
+    for (method,), rows in table.group_by(["method"], maintain_order=True):
+        by = {row["quantity"]: row for row in rows.iter_rows(named=True)}
+        cells = [
+            _with_interval(by["bias_corrected_gap"], lambda x: percent(x, 2)),
+            _with_interval(by["selection_gap"], lambda x: percent(x, 2)),
+            _with_interval(by["share_explained"], lambda x: percent(x, 0)),
+            _with_interval(by["slope"], _slope),
+        ]
+        lines.append([str(method), *cells])
+    return columns(header, lines)
+
+
+def _with_interval(row: Mapping[str, Any], show: Callable[[float | None], str]) -> str:
+    if row["lower"] is None:
+        return show(row["estimate"])
+    return f"{show(row['estimate'])} ({show(row['lower'])} to {show(row['upper'])})"
+
+
+def components_table(table: pl.DataFrame) -> str:
+    """Rows of `compare_components`; the best of each criterion and data set has a star."""
+    best: dict[tuple[str, str], float] = {}
+    for (dataset,), rows in table.group_by(["dataset"]):
+        for name, smallest in (("aic", True), ("bic", True), ("held_out_log_likelihood", False)):
+            values = rows[name].to_list()
+            best[str(dataset), name] = min(values) if smallest else max(values)
+    lines: list[list[str]] = []
+    for row in table.iter_rows(named=True):
+        cells = [str(row["dataset"]), str(row["components"]), f"{row['log_likelihood']:.2f}"]
+        for name in ("aic", "bic", "held_out_log_likelihood"):
+            star = "*" if row[name] == best[row["dataset"], name] else " "
+            cells.append(f"{row[name]:.2f}{star}")
+        cells += [str(row["degenerate"]), "yes" if row["converged"] else "no"]
+        lines.append(cells)
+    header = ["data set", "K", "log likelihood", "AIC ", "BIC ", "held out "]
+    return columns([*header, "degenerate", "converged"], lines)
 
 
 def method_table(methods: pl.DataFrame) -> str:

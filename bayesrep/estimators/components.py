@@ -1,0 +1,104 @@
+"""How many components? Likelihoods of mixtures of several sizes, beside each other."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep.estimators.mixtures import (
+    ROLES,
+    CellTable,
+    complete_cells,
+    fit_mixtures,
+    log_masses,
+    refit_mixtures,
+)
+from bayesrep.estimators.replicates import Replicates
+from bayesrep.statistics import SufficientStatistics
+from bayesrep.study import Study
+
+__all__ = ["compare_components"]
+
+Floats = NDArray[np.float64]
+
+
+def compare_components(
+    study: Study | SufficientStatistics,
+    components: Sequence[int] = (1, 2, 3, 4, 5, 6),
+    *,
+    folds: int = 5,
+    starts: int = 10,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Fit mixtures of several sizes and set their likelihoods beside each other.
+
+    Parameters
+    ----------
+    study
+        A study, or its sufficient statistics.
+    components
+        The K to try.
+    folds
+        Parts into which the images of each data set are split at random. Each part's likelihood is
+        taken under the mixture fitted to the others.
+    starts, seed
+        Random starts of each fit; the seed also splits the images.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per data set and K: dataset, components, parameters, log_likelihood (nats), aic,
+        bic (both: smaller is better), held_out_log_likelihood (nats over all images: larger is
+        better), converged, degenerate (number of components shrunk to a point).
+
+    Raises
+    ------
+    ValueError
+        If a data set has fewer images than folds, or K is less than 1.
+    """
+    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
+    whole = complete_cells(Replicates.of(statistics))
+    total = whole.images.sum(axis=-1)[:, 0]
+    if folds < 2 or total.min() < folds:
+        raise ValueError(
+            f"folds is {folds}; give at least 2 and at most {int(total.min())}, the images of the "
+            "smaller data set"
+        )
+    parts = _folds(whole, folds, seed)  # [2, F, M]
+    training = np.concatenate([whole.images, whole.images - parts], axis=1)
+    rows: list[pl.DataFrame] = []
+    for size in components:
+        table = CellTable(whole.selected, whole.shown, training, whole.correct)
+        study_fit = fit_mixtures(table, components=size, starts=starts, seed=seed)
+        fit = refit_mixtures(study_fit, table)
+        log_mass = np.where(parts > 0, log_masses(fit, table)[:, 1:], 0.0)
+        held_out = (parts * log_mass).sum(axis=(1, 2))
+        likelihood, parameters = study_fit.log_likelihood[:, 0], 3 * size - 1
+        rows.append(
+            pl.DataFrame(
+                {
+                    "dataset": ROLES,
+                    "components": [size] * 2,
+                    "parameters": [parameters] * 2,
+                    "log_likelihood": likelihood,
+                    "aic": 2 * parameters - 2 * likelihood,
+                    "bic": parameters * np.log(total) - 2 * likelihood,
+                    "held_out_log_likelihood": held_out,
+                    "converged": study_fit.converged[:, 0],
+                    "degenerate": study_fit.degenerate[:, 0].sum(axis=-1),
+                }
+            )
+        )
+    return pl.concat(rows).sort("dataset", "components")
+
+
+def _folds(table: CellTable, folds: int, seed: int) -> Floats:
+    """Split the images of both data sets at random: images of each cell in each fold, [2, F, M]."""
+    parts = np.zeros((2, folds, len(table.shown)))
+    for role in range(2):
+        rng = np.random.default_rng([seed, 2, role])
+        cells = np.repeat(np.arange(len(table.shown)), table.images[role, 0].astype(int))
+        for fold, members in enumerate(np.array_split(rng.permutation(cells), folds)):
+            parts[role, fold] = np.bincount(members, minlength=len(table.shown))
+    return parts

@@ -1,0 +1,227 @@
+"""Maximum-likelihood mixtures of beta-binomials: algorithm 1 of Engstrom et al. (2020), appendix F.
+
+    p(k of n) = Σ_j w_j BetaBinomial(k; n, a_j, b_j)
+
+The images enter through their counts, so a round of EM costs the same for any number of them. The
+M-step reduces further: Σ_m r_jm log (a)_{k_m} = Σ_i U_ji log(a + i), U_ji the members of component
+j with k > i, so its Newton steps sum over n numbers. EM is slow where components overlap, as they
+do here: after its rounds Newton's method climbs the likelihood itself to the optimum. All starts,
+replicates and data sets climb in one compiled program.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.special import logsumexp
+from numpy.typing import NDArray
+
+from bayesrep.numerics.beta_binomial import below, log_binomial, log_cells, log_mixture
+
+Floats = NDArray[np.float64]
+
+SMALLEST, LARGEST = np.log(1e-3), np.log(1e5)
+"""Limits of log a and log b. The likelihood stays finite where a component shrinks to a point; the
+limits keep its parameters finite too. At a + b = 1e5 a beta-binomial of 40 is a binomial."""
+
+_STEPS = (1.0, 0.5, 0.125, 0.0)  # shares of a Newton step that are tried; the best is taken
+_LONGEST_STEP = 2.0
+_GAIN = 1e-9  # nats that a further Newton step must promise
+_NEWTON_STEPS = 100
+
+
+class Mixture(NamedTuple):
+    """Parameters of mixtures, on the device or on the host; every field is [..., K]."""
+
+    log_a: Any
+    log_b: Any
+    log_weights: Any
+
+
+class Counts(NamedTuple):
+    """What the likelihood needs of M cells: 0/1 matrices [M, R] and log C(n, k) [M]."""
+
+    selected: Array
+    rejected: Array
+    shown: Array
+    log_choices: Array
+
+    @classmethod
+    def of(cls, selected: NDArray[np.int64], shown: NDArray[np.int64]) -> "Counts":
+        """The matrices for cells of ``selected`` of ``shown``, both [M]."""
+        size = int(shown.max())
+        ones = [jnp.asarray(below(k, size)) for k in (selected, shown - selected, shown)]
+        return cls(ones[0], ones[1], ones[2], jnp.asarray(log_binomial(shown, selected)))
+
+
+class Climb(NamedTuple):
+    """Where climbs from one or more starts ended, on the device or on the host."""
+
+    mixture: Mixture
+    log_likelihood: Any
+    drop: Any  # largest fall of the likelihood between rounds of EM, nats; rounding only
+    gain: Any  # nats that a further Newton step would promise
+
+
+def log_likelihood(mixture: Mixture, images: Array, counts: Counts) -> Array:
+    """Σ_m images_m log p(k_m of n_m), nats."""
+    return images @ (counts.log_choices + log_mixture(mixture.log_weights, _cells(mixture, counts)))
+
+
+def _cells(mixture: Mixture, counts: Counts) -> Array:
+    a, b = jnp.exp(mixture.log_a), jnp.exp(mixture.log_b)
+    return log_cells(a, b, counts.selected, counts.rejected, counts.shown)
+
+
+def _em_round(mixture: Mixture, images: Array, counts: Counts) -> tuple[Mixture, Array]:
+    """One round of algorithm 1, and the log likelihood before it."""
+    log_joint = mixture.log_weights[:, None] + _cells(mixture, counts)
+    log_total = logsumexp(log_joint, axis=0)
+    members = images[None, :] * jnp.exp(log_joint - log_total[None, :])  # step 1
+    share = members.sum(axis=1) / images.sum()
+    log_a, log_b = _m_step(mixture, members, counts)  # step 2
+    log_weights = jnp.log(jnp.maximum(share, 1e-300))
+    return Mixture(log_a, log_b, log_weights), images @ (counts.log_choices + log_total)
+
+
+def _m_step(mixture: Mixture, members: Array, counts: Counts) -> tuple[Array, Array]:
+    """Two Newton steps on every component's weighted log likelihood; none that lowers it."""
+    tails = tuple(members @ m for m in (counts.selected, counts.rejected, counts.shown))  # [K, R]
+    steps = jnp.arange(tails[0].shape[1], dtype=float)[None, :]
+
+    def expected(log_a: Array, log_b: Array) -> Array:
+        a, b = jnp.exp(log_a)[:, None], jnp.exp(log_b)[:, None]
+        selected, rejected, shown = tails
+        logs = selected * jnp.log(a + steps) + rejected * jnp.log(b + steps)
+        return (logs - shown * jnp.log(a + b + steps)).sum(axis=1)
+
+    def newton(at: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+        log_a, log_b = at
+        step_a, step_b = _newton_step(jnp.exp(log_a), jnp.exp(log_b), tails, steps)
+        shares = jnp.asarray(_STEPS)[:, None]
+        tried_a = jnp.clip(log_a[None, :] + shares * step_a[None, :], SMALLEST, LARGEST)
+        tried_b = jnp.clip(log_b[None, :] + shares * step_b[None, :], SMALLEST, LARGEST)
+        best = jnp.argmax(jax.vmap(expected)(tried_a, tried_b), axis=0)
+        chosen = best[None, :] == jnp.arange(len(_STEPS))[:, None]
+        return (jnp.where(chosen, tried_a, 0).sum(0), jnp.where(chosen, tried_b, 0).sum(0)), None
+
+    return jax.lax.scan(newton, (mixture.log_a, mixture.log_b), None, length=2)[0]
+
+
+def _newton_step(a: Array, b: Array, tails: tuple[Array, ...], steps: Array) -> tuple[Array, Array]:
+    """Ascent step in (log a, log b) of every component, [K] each, from the 2 × 2 Hessian."""
+    selected, rejected, shown = tails
+    over_a, over_b = 1 / (a[:, None] + steps), 1 / (b[:, None] + steps)
+    over_sum = 1 / ((a + b)[:, None] + steps)
+    lost = (shown * over_sum).sum(1)
+    curved = (shown * over_sum**2).sum(1)
+    slope_a = a * ((selected * over_a).sum(1) - lost)
+    slope_b = b * ((rejected * over_b).sum(1) - lost)
+    aa = slope_a - a**2 * ((selected * over_a**2).sum(1) - curved)
+    bb = slope_b - b**2 * ((rejected * over_b**2).sum(1) - curved)
+    ab = a * b * curved
+    # |Hessian|^-1 gradient: Newton's step where the Hessian is negative, uphill where it is not.
+    middle, half = (aa + bb) / 2, jnp.sqrt(((aa - bb) / 2) ** 2 + ab**2)
+    smallest = 1e-9 * (1 + shown[:, 0])
+    one, other = jnp.abs(middle + half) + smallest, jnp.abs(middle - half) + smallest
+    # 1/|H| = α + β H for a symmetric 2 × 2 matrix with eigenvalues middle ± half
+    beta = jnp.where(half > 0, (1 / one - 1 / other) / jnp.where(half > 0, 2 * half, 1.0), 0.0)
+    alpha = 1 / one - beta * (middle + half)
+    step_a = alpha * slope_a + beta * (aa * slope_a + ab * slope_b)
+    step_b = alpha * slope_b + beta * (ab * slope_a + bb * slope_b)
+    shrink = jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(jnp.hypot(step_a, step_b), 1e-300))
+    return shrink * step_a, shrink * step_b
+
+
+def _newton_climb(mixture: Mixture, images: Array, counts: Counts) -> tuple[Mixture, Array]:
+    """Newton's method on the log likelihood of all parameters, and the gain still promised."""
+    size = mixture.log_a.shape[0]
+    limits = jnp.repeat(jnp.asarray([LARGEST, LARGEST, jnp.inf]), size)
+
+    def value(position: Array) -> Array:
+        log_a, log_b, logits = jnp.split(position, 3)
+        normalised = logits - logsumexp(logits)
+        return log_likelihood(Mixture(log_a, log_b, normalised), images, counts)
+
+    slope, curvature = jax.grad(value), jax.hessian(value)
+    floors = jnp.repeat(jnp.asarray([SMALLEST, SMALLEST, -700.0]), size)
+
+    def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        position, height, _, count = state
+        gradient, hessian = slope(position), curvature(position)
+        held = ((position >= limits) & (gradient > 0)) | ((position <= floors) & (gradient < 0))
+        gradient = jnp.where(held, 0.0, gradient)
+        hessian = jnp.where(held[:, None] | held[None, :], 0.0, hessian)
+        scale, axes = jnp.linalg.eigh(hessian)
+        along = (gradient @ axes) / jnp.maximum(jnp.abs(scale), 1e-6)
+        move = axes @ along
+        move = move * jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(jnp.abs(move).max(), 1e-300))
+        tried = position[None, :] + jnp.asarray((*_STEPS[:-1], 0.01))[:, None] * move[None, :]
+        tried = jnp.clip(tried, floors[None, :], limits[None, :])
+        heights = jax.vmap(value)(tried)
+        best = jnp.argmax(heights)
+        better = heights[best] > height
+        gain = jnp.where(better, gradient @ move / 2, 0.0)
+        position = jnp.where(better, tried[best], position)
+        return position, jnp.maximum(heights[best], height), gain, count + 1
+
+    def unfinished(state: tuple[Array, Array, Array, Array]) -> Array:
+        return (state[2] > _GAIN) & (state[3] < _NEWTON_STEPS)
+
+    start = jnp.concatenate(list(mixture))
+    begin = (start, value(start), jnp.asarray(jnp.inf), jnp.zeros((), int))
+    position, _, gain, _ = jax.lax.while_loop(unfinished, step, begin)
+    log_a, log_b, logits = jnp.split(position, 3)
+    return Mixture(log_a, log_b, logits - logsumexp(logits)), gain
+
+
+def _climb(start: Mixture, images: Array, counts: Counts, rounds: int, *, newton: bool) -> Climb:
+    def em(
+        state: tuple[Mixture, Array, Array], _: None
+    ) -> tuple[tuple[Mixture, Array, Array], None]:
+        mixture, before, drop = state
+        mixture, height = _em_round(mixture, images, counts)
+        return (mixture, height, jnp.maximum(drop, before - height)), None
+
+    begin = (start, jnp.asarray(-jnp.inf), jnp.zeros(()))
+    (mixture, before, drop), _ = jax.lax.scan(em, begin, None, length=rounds)
+    height = log_likelihood(mixture, images, counts)
+    drop = jnp.maximum(drop, jnp.where(jnp.isfinite(before), before - height, 0.0))
+    gain = jnp.asarray(jnp.nan)
+    if newton:
+        mixture, gain = _newton_climb(mixture, images, counts)
+        height = log_likelihood(mixture, images, counts)
+    return Climb(mixture, height, drop, gain)
+
+
+@partial(jax.jit, static_argnames=("rounds", "newton"))
+def climb(
+    starts: Mixture, images: Array, counts: Counts, *, rounds: int, newton: bool = True
+) -> Climb:
+    """Climb from every start on every replicate of every data set.
+
+    Parameters
+    ----------
+    starts
+        Fields [D, B, S, K].
+    images
+        [D, B, M], images in each cell.
+    counts
+        The cells.
+    rounds
+        Rounds of EM.
+    newton
+        Go on with Newton's method to the optimum.
+
+    Returns
+    -------
+    Climb
+        Fields [D, B, S], those of its mixture [D, B, S, K].
+    """
+    one = partial(_climb, rounds=rounds, newton=newton)
+    over_starts = jax.vmap(one, in_axes=(0, None, None))
+    over_replicates = jax.vmap(over_starts, in_axes=(0, 0, None))
+    return jax.vmap(over_replicates, in_axes=(0, 0, None))(starts, images, counts)

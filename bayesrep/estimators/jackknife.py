@@ -1,0 +1,128 @@
+"""The jackknife over annotators: the naive estimator with its bias in 1/n removed.
+
+Engstrom et al. (2020), section 5.2. The naive estimate θ_n from n annotators per image misses by
+about β/n. Leaving out d annotators shows how fast it moves, and the line through θ_n and θ_{n−d} in
+1/n is followed to infinitely many annotators:
+
+    θ_J = θ_n − b,   b = (n − d)/d · (mean θ_{n−d} − θ_n),
+
+for d = 1 the paper's bias estimate. The mean over all C(n, d) ways of leaving out d annotators of
+every image is taken exactly, by thinning the counts; a random order of annotators per image gives
+the Monte-Carlo form.
+
+The jackknife standard error over annotators is
+
+    SE² = (n − d)/d · mean over ways of (θ_{n−d} − mean θ_{n−d})²,
+
+and in its exact form, θ being linearised in the counts,
+
+    SE² = (n − d)/d · Σ_x Var(h_x(k') | k_x of n),
+
+with h the change of θ when image x is counted at k'. It says how much other annotators would have
+changed the estimate, not other images: use the bootstrap for those.
+
+Where images have different n, all are first thinned to the fewest annotators of any (see `naive`).
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import InterpolationWarning
+from bayesrep.estimators.naive import (
+    ThinnedCounts,
+    accuracy_by_count,
+    kept,
+    matched_accuracy,
+    thinned,
+)
+from bayesrep.estimators.replicates import Replicates
+from bayesrep.numerics.thinning import thinning_matrix
+
+__all__ = ["Jackknife", "corrected"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Jackknife:
+    """The naive estimate, extrapolated linearly in 1/n to infinitely many annotators.
+
+    Not bounded by 0 and 1: what is extrapolated may leave them.
+
+    Attributes
+    ----------
+    annotators
+        n, the number of annotators per image to start from; default: the most that every image has.
+    delete
+        d, how many of them to leave out: 1 is the paper's; more is less noisy and more biased.
+    subsets
+        R: leave out R random subsets in place of the exact mean over all. They are dealt from
+        random orders of every image's annotators, so that each is left out equally often.
+    """
+
+    annotators: int | None = None
+    delete: int = 1
+    subsets: int | None = None
+    name: ClassVar[str] = "jackknife"
+
+    def __call__(self, replicates: Replicates, **_: Any) -> Floats:
+        """The jackknife estimate, [B, C].
+
+        Raises
+        ------
+        ValueError
+            Where ``delete`` is not between 1 and n − 1.
+        """
+        n = self.sample(replicates)
+        whole = matched_accuracy(thinned(replicates, n))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
+            part = matched_accuracy(thinned(replicates, n - self.delete))
+        return corrected(whole, part, n, self.delete)
+
+    def sample(self, replicates: Replicates) -> int:
+        """n, checked."""
+        n = kept(self.annotators, replicates)
+        if not 1 <= self.delete < n:
+            raise ValueError(
+                f"jackknife: delete is {self.delete} but must lie between 1 and {n - 1}, one less "
+                f"than the {n} annotators per image"
+                + ("; leave jackknife out of the methods" if n == 1 else "")
+            )
+        return n
+
+    def standard_error(self, replicates: Replicates) -> Floats:
+        """The jackknife standard error over annotators of the study itself, [C]."""
+        n = self.sample(replicates)
+        study = ThinnedCounts(*(field[:1] for field in thinned(replicates, n)))
+        thinning = thinning_matrix(np.arange(n + 1), np.full(n + 1, n), n - self.delete)
+        part = ThinnedCounts(
+            study.reference @ thinning, study.replication @ thinning, thinning.T @ study.correct
+        )
+        (accuracy,), _ = accuracy_by_count(part)  # [n − d + 1, C]
+        reference = part.reference[0] / part.reference.sum()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.where(part.replication[0] > 0, reference / part.replication[0], 0.0)
+        # h for a reference image, a correctly and a wrongly classified image of the replication
+        kinds = (
+            (study.reference[0][:, None] / study.reference.sum() ** 2, accuracy),
+            (study.correct[0], ratio[:, None] * (1 - accuracy)),
+            (study.replication[0][:, None] - study.correct[0], -ratio[:, None] * accuracy),
+        )
+        variance = sum((many * _variance(thinning, h)).sum(axis=0) for many, h in kinds)
+        return np.sqrt((n - self.delete) / self.delete * variance)
+
+
+def corrected(whole: Floats, part: Floats, annotators: int, delete: int) -> Floats:
+    """θ_J from the estimates with n annotators and with n − d of them."""
+    return whole - (annotators - delete) / delete * (part - whole)
+
+
+def _variance(thinning: Floats, h: Floats) -> Floats:
+    """Variance of h [n − d + 1, C] over the thinned count, given each count, [n + 1, C]."""
+    mean = thinning @ h
+    return np.maximum(thinning @ h**2 - mean**2, 0.0)

@@ -1,0 +1,83 @@
+"""Methods by name: what a user writes, and what the tables say.
+
+A method is a name, "naive", with options where they differ from the default, "naive(annotators=10)"
+or "em-spline(components=4, loss=binomial)"; tables label it the same way.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeAlias
+
+from bayesrep.estimators.em_spline import EMSpline
+from bayesrep.estimators.jackknife import Jackknife
+from bayesrep.estimators.naive import Naive
+from bayesrep.estimators.raw import Raw
+
+__all__ = ["ESTIMATORS", "Estimator", "label", "parse", "resolve"]
+
+Estimator: TypeAlias = Raw | Naive | Jackknife | EMSpline
+
+ESTIMATORS: Mapping[str, type[Estimator]] = {
+    kind.name: kind for kind in (Raw, Naive, Jackknife, EMSpline)
+}
+
+_METHOD = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*")
+
+
+def label(estimator: Estimator) -> str:
+    """The method's name, with the options that differ from their defaults."""
+    given = [
+        f"{field.name}={getattr(estimator, field.name)}"
+        for field in fields(estimator)
+        if getattr(estimator, field.name) != field.default
+    ]
+    return estimator.name + (f"({', '.join(given)})" if given else "")
+
+
+def parse(method: str | Estimator) -> Estimator:
+    """The estimator that a method's name and options stand for.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name or option, or a value that the option does not take.
+    """
+    if not isinstance(method, str):
+        return method
+    match = _METHOD.fullmatch(method)
+    name = match.group(1) if match else method
+    if match is None or name not in ESTIMATORS:
+        raise ValueError(f"unknown method {name!r}; the methods are {', '.join(ESTIMATORS)}")
+    kind = ESTIMATORS[name]
+    known = {field.name: field for field in fields(kind)}
+    options: dict[str, Any] = {}
+    for option in filter(None, (part.strip() for part in (match.group(2) or "").split(","))):
+        key, _, text = (piece.strip() for piece in option.partition("="))
+        if key not in known:
+            has = f"its options are {', '.join(known)}" if known else "it has none"
+            raise ValueError(f"method {method!r}: {name} has no option {key!r}; {has}")
+        takes_words = isinstance(known[key].default, str)
+        options[key] = text if takes_words else _whole_number(method, key, text)
+    return kind(**options)
+
+
+def split(methods: str) -> list[str]:
+    """Split at the commas outside parentheses."""
+    return re.findall(r"(?:[^,(]|\([^)]*\))+", methods)
+
+
+def resolve(methods: Sequence[str | Estimator] | str) -> dict[str, Estimator]:
+    """Estimators by label, in the order given."""
+    given = split(methods) if isinstance(methods, str) else list(methods)
+    if not given:
+        raise ValueError(f"no method is given; the methods are {', '.join(ESTIMATORS)}")
+    estimators = [parse(method) for method in given]
+    return {label(estimator): estimator for estimator in estimators}
+
+
+def _whole_number(method: str, option: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"method {method!r}: {option} is {text!r}; give a whole number") from None

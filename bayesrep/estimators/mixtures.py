@@ -1,0 +1,245 @@
+"""Fitted mixtures of the selection frequency, for one study and all its replicates.
+
+n annotators per image identify the first n moments of p(s) and no more: a mixture with more
+parameters than there are distinct counts is fitted but not determined, and a warning says so.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import IdentificationWarning
+from bayesrep.estimators.em import LARGEST, SMALLEST, Counts, Mixture, climb
+from bayesrep.estimators.replicates import CellCounts, Replicates
+
+__all__ = [
+    "CellTable",
+    "MixtureFit",
+    "complete_cells",
+    "fit_mixtures",
+    "log_masses",
+    "refit_mixtures",
+]
+
+Floats = NDArray[np.float64]
+
+ROLES = ("reference", "replication")
+ROUNDS = 200  # of EM from every random start; Newton's method follows
+_REFIT_ROUNDS = 20  # of EM on a replicate, from the study's optima
+_REFIT_STARTS = 4
+_SAME = 1e-3  # nats between optima that count as one
+_SETTLED = 1e-6  # nats: a fit that promises less is converged
+_ROUNDING = 1e-6  # nats by which rounding may lower the likelihood in a round of EM
+
+
+@dataclass(frozen=True, eq=False)
+class CellTable:
+    """Both data sets on common cells: all counts 0..n for every n that occurs.
+
+    Attributes
+    ----------
+    selected, shown : int64 [M]
+        The cells, also those without images: equation 8 sums over them too.
+    images : float64 [2, B, M]
+        Images of the reference and of the replication.
+    correct : float64 [B, M, C]
+        Images of the replication that each classifier gets right.
+    """
+
+    selected: NDArray[np.int64]
+    shown: NDArray[np.int64]
+    images: Floats
+    correct: Floats
+
+    def rows(self, which: slice) -> "CellTable":
+        """Some of the versions."""
+        return CellTable(self.selected, self.shown, self.images[:, which], self.correct[which])
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureFit:
+    """Maximum-likelihood mixtures of the reference and the replication in B versions of a study.
+
+    Components are sorted by their mean.
+
+    Attributes
+    ----------
+    a, b, weights : float64 [2, B, K]
+    log_likelihood : float64 [2, B]
+        Of the counts, nats.
+    converged : bool [2, B]
+        Whether Newton's method had come to rest.
+    optima : Mixture of float64 [2, B, S, K]
+        Where every start ended, components in no order.
+    start_log_likelihoods : float64 [2, B, S]
+        Their log likelihoods.
+    """
+
+    a: Floats
+    b: Floats
+    weights: Floats
+    log_likelihood: Floats
+    converged: NDArray[np.bool_]
+    optima: Mixture
+    start_log_likelihoods: Floats
+
+    @property
+    def degenerate(self) -> NDArray[np.bool_]:
+        """Components that have shrunk to a point or lost their images, bool [2, B, K]."""
+        log_a, log_b = np.log(self.a), np.log(self.b)
+        edge = 1e-6
+        low = np.minimum(log_a, log_b) <= SMALLEST + edge
+        high = np.maximum(log_a, log_b) >= LARGEST - edge
+        return low | high | (self.weights < 1e-6)
+
+
+def complete_cells(replicates: Replicates) -> CellTable:
+    """Bring both data sets onto common cells."""
+    sizes = np.union1d(replicates.reference.shown, replicates.replication.shown)
+    starts = dict(zip(sizes.tolist(), np.cumsum([0, *(sizes[:-1] + 1)]).tolist(), strict=True))
+    shown = np.repeat(sizes, sizes + 1)
+    selected = np.concatenate([np.arange(size + 1) for size in sizes])
+
+    def place(cells: CellCounts) -> list[int]:
+        return [starts[n] + k for n, k in zip(cells.shown.tolist(), cells.selected, strict=True)]
+
+    reference, replication = replicates.reference, replicates.replication
+    images = np.zeros((2, len(replicates), len(shown)))
+    images[0][:, place(reference)] = reference.images
+    images[1][:, place(replication)] = replication.images
+    correct = np.zeros((len(replicates), len(shown), replication.correct.shape[2]))
+    correct[:, place(replication)] = replication.correct
+    return CellTable(selected, shown, images, correct)
+
+
+def random_starts(table: CellTable, components: int, starts: int, seed: int) -> Mixture:
+    """Means at observed selection frequencies, concentrations 2 to 50; fields [2, 1, S, K]."""
+    frequency = (table.selected + 0.5) / (table.shown + 1)
+    shape = (starts, components)
+    fields = []
+    for role in range(2):
+        rng = np.random.default_rng([seed, role])
+        share = table.images[role, 0] / table.images[role, 0].sum()
+        mean = rng.choice(frequency, p=share, size=shape)
+        concentration = np.exp(rng.uniform(np.log(2), np.log(50), size=shape))
+        weights = rng.dirichlet(np.ones(components), size=starts)
+        fields.append(
+            (np.log(mean * concentration), np.log((1 - mean) * concentration), np.log(weights))
+        )
+    return Mixture(*(np.stack(field)[:, None] for field in zip(*fields, strict=True)))
+
+
+def fit_mixtures(
+    table: CellTable,
+    *,
+    components: int,
+    starts: int = 10,
+    seed: int = 0,
+    rounds: int = ROUNDS,
+    newton: bool = True,
+) -> MixtureFit:
+    """Fit the study itself (row 0) from random starts; the best optimum wins.
+
+    Parameters
+    ----------
+    table
+        The cells.
+    components
+        K.
+    starts
+        S random starts for each data set.
+    seed
+        Of the starts.
+    rounds, newton
+        Rounds of EM from every start, and whether Newton's method then goes on to the optimum.
+        Algorithm 1 as published is one start, 200 rounds and no Newton.
+
+    Warns
+    -----
+    IdentificationWarning
+        Where a data set has fewer distinct counts than the mixture has parameters.
+    """
+    if components < 1 or starts < 1:
+        raise ValueError(
+            f"components is {components} and starts is {starts}; both must be at least 1"
+        )
+    _warn_if_unidentified(table, components)
+    begin = random_starts(table, components, starts, seed)
+    return _best(begin, table.rows(slice(1)), rounds, newton=newton)
+
+
+def refit_mixtures(study: MixtureFit, table: CellTable) -> MixtureFit:
+    """Fit replicates (all rows of ``table``) from the distinct optima of the study's starts."""
+    starts = _optima(study)
+    rows = table.images.shape[1]
+    begin = Mixture(*(np.repeat(field[:, None], rows, axis=1) for field in starts))
+    return _best(begin, table, _REFIT_ROUNDS, newton=True)
+
+
+def _best(begin: Mixture, table: CellTable, rounds: int, *, newton: bool) -> MixtureFit:
+    with jax.enable_x64(new_val=True):
+        counts = Counts.of(table.selected, table.shown)
+        result = climb(begin, table.images, counts, rounds=rounds, newton=newton)
+        result = jax.tree.map(np.asarray, result)
+    scale = np.maximum(1.0, np.abs(result.log_likelihood).max(initial=1.0) / 1e4)
+    if not (result.drop <= _ROUNDING * scale).all():
+        raise ArithmeticError(
+            f"a round of EM lowered the likelihood by {result.drop.max():.2g} nats: a defect of "
+            "bayesrep, please report it with the study"
+        )
+    best = result.log_likelihood.argmax(axis=-1)[..., None]  # [2, B, 1]
+    fields = [np.take_along_axis(f, best[..., None], axis=2)[:, :, 0] for f in result.mixture]
+    a, b, weights = (np.exp(field) for field in fields)
+    order = np.argsort(a / (a + b), axis=-1)
+    a, b, weights = (np.take_along_axis(field, order, axis=-1) for field in (a, b, weights))
+    gain = np.take_along_axis(result.gain, best, axis=-1)[..., 0]
+    return MixtureFit(
+        a=a,
+        b=b,
+        weights=weights,
+        log_likelihood=np.take_along_axis(result.log_likelihood, best, axis=-1)[..., 0],
+        converged=gain < _SETTLED,  # never without Newton's method, whose gain is NaN
+        optima=result.mixture,
+        start_log_likelihoods=result.log_likelihood,
+    )
+
+
+def _optima(study: MixtureFit) -> Mixture:
+    """The best few distinct optima of each data set, [2, T, K]; the best fills up the rest."""
+    heights = study.start_log_likelihoods[:, 0]
+    size = min(_REFIT_STARTS, heights.shape[1])
+    chosen = np.empty((2, size), dtype=np.intp)
+    for role, height in enumerate(heights):
+        order = np.argsort(-height)
+        fresh = np.diff(height[order], prepend=np.inf) < -_SAME
+        distinct = order[fresh][:size]
+        chosen[role] = np.pad(distinct, (0, size - len(distinct)), constant_values=order[0])
+    rows = np.arange(2)[:, None]
+    return Mixture(*(field[rows, 0, chosen] for field in study.optima))
+
+
+def _warn_if_unidentified(table: CellTable, components: int) -> None:
+    parameters = 3 * components - 1
+    for role, images in zip(ROLES, table.images[:, 0], strict=True):
+        counts = int((images > 0).sum())
+        if parameters > counts - 1:
+            warnings.warn(
+                IdentificationWarning(
+                    f"em-spline: {components} components have {parameters} parameters, but the "
+                    f"{role}'s {counts} distinct counts determine at most {counts - 1}; the "
+                    "estimate rests on the form of the mixture; choose fewer components"
+                ),
+                stacklevel=4,
+            )
+
+
+def log_masses(fit: MixtureFit, table: CellTable) -> Floats:
+    """log p(k of n) of every cell under every fitted mixture, [2, B, M]."""
+    from scipy.stats import betabinom
+
+    n, k = table.shown[:, None], table.selected[:, None]
+    mass = betabinom.pmf(k, n, fit.a[..., None, :], fit.b[..., None, :])
+    return np.log((mass * fit.weights[..., None, :]).sum(axis=-1))

@@ -1,0 +1,184 @@
+"""Versions of a study that differ only in how many images each cell holds.
+
+Row 0 of every table is the study itself; the other rows are resamples of its images (the
+bootstrap), the study without one image (the jackknife over images, for BCa intervals), or the study
+with fewer annotators per image. Images are resampled, not cells or classifiers, and all classifiers
+see the same resample: the errors that classifiers share through the images stay shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.statistics import Cells, SufficientStatistics
+from bayesrep.study import AnnotatedSet, Study
+
+Floats = NDArray[np.float64]
+
+__all__ = ["CellCounts", "Replicates", "bootstrap", "leave_one_out"]
+
+_LARGEST_BATCH = 64  # replicates resampled by one matrix product
+_BATCH_NUMBERS = 2**24  # bounds the memory of a batch
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """One data set's cells in B versions.
+
+    Attributes
+    ----------
+    selected, shown : int64 [M]
+        The cells, the same in all versions; some may hold no images.
+    images : float64 [B, M]
+        Images in each cell.
+    correct : float64 [B, M, C]
+        How many of them each classifier gets right.
+    """
+
+    selected: NDArray[np.int64]
+    shown: NDArray[np.int64]
+    images: Floats
+    correct: Floats
+
+    @classmethod
+    def of(cls, cells: Cells) -> CellCounts:
+        """The one version that was observed."""
+        return cls(
+            cells.selected,
+            cells.shown,
+            cells.images[None].astype(np.float64),
+            cells.correct[None].astype(np.float64),
+        )
+
+    def accuracy(self) -> Floats:
+        """Plain accuracy of each classifier in each version, [B, C]."""
+        return self.correct.sum(axis=1) / self.images.sum(axis=1)[:, None]
+
+    def with_rows(self, images: Floats, correct: Floats) -> CellCounts:
+        """The same cells with further versions below."""
+        return CellCounts(
+            self.selected,
+            self.shown,
+            np.concatenate([self.images, images]),
+            np.concatenate([self.correct, correct]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """B versions of a study, the first of them the study itself.
+
+    Attributes
+    ----------
+    reference, replication : CellCounts
+        Of the same number of versions.
+    """
+
+    reference: CellCounts
+    replication: CellCounts
+
+    @classmethod
+    def of(cls, statistics: SufficientStatistics) -> Replicates:
+        """The study alone."""
+        return cls(CellCounts.of(statistics.reference), CellCounts.of(statistics.replication))
+
+    def __len__(self) -> int:
+        return len(self.reference.images)
+
+
+def bootstrap(study: Study, *, size: int, seed: int) -> Iterator[Replicates]:
+    """Yield the study and ``size`` bootstrap replicates of its images, in blocks of bounded memory.
+
+    Parameters
+    ----------
+    study
+        What to resample: its reference and its replication, independently.
+    size
+        B, the number of replicates.
+    seed
+        The same seed gives the same replicates, however they are divided into blocks.
+
+    Yields
+    ------
+    Replicates
+        Row 0 is the study, in every block; the others are replicates. Every replicate has all
+        cells of the study, some with no images: an estimator whose definition depends on the cells
+        (such as the fewest annotators) is the same for every replicate.
+    """
+    statistics = SufficientStatistics.from_study(study)
+    generators = [np.random.default_rng([seed, stream]) for stream in (0, 1)]
+    largest = max(statistics.cells[role].correct.size for role in ("reference", "replication"))
+    blocks = -(-size * largest // _BATCH_NUMBERS) if size else 1
+    for rows in np.array_split(np.arange(size), blocks):
+        reference, replication = (
+            CellCounts.of(statistics.cells[role]).with_rows(
+                *_resampled(study.datasets[role], statistics.cells[role], len(rows), generator)
+            )
+            for role, generator in zip(("reference", "replication"), generators, strict=True)
+        )
+        yield Replicates(reference, replication)
+
+
+def _resampled(
+    data: AnnotatedSet, cells: Cells, size: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Images [size, M] and correct [size, M, C] of replicates of one data set."""
+    order = np.lexsort((data.selected, data.shown))  # the order of the cells
+    correct = data.correct[order]
+    starts = np.concatenate([[0], np.cumsum(cells.images)])
+    total = len(order)
+    batch = int(np.clip(_BATCH_NUMBERS // total, 1, _LARGEST_BATCH))
+    images = np.empty((size, len(cells.images)))
+    right = np.empty((size, *cells.correct.shape))
+    for done in range(0, size, batch):
+        weights = _weights(total, min(batch, size - done), rng)
+        block = slice(done, done + len(weights))
+        images[block] = np.add.reduceat(weights, starts[:-1], axis=1)
+        for cell, (start, stop) in enumerate(zip(starts, starts[1:], strict=False)):
+            right[block, cell] = weights[:, start:stop] @ correct[start:stop].astype(weights.dtype)
+    return images, right
+
+
+def _weights(total: int, rows: int, rng: np.random.Generator) -> NDArray[np.floating]:
+    """Draw how often each image occurs in each replicate, [rows, total]: multinomial."""
+    draws = (np.bincount(rng.integers(total, size=total), minlength=total) for _ in range(rows))
+    # Whole numbers below 2^24 are exact in float32, and matrix products of floats are fast.
+    return np.stack(list(draws)).astype(np.float32 if total < 2**24 else np.float64)
+
+
+def leave_one_out(statistics: SufficientStatistics) -> Iterator[Replicates]:
+    """Yield the study without one image, for every kind of image, in blocks of bounded memory.
+
+    A classifier's estimate changes alike whichever image of a cell is left out, but for whether the
+    classifier is right on it. So there are M₁ versions without a reference image of each cell, M₂
+    without a replication image that is classified correctly (by every classifier that has one) and
+    M₂ without one that is not.
+
+    Yields
+    ------
+    Replicates
+        Row 0 is the study, in every block; the others, over all blocks, are the versions in order.
+    """
+    reference, replication = (
+        CellCounts.of(statistics.cells[role]) for role in ("reference", "replication")
+    )
+    m1, m2 = len(reference.selected), len(replication.selected)
+    size = m1 + 2 * m2
+    largest = max(reference.correct.size, replication.correct.size)
+    for versions in np.array_split(np.arange(size), -(-size * largest // _BATCH_NUMBERS)):
+        from_reference = versions[:, None] == np.arange(m1)
+        right = versions[:, None] == m1 + np.arange(m2)
+        wrong = versions[:, None] == m1 + m2 + np.arange(m2)
+        images = replication.images - (right | wrong)
+        correct = np.maximum(replication.correct - right[:, :, None], 0)
+        yield Replicates(
+            reference.with_rows(
+                reference.images - from_reference,
+                np.broadcast_to(reference.correct, (len(versions), *reference.correct.shape[1:])),
+            ),
+            replication.with_rows(images, np.minimum(correct, images[:, :, None])),
+        )

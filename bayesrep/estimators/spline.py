@@ -1,0 +1,202 @@
+"""Accuracy curves: cubic splines fitted through the annotators' noise.
+
+Equation 8 of Engstrom et al. (2020), section 5.3. With g(s) = Σ_j ω_j B_j(s) the model's share of
+images that are classified correctly *and* selected by k of n is linear in ω,
+
+    ∫ g(s) P(k | n, s) p_rep(s) ds = Σ_j D[k, j] ω_j,
+    D[k, j] = Σ_i w_i BetaBinomial(k; n, a_i, b_i) E[B_j(s) | s ~ Beta(a_i + k, b_i + n − k)],
+
+so ω solves a small least-squares problem under bounds on g, and A = Σ_j ω_j E_ref[B_j].
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.special import xlogy
+from jax.typing import ArrayLike
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from bayesrep.estimators.em import Counts
+from bayesrep.numerics.beta_binomial import log_cells
+from bayesrep.numerics.beta_splines import expected_bsplines, published_grid, published_sum
+from bayesrep.numerics.least_squares import bounded_least_squares
+from bayesrep.numerics.splines import SIZE, bspline_basis
+
+LOWEST, HIGHEST = 2e-6, 1.0
+"""Bounds of an accuracy curve in the published code."""
+
+_SMOOTHING = 1e-6
+"""Relative weight of the coefficients' roughness: it decides only what the counts leave open, as
+with fewer counts than coefficients, and then for the smoothest curve."""
+
+_GAIN = 1e-5  # nats: a step that gains less ends the maximisation
+_STEPS = (1.0, 0.5, 0.1, 0.01, 0.0)
+_BATCH = 256  # curves solved side by side: their values on the grid fit the cache
+
+
+class Cells(NamedTuple):
+    """The cells of a study as the curves need them, M of them."""
+
+    selected: Array  # [M]
+    shown: Array  # [M]
+    same_shown: Array  # [M, M] 0/1: cells with the same n
+    counts: Counts
+    likelihood: Array | None  # P(k | n, s) on the published grid, [M, 1000], if that is wanted
+
+    @classmethod
+    def of(cls, selected: NDArray[np.int64], shown: NDArray[np.int64], quadrature: str) -> "Cells":
+        """Cells of ``selected`` of ``shown``, both [M], ready for one kind of quadrature."""
+        likelihood = None
+        if quadrature == "published":
+            likelihood = jnp.asarray(
+                binom.pmf(selected[:, None], shown[:, None], published_grid()[None])
+            )
+        return cls(
+            jnp.asarray(selected, float),
+            jnp.asarray(shown, float),
+            jnp.asarray(shown[:, None] == shown[None, :], float),
+            Counts.of(selected, shown),
+            likelihood,
+        )
+
+
+class Betas(NamedTuple):
+    """A mixture's parameters, [..., K]."""
+
+    a: ArrayLike
+    b: ArrayLike
+    weights: ArrayLike
+
+
+def bounded_rows(bounds: str) -> NDArray[np.float64]:
+    """The rows G of lowest ≤ G ω ≤ highest: the curve on a grid, or its coefficients."""
+    return bspline_basis(published_grid()) if bounds == "grid" else np.eye(SIZE)
+
+
+def equation_8(mixture: Betas, images: Array, cells: Cells) -> Array:
+    """D [M, 7], each cell times the share of images that have its n."""
+    a, b, weights = map(jnp.asarray, mixture)
+    share = cells.same_shown @ images / images.sum()  # of images with the same n
+    if cells.likelihood is not None:
+        return share[:, None] * published_sum(a, b, weights, cells.likelihood)
+    counts = cells.counts
+    log_mass = log_cells(a, b, counts.selected, counts.rejected, counts.shown)
+    mass = weights[:, None] * jnp.exp(counts.log_choices[None, :] + log_mass)  # [K, M]
+    rejected = cells.shown - cells.selected
+    inside = expected_bsplines(a[:, None] + cells.selected[None, :], b[:, None] + rejected[None, :])
+    return share[:, None] * jnp.einsum("km,kmj->mj", mass, inside)
+
+
+def fit_curves(design: Array, images: Array, correct: Array, rows: Array, loss: str) -> Array:
+    """ω [C, 7] of every classifier from D [M, 7], images [M] and correct [M, C]."""
+    if loss == "binomial":
+        return _binomial(design, images, correct.T, rows)
+    weights = jnp.ones(design.shape[0])
+    if loss == "weighted":
+        # The variance of a count grows with its expectation, and rows of D sum to that.
+        weights = 1 / jnp.sqrt(jnp.maximum(design.sum(axis=1), 1e-12))
+    scaled = design * weights[:, None]
+    targets = correct.T / images.sum() * weights[None, :]
+    return _least_squares(scaled, targets, rows)
+
+
+def _least_squares(design: Array, targets: Array, rows: Array) -> Array:
+    size = design.shape[1]
+    slope = jnp.diff(jnp.eye(size), axis=0)
+    rough = jnp.concatenate([jnp.diff(slope, axis=0), 0.1 * slope])
+    design = jnp.concatenate([design, _SMOOTHING * jnp.linalg.norm(design) * rough])
+    targets = jnp.pad(targets, ((0, 0), (0, rough.shape[0])))
+    return bounded_least_squares(design, targets, rows, LOWEST, HIGHEST)
+
+
+def _binomial(design: Array, images: Array, correct: Array, rows: Array) -> Array:
+    """Maximise Σ y log q + (m − y) log(1 − q), q = D ω / D 1, by least squares reweighted."""
+    total = design.sum(axis=1, keepdims=True)
+    conditional = design / jnp.maximum(total, 1e-300)
+    observed = images > 0
+
+    def likelihood(curve: Array, right: Array) -> Array:
+        q = jnp.clip(conditional @ curve, 1e-12, 1.0)
+        wrong = images - right
+        return jnp.where(
+            observed, xlogy(right, q) + xlogy(wrong, jnp.maximum(1 - q, 1e-12)), 0.0
+        ).sum()
+
+    def step(state: tuple[Array, Array, Array], right: Array) -> tuple[Array, Array, Array]:
+        curve, height, _ = state
+        q = jnp.clip(conditional @ curve, 1e-5, 1 - 1e-5)
+        weight = jnp.sqrt(images / (q * (1 - q)))
+        rate = jnp.where(observed, right / jnp.maximum(images, 1e-300), 0.0)
+        target = (weight * rate)[None, :]
+        wanted = _least_squares(conditional * weight[:, None], target, rows)[0]
+        tried = curve[None, :] + jnp.asarray(_STEPS)[:, None] * (wanted - curve)[None, :]
+        heights = jax.vmap(likelihood, in_axes=(0, None))(tried, right)
+        best = jnp.argmax(heights)
+        better = heights[best] > height
+        gain = jnp.where(better, heights[best] - height, 0.0)
+        return jnp.where(better, tried[best], curve), jnp.maximum(heights[best], height), gain
+
+    def fit(start: Array, right: Array) -> Array:
+        begin = start, likelihood(start, right), jnp.asarray(jnp.inf)
+        return jax.lax.while_loop(
+            lambda state: state[2] > _GAIN, lambda state: step(state, right), begin
+        )[0]
+
+    starts = _least_squares(
+        conditional * jnp.sqrt(images)[:, None],
+        correct / jnp.sqrt(jnp.maximum(images, 1e-300))[None, :],
+        rows,
+    )
+    return jax.vmap(fit)(starts, correct)
+
+
+@partial(jax.jit, static_argnames=("loss",))
+def adjusted_accuracies(
+    reference: Betas,
+    replication: Betas,
+    images: ArrayLike,
+    correct: ArrayLike,
+    cells: Cells,
+    rows: ArrayLike,
+    *,
+    loss: str,
+) -> tuple[Array, Array]:
+    """Fit all curves of B versions of a study and integrate them over the reference.
+
+    Parameters
+    ----------
+    reference, replication
+        Fitted mixtures, [B, K].
+    images, correct
+        [B, M] and [B, M, C], of the replication.
+    cells
+        The M cells.
+    rows
+        Of `bounded_rows`.
+    loss
+        "least-squares", "weighted" or "binomial".
+
+    Returns
+    -------
+    adjusted : [B, C]
+    curves : [B, C, 7]
+        B-spline coefficients.
+    """
+    rows = jnp.asarray(rows)
+
+    def one(args: tuple[Betas, Betas, Array, Array]) -> tuple[Array, Array]:
+        target, source, images, correct = args
+        curves = fit_curves(equation_8(source, images, cells), images, correct, rows, loss)
+        inside = expected_bsplines(jnp.asarray(target.a), jnp.asarray(target.b))
+        return curves @ (jnp.asarray(target.weights) @ inside), curves
+
+    correct = jnp.asarray(correct)
+    side_by_side = max(1, _BATCH // correct.shape[2])
+    return jax.lax.map(
+        one, (reference, replication, jnp.asarray(images), correct), batch_size=side_by_side
+    )
