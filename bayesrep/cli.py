@@ -208,6 +208,24 @@ def _mixtures(arguments: argparse.Namespace) -> int:
     return _emit(arguments, components_table(table), {"rows": table.to_dicts()})
 
 
+def _compare_annotators(arguments: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from bayesrep.estimators.annotators import compare_annotators, linearity
+    from bayesrep.report.text import annotators_table
+    from bayesrep.storage import read_study
+
+    if arguments.csv:
+        _new_file(arguments.csv, force=arguments.force)
+    table = compare_annotators(read_study(arguments.study))
+    line = linearity(table)
+    if arguments.csv:
+        table.write_csv(arguments.csv)
+    text = annotators_table(table, line)
+    facts = {"linearity": asdict(line) if line else None, "rows": table.to_dicts()}
+    return _emit(arguments, text, facts)
+
+
 def _show_table(arguments: argparse.Namespace, table: Any) -> int:
     from bayesrep.report.text import estimates_table
 
@@ -264,7 +282,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (_add_demo, _add_simulate, _add_import, _add_check, _add_estimate, _add_fit):
         add(commands)
-    for add in (_add_mixtures, _add_summarize):
+    for add in (_add_mixtures, _add_annotators, _add_summarize):
         add(commands)
     return parser
 
@@ -361,6 +379,17 @@ def _add_mixtures(commands: Any) -> None:
         "--folds", type=int, default=5, help="parts for the held-out likelihood (5)"
     )
     _add_seed(command)
+    _add_csv(command)
+
+
+def _add_annotators(commands: Any) -> None:
+    command = _command(
+        commands,
+        "annotators",
+        _compare_annotators,
+        "naive and jackknife estimates for every number of annotators, and whether they are a line",
+    )
+    command.add_argument("study", type=Path, metavar="STUDY")
     _add_csv(command)
 
 

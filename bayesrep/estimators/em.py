@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.nn import log_sigmoid
 from jax.scipy.special import logsumexp
 from numpy.typing import NDArray
 
@@ -23,12 +24,17 @@ from bayesrep.numerics.beta_binomial import below, log_binomial, log_cells, log_
 
 Floats = NDArray[np.float64]
 
-SMALLEST, LARGEST = np.log(1e-3), np.log(1e5)
-"""Limits of log a and log b. The likelihood stays finite where a component shrinks to a point; the
-limits keep its parameters finite too. At a + b = 1e5 a beta-binomial of 40 is a binomial."""
+MEANS, CONCENTRATIONS = (1e-4, 1 - 1e-4), (1e-2, 1e5)
+"""Limits of a / (a + b) and of a + b. The likelihood stays finite where a component shrinks to a
+point, inside or at an end; the limits keep its parameters finite too. At a + b = 1e5 a
+beta-binomial of 40 is a binomial."""
 
+_LOGITS = tuple(np.log(m / (1 - m)) for m in MEANS)
+_LOGS = tuple(np.log(c) for c in CONCENTRATIONS)
 _STEPS = (1.0, 0.5, 0.125, 0.0)  # shares of a Newton step that are tried; the best is taken
+_SHARES = (1.0, 0.5, 0.2, 0.05, 0.01, 1e-3, 1e-4)  # the same, for all parameters together
 _LONGEST_STEP = 2.0
+_EDGE = 1e-9  # what rounding leaves between a parameter and its limit
 _GAIN = 1e-9  # nats that a further Newton step must promise
 _NEWTON_STEPS = 100
 
@@ -102,13 +108,24 @@ def _m_step(mixture: Mixture, members: Array, counts: Counts) -> tuple[Array, Ar
         log_a, log_b = at
         step_a, step_b = _newton_step(jnp.exp(log_a), jnp.exp(log_b), tails, steps)
         shares = jnp.asarray(_STEPS)[:, None]
-        tried_a = jnp.clip(log_a[None, :] + shares * step_a[None, :], SMALLEST, LARGEST)
-        tried_b = jnp.clip(log_b[None, :] + shares * step_b[None, :], SMALLEST, LARGEST)
+        tried_a, tried_b = _within_limits(
+            log_a[None, :] + shares * step_a[None, :], log_b[None, :] + shares * step_b[None, :]
+        )
         best = jnp.argmax(jax.vmap(expected)(tried_a, tried_b), axis=0)
         chosen = best[None, :] == jnp.arange(len(_STEPS))[:, None]
         return (jnp.where(chosen, tried_a, 0).sum(0), jnp.where(chosen, tried_b, 0).sum(0)), None
 
     return jax.lax.scan(newton, (mixture.log_a, mixture.log_b), None, length=2)[0]
+
+
+def _within_limits(log_a: Array, log_b: Array) -> tuple[Array, Array]:
+    """The nearest component within the limits of mean and concentration."""
+    logit = jnp.clip(log_a - log_b, *_LOGITS)
+    return _log_parameters(logit, jnp.clip(jnp.logaddexp(log_a, log_b), *_LOGS))
+
+
+def _log_parameters(logit: Array, log_concentration: Array) -> tuple[Array, Array]:
+    return log_concentration + log_sigmoid(logit), log_concentration + log_sigmoid(-logit)
 
 
 def _newton_step(a: Array, b: Array, tails: tuple[Array, ...], steps: Array) -> tuple[Array, Array]:
@@ -137,45 +154,51 @@ def _newton_step(a: Array, b: Array, tails: tuple[Array, ...], steps: Array) -> 
 
 
 def _newton_climb(mixture: Mixture, images: Array, counts: Counts) -> tuple[Mixture, Array]:
-    """Newton's method on the log likelihood of all parameters, and the gain still promised."""
+    """Newton's method on the log likelihood of all parameters, and the gain still promised.
+
+    In the logit of the means and the log of the concentrations: where a component shrinks to a
+    point only its concentration meets a limit, and its mean goes on to move freely.
+    """
     size = mixture.log_a.shape[0]
-    limits = jnp.repeat(jnp.asarray([LARGEST, LARGEST, jnp.inf]), size)
+    floors, limits = (
+        jnp.repeat(jnp.asarray(ends), size)
+        for ends in zip(_LOGITS, _LOGS, (-700.0, jnp.inf), strict=True)
+    )
+
+    def at(position: Array) -> Mixture:
+        logit, log_concentration, logits = jnp.split(position, 3)
+        return Mixture(*_log_parameters(logit, log_concentration), logits - logsumexp(logits))
 
     def value(position: Array) -> Array:
-        log_a, log_b, logits = jnp.split(position, 3)
-        normalised = logits - logsumexp(logits)
-        return log_likelihood(Mixture(log_a, log_b, normalised), images, counts)
+        return log_likelihood(at(position), images, counts)
 
     slope, curvature = jax.grad(value), jax.hessian(value)
-    floors = jnp.repeat(jnp.asarray([SMALLEST, SMALLEST, -700.0]), size)
 
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        position, height, _, count = state
+        position, height, _, left = state
         gradient, hessian = slope(position), curvature(position)
-        held = ((position >= limits) & (gradient > 0)) | ((position <= floors) & (gradient < 0))
+        held = jnp.where(gradient > 0, position > limits - _EDGE, position < floors + _EDGE)
         gradient = jnp.where(held, 0.0, gradient)
         hessian = jnp.where(held[:, None] | held[None, :], 0.0, hessian)
         scale, axes = jnp.linalg.eigh(hessian)
         along = (gradient @ axes) / jnp.maximum(jnp.abs(scale), 1e-6)
         move = axes @ along
         move = move * jnp.minimum(1.0, _LONGEST_STEP / jnp.maximum(jnp.abs(move).max(), 1e-300))
-        tried = position[None, :] + jnp.asarray((*_STEPS[:-1], 0.01))[:, None] * move[None, :]
+        tried = position[None, :] + jnp.asarray(_SHARES)[:, None] * move[None, :]
         tried = jnp.clip(tried, floors[None, :], limits[None, :])
         heights = jax.vmap(value)(tried)
         best = jnp.argmax(heights)
         better = heights[best] > height
-        gain = jnp.where(better, gradient @ move / 2, 0.0)
+        gain = gradient @ move / 2
+        left = jnp.where(better & (gain > _GAIN), left - 1, 0)
         position = jnp.where(better, tried[best], position)
-        return position, jnp.maximum(heights[best], height), gain, count + 1
+        return position, jnp.maximum(heights[best], height), gain, left
 
-    def unfinished(state: tuple[Array, Array, Array, Array]) -> Array:
-        return (state[2] > _GAIN) & (state[3] < _NEWTON_STEPS)
-
-    start = jnp.concatenate(list(mixture))
-    begin = (start, value(start), jnp.asarray(jnp.inf), jnp.zeros((), int))
-    position, _, gain, _ = jax.lax.while_loop(unfinished, step, begin)
-    log_a, log_b, logits = jnp.split(position, 3)
-    return Mixture(log_a, log_b, logits - logsumexp(logits)), gain
+    log_a, log_b, log_weights = mixture
+    start = jnp.concatenate([log_a - log_b, jnp.logaddexp(log_a, log_b), log_weights])
+    begin = (start, value(start), jnp.asarray(jnp.inf), jnp.asarray(_NEWTON_STEPS))
+    position, _, gain, _ = jax.lax.while_loop(lambda state: state[3] > 0, step, begin)
+    return at(position), gain
 
 
 def _climb(start: Mixture, images: Array, counts: Counts, rounds: int, *, newton: bool) -> Climb:

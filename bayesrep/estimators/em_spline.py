@@ -41,6 +41,9 @@ class EMSpline:
         "everywhere", by bounding the B-spline coefficients, which allows a little less.
     quadrature
         "exact" integrals in equation 8, or the "published" left sum, which misses mass at the ends.
+    annotators
+        n': fit the counts that n' annotators per image would have given, in expectation; the
+        default is all that each image has, different as they may be.
     """
 
     components: int = 3
@@ -48,6 +51,7 @@ class EMSpline:
     loss: Loss = "least-squares"
     bounds: Bounds = "grid"
     quadrature: Quadrature = "exact"
+    annotators: int | None = None
     name: ClassVar[str] = "em-spline"
 
     def __post_init__(self) -> None:
@@ -76,6 +80,11 @@ class EMSpline:
             Of the random starts.
         progress
             Show a bar on standard error where there are many versions.
+
+        Raises
+        ------
+        ValueError
+            Where ``annotators`` is less than 1, or more than some image has.
 
         Warns
         -----

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import IdentificationWarning
-from bayesrep.estimators.em import LARGEST, SMALLEST, Counts, Mixture, climb
+from bayesrep.estimators.em import MEANS, Counts, Mixture, climb
+from bayesrep.estimators.naive import thinned
 from bayesrep.estimators.replicates import CellCounts, Replicates
 
 __all__ = [
@@ -30,6 +31,8 @@ ROLES = ("reference", "replication")
 ROUNDS = 200  # of EM from every random start; Newton's method follows
 _REFIT_ROUNDS = 20  # of EM on a replicate, from the study's optima
 _REFIT_STARTS = 4
+_POINT = 1e4  # a + b from which a beta-binomial of tens of annotators is a binomial
+_LOST = 1e-6  # weight below which a component holds no image
 _SAME = 1e-3  # nats between optima that count as one
 _SETTLED = 1e-6  # nats: a fit that promises less is converged
 _ROUNDING = 1e-6  # nats by which rounding may lower the likelihood in a round of EM
@@ -89,15 +92,27 @@ class MixtureFit:
     @property
     def degenerate(self) -> NDArray[np.bool_]:
         """Components that have shrunk to a point or lost their images, bool [2, B, K]."""
-        log_a, log_b = np.log(self.a), np.log(self.b)
-        edge = 1e-6
-        low = np.minimum(log_a, log_b) <= SMALLEST + edge
-        high = np.maximum(log_a, log_b) >= LARGEST - edge
-        return low | high | (self.weights < 1e-6)
+        mean = self.a / (self.a + self.b)
+        at_an_end = np.minimum(mean, 1 - mean) < 2 * MEANS[0]
+        return at_an_end | (self.a + self.b > _POINT) | (self.weights < _LOST)
 
 
-def complete_cells(replicates: Replicates) -> CellTable:
-    """Bring both data sets onto common cells."""
+def complete_cells(replicates: Replicates, annotators: int | None = None) -> CellTable:
+    """Bring both data sets onto common cells.
+
+    Parameters
+    ----------
+    replicates
+        The versions of the study.
+    annotators
+        n', to count what n' annotators per image would have said, in expectation; by default, what
+        all did say.
+    """
+    if annotators is not None:
+        counts = thinned(replicates, annotators)
+        shown = np.full(annotators + 1, annotators)
+        images = np.stack([counts.reference, counts.replication])
+        return CellTable(np.arange(annotators + 1), shown, images, counts.correct)
     sizes = np.union1d(replicates.reference.shown, replicates.replication.shown)
     starts = dict(zip(sizes.tolist(), np.cumsum([0, *(sizes[:-1] + 1)]).tolist(), strict=True))
     shown = np.repeat(sizes, sizes + 1)

@@ -71,7 +71,7 @@ def fit_parametric(
     progress
         Show a bar on standard error where there are other versions.
     """
-    table = complete_cells(replicates)
+    table = complete_cells(replicates, options.annotators)
     study = table.rows(slice(1))
     mixtures = fit_mixtures(study, components=options.components, starts=options.starts, seed=seed)
     adjusted, curves = fit_curves_given(options, mixtures, study)

@@ -8,6 +8,10 @@ unbounded solution, take the most violated bound, move until it holds, letting g
 multiplier falls to zero. It ends after finitely many steps at the exact solution. A step costs one
 product with G, so a thousand bounds cost little where few of them bind, and problems that share D
 share its factors.
+
+The factors of these small matrices are written out instead of asked of LAPACK: calls to its
+triangular solver, batched inside nested loops, left XLA's CPU runtime waiting for ever (jaxlib
+0.10.2, from 700 problems on), and a call for each 7 × 7 matrix costs more than its arithmetic.
 """
 
 from typing import NamedTuple
@@ -57,10 +61,35 @@ def bounded_least_squares(
     [C, P]
         ω of each problem.
     """
-    q, r = jnp.linalg.qr(design)
-    inverse = jax.scipy.linalg.solve_triangular(r, jnp.eye(r.shape[0]))
+    q, inverse = _orthonormal(design)
     nearest = jax.vmap(lambda z: _project(z, inverse, rows, lower, upper))(targets @ q)
     return nearest @ inverse.T
+
+
+def _orthonormal(design: Array) -> tuple[Array, Array]:
+    """Q [M, P] with QᵀQ = 1 and R⁻¹ [P, P] with Q = D R⁻¹, by Gram and Schmidt, twice."""
+    columns: list[Array] = []
+    combinations: list[Array] = []
+    for column, combination in zip(design.T, jnp.eye(design.shape[1]), strict=True):
+        for _ in range(2):  # once leaves the rounding errors of nearly dependent columns
+            for other, its_combination in zip(columns, combinations, strict=True):
+                share = other @ column
+                column = column - share * other
+                combination = combination - share * its_combination
+        length = jnp.linalg.norm(column)
+        columns.append(column / length)
+        combinations.append(combination / length)
+    return jnp.stack(columns, axis=1), jnp.stack(combinations, axis=1)
+
+
+def _solve_positive(matrix: Array, right: Array) -> Array:
+    """Solve a positive definite system [P, P] by elimination without pivots."""
+    rows = jnp.concatenate([matrix, right[:, None]], axis=1)
+    for i in range(matrix.shape[0]):
+        pivot = rows[i] / rows[i, i]
+        rows = rows - rows[:, i][:, None] * pivot[None, :]
+        rows = rows.at[i].set(pivot)
+    return rows[:, -1]
 
 
 def _project(z: Array, inverse: Array, rows: Array, lower: float, upper: float) -> Array:
@@ -106,7 +135,7 @@ def _most_violated(
 def _restore(state: _State) -> _State:
     """Move towards the pending bound until it holds or an active one has to go."""
     gram = state.active @ state.active.T + jnp.diag(jnp.where(state.used, 0.0, 1.0))
-    ratio = jnp.linalg.solve(gram, state.active @ state.pending)
+    ratio = _solve_positive(gram, state.active @ state.pending)
     direction = state.pending - state.active.T @ ratio
     progress = direction @ state.pending
     free = progress > _DEPENDENT * (state.pending @ state.pending)

@@ -7,21 +7,78 @@ import numpy as np
 import polars as pl
 
 INK, GREY = "#222222", "#8a8a8a"
-COLORS = {"raw": "#D55E00", "naive": "#E69F00", "joint": "#0072B2"}  # Okabe & Ito (2008)
-LABELS = {"raw": "as measured", "naive": "naive matching", "joint": "joint posterior, 95 %"}
+COLORS = {  # Okabe & Ito (2008)
+    "raw": "#D55E00",
+    "naive": "#E69F00",
+    "jackknife": "#009E73",
+    "em-spline": "#CC79A7",
+    "joint": "#0072B2",
+}
+LABELS = {
+    "raw": "as measured",
+    "naive": "naive matching",
+    "jackknife": "jackknife",
+    "em-spline": "EM + spline",
+    "joint": "joint posterior",
+}
 
 
-def _axes() -> tuple[Any, Any]:
+def panels(count: int) -> tuple[Any, list[Any]]:
+    """An empty figure in the house style and its axes, ``count`` of them side by side."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.2, 5.0), dpi=160, layout="constrained")
+    size = (7.2, 5.0) if count == 1 else (4.6 * count, 4.6)
+    figure = Figure(figsize=size, dpi=160 if count == 1 else 140, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="#e6e6e6", linewidth=0.6)
-    axes.set_axisbelow(True)
-    return figure, axes
+    row = list(figure.subplots(1, count, squeeze=False)[0])
+    for axes in row:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#e6e6e6", linewidth=0.6)
+        axes.set_axisbelow(True)
+    return figure, row
+
+
+def shades(count: int) -> list[str]:
+    """Colours for an ordered series, from light to dark; all stand out on white."""
+    from matplotlib.colors import LinearSegmentedColormap, to_hex
+
+    ramp = LinearSegmentedColormap.from_list("house", ["#f0b400", "#56B4E9", "#0072B2", "#00263f"])
+    return [to_hex(ramp(place)) for place in np.linspace(0, 1, count)]
+
+
+def accuracy_axes(axes: Any, reference: np.ndarray) -> None:
+    """Make axes show accuracy on the replication against ``reference`` [C], with y = x.
+
+    Parameters
+    ----------
+    axes
+        Of `panels`.
+    reference
+        Accuracies on the reference as fractions; the axes are in percent.
+    """
+    edges = 100 * np.array([reference.min(), reference.max()])
+    edges += np.array([-0.045, 0.045]) * max(np.ptp(edges), 1.0)
+    axes.plot(edges, edges, color=GREY, lw=1, ls="--", zorder=1, label="no drop")
+    axes.set_xlim(*edges)
+    axes.set_xlabel("accuracy on the reference (%)")
+    axes.set_ylabel("accuracy on the replication (%)")
+
+
+def legend_below(figure: Any) -> None:
+    """One legend for all panels, under them, where it covers no data."""
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=len(handles),
+        frameon=False,
+        fontsize=9,
+    )
 
 
 def adjusted_accuracy_figure(table: pl.DataFrame, truth: np.ndarray | None) -> Any:
@@ -34,13 +91,14 @@ def adjusted_accuracy_figure(table: pl.DataFrame, truth: np.ndarray | None) -> A
     truth
         [C] true adjusted accuracies in the order of the classifiers, where they are known.
     """
-    figure, axes = _axes()
-    x = np.empty(0)
+    figure, (axes,) = panels(1)
+    accuracy_axes(axes, table["reference_accuracy"].to_numpy())
     for method in ("raw", "naive", "joint"):
         rows = table.filter(pl.col("method") == method)
         x, y = (100 * rows[n].to_numpy() for n in ("reference_accuracy", "adjusted_accuracy"))
         style = {"color": COLORS[method], "label": LABELS[method]}
         if method == "joint" and len(rows):
+            style["label"] += ", 95 %"
             low, high = (100 * rows[n].to_numpy() for n in ("lower", "upper"))
             axes.errorbar(
                 x, y, [y - low, high - y], fmt="o", ms=3.2, lw=0.8, alpha=0.85, zorder=3, **style
@@ -49,20 +107,6 @@ def adjusted_accuracy_figure(table: pl.DataFrame, truth: np.ndarray | None) -> A
             axes.plot(x, y, "o", ms=3.2, alpha=0.85, zorder=2, **style)
     if truth is not None:
         axes.plot(x, 100 * truth, "_", ms=6, mew=1.4, color=INK, label="truth", zorder=4)
-    edges = np.array([x.min() - 1, x.max() + 1])
-    axes.plot(edges, edges, color=GREY, lw=1, ls="--", zorder=1)
-    axes.annotate(
-        "no drop",
-        (edges.mean(), edges.mean()),
-        (-6, 6),
-        textcoords="offset points",
-        ha="right",
-        color=GREY,
-        fontsize=9,
-    )
-    axes.set_xlim(*edges)
-    axes.set_xlabel("accuracy on the reference (%)")
-    axes.set_ylabel("accuracy on the replication (%)")
     axes.legend(frameon=False, loc="upper left")
     return figure
 

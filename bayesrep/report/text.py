@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from bayesrep.estimators.annotators import Linearity
 from bayesrep.study import Study
 
 MISSING = "-"
@@ -128,6 +129,37 @@ def components_table(table: pl.DataFrame) -> str:
         lines.append(cells)
     header = ["data set", "K", "log likelihood", "AIC ", "BIC ", "held out "]
     return columns([*header, "degenerate", "converged"], lines)
+
+
+def annotators_table(table: pl.DataFrame, line: Linearity | None) -> str:
+    """Rows of `compare_annotators` as mean gaps, one line a number of annotators; the verdict."""
+    gaps = [
+        (pl.col("reference_accuracy") - pl.col(name)).mean().alias(name)
+        for name in ("naive", "jackknife")
+    ]
+    means = table.group_by("annotators", maintain_order=True).agg(*gaps)
+    rows = [
+        [str(row["annotators"]), percent(row["naive"], 2), percent(row["jackknife"], 2)]
+        for row in means.iter_rows(named=True)
+    ]
+    head = "Mean bias-corrected gap over classifiers, in percent:"
+    text = [head, columns(["annotators", "naive", "jackknife"], rows)]
+    if line is not None:
+        reference = float(table["reference_accuracy"].mean())  # type: ignore[arg-type]
+        from_half, from_all = (
+            percent(reference - accuracy, 2)
+            for accuracy in (line.jackknife_from_half, line.jackknife)
+        )
+        text += [
+            "",
+            f"From {line.half} annotators on, the naive estimates follow a line in 1/annotators "
+            f"with R² = {line.r_squared:.4f}.",
+            f"The jackknife from {line.half} annotators leaves a gap of {from_half} %, from "
+            f"{line.annotators} one of {from_all} %.",
+            f"If the rest is quadratic in 1/annotators, that is {percent(abs(line.left), 2)} "
+            f"points too {'much' if line.left > 0 else 'little'}.",
+        ]
+    return "\n".join(text)
 
 
 def method_table(methods: pl.DataFrame) -> str:

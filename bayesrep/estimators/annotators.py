@@ -1,0 +1,126 @@
+"""How the naive estimate moves with the number of annotators, and whether as a line in 1/n.
+
+The jackknife follows the line through the naive estimates θ_n and θ_{n−1} in 1/n to 1/n = 0
+(Engstrom et al., 2020, appendix E.1 and figure 12). If the naive estimate bends,
+
+    θ_n = A + β/n + γ/n²,
+
+the jackknife from n annotators is still off by −γ/(n(n − 1)), and the one from about half of them
+shows by how much: what they differ by tells γ.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep.errors import InterpolationWarning
+from bayesrep.estimators.jackknife import corrected
+from bayesrep.estimators.naive import fewest_annotators, matched_accuracy, thinned
+from bayesrep.estimators.replicates import Replicates
+from bayesrep.statistics import SufficientStatistics
+from bayesrep.study import Study
+
+__all__ = ["Linearity", "compare_annotators", "linearity"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Linearity:
+    """Whether the mean naive estimate over classifiers is a line in 1/n'.
+
+    Attributes
+    ----------
+    annotators, half
+        n, the most that every image has, and n/2, rounded up.
+    r_squared
+        Of the line through the naive estimates of n' = n/2..n, equal weights.
+    jackknife, jackknife_from_half
+        Mean jackknife estimates that start from n and from n/2 annotators.
+    left
+        What the curvature in 1/n leaves of the bias after the jackknife: how much the mean adjusted
+        accuracy should still rise (negative: fall), if the rest is quadratic.
+    """
+
+    annotators: int
+    half: int
+    r_squared: float
+    jackknife: float
+    jackknife_from_half: float
+    left: float
+
+
+def compare_annotators(study: Study | SufficientStatistics) -> pl.DataFrame:
+    """Naive and jackknife estimates for every number of annotators n' = 1..n.
+
+    Parameters
+    ----------
+    study
+        A study, or its sufficient statistics.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per n' and classifier: annotators, classifier, reference_accuracy, naive, jackknife
+        (delete one; null for n' = 1). n is the most annotators that every image has; each image's
+        own are thinned to n' in exact expectation.
+
+    Warns
+    -----
+    InterpolationWarning
+        Where the replication has no image at a count of n that the reference has.
+    """
+    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
+    naive = _naive(Replicates.of(statistics))
+    size, classifiers = naive.shape
+    n = np.arange(2, size + 1)[:, None]
+    jackknife = corrected(naive[1:], naive[:-1], n, 1)
+    return pl.DataFrame(
+        {
+            "annotators": np.repeat(np.arange(1, size + 1), classifiers),
+            "classifier": list(statistics.classifiers) * size,
+            "reference_accuracy": np.tile(statistics.accuracy("reference"), size),
+            "naive": naive.ravel(),
+            "jackknife": np.concatenate([np.full(classifiers, np.nan), jackknife.ravel()]),
+        }
+    ).fill_nan(None)
+
+
+def linearity(table: pl.DataFrame) -> Linearity | None:
+    """Judge the line in 1/n' from the rows of `compare_annotators`.
+
+    None where there are fewer than four annotators per image: they show no curve.
+    """
+    means = table.group_by("annotators", maintain_order=True).agg(
+        pl.col("naive").mean(), pl.col("jackknife").mean()
+    )
+    count, naive = means["annotators"].to_numpy(), means["naive"].to_numpy()
+    jackknife = means["jackknife"].to_numpy()
+    n = int(count[-1])
+    if n < 4:
+        return None
+    half = (n + 1) // 2
+    late = count >= half
+    fit = np.corrcoef(1 / count[late], naive[late])[0, 1] ** 2 if np.ptp(naive[late]) else 1.0
+    left, left_half = (1 / (size * (size - 1)) for size in (n, half))
+    moved = jackknife[n - 1] - jackknife[half - 1]
+    return Linearity(
+        n,
+        half,
+        float(fit),
+        float(jackknife[n - 1]),
+        float(jackknife[half - 1]),
+        float(moved * left / (left_half - left)),
+    )
+
+
+def _naive(whole: Replicates) -> Floats:
+    """Naive estimates for n' = 1..n, [n, C]."""
+    n = fewest_annotators(whole)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
+        fewer = [matched_accuracy(thinned(whole, count))[0] for count in range(1, n)]
+    return np.stack([*fewer, matched_accuracy(thinned(whole, n))[0]])

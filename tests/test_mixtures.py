@@ -1,0 +1,318 @@
+"""Mixtures of beta-binomials: the optimum, its monotone climb, degenerate cases, comparisons."""
+
+import warnings
+from dataclasses import replace
+
+import jax
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from bayesrep import Study, simulate_study
+from bayesrep.estimators import IdentificationWarning
+from bayesrep.estimators.components import compare_components
+from bayesrep.estimators.em import Counts, climb
+from bayesrep.estimators.mixtures import (
+    CellTable,
+    MixtureFit,
+    complete_cells,
+    fit_mixtures,
+    log_masses,
+    random_starts,
+    refit_mixtures,
+)
+from bayesrep.estimators.replicates import CellCounts, Replicates
+from bayesrep.statistics import SufficientStatistics
+
+Floats = NDArray[np.float64]
+
+
+def table_of(*datasets: Floats) -> CellTable:
+    """Images per count 0..n of the reference and of the replication, the same twice if one."""
+    images = np.stack([np.asarray(data, float) for data in (datasets * 2)[:2]])[:, None]
+    n = images.shape[-1] - 1
+    return CellTable(np.arange(n + 1), np.full(n + 1, n), images, np.zeros((1, n + 1, 1)))
+
+
+def drawn(seed: int, n: int = 20, images: int = 3000) -> Floats:
+    """Counts drawn from 0.7 Beta(9, 1.2) + 0.3 Beta(1.5, 1.5)."""
+    rng = np.random.default_rng(seed)
+    s = np.where(rng.random(images) < 0.7, rng.beta(9, 1.2, images), rng.beta(1.5, 1.5, images))
+    return np.bincount(rng.binomial(n, s), minlength=n + 1).astype(float)
+
+
+def scipy_log_likelihood(fit: MixtureFit, table: CellTable, role: int = 0) -> float:
+    n, k = table.shown[:, None], table.selected[:, None]
+    mass = stats.betabinom.pmf(k, n, fit.a[role, 0], fit.b[role, 0]) @ fit.weights[role, 0]
+    images = table.images[role, 0]
+    return float(images[images > 0] @ np.log(mass[images > 0]))
+
+
+# --- the optimum ------------------------------------------------------------------------------
+
+
+def test_one_component_is_the_maximum_scipy_finds():
+    images = drawn(0)
+    n = len(images) - 1
+    k = np.arange(n + 1)
+
+    def loss(position: Floats) -> float:
+        return -float(images @ stats.betabinom.logpmf(k, n, *np.exp(position)))
+
+    best = optimize.minimize(loss, [1.0, 0.5], method="Nelder-Mead", options={"xatol": 1e-8})
+    fit = fit_mixtures(table_of(images), components=1)
+    np.testing.assert_allclose(fit.a[0, 0], np.exp(best.x[0]), rtol=1e-4)
+    np.testing.assert_allclose(fit.b[0, 0], np.exp(best.x[1]), rtol=1e-4)
+    assert fit.log_likelihood[0, 0] == pytest.approx(-best.fun, abs=1e-6)
+
+
+@pytest.mark.parametrize("components", [1, 2, 3])
+def test_the_log_likelihood_is_scipys(components: int):
+    table = table_of(drawn(0), drawn(1))
+    fit = fit_mixtures(table, components=components)
+    for role in range(2):
+        expected = scipy_log_likelihood(fit, table, role)
+        assert fit.log_likelihood[role, 0] == pytest.approx(expected, abs=1e-6)
+    np.testing.assert_allclose(fit.weights.sum(axis=-1), 1)
+    means = fit.a / (fit.a + fit.b)
+    assert (np.diff(means, axis=-1) >= 0).all()
+    assert fit.converged.all()
+
+
+def test_nothing_near_the_optimum_is_higher():
+    table = table_of(drawn(2))
+    fit = fit_mixtures(table, components=2)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        a, b = (np.exp(np.log(x) + 0.02 * rng.normal(size=x.shape)) for x in (fit.a, fit.b))
+        logits = np.log(fit.weights) + 0.02 * rng.normal(size=fit.weights.shape)
+        weights = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+        other = replace(fit, a=a, b=b, weights=weights)
+        assert scipy_log_likelihood(other, table) < fit.log_likelihood[0, 0]
+
+
+def test_more_components_never_fit_worse():
+    table = table_of(drawn(3), drawn(4))
+    fits = [fit_mixtures(table, components=k, starts=20) for k in (1, 2, 3)]
+    heights = np.stack([fit.log_likelihood for fit in fits])
+    assert (np.diff(heights, axis=0) > -1e-4).all()
+
+
+def test_the_truth_is_recovered():
+    """300,000 images of 40: mean and variance of s to 3 standard errors (false alarms 1 %)."""
+    rng = np.random.default_rng(1)
+    size = 300_000
+    s = np.where(rng.random(size) < 0.7, rng.beta(9, 1.2, size), rng.beta(1.5, 1.5, size))
+    images = np.bincount(rng.binomial(40, s), minlength=41).astype(float)
+    fit = fit_mixtures(table_of(images), components=2)
+    a, b, weights = fit.a[0, 0], fit.b[0, 0], fit.weights[0, 0]
+    mean = weights @ (a / (a + b))
+    second = weights @ (a * (a + 1) / ((a + b) * (a + b + 1)))
+    assert mean == pytest.approx(s.mean(), abs=3 * s.std() / np.sqrt(size))
+    assert second == pytest.approx((s**2).mean(), abs=3 * (s**2).std() / np.sqrt(size))
+    np.testing.assert_allclose(weights, [0.3, 0.7], atol=0.03)
+
+
+# --- the climb --------------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**31), st.integers(1, 4))
+def test_no_round_of_em_lowers_the_likelihood(seed: int, components: int):
+    rng = np.random.default_rng(seed)
+    images = rng.integers(0, 50, size=(2, 1, 13)).astype(float) + np.eye(13)[3]
+    table = CellTable(np.arange(13), np.full(13, 12), images, np.zeros((1, 13, 1)))
+    starts = random_starts(table, components, 4, seed)
+    with jax.enable_x64(new_val=True):
+        counts = Counts.of(table.selected, table.shown)
+        result = climb(starts, table.images, counts, rounds=60, newton=False)
+        further = climb(starts, table.images, counts, rounds=60, newton=True)
+        assert float(np.max(result.drop)) < 1e-8
+        assert (np.asarray(further.log_likelihood) >= np.asarray(result.log_likelihood)).all()
+
+
+def test_a_fall_of_the_likelihood_is_an_error(monkeypatch: pytest.MonkeyPatch):
+    from bayesrep.estimators import mixtures
+
+    monkeypatch.setattr(mixtures, "_ROUNDING", -1.0)
+    with pytest.raises(ArithmeticError, match="a round of EM lowered the likelihood"):
+        fit_mixtures(table_of(drawn(0)), components=1)
+
+
+def test_newton_goes_on_where_em_stops():
+    table = table_of(drawn(5), drawn(6))
+    short = fit_mixtures(table, components=3, starts=3, rounds=20, newton=False)
+    full = fit_mixtures(table, components=3, starts=3, rounds=20)
+    assert (full.log_likelihood > short.log_likelihood + 1e-3).all()
+    assert not short.converged.any()
+    assert full.converged.all()
+
+
+def test_the_seed_repeats():
+    table = table_of(drawn(7))
+    one, again, other = (
+        fit_mixtures(table, components=3, starts=2, rounds=5, newton=False, seed=seed)
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one.a, again.a)
+    assert not np.array_equal(one.a, other.a)
+
+
+def test_replicates_start_from_the_optima_of_the_study():
+    table = table_of(drawn(8), drawn(9))
+    rng = np.random.default_rng(0)
+    size = table.images.sum(axis=-1, keepdims=True)
+    images = np.stack(
+        [
+            np.stack([rng.multinomial(int(n[0, 0]), p[0] / p.sum()) for _ in range(6)])
+            for n, p in zip(size, table.images, strict=True)
+        ]
+    ).astype(float)
+    replicates = CellTable(table.selected, table.shown, images, np.zeros((6, 21, 1)))
+    refit = refit_mixtures(fit_mixtures(table, components=2), replicates)
+    for row in range(6):
+        alone = fit_mixtures(replicates.rows(slice(row, row + 1)), components=2, starts=20)
+        np.testing.assert_allclose(
+            refit.log_likelihood[:, row], alone.log_likelihood[:, 0], atol=1e-3
+        )
+
+
+# --- edges ------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.estimators.IdentificationWarning")
+@pytest.mark.parametrize("count", [0, 3, 8])
+def test_one_count_is_a_point(count: int):
+    """All images at one count: the likelihood grows until the component is a point."""
+    fit = fit_mixtures(table_of(50.0 * (np.arange(9) == count)), components=2)
+    assert np.isfinite(fit.a).all()
+    assert np.isfinite(fit.b).all()
+    assert fit.degenerate.any(axis=-1).all()
+    expected = 50 * stats.binom.logpmf(count, 8, count / 8)
+    assert fit.log_likelihood[0, 0] == pytest.approx(expected, abs=0.01)
+
+
+def test_more_components_than_counts_are_fitted_with_a_warning():
+    table = table_of([0, 5, 20, 7, 30])
+    with pytest.warns(IdentificationWarning, match=r"3 components have 8 parameters.*4 distinct"):
+        fit = fit_mixtures(table, components=3)
+    with pytest.warns(IdentificationWarning):
+        more = fit_mixtures(table, components=9)
+    # with this many parameters every share can be matched, as far as beta mixtures can
+    assert more.log_likelihood[0, 0] >= fit.log_likelihood[0, 0] - 0.01
+    assert np.isfinite(more.a).all()
+
+
+def test_what_the_counts_determine_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit_mixtures(table_of(drawn(0)), components=3)
+
+
+def test_fractions_of_images_are_counted_as_they_are():
+    """Exactly thinned counts are fractions; scaling them scales the likelihood."""
+    one, tenth = (fit_mixtures(table_of(drawn(0) * scale), components=2) for scale in (1, 0.1))
+    np.testing.assert_allclose(tenth.a, one.a, rtol=1e-3)
+    np.testing.assert_allclose(10 * tenth.log_likelihood, one.log_likelihood, rtol=1e-8)
+
+
+@pytest.mark.parametrize("wrong", [{"components": 0}, {"components": 2, "starts": 0}])
+def test_impossible_requests(wrong: dict[str, int]):
+    with pytest.raises(ValueError, match="at least 1"):
+        fit_mixtures(table_of(drawn(0)), **wrong)
+
+
+# --- cells ------------------------------------------------------------------------------------
+
+
+def cells(selected: list[int], shown: list[int], images: list[int]) -> CellCounts:
+    counts = np.array(images, float)
+    return CellCounts(
+        np.array(selected), np.array(shown), counts[None], (counts / 2)[None, :, None]
+    )
+
+
+def test_cells_are_completed():
+    reference = cells([1, 2], [2, 3], [4, 6])
+    replication = cells([0, 3], [2, 3], [2, 8])
+    table = complete_cells(Replicates(reference, replication))
+    assert table.shown.tolist() == [2, 2, 2, 3, 3, 3, 3]
+    assert table.selected.tolist() == [0, 1, 2, 0, 1, 2, 3]
+    assert table.images[0, 0].tolist() == [0, 4, 0, 0, 0, 6, 0]
+    assert table.images[1, 0].tolist() == [2, 0, 0, 0, 0, 0, 8]
+    assert table.correct[0, :, 0].tolist() == [1, 0, 0, 0, 0, 0, 4]
+
+
+def test_fewer_annotators_thin_the_cells():
+    reference, replication = cells([1, 2], [2, 3], [4, 6]), cells([0, 3], [2, 3], [2, 8])
+    table = complete_cells(Replicates(reference, replication), annotators=1)
+    assert table.shown.tolist() == [1, 1]
+    np.testing.assert_allclose(table.images[0, 0], [4 / 2 + 6 / 3, 4 / 2 + 6 * 2 / 3])
+    np.testing.assert_allclose(table.images[1, 0], [2, 8])
+    np.testing.assert_allclose(table.correct[0, :, 0], [1, 4])
+    with pytest.raises(ValueError, match="must lie between 1 and 2"):
+        complete_cells(Replicates(reference, replication), annotators=3)
+
+
+def test_masses_are_scipys():
+    table = table_of(drawn(0), drawn(1))
+    fit = fit_mixtures(table, components=2)
+    mass = np.exp(log_masses(fit, table))
+    np.testing.assert_allclose(mass.sum(axis=-1), 1, rtol=1e-12)
+    expected = stats.betabinom.pmf(7, 20, fit.a[1, 0], fit.b[1, 0]) @ fit.weights[1, 0]
+    assert mass[1, 0, 7] == pytest.approx(expected, rel=1e-12)
+
+
+# --- how many components ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small() -> Study:
+    return simulate_study(seed=0, images=1500, annotators=15, classifiers=2)
+
+
+def test_components_side_by_side(small: Study):
+    table = compare_components(small, (1, 2, 3))
+    assert table["dataset"].to_list() == ["reference"] * 3 + ["replication"] * 3
+    assert table["components"].to_list() == [1, 2, 3] * 2
+    assert table["parameters"].to_list() == [2, 5, 8] * 2
+    likelihood, parameters = table["log_likelihood"].to_numpy(), table["parameters"].to_numpy()
+    np.testing.assert_allclose(table["aic"].to_numpy(), 2 * parameters - 2 * likelihood)
+    np.testing.assert_allclose(table["bic"].to_numpy(), parameters * np.log(1500) - 2 * likelihood)
+    held_out = table["held_out_log_likelihood"].to_numpy()
+    assert (held_out < likelihood).all()  # each image under a mixture that never saw it
+    assert (np.abs(held_out - likelihood) < 25).all()
+
+
+def test_held_out_likelihood_by_hand():
+    """Two folds of identical images: a mixture fitted to one, applied to the other."""
+    data = {"selected": np.tile([1, 2, 3, 4, 5, 6], 40), "shown": 6}
+    data["correct"] = np.ones((240, 1), bool)
+    study = Study.from_arrays(reference=data, replication=data, classifiers=["c"])
+    (row,) = (
+        compare_components(study, (1,), folds=240)
+        .filter(pl.col("dataset") == "reference")
+        .iter_rows(named=True)
+    )
+    counts = np.array([0, 40, 40, 40, 40, 40, 40.0])
+    expected = 0.0
+    for count in range(1, 7):
+        less = counts - (np.arange(7) == count)
+        fit = fit_mixtures(table_of(less), components=1)
+        expected += 40 * stats.betabinom.logpmf(count, 6, fit.a[0, 0, 0], fit.b[0, 0, 0])
+    assert row["held_out_log_likelihood"] == pytest.approx(expected, abs=1e-3)
+
+
+def test_folds_must_fit(small: Study):
+    for folds in (1, 1501):
+        with pytest.raises(ValueError, match=f"folds is {folds}; give at least 2"):
+            compare_components(small, (1,), folds=folds)
+
+
+def test_statistics_compare_like_studies(small: Study):
+    by_statistics = compare_components(SufficientStatistics.from_study(small), (2,))
+    assert by_statistics.equals(compare_components(small, (2,)))
