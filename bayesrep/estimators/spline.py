@@ -78,9 +78,10 @@ def bounded_rows(bounds: str) -> NDArray[np.float64]:
     return bspline_basis(published_grid()) if bounds == "grid" else np.eye(SIZE)
 
 
-def equation_8(mixture: Betas, images: Array, cells: Cells) -> Array:
+def equation_8(mixture: Betas, images: ArrayLike, cells: Cells) -> Array:
     """D [M, 7], each cell times the share of images that have its n."""
     a, b, weights = map(jnp.asarray, mixture)
+    images = jnp.asarray(images)
     share = cells.same_shown @ images / images.sum()  # of images with the same n
     if cells.likelihood is not None:
         return share[:, None] * published_sum(a, b, weights, cells.likelihood)
@@ -92,8 +93,11 @@ def equation_8(mixture: Betas, images: Array, cells: Cells) -> Array:
     return share[:, None] * jnp.einsum("km,kmj->mj", mass, inside)
 
 
-def fit_curves(design: Array, images: Array, correct: Array, rows: Array, loss: str) -> Array:
+def fit_curves(
+    design: ArrayLike, images: ArrayLike, correct: ArrayLike, rows: ArrayLike, loss: str
+) -> Array:
     """ω [C, 7] of every classifier from D [M, 7], images [M] and correct [M, C]."""
+    design, images, correct, rows = map(jnp.asarray, (design, images, correct, rows))
     if loss == "binomial":
         return _binomial(design, images, correct.T, rows)
     weights = jnp.ones(design.shape[0])

@@ -29,8 +29,9 @@ GRID = 1000
 """Points of the published code's grid on [0, 1]."""
 
 
-def expected_bsplines(a: Array, b: Array) -> Array:
+def expected_bsplines(a: ArrayLike, b: ArrayLike) -> Array:
     """E[B_j(s)] for s ~ Beta(a, b), arrays of parameters of any shape [...]; returns [..., 7]."""
+    a, b = jnp.asarray(a), jnp.asarray(b)
     moments = _moments(a, b)  # [..., 4]
     expected = jnp.concatenate([moments, _above_knots(a, b, moments)], axis=-1)
     return expected @ bsplines_in_truncated_powers()
@@ -64,7 +65,7 @@ def _log_beta(a: Array, b: Array) -> Array:
     return gammaln(a) + gammaln(b) - gammaln(a + b)
 
 
-def published_sum(a: Array, b: Array, weights: Array, likelihood: ArrayLike) -> Array:
+def published_sum(a: ArrayLike, b: ArrayLike, weights: ArrayLike, likelihood: ArrayLike) -> Array:
     """∫ B_j(s) P(k | n, s) p(s) ds by the rule of the published code, for comparison.
 
     A left Riemann sum: 999 of the 1,000 points of ``linspace(0, 1, 1000)``, step 1/1000, the last
@@ -82,6 +83,7 @@ def published_sum(a: Array, b: Array, weights: Array, likelihood: ArrayLike) -> 
     -------
     [M, 7]
     """
+    a, b, weights = map(jnp.asarray, (a, b, weights))
     s = jnp.asarray(published_grid())[None, :]
     log_density = xlogy(a[:, None] - 1, s) + xlogy(b[:, None] - 1, 1 - s) - _log_beta(a, b)[:, None]
     density = weights @ jnp.exp(log_density)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 TOLERANCE = 1e-9
 """By how much a bound may be missed."""
@@ -41,7 +42,7 @@ class _State(NamedTuple):
 
 
 def bounded_least_squares(
-    design: Array, targets: Array, rows: Array, lower: float, upper: float
+    design: ArrayLike, targets: ArrayLike, rows: ArrayLike, lower: float, upper: float
 ) -> Array:
     """Solve one problem for every target.
 
@@ -61,8 +62,11 @@ def bounded_least_squares(
     [C, P]
         ω of each problem.
     """
-    q, inverse = _orthonormal(design)
-    nearest = jax.vmap(lambda z: _project(z, inverse, rows, lower, upper))(targets @ q)
+    q, inverse = _orthonormal(jnp.asarray(design))
+    bounded = jnp.asarray(rows)
+    nearest = jax.vmap(lambda z: _project(z, inverse, bounded, lower, upper))(
+        jnp.asarray(targets) @ q
+    )
     return nearest @ inverse.T
 
 

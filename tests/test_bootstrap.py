@@ -1,0 +1,349 @@
+"""The bootstrap over images and its intervals: what is resampled, percentile, BCa."""
+
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from bayesrep import Study, estimate, estimate_gaps, simulate_study
+from bayesrep.estimators import Naive, Raw, analyse
+from bayesrep.estimators.intervals import acceleration, bca, percentile
+from bayesrep.estimators.replicates import Replicates, bootstrap, leave_one_out
+from bayesrep.statistics import SufficientStatistics
+
+
+def study_of(images: int = 200, classifiers: int = 3, annotators: int = 5, seed: int = 0) -> Study:
+    rng = np.random.default_rng(seed)
+    data = []
+    for easiness in (4.0, 2.5):
+        frequency = rng.beta(easiness, 1, size=images)
+        correct = rng.random((images, classifiers)) < frequency[:, None]
+        selected = rng.binomial(annotators, frequency)
+        data.append({"selected": selected, "shown": annotators, "correct": correct})
+    names = [f"c{number}" for number in range(classifiers)]
+    return Study.from_arrays(reference=data[0], replication=data[1], classifiers=names)
+
+
+def replicates_of(study: Study, size: int, seed: int = 0) -> Replicates:
+    (block,) = bootstrap(study, size=size, seed=seed)
+    return block
+
+
+# --- what is resampled ------------------------------------------------------------------------
+
+
+def test_row_0_is_the_study():
+    study = study_of()
+    statistics = SufficientStatistics.from_study(study)
+    block = replicates_of(study, 3)
+    for role, cells in (("reference", block.reference), ("replication", block.replication)):
+        np.testing.assert_array_equal(cells.images[0], statistics.cells[role].images)
+        np.testing.assert_array_equal(cells.correct[0], statistics.cells[role].correct)
+
+
+def test_images_are_drawn_whole():
+    """Classifiers that are right on the same images stay so in every replicate."""
+    study = study_of(classifiers=1)
+    twins = Study.from_arrays(
+        reference={
+            "selected": study.reference.selected,
+            "shown": study.reference.shown,
+            "correct": np.repeat(study.reference.correct, 2, axis=1),
+        },
+        replication={
+            "selected": study.replication.selected,
+            "shown": study.replication.shown,
+            "correct": study.replication.correct[:, [0, 0]] ^ np.array([False, True]),
+        },
+        classifiers=["same", "opposite"],
+    )
+    block = replicates_of(twins, 20)
+    np.testing.assert_array_equal(block.reference.correct[..., 0], block.reference.correct[..., 1])
+    both = block.replication.correct.sum(axis=-1)
+    np.testing.assert_array_equal(both, block.replication.images)
+
+
+def test_draws_are_as_many_as_images_and_whole():
+    block = replicates_of(study_of(images=321), 10)
+    for cells in (block.reference, block.replication):
+        np.testing.assert_array_equal(cells.images.sum(axis=1), 321)
+        np.testing.assert_array_equal(cells.correct, np.round(cells.correct))
+        assert (cells.correct <= cells.images[..., None]).all()
+
+
+def test_draws_are_multinomial():
+    """Variance of cell totals over 4,000 replicates to 10 % (false alarms about 1e-3 of cells)."""
+    study = study_of(images=100)
+    counts = replicates_of(study, 4000).reference.images[1:]
+    share = counts.mean(axis=0) / 100
+    np.testing.assert_allclose(counts.var(axis=0), 100 * share * (1 - share), rtol=0.1)
+    p, q = share[-1], share[-2]
+    together = np.cov(counts[:, -1], counts[:, -2])[0, 1]
+    assert together == pytest.approx(-100 * p * q, rel=0.15)
+
+
+def test_seeds_and_blocks(monkeypatch: pytest.MonkeyPatch):
+    """The same seed gives the same replicates, in however many blocks they come."""
+    from bayesrep.estimators import replicates
+
+    study = study_of()
+    whole, other = (replicates_of(study, 30, seed=seed) for seed in (4, 5))
+    assert not np.array_equal(whole.reference.images[1:], other.reference.images[1:])
+    monkeypatch.setattr(replicates, "_BATCH_NUMBERS", 200)
+    blocks = list(bootstrap(study, size=30, seed=4))
+    assert len(blocks) > 1
+    parts = np.concatenate([block.replication.correct[1:] for block in blocks])
+    np.testing.assert_array_equal(parts, whole.replication.correct[1:])
+
+
+def test_leave_one_out_by_hand():
+    study = study_of(images=30, classifiers=2, annotators=3)
+    statistics = SufficientStatistics.from_study(study)
+    (block,) = leave_one_out(statistics)
+    m1, m2 = len(statistics.reference.images), len(statistics.replication.images)
+    assert len(block) == 1 + m1 + 2 * m2
+    for cell in range(m1):
+        expected = statistics.reference.images - (np.arange(m1) == cell)
+        np.testing.assert_array_equal(block.reference.images[1 + cell], expected)
+    naive = Naive()(block)[1:]
+    data = study.replication
+    for image in range(0, 30, 5):
+        rest = np.arange(30) != image
+        smaller = Study.from_arrays(
+            reference={
+                "selected": study.reference.selected,
+                "shown": 3,
+                "correct": study.reference.correct,
+            },
+            replication={
+                "selected": data.selected[rest],
+                "shown": 3,
+                "correct": data.correct[rest],
+            },
+            classifiers=["a", "b"],
+        )
+        cell = int(np.flatnonzero(statistics.replication.selected == data.selected[image])[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = estimate(smaller, "naive")["adjusted_accuracy"].to_numpy()
+        for classifier in range(2):
+            right = data.correct[image, classifier]
+            row = m1 + (0 if right else m2) + cell
+            assert naive[row, classifier] == pytest.approx(expected[classifier], abs=1e-12)
+
+
+# --- intervals --------------------------------------------------------------------------------
+
+
+def test_the_percentile_interval_of_a_proportion():
+    """Raw is a mean of 2,000 answers: the width is that of the binomial, to 10 %."""
+    study = study_of(images=2000, classifiers=1)
+    table = estimate(study, "raw", bootstrap=2000)
+    p = table["adjusted_accuracy"][0]
+    width = table["upper"][0] - table["lower"][0]
+    assert width == pytest.approx(2 * 1.96 * np.sqrt(p * (1 - p) / 2000), rel=0.1)
+
+
+def test_percentiles_are_those_of_the_replicates():
+    study = study_of()
+    table = estimate(study, "naive", bootstrap=40, seed=3)
+    values = Naive()(replicates_of(study, 40, seed=3))[1:]
+    np.testing.assert_allclose(
+        table.select("lower", "upper").to_numpy().T, np.quantile(values, [0.025, 0.975], axis=0)
+    )
+
+
+def test_bca_is_scipys():
+    """One skewed sample: the same replicates, the same acceleration, the same interval."""
+    rng = np.random.default_rng(0)
+    sample = rng.exponential(size=60)
+    reference = stats.bootstrap(
+        (sample,), np.mean, n_resamples=3000, method="BCa", rng=np.random.default_rng(1)
+    )
+    replicates = reference.bootstrap_distribution[:, None]
+    without = ((sample.sum() - sample) / 59)[:, None]
+    ours = bca(np.array([sample.mean()]), replicates, acceleration([without]))
+    expected = [reference.confidence_interval.low, reference.confidence_interval.high]
+    np.testing.assert_allclose(ours[:, 0], expected, rtol=1e-3)
+
+
+def test_bca_of_two_samples_is_scipys():
+    rng = np.random.default_rng(2)
+    one, other = rng.exponential(size=40), rng.exponential(2, size=70)
+
+    def difference(x: NDArray, y: NDArray, axis: int = -1) -> NDArray:
+        return np.mean(x, axis=axis) - np.mean(y, axis=axis)
+
+    reference = stats.bootstrap(
+        (one, other), difference, n_resamples=3000, method="BCa", rng=np.random.default_rng(3)
+    )
+    without = [
+        ((one.sum() - one) / 39 - other.mean())[:, None],
+        (one.mean() - (other.sum() - other) / 69)[:, None],
+    ]
+    ours = bca(
+        np.array([difference(one, other)]),
+        reference.bootstrap_distribution[:, None],
+        acceleration(without),
+    )
+    expected = [reference.confidence_interval.low, reference.confidence_interval.high]
+    np.testing.assert_allclose(ours[:, 0], expected, atol=0.005)
+
+
+def test_bca_without_bias_or_skewness_is_the_percentile_interval():
+    replicates = np.linspace(-1, 1, 2001)[:, None]
+    np.testing.assert_allclose(
+        bca(np.zeros(1), replicates, np.zeros(1)), percentile(replicates), atol=1e-6
+    )
+
+
+def test_bca_where_nothing_varies():
+    replicates = np.ones((10, 2))
+    np.testing.assert_array_equal(bca(np.ones(2), replicates, np.zeros(2)), np.ones((2, 2)))
+    assert acceleration([np.ones((5, 2))]).tolist() == [0, 0]
+
+
+def test_acceleration_of_a_study_is_that_of_its_images():
+    """BCa of raw by leaving out images one by one, for a classifier and for the mean gap."""
+    study = study_of(images=50, classifiers=2)
+    size = 400
+    table = estimate(study, "raw", bootstrap=size, interval="bca", seed=1)
+    block = replicates_of(study, size, seed=1)
+    correct = study.replication.correct.astype(float)
+    without = (correct.sum(axis=0) - correct) / 49
+    constant = np.broadcast_to(correct.mean(axis=0), (50, 2))
+    expected = bca(correct.mean(axis=0), Raw()(block)[1:], acceleration([constant, without]))
+    np.testing.assert_allclose(table.select("lower", "upper").to_numpy().T, expected, atol=1e-12)
+
+    gaps = estimate_gaps(study, "raw", bootstrap=size, interval="bca", seed=1)
+    row = gaps.row(by_predicate=pl.col("quantity") == "bias_corrected_gap", named=True)
+    first = study.reference.correct.astype(float)
+    mean = first.mean() - correct.mean()
+    gap = (block.reference.accuracy() - block.replication.accuracy()).mean(axis=1)[1:]
+    left = [
+        ((first.sum(axis=0) - first) / 49).mean(axis=1) - correct.mean(),
+        first.mean() - without.mean(axis=1),
+    ]
+    low, high = bca(np.array([mean]), gap[:, None], acceleration([one[:, None] for one in left]))[
+        :, 0
+    ]
+    assert (row["lower"], row["upper"]) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_one_bootstrap_serves_all_methods():
+    """Together or alone, a method sees the same replicates."""
+    study = study_of()
+    together = estimate_gaps(study, "raw,naive,jackknife", bootstrap=25)
+    for method in ("raw", "naive", "jackknife"):
+        alone = estimate_gaps(study, method, bootstrap=25)
+        assert together.filter(pl.col("method") == method).equals(alone)
+
+
+def test_intervals_of_the_mean_keep_what_classifiers_share():
+    """Twenty copies of one classifier: the mean gap is as uncertain as that of one."""
+    study = study_of(classifiers=1)
+    copies = Study.from_arrays(
+        **{
+            role: {
+                "selected": data.selected,
+                "shown": data.shown,
+                "correct": np.repeat(data.correct, 20, axis=1),
+            }
+            for role, data in study.datasets.items()
+        },
+        classifiers=[f"copy{number}" for number in range(20)],
+    )
+    one, twenty = (
+        estimate_gaps(s, "naive", bootstrap=60).filter(pl.col("quantity") == "bias_corrected_gap")
+        for s in (study, copies)
+    )
+    for column in ("estimate", "lower", "upper"):
+        assert one[column][0] == pytest.approx(twenty[column][0], abs=1e-12)
+
+
+# --- edges ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("interval", ["percentile", "bca"])
+def test_a_bootstrap_that_loses_cells_is_quiet_and_finite(interval: str):
+    """Two images at a count that only they have: many replicates have none of them."""
+    selected = np.r_[0, 0, np.repeat([2, 3, 4], 10)]
+    correct = np.random.default_rng(0).random((32, 2)) < 0.7
+    data = {"selected": selected, "shown": 4, "correct": correct}
+    study = Study.from_arrays(reference=data, replication=data, classifiers=["a", "b"])
+    lost = replicates_of(study, 30).replication.images[:, 0] == 0
+    assert lost.any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        methods = "raw,naive,jackknife,em-spline(components=1)"
+        table = estimate(study, methods, bootstrap=30, interval=interval)
+        gaps = estimate_gaps(study, methods, bootstrap=30, interval=interval)
+    assert table["lower"].null_count() == 0
+    assert (table["lower"] <= table["upper"]).all()
+    gaps = gaps.filter(pl.col("quantity").is_in(["bias_corrected_gap", "selection_gap"]))
+    assert gaps["lower"].null_count() == 0
+
+
+def test_replicates_do_not_change_what_the_fewest_annotators_are():
+    """The one image with 2 annotators is in few replicates; all are matched on 2 nonetheless."""
+    rng = np.random.default_rng(0)
+    shown = np.r_[2, np.full(40, 6)]
+    data = {
+        "selected": rng.binomial(shown, 0.7),
+        "shown": shown,
+        "correct": rng.random((41, 1)) < 0.6,
+    }
+    study = Study.from_arrays(reference=data, replication=data, classifiers=["c"])
+    block = replicates_of(study, 20)
+    values = Naive()(block)
+    assert np.array_equal(values, Naive(2)(block))
+
+
+def test_wrong_requests():
+    study = study_of()
+    for bad in (-1, -450):
+        with pytest.raises(ValueError, match=f"bootstrap is {bad}; give a number of replicates"):
+            estimate(study, bootstrap=bad)
+    with pytest.raises(ValueError, match="interval is 'normal'; choose from percentile, bca"):
+        estimate(study, bootstrap=3, interval="normal")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="it needs a Study, not statistics"):
+        estimate(SufficientStatistics.from_study(study), bootstrap=3)
+
+
+def test_the_whole_bootstrap_repeats():
+    study = simulate_study(seed=0, images=400, annotators=8, classifiers=3)
+    first, again, other = (
+        estimate(study, "naive,em-spline(components=1, starts=2)", bootstrap=12, seed=seed)
+        for seed in (0, 0, 1)
+    )
+    assert first.equals(again)
+    assert not first.equals(other)
+
+
+def test_em_spline_replicates_are_fits_of_their_own():
+    """A replicate's estimate is what the estimator finds on the replicate as a study."""
+    from bayesrep.estimators import EMSpline
+
+    study = study_of(images=600, annotators=10)
+    block = replicates_of(study, 4)
+    estimator = EMSpline(components=1)
+    values = estimator(block)
+    for row in range(1, 5):
+        pair = [
+            type(cells)(
+                cells.selected,
+                cells.shown,
+                cells.images[row : row + 1],
+                cells.correct[row : row + 1],
+            )
+            for cells in (block.reference, block.replication)
+        ]
+        np.testing.assert_allclose(estimator(Replicates(*pair))[0], values[row], atol=1e-6)
+
+
+def test_the_methods_of_an_analysis_are_labelled():
+    labels = [one.method for one in analyse(study_of(), "raw, naive(annotators=3)")]
+    assert labels == ["raw", "naive(annotators=3)"]

@@ -1,0 +1,199 @@
+"""The experiments' numbers on a small study: what must hold exactly, and what is written."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bayesrep
+from bayesrep.report.figures import panels
+from experiments import (
+    figure4,
+    figure5,
+    figure6,
+    figure7,
+    figure12,
+    figure13,
+    figure14,
+    results,
+    sequence,
+)
+from experiments.studies import Chosen, fractions, simulated
+
+ANNOTATORS = 12
+
+
+@pytest.fixture(scope="module")
+def small() -> Chosen:
+    return simulated(3, "a test", images=1_500, annotators=ANNOTATORS, classifiers=5)
+
+
+def adjusted(small: Chosen, method: str) -> np.ndarray:
+    with results.recorded():
+        return bayesrep.estimate(small.study, method)["adjusted_accuracy"].to_numpy()
+
+
+def complete(found: dict[str, Any], module: Any) -> None:
+    """Numbers survive JSON unchanged, and table, remarks and figure can be made of what is read."""
+    read = json.loads(json.dumps(found, allow_nan=False))
+    assert read == found
+    assert module.table(read)
+    assert module.remarks(read)
+    module.draw(read).savefig(Path("/dev/null"), format="png")
+
+
+def test_figure4(small: Chosen) -> None:
+    found = figure4.numbers(small)
+    complete(found, figure4)
+    for role in ("reference", "replication"):
+        shares, frequency = np.array(found[role]["shares"]), np.arange(ANNOTATORS + 1) / ANNOTATORS
+        assert shares.sum() == pytest.approx(1, abs=1e-12)
+        assert shares @ frequency == pytest.approx(found[role]["mean"], abs=1e-12)
+
+
+def test_figure4_thins_to_the_fewest_annotators() -> None:
+    study = bayesrep.simulate_study(seed=0, images=500, annotators=(6, 9), classifiers=2)
+    found = figure4.numbers(Chosen("ragged", study, np.zeros(2), 0.0, ""))
+    shares = found["reference"]["shares"]
+    assert found["annotators"] == 6
+    assert len(shares) == 7
+    assert np.arange(7) / 6 @ shares == pytest.approx(found["reference"]["mean"], abs=1e-12)
+
+
+def test_figure5(small: Chosen) -> None:
+    found = figure5.numbers(small)
+    complete(found, figure5)
+    whole = found["annotators"][-1]
+    assert [series["annotators"] for series in found["annotators"]] == [2, 3, 6, 12]
+    np.testing.assert_array_equal(whole["adjusted_accuracy"], adjusted(small, "naive"))
+    for series in found["annotators"]:
+        assert sum(series["shares"]) == pytest.approx(1, abs=1e-12)
+        assert sum(series["images"]) == pytest.approx(1_500, abs=1e-8)
+
+
+def test_figure6(small: Chosen) -> None:
+    found = figure6.numbers(small, bootstrap=8)
+    complete(found, figure6)
+    for method, part in found["methods"].items():
+        np.testing.assert_array_equal(part["adjusted_accuracy"], adjusted(small, method))
+    raw = found["methods"]["raw"]["quantities"]
+    assert raw["share_explained"]["estimate"] == 0
+    assert raw["selection_gap"]["estimate"] == 0
+
+
+def test_figure7(small: Chosen) -> None:
+    found = figure7.numbers(small)
+    complete(found, figure7)
+    for role in ("reference", "replication"):
+        part = found[role]
+        assert sum(part["weights"]) == pytest.approx(1, abs=1e-9)
+        assert sum(part["induced"]) == pytest.approx(1, abs=1e-9)
+        assert sum(part["observed"]) == pytest.approx(1, abs=1e-12)
+        inside = np.trapezoid(part["true_density"], found["s"])
+        assert inside == pytest.approx(1, abs=2e-3)
+
+
+def test_figure12(small: Chosen) -> None:
+    found = figure12.numbers(small)
+    complete(found, figure12)
+    naive, jackknife = adjusted(small, "naive"), adjusted(small, "jackknife")
+    assert found["annotators"] == list(range(2, ANNOTATORS + 1))
+    assert found["mean"]["naive"][-1] == pytest.approx(naive.mean(), abs=1e-12)
+    for name, part in found["classifiers"].items():
+        column = small.study.classifiers.index(name)
+        assert part["naive"][-1] == naive[column]
+        assert part["jackknife"] == pytest.approx(jackknife[column], abs=1e-12)
+        assert part["naive"][-1] - part["slope_at_all"] / ANNOTATORS == pytest.approx(
+            part["jackknife"], abs=1e-9
+        )
+
+
+def test_figure13(small: Chosen) -> None:
+    found = figure13.numbers(small, bootstrap=4)
+    complete(found, figure13)
+    assert any("determine at most" in text for text in found["warnings"])  # 3 annotators
+    for method, series in found["methods"].items():
+        assert [part["annotators"] for part in series] == [3, 6, 9, 12]
+        np.testing.assert_allclose(
+            series[-1]["adjusted_accuracy"], adjusted(small, method), atol=1e-9
+        )
+
+
+def test_figure14(small: Chosen) -> None:
+    found = figure14.numbers(small, components=(1, 3), bootstrap=4)
+    complete(found, figure14)
+    np.testing.assert_array_equal(
+        found["series"][1]["adjusted_accuracy"], adjusted(small, "em-spline")
+    )
+    one, three = (
+        [row["log_likelihood"] for row in found["likelihoods"] if row["components"] == size]
+        for size in (1, 3)
+    )
+    assert (np.array(three) >= np.array(one) - 1e-6).all()
+
+
+def test_sequence_of_point_estimates(small: Chosen) -> None:
+    methods, _ = sequence.points(small, seed=0, bootstrap=8)
+    assert list(methods) == ["raw", "naive", "jackknife", "em-spline"]
+    drop = (small.reference_accuracy - small.replication_accuracy).mean()
+    for method, part in methods.items():
+        found = sequence.against_truth(part, small)
+        error = adjusted(small, method) - small.truth
+        assert found["mean_error"] == pytest.approx(error.mean(), abs=1e-12)
+        assert found["rmse"] >= abs(found["mean_error"])
+        assert 0 <= found["coverage"] <= 1
+        terms = (
+            part["quantities"][name]["estimate"] for name in ("bias_corrected_gap", "selection_gap")
+        )
+        assert sum(terms) == pytest.approx(drop, abs=1e-12)
+
+
+def test_fractions_of_the_annotators() -> None:
+    assert fractions(36, 8, 4, 2, 1) == [5, 9, 18, 36]
+    assert fractions(3, 8, 4, 2, 1) == [1, 2, 3]
+
+
+def test_save_writes_numbers_table_and_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
+    figure, _ = panels(1)
+    page = results.save("one", "a command", {"x": 1}, "a table", figure, "A remark.")
+    text = page.read_text(encoding="utf-8")
+    assert "`a command`" in text
+    assert "![one](one.png)" in text
+    assert "A remark.\n\n```\na table\n```\n" in text
+    assert json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))["x"] == 1
+    assert page.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert "![" not in results.save("two", "", {}, "a table").read_text(encoding="utf-8")
+
+
+def test_the_command_line_writes_one_figure_and_its_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: Chosen
+) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    monkeypatch.setattr(figure4, "choose", lambda parser, arguments: small)
+    assert figure4.main([]) == 0
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [f"figure-4-simulated.{suffix}" for suffix in ("json", "md", "png")]
+
+
+@pytest.mark.parametrize("main", [figure4.main, figure5.main, sequence.main])
+def test_without_the_placebos_data_one_line_and_status_2(
+    main: Callable[[list[str]], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, missing = str(tmp_path), str(tmp_path / "missing")
+    for options, word in (
+        ([], "--cifar10h is missing"),
+        (["--cifar10h", missing, "--cifar10.1", folder], "is not a folder"),
+        (["--cifar10h", folder, "--cifar10.1", folder], "cifar10h-counts.npy"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            main(["--study", "placebo", *options])
+        said = capsys.readouterr().err
+        assert stop.value.code == 2
+        assert said.count("\n") == 1
+        assert word in said

@@ -1,0 +1,207 @@
+"""Splines, their integrals under betas and bounded least squares, against independent code."""
+
+import jax
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from bayesrep.numerics.beta_splines import (
+    GRID,
+    expected_bsplines,
+    published_grid,
+    published_sum,
+)
+from bayesrep.numerics.least_squares import TOLERANCE, bounded_least_squares
+from bayesrep.numerics.splines import (
+    KNOTS,
+    SIZE,
+    bspline_basis,
+    bsplines_in_truncated_powers,
+    truncated_power_basis,
+)
+
+Floats = NDArray[np.float64]
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(new_val=True):
+        yield
+
+
+# --- bases ------------------------------------------------------------------------------------
+
+
+def test_both_bases_span_the_same_curves():
+    s = np.linspace(0, 1, 501)
+    through = truncated_power_basis(s) @ bsplines_in_truncated_powers()
+    np.testing.assert_allclose(through, bspline_basis(s), atol=1e-11)
+
+
+def test_truncated_powers_are_the_papers():
+    expected = [1, 0.8, 0.64, 0.512, 0.3**3, 0.1**3, 0]
+    np.testing.assert_allclose(truncated_power_basis(np.array([0.8]))[0], expected, rtol=1e-12)
+
+
+def test_bsplines_are_positive_and_sum_to_one():
+    basis = bspline_basis(np.linspace(0, 1, 501))
+    assert basis.shape == (501, SIZE)
+    assert (basis >= 0).all()
+    np.testing.assert_allclose(basis.sum(axis=1), 1, rtol=1e-12)
+
+
+# --- integrals --------------------------------------------------------------------------------
+
+SHAPES = [0.01, 0.3, 0.5, 1.0, 1.19, 2.5, 8.0, 17.0, 60.0, 900.0]
+
+
+def moment_by_mpmath(a: float, b: float, knot: float) -> mpmath.mpf:
+    """E[(s − t)³₊] under Beta(a, b), from incomplete betas of 50 digits."""
+    with mpmath.workdps(50):
+        a, b, t = mpmath.mpf(a), mpmath.mpf(b), mpmath.mpf(knot)
+        whole = mpmath.beta(a, b)
+        above = [
+            mpmath.betainc(a + power, b, t, 1)
+            / whole
+            * mpmath.binomial(3, power)
+            * (-t) ** (3 - power)
+            for power in range(4)
+        ]
+        return mpmath.fsum(above)
+
+
+@pytest.mark.parametrize("a", SHAPES)
+@pytest.mark.parametrize("b", SHAPES)
+def test_expected_splines_equal_mpmath(a: float, b: float):
+    result = np.asarray(expected_bsplines(np.float64(a), np.float64(b)))
+    with mpmath.workdps(50):
+        powers = [mpmath.rf(a, p) / mpmath.rf(mpmath.mpf(a) + b, p) for p in range(4)]
+    exact = np.array([float(x) for x in (*powers, *(moment_by_mpmath(a, b, t) for t in KNOTS))])
+    # in truncated powers, whose sizes are known, and in B-splines, which cancel some of them
+    np.testing.assert_allclose(result, exact @ bsplines_in_truncated_powers(), atol=1e-10)
+    assert result.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_expected_splines_equal_quadrature():
+    node, weight = np.polynomial.legendre.leggauss(400)
+    s, weight = (node + 1) / 2, weight / 2
+    density = stats.beta.pdf(s, 3.5, 2.25)
+    expected = (weight * density) @ bspline_basis(s)
+    np.testing.assert_allclose(
+        expected_bsplines(np.float64(3.5), np.float64(2.25)), expected, atol=1e-7
+    )
+
+
+def test_expected_splines_take_any_shape_of_parameters():
+    a, b = np.array([[0.4, 2.0, 9.0]]), np.array([[0.7], [1.5]])
+    a, b = np.broadcast_arrays(a, b)
+    together = np.asarray(expected_bsplines(a, b))
+    assert together.shape == (2, 3, SIZE)
+    for i, j in np.ndindex(2, 3):
+        np.testing.assert_allclose(together[i, j], expected_bsplines(a[i, j], b[i, j]), atol=1e-14)
+
+
+@pytest.mark.parametrize(("a", "b", "missing"), [(8, 1.2, 0.011), (5, 0.6, 0.12), (0.5, 0.5, 0.17)])
+def test_the_published_sum_misses_mass_at_the_end(a: float, b: float, missing: float):
+    """By about these shares of P(40 of 40), as measured on the published code."""
+    likelihood = stats.binom.pmf(40, 40, published_grid())[None]
+    one = np.float64(a)[None], np.float64(b)[None], np.ones(1)
+    mass = np.asarray(published_sum(*one, likelihood)).sum()
+    exact = stats.betabinom.pmf(40, 40, a, b)
+    assert 1 - mass / exact == pytest.approx(missing, rel=0.1)
+
+
+def test_the_published_sum_is_a_left_sum_of_step_one_thousandth():
+    a, b, k, n = 3.0, 2.0, 7, 12
+    s = np.linspace(0, 1, GRID)[:-1]
+    integrand = stats.beta.pdf(s, a, b) * stats.binom.pmf(k, n, s)
+    expected = (integrand / GRID) @ bspline_basis(s)
+    likelihood = stats.binom.pmf(k, n, published_grid())[None]
+    result = published_sum(np.array([a]), np.array([b]), np.ones(1), likelihood)
+    np.testing.assert_allclose(np.asarray(result)[0], expected, rtol=1e-10)
+
+
+# --- bounded least squares --------------------------------------------------------------------
+
+
+compiled = jax.jit(bounded_least_squares)
+
+
+def solve(design: Floats, target: Floats, rows: Floats, lower: float, upper: float) -> Floats:
+    return np.asarray(compiled(design, target[None], rows, lower, upper))[0]
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**31), st.sampled_from([0.1, 1.0, 10.0]))
+def test_bounded_coefficients_equal_scipys(seed: int, spread: float):
+    rng = np.random.default_rng(seed)
+    design = rng.normal(size=(15, SIZE))
+    target = design @ rng.normal(0.5, spread, size=SIZE) + rng.normal(size=15)
+    expected = optimize.lsq_linear(design, target, bounds=(0, 1), method="bvls", tol=1e-14).x
+    result = solve(design, target, np.eye(SIZE), 0.0, 1.0)
+    np.testing.assert_allclose(result, expected, atol=1e-8)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**31), st.sampled_from([0.1, 1.0, 10.0]))
+def test_bounds_on_a_grid_meet_the_conditions_of_an_optimum(seed: int, spread: float):
+    """Karush, Kuhn and Tucker: the gradient is a non-negative sum of normals of bounds that bind.
+
+    The sum is found by SciPy's non-negative least squares.
+    """
+    rng = np.random.default_rng(seed)
+    rows = bspline_basis(np.linspace(0, 1, 300))
+    design = rng.random((20, 300)) @ rows / 300
+    target = design @ rng.normal(0.5, spread, size=SIZE) + 0.05 * rng.normal(size=20)
+    solution = solve(design, target, rows, 2e-6, 1.0)
+    value = rows @ solution
+    assert (value >= 2e-6 - 2 * TOLERANCE).all()
+    assert (value <= 1 + 2 * TOLERANCE).all()
+    gradient = 2 * design.T @ (design @ solution - target)
+    binding = np.concatenate([rows[value < 2e-6 + 1e-8], -rows[value > 1 - 1e-8]])
+    if len(binding):
+        _, left = optimize.nnls(binding.T, gradient)
+    else:
+        left = float(np.linalg.norm(gradient))
+    assert left < 1e-7 * (1 + np.linalg.norm(2 * design.T @ target))
+
+
+def test_problems_side_by_side_are_those_alone():
+    rng = np.random.default_rng(0)
+    rows = bspline_basis(np.linspace(0, 1, 100))
+    design, targets = rng.random((12, SIZE)), rng.normal(size=(40, 12))
+    together = np.asarray(compiled(design, targets, rows, 0.0, 1.0))
+    for target, solution in zip(targets, together, strict=True):
+        np.testing.assert_allclose(solution, solve(design, target, rows, 0.0, 1.0), atol=1e-9)
+
+
+def test_bounds_that_do_not_bind_change_nothing():
+    rng = np.random.default_rng(1)
+    design, target = rng.normal(size=(12, SIZE)), rng.normal(size=12)
+    free = np.linalg.lstsq(design, target, rcond=None)[0]
+    np.testing.assert_allclose(solve(design, target, np.eye(SIZE), -1e3, 1e3), free, rtol=1e-9)
+
+
+def test_nearly_dependent_columns():
+    """The truncated powers' columns nearly depend on each other; the fit is still the optimum."""
+    s = np.linspace(0.3, 1, 41)
+    design = truncated_power_basis(s)
+    target = 0.2 + 0.6 * s**3
+    solution = solve(design, target, design, 2e-6, 1.0)
+    np.testing.assert_allclose(design @ solution, target, atol=1e-8)
+
+
+@pytest.mark.parametrize("problems", [1, 2000])
+def test_any_number_of_problems_ends(problems: int):
+    """Thousands of problems with factors of their own once waited for ever."""
+    rng = np.random.default_rng(2)
+    designs = rng.random((problems, 10, SIZE))
+    targets = rng.normal(size=(problems, 1, 10))
+    rows = np.eye(SIZE)
+    solve_all = jax.jit(jax.vmap(lambda d, t: bounded_least_squares(d, t, rows, 0.0, 1.0)))
+    result = np.asarray(solve_all(designs, targets))
+    assert ((result > -1e-8) & (result < 1 + 1e-8)).all()
