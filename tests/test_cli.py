@@ -71,7 +71,10 @@ def test_simulate_check_estimate(capsys, tmp_path):
     assert pl.read_csv(table)["lower"].null_count() == 0
 
 
-@pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
+FEW = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # 8 annotators
+
+
+@FEW
 def test_json_is_one_object_and_nothing_else(capsys, study_path, posterior_path):
     for arguments in (
         ("check", study_path),
@@ -81,6 +84,85 @@ def test_json_is_one_object_and_nothing_else(capsys, study_path, posterior_path)
         status, text, _ = run(capsys, *arguments, "--json")
         assert status == 0
         assert isinstance(json.loads(text), dict)
+
+
+@FEW
+def test_methods_with_options(capsys, study_path, tmp_path):
+    methods = "naive(annotators=4), em-spline(components=1, loss=binomial)"
+    table = tmp_path / "t.csv"
+    arguments = ("estimate", study_path, "--methods", methods, "--csv", table, "--no-progress")
+    status, text, err = run(capsys, *arguments, "--bootstrap", 10, "--interval", "bca")
+    assert (status, err) == (0, "")
+    names = ["naive(annotators=4)", "em-spline(components=1, loss=binomial)"]
+    assert pl.read_csv(table)["method"].unique(maintain_order=True).to_list() == names
+    assert all(name in text for name in names)
+    assert "share explained" in text
+
+
+@FEW
+def test_a_bar_shows_on_standard_error_only(capsys, study_path):
+    status, out, err = run(
+        capsys, "estimate", study_path, "--methods", "em-spline(components=1)", "--bootstrap", 10,
+        "--json",
+    )  # fmt: skip
+    assert status == 0
+    assert {row["quantity"] for row in json.loads(out)["gaps"]} >= {"slope", "selection_gap"}
+    assert "em-spline" in err
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        ("best", "unknown method 'best'; the methods are raw, naive, jackknife, em-spline"),
+        ("naive(workers=3)", "naive has no option 'workers'; its options are annotators, subsets"),
+        ("naive(annotators=few)", "annotators is 'few'; give a whole number"),
+        ("naive(annotators=9)", "annotators is 9 but must lie between 1 and 8"),
+        ("jackknife(delete=8)", "delete is 8 but must lie between 1 and 7"),
+        ("em-spline(loss=huber)", "loss is 'huber'; choose from least-squares, weighted, binomial"),
+        ("em-spline(components=0)", "components is 0 and starts is 10; both must be at least 1"),
+        ("raw(x=1)", "raw has no option 'x'; it has none"),
+        ("naive(", "unknown method 'naive('"),
+        (",", "no method is given"),
+    ],
+)
+def test_wrong_methods_are_one_line(capsys, study_path, methods, message):
+    status, out, err = run(capsys, "estimate", study_path, "--methods", methods)
+    assert (status, out) == (1, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@FEW
+def test_mixtures_side_by_side(capsys, study_path, tmp_path):
+    table = tmp_path / "m.csv"
+    arguments = ("mixtures", study_path, "--components", "1:2", "--csv", table)
+    status, text, _ = run(capsys, *arguments)
+    assert status == 0
+    assert "held out" in text
+    assert text.count("*") == 6  # the best by each of three criteria in both data sets
+    assert pl.read_csv(table)["components"].to_list() == [1, 2, 1, 2]
+    status, out, _ = run(capsys, "mixtures", study_path, "--components", "2", "--json")
+    assert [row["components"] for row in json.loads(out)["rows"]] == [2, 2]
+    for wrong, message in (("0", "at least 1"), ("3:2", "")):
+        status, _, err = run(capsys, "mixtures", study_path, "--components", wrong)
+        assert status != 0
+        assert message in err
+    status, _, err = run(capsys, "mixtures", study_path, "--folds", 1)
+    assert status == 1
+    assert "folds is 1; give at least 2 and at most 300" in err
+
+
+@FEW
+def test_every_number_of_annotators(capsys, study_path, tmp_path):
+    table = tmp_path / "a.csv"
+    status, text, _ = run(capsys, "annotators", study_path, "--csv", table)
+    assert status == 0
+    assert "follow a line in 1/annotators" in text
+    assert pl.read_csv(table)["annotators"].max() == 8
+    status, out, _ = run(capsys, "annotators", study_path, "--json")
+    facts = json.loads(out)
+    assert facts["linearity"]["half"] == 4
+    assert len(facts["rows"]) == 24
 
 
 def test_summarize_refuses_what_did_not_converge(capsys, study_path, posterior_path):

@@ -83,6 +83,17 @@ def test_the_log_likelihood_is_scipys(components: int):
     assert fit.converged.all()
 
 
+def test_the_best_start_wins():
+    """By the likelihood of the mixture, whatever the order of the starts."""
+    table = table_of(drawn(0), drawn(1))
+    fit = fit_mixtures(table, components=3, starts=6, rounds=3, newton=False)
+    assert np.ptp(fit.start_log_likelihoods[:, 0], axis=-1).min() > 0.01  # the starts differ
+    np.testing.assert_array_equal(fit.log_likelihood, fit.start_log_likelihoods.max(axis=-1))
+    for role in range(2):
+        expected = scipy_log_likelihood(fit, table, role)
+        assert fit.log_likelihood[role, 0] == pytest.approx(expected, abs=1e-6)
+
+
 def test_nothing_near_the_optimum_is_higher():
     table = table_of(drawn(2))
     fit = fit_mixtures(table, components=2)

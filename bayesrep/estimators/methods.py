@@ -64,7 +64,7 @@ def parse(method: str | Estimator) -> Estimator:
 
 def split(methods: str) -> list[str]:
     """Split at the commas outside parentheses."""
-    return re.findall(r"(?:[^,(]|\([^)]*\))+", methods)
+    return [part for part in re.split(r",(?![^(]*\))", methods) if part.strip()]
 
 
 def resolve(methods: Sequence[str | Estimator] | str) -> dict[str, Estimator]:

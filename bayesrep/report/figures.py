@@ -65,6 +65,14 @@ def accuracy_axes(axes: Any, reference: np.ndarray) -> None:
     axes.set_ylabel("accuracy on the replication (%)")
 
 
+def interval_points(
+    axes: Any, x: Any, y: Any, low: Any, high: Any, *, color: str, **style: Any
+) -> None:
+    """Points, and vertical lines from ``low`` to ``high``, which need not contain the points."""
+    axes.vlines(x, low, high, color=color, lw=0.9, zorder=style.get("zorder", 2))
+    axes.plot(x, y, **{"marker": "o", "lw": 0, "color": color, **style})
+
+
 def legend_below(figure: Any) -> None:
     """One legend for all panels, under them, where it covers no data."""
     handles: dict[str, Any] = {}
@@ -100,9 +108,7 @@ def adjusted_accuracy_figure(table: pl.DataFrame, truth: np.ndarray | None) -> A
         if method == "joint" and len(rows):
             style["label"] += ", 95 %"
             low, high = (100 * rows[n].to_numpy() for n in ("lower", "upper"))
-            axes.errorbar(
-                x, y, [y - low, high - y], fmt="o", ms=3.2, lw=0.8, alpha=0.85, zorder=3, **style
-            )
+            interval_points(axes, x, y, low, high, ms=3.2, zorder=3, **style)
         else:
             axes.plot(x, y, "o", ms=3.2, alpha=0.85, zorder=2, **style)
     if truth is not None:
