@@ -94,9 +94,12 @@ def _range(text: str) -> tuple[int, int]:
     """LOW:HIGH, or N for N:N."""
     low, _, high = text.partition(":")
     try:
-        return int(low), int(high or low)
+        ends = int(low), int(high or low)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not N or LOW:HIGH") from None
+    if ends[0] > ends[1]:
+        raise argparse.ArgumentTypeError(f"{text!r} runs backwards; give LOW:HIGH")
+    return ends
 
 
 def _demo(arguments: argparse.Namespace) -> int:

@@ -26,7 +26,8 @@ from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
 from experiments.results import save
 
-METHODS = ("raw", "naive", "joint")
+POINTS = ("raw", "naive", "jackknife", "em-spline")
+METHODS = (*POINTS, "joint")
 
 
 def one_seed(human: Any, seed: int) -> dict[str, Any]:
@@ -34,14 +35,14 @@ def one_seed(human: Any, seed: int) -> dict[str, Any]:
     study = placebo_replication(
         human.counts, human.labels, human.correct, human.classifiers, seed=seed
     )
-    points = bayesrep.estimate(study)
+    points = bayesrep.estimate(study, POINTS, seed=seed)
     posterior = bayesrep.fit(study, seed=seed, progress=False)
     summary = bayesrep.summarize(study, posterior, allow_unconverged=True)
     rows = summary.head(len(study.classifiers))
     inside = rows["reference_accuracy"].is_between(rows["lower"], rows["upper"])
     gaps = {
         name: float(points.filter(points["method"] == name)["bias_corrected_gap"].mean())
-        for name in ("raw", "naive")
+        for name in POINTS
     }
     return {
         "seed": seed,
@@ -77,7 +78,7 @@ def report(results: Sequence[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
         + [""]
     )
     rows.append(["s.e.", *(percent(summary[n]["standard_error"], 2) for n in METHODS), "", ""])
-    header = ["seed", "raw gap", "naive gap", "joint gap", "inside 95 %", "converged"]
+    header = ["seed", *(f"{name} gap" for name in METHODS), "inside 95 %", "converged"]
     return columns(header, rows), summary
 
 

@@ -18,18 +18,27 @@ import bayesrep
 from bayesrep.report.text import columns, percent
 from experiments.results import save
 
+POINTS = ("naive", "jackknife", "em-spline")
+ERRORS = tuple(f"{name}_error" for name in (*POINTS, "joint"))
+
 
 def one_study(seed: int, process: str, classifiers: int) -> dict[str, Any]:
-    """Mean errors of naive and joint, coverage and convergence on one study."""
+    """Mean errors of every method; coverage and convergence of the joint posterior."""
     study = bayesrep.simulate_study(seed=seed, process=process, classifiers=classifiers)
     truth = study.truth.adjusted_accuracy
     posterior = bayesrep.fit(study, seed=seed, progress=False)
     rows = bayesrep.summarize(study, posterior, allow_unconverged=True).head(classifiers)
-    naive = bayesrep.estimate(study, methods=("naive",))["adjusted_accuracy"].to_numpy()
+    points = bayesrep.estimate(study, POINTS, seed=seed)
+    errors = {
+        f"{name}_error": float(
+            (points.filter(points["method"] == name)["adjusted_accuracy"].to_numpy() - truth).mean()
+        )
+        for name in POINTS
+    }
     lower, upper = rows["lower"].to_numpy(), rows["upper"].to_numpy()
     return {
         "seed": seed,
-        "naive_error": float((naive - truth).mean()),
+        **errors,
         "joint_error": float((rows["adjusted_accuracy"].to_numpy() - truth).mean()),
         "coverage": float(((lower <= truth) & (truth <= upper)).mean()),
         "width": float((upper - lower).mean()),
@@ -50,14 +59,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     for seed in range(arguments.seeds):
         results.append(one_study(seed, arguments.process, arguments.classifiers))
         print(results[-1], file=sys.stderr)
-    names = ("naive_error", "joint_error", "coverage", "width")
+    names = (*ERRORS, "coverage", "width")
     mean = {name: float(np.mean([r[name] for r in results])) for name in names}
     rows = [
         [str(r["seed"]), *(percent(r[n], 2) for n in names), "yes" if r["converged"] else "no"]
         for r in results
     ]
     rows.append(["mean", *(percent(mean[n], 2) for n in names), ""])
-    header = ["seed", "naive error", "joint error", "inside 95 %", "interval width", "converged"]
+    errors = [name.replace("_", " ") for name in ERRORS]
+    header = ["seed", *errors, "inside 95 %", "interval width", "converged"]
     text = columns(header, rows)
     print(text)
     command = (

@@ -3,9 +3,18 @@
 import json
 import os
 import platform
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from bayesrep.errors import EstimateWarning
+from bayesrep.estimators.analysis import QUANTITIES, Analysis
+from bayesrep.report.figures import save_figure
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 PACKAGES = ("jax", "numpyro", "numpy", "arviz", "polars")
@@ -21,12 +30,59 @@ def machine() -> dict[str, Any]:
     }
 
 
-def save(name: str, command: str, numbers: dict[str, Any], text: str) -> Path:
-    """Write NAME.json (numbers, command, machine) and NAME.md (the table) to docs/results."""
+@contextmanager
+def recorded() -> Iterator[list[str]]:
+    """Collect what is warned inside, each text once, so that it is saved beside the numbers."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", EstimateWarning)
+        yield said
+    said.extend(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def warned(numbers: dict[str, Any]) -> str:
+    """What was warned, as a sentence each, for the remarks."""
+    return "".join(f" Warned: {text}." for text in numbers["warnings"])
+
+
+def analysis_numbers(analysis: Analysis) -> dict[str, Any]:
+    """One method's estimates with 95 % intervals, ready for JSON.
+
+    ``adjusted_accuracy``, ``lower`` and ``upper`` of the classifiers, and under ``quantities``
+    estimate, lower and upper of what is said of all together.
+    """
+    names = ("estimate", "lower", "upper")
+    rows = np.vstack([analysis.values, analysis.interval])
+    classifiers, together = np.split(rows, [len(analysis.statistics.classifiers)], axis=1)
+    return {
+        **dict(zip(("adjusted_accuracy", *names[1:]), classifiers.tolist(), strict=True)),
+        "quantities": {
+            quantity: dict(zip(names, column, strict=True))
+            for quantity, column in zip(QUANTITIES, together.T.tolist(), strict=True)
+        },
+    }
+
+
+def save(
+    name: str,
+    command: str,
+    numbers: dict[str, Any],
+    text: str,
+    figure: Any = None,
+    remarks: str = "",
+) -> Path:
+    """Write NAME.json (numbers, command, machine) and NAME.md (the table) to docs/results.
+
+    A figure goes to NAME.png and is shown in NAME.md, as are remarks in prose.
+    """
     RESULTS.mkdir(parents=True, exist_ok=True)
     facts = {"command": command, "machine": machine(), **numbers}
     (RESULTS / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    page = f"# {name}\n\nMade by `{command}`.\n\n```\n{text}\n```\n"
+    parts = [f"# {name}", f"Made by `{command}`."]
+    if figure is not None:
+        save_figure(figure, RESULTS / f"{name}.png")
+        parts.append(f"![{name}]({name}.png)")
+    parts += [part for part in (remarks, f"```\n{text}\n```") if part]
     target = RESULTS / f"{name}.md"
-    target.write_text(page, encoding="utf-8")
+    target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return target

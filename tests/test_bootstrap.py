@@ -304,6 +304,8 @@ def test_replicates_do_not_change_what_the_fewest_annotators_are():
 
 def test_wrong_requests():
     study = study_of()
+    with pytest.raises(ValueError, match="'bca' leaves out every image in turn, but the reference"):
+        estimate(study_of(images=1), "raw", bootstrap=3, interval="bca")
     for bad in (-1, -450):
         with pytest.raises(ValueError, match=f"bootstrap is {bad}; give a number of replicates"):
             estimate(study, bootstrap=bad)

@@ -143,7 +143,7 @@ def test_mixtures_side_by_side(capsys, study_path, tmp_path):
     assert pl.read_csv(table)["components"].to_list() == [1, 2, 1, 2]
     status, out, _ = run(capsys, "mixtures", study_path, "--components", "2", "--json")
     assert [row["components"] for row in json.loads(out)["rows"]] == [2, 2]
-    for wrong, message in (("0", "at least 1"), ("3:2", "")):
+    for wrong, message in (("0", "at least 1"), ("3:2", "runs backwards"), ("x", "is not N")):
         status, _, err = run(capsys, "mixtures", study_path, "--components", wrong)
         assert status != 0
         assert message in err

@@ -78,8 +78,8 @@ def estimate(
     Raises
     ------
     ValueError
-        For no or an unknown method, an impossible option, or a bootstrap of statistics, which hold
-        no images to resample.
+        For no or an unknown method, an impossible option, a bootstrap of statistics, which hold no
+        images to resample, or "bca" where a data set has only one image to leave out.
 
     Warns
     -----

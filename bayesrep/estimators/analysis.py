@@ -150,6 +150,12 @@ def _bootstrap_intervals(
         return {
             name: percentile(quantities(*accuracies)) for name, accuracies in replicates.items()
         }
+    for role in ("reference", "replication"):
+        if len(study.datasets[role].images) < 2:
+            raise ValueError(
+                f"interval 'bca' leaves out every image in turn, but the {role} has only one; "
+                "use 'percentile'"
+            )
     without = _replicate(estimators, leave_one_out(statistics), seed, progress=progress)
     return {
         name: bca(

@@ -55,7 +55,7 @@ def compare_components(
     Raises
     ------
     ValueError
-        If a data set has fewer images than folds, or K is less than 1.
+        If a data set has fewer images than folds, or there is no K or one less than 1.
     """
     statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
     whole = complete_cells(Replicates.of(statistics))
@@ -67,6 +67,8 @@ def compare_components(
         )
     parts = _folds(whole, folds, seed)  # [2, F, M]
     training = np.concatenate([whole.images, whole.images - parts], axis=1)
+    if not components:
+        raise ValueError("no number of components is given")
     rows: list[pl.DataFrame] = []
     for size in components:
         table = CellTable(whole.selected, whole.shown, training, whole.correct)

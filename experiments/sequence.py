@@ -1,0 +1,174 @@
+"""The whole sequence: as measured, naive, jackknife, EM + spline, joint posterior.
+
+    python -m experiments.sequence
+    python -m experiments.sequence --study placebo --cifar10h DIR --cifar10.1 DIR
+
+What each step leaves of the accuracy drop, on one study, beside what is known to be left. Point
+estimates have percentile intervals of a bootstrap over images, the posterior its own.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import bayesrep
+from bayesrep.estimands import accuracy_line
+from bayesrep.estimators import METHODS, analyse
+from bayesrep.report.figures import COLORS, INK, LABELS, interval_points, legend_below, panels
+from bayesrep.report.text import columns, percent
+from experiments.results import analysis_numbers, recorded, save, warned
+from experiments.studies import Chosen, add_options, choose
+
+BOOTSTRAP = 450
+
+
+def numbers(chosen: Chosen, *, seed: int = 0, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
+    """Every method's estimates, how far they are from the truth and how often intervals hold it."""
+    methods, said = points(chosen, seed=seed, bootstrap=bootstrap)
+    posterior = bayesrep.fit(chosen.study, seed=seed, progress=False)
+    summary = bayesrep.summarize(chosen.study, posterior, allow_unconverged=True)
+    methods["joint"] = of_posterior(summary)
+    for part in methods.values():
+        part |= against_truth(part, chosen)
+    return {
+        "classifiers": list(chosen.study.classifiers),
+        "reference_accuracy": chosen.reference_accuracy.tolist(),
+        "true_adjusted_accuracy": chosen.truth.tolist(),
+        "true_gap": chosen.true_gap,
+        "true_slope": float(accuracy_line(chosen.reference_accuracy, chosen.truth)[0]),
+        "bootstrap": bootstrap,
+        "methods": methods,
+        "verdict": str(posterior.posterior.attrs["verdict"]),
+        "converged": bool(posterior.posterior.attrs["converged"]),
+        "warnings": said,
+    }
+
+
+def points(chosen: Chosen, *, seed: int, bootstrap: int) -> tuple[dict[str, Any], list[str]]:
+    """The point estimates' numbers, and what was warned."""
+    with recorded() as said:
+        analyses = analyse(chosen.study, METHODS, bootstrap=bootstrap, seed=seed)
+    return {analysis.method: analysis_numbers(analysis) for analysis in analyses}, said
+
+
+def of_posterior(summary: pl.DataFrame) -> dict[str, Any]:
+    """The rows of `bayesrep.summarize` in the form of `analysis_numbers`."""
+    rows, (mean, slope) = summary[:-2], summary[-2:].to_dicts()
+    reference, replication = mean["reference_accuracy"], mean["replication_accuracy"]
+    ends = {"estimate": "adjusted_accuracy", "lower": "lower", "upper": "upper"}
+    flipped = {"estimate": "adjusted_accuracy", "lower": "upper", "upper": "lower"}
+    drop = reference - replication
+    return {
+        **{name: rows[name].to_list() for name in ("adjusted_accuracy", "lower", "upper")},
+        "quantities": {
+            "bias_corrected_gap": {end: reference - mean[key] for end, key in flipped.items()},
+            "selection_gap": {end: mean[key] - replication for end, key in ends.items()},
+            "share_explained": {
+                end: (mean[key] - replication) / drop if drop else None for end, key in ends.items()
+            },
+            "slope": {end: slope[key] for end, key in ends.items()},
+        },
+    }
+
+
+def against_truth(part: dict[str, Any], chosen: Chosen) -> dict[str, Any]:
+    """Errors of single classifiers: mean, root mean square, and the intervals' coverage."""
+    adjusted, lower, upper = (np.array(part[k]) for k in ("adjusted_accuracy", "lower", "upper"))
+    error = adjusted - chosen.truth
+    return {
+        "mean_error": float(error.mean()),
+        "rmse": float(np.sqrt((error**2).mean())),
+        "coverage": float(((lower <= chosen.truth) & (chosen.truth <= upper)).mean()),
+        "mean_width": float((upper - lower).mean()),
+    }
+
+
+def draw(found: dict[str, Any]) -> Any:
+    """(a) mean gap by method with its interval; (b) errors of single classifiers."""
+    figure, (gaps, errors) = panels(2)
+    truth = np.array(found["true_adjusted_accuracy"])
+    scatter = np.random.default_rng(0).uniform(-0.16, 0.16, len(truth))
+    for place, (method, part) in enumerate(found["methods"].items()):
+        gap = part["quantities"]["bias_corrected_gap"]
+        y, low, high = (100 * gap[key] for key in ("estimate", "lower", "upper"))
+        interval_points(gaps, place, y, low, high, color=COLORS[method], ms=6)
+        over_line = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+        where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
+        gaps.annotate(f"{y:.2f}", (place, y), **where, bbox=over_line)
+        error = 100 * (np.array(part["adjusted_accuracy"]) - truth)
+        errors.plot(place + scatter, error, "o", color=COLORS[method], ms=2.6, alpha=0.6)
+        middle = [place - 0.25, place + 0.25]
+        label = "mean over classifiers" if place == 0 else None
+        errors.plot(middle, [error.mean()] * 2, color=INK, lw=1.8, label=label)
+    gaps.axhline(100 * found["true_gap"], color=INK, lw=1, ls="--", label="truth")
+    errors.axhline(0, color=INK, lw=1, ls="--")
+    for axes in (gaps, errors):
+        names = [LABELS[method].replace(" ", "\n", 1) for method in found["methods"]]
+        axes.set_xticks(range(len(names)), names, fontsize=9)
+        axes.set_xlim(-0.5, len(names) - 0.4)
+        axes.grid(visible=False, axis="x")
+    gaps.set_ylabel("mean bias-corrected gap (points), 95 % interval")
+    gaps.set_title("(a) what is left of the accuracy drop", loc="left", fontsize=10)
+    errors.set_ylabel("estimate minus truth (points)")
+    errors.set_title("(b) adjusted accuracy, every classifier", loc="left", fontsize=10)
+    legend_below(figure)
+    return figure
+
+
+def table(found: dict[str, Any]) -> str:
+    """One line for each method."""
+    rows: list[list[str]] = []
+    for method, part in found["methods"].items():
+        by = part["quantities"]
+        gap, slope = by["bias_corrected_gap"], by["slope"]
+        rows.append(
+            [
+                method,
+                percent(gap["estimate"], 2),
+                f"{percent(gap['lower'], 2)} to {percent(gap['upper'], 2)}",
+                percent(by["share_explained"]["estimate"], 0),
+                f"{slope['estimate']:.3f}",
+                f"{slope['lower']:.3f} to {slope['upper']:.3f}",
+                f"{100 * part['mean_error']:+.2f}",
+                percent(part["rmse"], 2),
+                percent(part["coverage"], 0),
+                percent(part["mean_width"], 2),
+            ]
+        )
+    rows.append(["truth", percent(found["true_gap"], 2), "", "", f"{found['true_slope']:.3f}"])
+    rows[-1] += [""] * 5
+    header = ["method", "mean gap", "95 %", "explained", "slope", "95 %"]
+    return columns([*header, "error", "RMSE", "truth inside", "width"], rows)
+
+
+def remarks(found: dict[str, Any]) -> str:
+    """What the columns are, beside the paper."""
+    return (
+        "Gaps, errors and widths in points; error, RMSE, coverage and width are of the adjusted "
+        "accuracies of single classifiers, which see the same images and so err together. The "
+        "intervals of gap and slope are of a bootstrap over images; those of the joint posterior "
+        "take classifiers as independent and are too narrow. In the paper the raw drop is 11.7 "
+        "points, naive matching leaves 5.7, the jackknife 4.6 and EM + spline 3.6 ± 1.5, with a "
+        f"slope of 1.01 ± 0.09.{warned(found)}\n\n{found['verdict']}"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Make docs/results/sequence-STUDY.{md,json,png}."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.sequence", description=__doc__)
+    add_options(parser)
+    arguments = parser.parse_args(argv)
+    chosen = choose(parser, arguments)
+    found = numbers(chosen, seed=arguments.seed)
+    text = table(found)
+    print(text)
+    save(f"sequence-{chosen.label}", chosen.command, found, text, draw(found), remarks(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""The textbook in the benchmark is the same estimator as ours."""
+
+import numpy as np
+import pytest
+
+from bayesrep import simulate_study
+from bayesrep.estimators import EMSpline
+from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
+from bayesrep.estimators.parametric import fit_curves_given
+from bayesrep.estimators.replicates import Replicates
+from bayesrep.numerics.splines import truncated_power_basis
+from bayesrep.statistics import SufficientStatistics
+
+pytest.importorskip("cvxpy", reason="cvxpy is in the extra 'bench'")
+
+from benchmarks import _textbook
+
+
+def test_the_textbook_agrees():
+    study = simulate_study(seed=0, images=500, annotators=10, classifiers=3)
+    table = complete_cells(Replicates.of(SufficientStatistics.from_study(study)))
+    fit = fit_mixtures(table, components=2)
+    theirs = []
+    for role, data in enumerate(study.datasets.values()):
+        mixture = _textbook.fit_mixture(data.selected, 10, components=2, rounds=15, seed=0)
+        assert mixture.log_likelihood <= fit.log_likelihood[role, 0] + 1e-6
+        assert mixture.log_likelihood > fit.log_likelihood[role, 0] - 5
+        a, b, weights = fit.a[role, 0], fit.b[role, 0], fit.weights[role, 0]
+        theirs.append(_textbook.Mixture(a, b, weights, float(fit.log_likelihood[role, 0])))
+    data = study.replication
+    correct = data.correct.astype(float)
+    curves, adjusted = _textbook.curves_and_accuracies(*theirs, data.selected, 10, correct)
+    ours, _ = fit_curves_given(EMSpline(2, quadrature="published"), fit, table)
+    np.testing.assert_allclose(ours[0], adjusted, atol=2e-3)
+    np.testing.assert_array_equal(
+        _textbook.basis(np.array([0.3, 0.95])), truncated_power_basis(np.array([0.3, 0.95]))
+    )
+    values = _textbook.basis(_textbook.GRID) @ curves.T
+    assert ((values > -1e-5) & (values < 1 + 1e-5)).all()
