@@ -8,7 +8,6 @@ thinning), a straight line through n' >= n/2 followed to 1/n' = 0, and the jackk
 the truth there.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -19,8 +18,8 @@ import numpy as np
 from bayesrep.estimators.annotators import compare_annotators, linearity
 from bayesrep.report.figures import COLORS, GREY, INK, legend_below, panels
 from bayesrep.report.text import columns, percent
-from experiments.results import recorded, save, warned
-from experiments.studies import Chosen, add_options, choose
+from experiments.results import recorded, warned
+from experiments.studies import Chosen, make_page
 
 FEWEST = 2
 CLASSIFIERS = 10
@@ -137,14 +136,7 @@ def remarks(found: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make docs/results/figure-12-STUDY.{md,json,png}."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.figure12", description=__doc__)
-    add_options(parser)
-    chosen = choose(parser, parser.parse_args(argv))
-    found = numbers(chosen)
-    text = table(found)
-    print(text)
-    save(f"figure-12-{chosen.label}", chosen.command, found, text, draw(found), remarks(found))
-    return 0
+    return make_page("figure-12", __doc__, argv, numbers, table, draw, remarks)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ Both methods on the counts that n' annotators per image would have given, in exa
 a bootstrap over images, the same replicates for every n' and method.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -26,8 +25,8 @@ from bayesrep.report.figures import (
     shades,
 )
 from bayesrep.report.text import columns, percent
-from experiments.results import analysis_numbers, recorded, save, warned
-from experiments.studies import Chosen, add_options, choose
+from experiments.results import analysis_numbers, recorded, warned
+from experiments.studies import Chosen, make_page
 
 METHODS = ("em-spline", "naive")
 BOOTSTRAP = 200
@@ -37,7 +36,6 @@ QUARTERS = (1, 2, 3, 4)
 def numbers(
     chosen: Chosen,
     *,
-    seed: int = 0,
     quarters: Sequence[int] = QUARTERS,
     bootstrap: int = BOOTSTRAP,
 ) -> dict[str, Any]:
@@ -49,7 +47,7 @@ def numbers(
     }
     with recorded() as said:
         analyses = {
-            method: analyse(chosen.study, several, bootstrap=bootstrap, seed=seed)
+            method: analyse(chosen.study, several, bootstrap=bootstrap, seed=chosen.seed)
             for method, several in estimators.items()
         }
     found = {
@@ -143,15 +141,7 @@ def remarks(found: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make docs/results/figure-13-STUDY.{md,json,png}."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.figure13", description=__doc__)
-    add_options(parser)
-    arguments = parser.parse_args(argv)
-    chosen = choose(parser, arguments)
-    found = numbers(chosen, seed=arguments.seed)
-    text = table(found)
-    print(text)
-    save(f"figure-13-{chosen.label}", chosen.command, found, text, draw(found), remarks(found))
-    return 0
+    return make_page("figure-13", __doc__, argv, numbers, table, draw, remarks)
 
 
 if __name__ == "__main__":

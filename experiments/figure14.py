@@ -8,7 +8,6 @@ bootstrap over images (the same replicates for every K), stand the mixtures' lik
 information criteria and the likelihood of held-out images.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -29,8 +28,8 @@ from bayesrep.report.figures import (
     shades,
 )
 from bayesrep.report.text import columns, components_table, percent
-from experiments.results import analysis_numbers, recorded, save, warned
-from experiments.studies import Chosen, add_options, choose
+from experiments.results import analysis_numbers, recorded, warned
+from experiments.studies import Chosen, make_page
 
 COMPONENTS = (1, 2, 3, 4, 5, 6)
 BOOTSTRAP = 200
@@ -39,15 +38,14 @@ BOOTSTRAP = 200
 def numbers(
     chosen: Chosen,
     *,
-    seed: int = 0,
     components: Sequence[int] = COMPONENTS,
     bootstrap: int = BOOTSTRAP,
 ) -> dict[str, Any]:
     """Adjusted accuracies, gaps and slopes for every K, and the mixtures' likelihoods."""
     estimators = [EMSpline(components=size) for size in components]
     with recorded() as said:
-        analyses = analyse(chosen.study, estimators, bootstrap=bootstrap, seed=seed)
-        likelihoods = compare_components(chosen.study, components, seed=seed)
+        analyses = analyse(chosen.study, estimators, bootstrap=bootstrap, seed=chosen.seed)
+        likelihoods = compare_components(chosen.study, components, seed=chosen.seed)
     series = [
         {"components": size, "parameters": 3 * size - 1, **analysis_numbers(analysis)}
         for size, analysis in zip(components, analyses, strict=True)
@@ -138,15 +136,7 @@ def remarks(found: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make docs/results/figure-14-STUDY.{md,json,png}."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.figure14", description=__doc__)
-    add_options(parser)
-    arguments = parser.parse_args(argv)
-    chosen = choose(parser, arguments)
-    found = numbers(chosen, seed=arguments.seed)
-    text = table(found)
-    print(text)
-    save(f"figure-14-{chosen.label}", chosen.command, found, text, draw(found), remarks(found))
-    return 0
+    return make_page("figure-14", __doc__, argv, numbers, table, draw, remarks)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ Histograms of the observed selection frequency and its means. Where images have 
 annotators, all are thinned to the fewest, in exact expectation; the means use all annotators.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +16,7 @@ import numpy as np
 from bayesrep.estimators.naive import thinned
 from bayesrep.report.figures import COLORS, panels
 from bayesrep.report.text import columns, percent
-from experiments.results import save
-from experiments.studies import Chosen, add_options, choose
+from experiments.studies import Chosen, make_page
 
 STYLES = {"reference": COLORS["joint"], "replication": COLORS["raw"]}
 LEAST_SHARE = 0.001  # where the drawn range begins
@@ -92,14 +90,7 @@ def remarks(found: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make docs/results/figure-4-STUDY.{md,json,png}."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.figure4", description=__doc__)
-    add_options(parser)
-    chosen = choose(parser, parser.parse_args(argv))
-    found = numbers(chosen)
-    text = table(found)
-    print(text)
-    save(f"figure-4-{chosen.label}", chosen.command, found, text, draw(found), remarks(found))
-    return 0
+    return make_page("figure-4", __doc__, argv, numbers, table, draw, remarks)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ reference's distribution of counts, (b) accuracy of the median classifier given 
 naive estimate of every classifier, which sums the products of (a) and (b).
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -18,8 +17,8 @@ import numpy as np
 from bayesrep.estimators.naive import accuracy_by_count, matched_accuracy, thinned
 from bayesrep.report.figures import INK, accuracy_axes, legend_below, panels, shades
 from bayesrep.report.text import columns, percent
-from experiments.results import recorded, save, warned
-from experiments.studies import Chosen, add_options, choose, fractions
+from experiments.results import recorded, warned
+from experiments.studies import Chosen, fractions, make_page
 
 FEWEST_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
 
@@ -117,14 +116,7 @@ def remarks(found: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make docs/results/figure-5-STUDY.{md,json,png}."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.figure5", description=__doc__)
-    add_options(parser)
-    chosen = choose(parser, parser.parse_args(argv))
-    found = numbers(chosen)
-    text = table(found)
-    print(text)
-    save(f"figure-5-{chosen.label}", chosen.command, found, text, draw(found), remarks(found))
-    return 0
+    return make_page("figure-5", __doc__, argv, numbers, table, draw, remarks)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ and percentiles of a bootstrap over images for EM + spline. Gaps and slopes have
 for both, with ordinary regression's standard error of the slope beside.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -27,17 +26,17 @@ from bayesrep.report.figures import (
     panels,
 )
 from bayesrep.report.text import columns, percent
-from experiments.results import analysis_numbers, recorded, save, warned
-from experiments.studies import Chosen, add_options, choose
+from experiments.results import analysis_numbers, recorded, warned
+from experiments.studies import Chosen, make_page
 
 METHODS = ("raw", "jackknife", "em-spline")
 BOOTSTRAP = 450
 
 
-def numbers(chosen: Chosen, *, seed: int = 0, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
+def numbers(chosen: Chosen, *, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
     """Adjusted accuracies with intervals, gaps and lines of every method."""
     with recorded() as said:
-        analyses = analyse(chosen.study, METHODS, bootstrap=bootstrap, seed=seed)
+        analyses = analyse(chosen.study, METHODS, bootstrap=bootstrap, seed=chosen.seed)
         (own,) = analyse(chosen.study, "jackknife")
     methods = {analysis.method: analysis_numbers(analysis) for analysis in analyses}
     of_annotators = analysis_numbers(own)
@@ -129,15 +128,7 @@ def remarks(found: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make docs/results/figure-6-STUDY.{md,json,png}."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.figure6", description=__doc__)
-    add_options(parser)
-    arguments = parser.parse_args(argv)
-    chosen = choose(parser, arguments)
-    found = numbers(chosen, seed=arguments.seed)
-    text = table(found)
-    print(text)
-    save(f"figure-6-{chosen.label}", chosen.command, found, text, draw(found), remarks(found))
-    return 0
+    return make_page("figure-6", __doc__, argv, numbers, table, draw, remarks)
 
 
 if __name__ == "__main__":

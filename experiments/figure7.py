@@ -8,7 +8,6 @@ that it induces, and the observed one. Where images have different numbers of an
 thinned to the fewest, in exact expectation.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -22,8 +21,8 @@ from bayesrep.estimators.mixtures import ROLES, complete_cells, fit_mixtures, lo
 from bayesrep.report.figures import COLORS, INK, legend_below, panels
 from bayesrep.report.text import columns, percent
 from bayesrep.simulate import MEAN_SELECTION_FREQUENCY, PROCESSES
-from experiments.results import recorded, save, warned
-from experiments.studies import Chosen, add_options, choose
+from experiments.results import recorded, warned
+from experiments.studies import Chosen, make_page
 
 COMPONENTS = 3
 LEAST_SHARE = 0.003
@@ -31,11 +30,11 @@ LEAST_SHARE = 0.003
 GRID = expit(np.linspace(-6, 6, 601))
 
 
-def numbers(chosen: Chosen, *, seed: int = 0) -> dict[str, Any]:
+def numbers(chosen: Chosen) -> dict[str, Any]:
     """Fitted parameters, densities, and induced and observed shares of every count."""
     cells = complete_cells(chosen.whole, chosen.annotators)
     with recorded() as said:
-        fit = fit_mixtures(cells, components=COMPONENTS, seed=seed)
+        fit = fit_mixtures(cells, components=COMPONENTS, seed=chosen.seed)
     induced = np.exp(log_masses(fit, cells)[:, 0])
     found: dict[str, Any] = {"annotators": chosen.annotators, "s": GRID.tolist(), "warnings": said}
     for row, role in enumerate(ROLES):
@@ -167,15 +166,7 @@ def remarks(found: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make docs/results/figure-7-STUDY.{md,json,png}."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.figure7", description=__doc__)
-    add_options(parser)
-    arguments = parser.parse_args(argv)
-    chosen = choose(parser, arguments)
-    found = numbers(chosen, seed=arguments.seed)
-    text = table(found)
-    print(text)
-    save(f"figure-7-{chosen.label}", chosen.command, found, text, draw(found), remarks(found))
-    return 0
+    return make_page("figure-7", __doc__, argv, numbers, table, draw, remarks)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ What each step leaves of the accuracy drop, on one study, beside what is known t
 estimates have percentile intervals of a bootstrap over images, the posterior its own.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -20,16 +19,16 @@ from bayesrep.estimands import accuracy_line
 from bayesrep.estimators import METHODS, analyse
 from bayesrep.report.figures import COLORS, INK, LABELS, interval_points, legend_below, panels
 from bayesrep.report.text import columns, percent
-from experiments.results import analysis_numbers, recorded, save, warned
-from experiments.studies import Chosen, add_options, choose
+from experiments.results import analysis_numbers, recorded, warned
+from experiments.studies import Chosen, make_page
 
 BOOTSTRAP = 450
 
 
-def numbers(chosen: Chosen, *, seed: int = 0, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
+def numbers(chosen: Chosen, *, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
     """Every method's estimates, how far they are from the truth and how often intervals hold it."""
-    methods, said = points(chosen, seed=seed, bootstrap=bootstrap)
-    posterior = bayesrep.fit(chosen.study, seed=seed, progress=False)
+    methods, said = points(chosen, bootstrap=bootstrap)
+    posterior = bayesrep.fit(chosen.study, seed=chosen.seed, progress=False)
     summary = bayesrep.summarize(chosen.study, posterior, allow_unconverged=True)
     methods["joint"] = of_posterior(summary)
     for part in methods.values():
@@ -48,10 +47,10 @@ def numbers(chosen: Chosen, *, seed: int = 0, bootstrap: int = BOOTSTRAP) -> dic
     }
 
 
-def points(chosen: Chosen, *, seed: int, bootstrap: int) -> tuple[dict[str, Any], list[str]]:
+def points(chosen: Chosen, *, bootstrap: int) -> tuple[dict[str, Any], list[str]]:
     """The point estimates' numbers, and what was warned."""
     with recorded() as said:
-        analyses = analyse(chosen.study, METHODS, bootstrap=bootstrap, seed=seed)
+        analyses = analyse(chosen.study, METHODS, bootstrap=bootstrap, seed=chosen.seed)
     return {analysis.method: analysis_numbers(analysis) for analysis in analyses}, said
 
 
@@ -159,15 +158,7 @@ def remarks(found: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make docs/results/sequence-STUDY.{md,json,png}."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.sequence", description=__doc__)
-    add_options(parser)
-    arguments = parser.parse_args(argv)
-    chosen = choose(parser, arguments)
-    found = numbers(chosen, seed=arguments.seed)
-    text = table(found)
-    print(text)
-    save(f"sequence-{chosen.label}", chosen.command, found, text, draw(found), remarks(found))
-    return 0
+    return make_page("sequence", __doc__, argv, numbers, table, draw, remarks)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,10 @@
 """
 
 import argparse
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,7 @@ from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
+from experiments.results import save
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +46,8 @@ class Chosen:
         True bias-corrected gap, mean over classifiers.
     command
         What makes the result again.
+    seed
+        Of the study and of all that is random in the experiment.
     """
 
     label: str
@@ -50,6 +55,7 @@ class Chosen:
     truth: NDArray[np.float64]
     true_gap: float
     command: str
+    seed: int = 0
 
     @property
     def whole(self) -> Replicates:
@@ -70,6 +76,32 @@ class Chosen:
     def replication_accuracy(self) -> NDArray[np.float64]:
         """Accuracy of each classifier on the replication, [C]."""
         return self.whole.replication.accuracy()[0]
+
+
+def make_page(
+    name: str,
+    description: str | None,
+    argv: Sequence[str] | None,
+    numbers: Callable[[Chosen], dict[str, Any]],
+    table: Callable[[dict[str, Any]], str],
+    draw: Callable[[dict[str, Any]], Any],
+    remarks: Callable[[dict[str, Any]], str],
+) -> int:
+    """Make docs/results/NAME-STUDY.{md,json,png} of the study that the command line chooses.
+
+    ``numbers`` holds all that the table, the figure and the remarks show.
+    """
+    module = name.replace("-", "")
+    parser = argparse.ArgumentParser(
+        prog=f"python -m experiments.{module}", description=description
+    )
+    add_options(parser)
+    chosen = choose(parser, parser.parse_args(argv))
+    found = numbers(chosen)
+    text = table(found)
+    print(text)
+    save(f"{name}-{chosen.label}", chosen.command, found, text, draw(found), remarks(found))
+    return 0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -105,7 +137,8 @@ def choose(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Ch
     except StudyError as error:
         parser.exit(2, f"{parser.prog}: {reason(error)}\n")
     truth = SufficientStatistics.from_study(study).accuracy("reference")
-    return Chosen("placebo", study, truth, 0.0, f"{command} --cifar10h DIR --cifar10.1 DIR")
+    command += " --cifar10h DIR --cifar10.1 DIR"
+    return Chosen("placebo", study, truth, 0.0, command, arguments.seed)
 
 
 def simulated(
@@ -119,7 +152,7 @@ def simulated(
     if truth is None:
         raise ValueError("a simulated study has a truth")
     gap = float((truth.reference_accuracy - truth.adjusted_accuracy).mean())
-    return Chosen("simulated", study, truth.adjusted_accuracy, gap, command)
+    return Chosen("simulated", study, truth.adjusted_accuracy, gap, command, seed)
 
 
 def fractions(annotators: int, *parts: int) -> list[int]:
