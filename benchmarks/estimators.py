@@ -14,13 +14,14 @@ import statistics
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import bayesrep
-from bayesrep.estimators import METHODS, EMSpline, analyse
+from bayesrep.estimators import METHODS, EMSpline, InterpolationWarning, analyse
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
 from bayesrep.estimators.parametric import fit_parametric
@@ -181,6 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.estimators", description=__doc__)
     parser.add_argument("--only-bootstrap", action="store_true", help="print its peak memory")
     arguments = parser.parse_args(argv)
+    warnings.simplefilter("ignore", InterpolationWarning)  # the study's, not news each time
     study = bayesrep.simulate_study(seed=0, annotators=ANNOTATORS)
     if arguments.only_bootstrap:
         bayesrep.estimate(study, "em-spline", bootstrap=REPLICATES)

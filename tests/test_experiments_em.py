@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from bayesrep.estimators import EMSpline
 from bayesrep.estimators.em import Mixture
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
-from experiments import em_starts, quadrature
+from experiments import em_options, em_starts, quadrature
 from experiments.mixture_ends import Ends, ends_of, follow, published_score, published_starts
+from experiments.results import recorded
 from experiments.studies import Chosen, simulated
 
 
@@ -80,3 +82,20 @@ def test_no_climb_ends_above_the_best(chosen: Chosen, monkeypatch: pytest.Monkey
     assert set(study["strategies"]) == set(em_starts.STRATEGIES)
     assert em_starts.DEFAULT in em_starts.remarks(found)
     assert em_starts.remarks(found).count("converged") == 1
+
+
+def test_every_option_meets_the_same_studies(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(em_options, "COMPONENTS", (2,))
+    monkeypatch.setattr(em_options, "CLASSIFIERS", 3)
+    found = em_options.numbers((0,), ((800, 12),))
+    json.dumps(found, allow_nan=False)
+    (size,) = found["sizes"]
+    assert len(size["errors"]) == 2 + 2 * len(em_options.CURVES)
+    # the same study, given its default options by the estimator itself
+    chosen = simulated(0, "", images=800, annotators=12, classifiers=3)
+    with recorded():
+        adjusted = EMSpline(components=2)(chosen.whole)[0]
+    expected = float(adjusted.mean() - chosen.truth.mean())
+    assert size["errors"]["K = 2, least-squares, optimum"] == [pytest.approx(expected, abs=1e-9)]
+    assert em_options.rms([3.0, -4.0]) == pytest.approx(np.sqrt(12.5))
+    assert "1 studies" in em_options.remarks(found)
