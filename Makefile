@@ -25,7 +25,7 @@ demo: $(INSTALLED) ## simulate a study, fit it and compare with the truth (OUT=f
 	$(BIN)/bayesrep demo --out $(OUT) $(ARGS)
 
 test: $(INSTALLED) ## run the test suite (ARGS=tests/test_package.py)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 lint: $(INSTALLED) ## check style, formatting and the import order of the rooms
 	$(BIN)/ruff check .

@@ -264,6 +264,7 @@ def test_demo_writes_whole_folders_and_spares_others(tmp_path, capsys, monkeypat
         return bayesrep.simulate_study(seed=1, images=1_500, annotators=12, classifiers=4)
 
     monkeypatch.setattr(room, "simulate_study", small)
+    monkeypatch.setattr(room, "BOOTSTRAP", 20)
     out = tmp_path / "demo"
     status, text, err = run(capsys, "demo", "--quick", "--no-progress", "--out", out)
     assert status == 0, err
