@@ -24,7 +24,7 @@ from bayesrep.numerics.beta_binomial import below, log_binomial, log_cells, log_
 
 Floats = NDArray[np.float64]
 
-MEANS, CONCENTRATIONS = (1e-4, 1 - 1e-4), (1e-2, 1e5)
+MEANS, CONCENTRATIONS = (1e-8, 1 - 1e-8), (1e-2, 1e5)
 """Limits of a / (a + b) and of a + b. The likelihood stays finite where a component shrinks to a
 point, inside or at an end; the limits keep its parameters finite too. At a + b = 1e5 a
 beta-binomial of 40 is a binomial."""
