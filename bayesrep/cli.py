@@ -68,6 +68,15 @@ def _emit(arguments: argparse.Namespace, text: str, facts: dict[str, Any]) -> in
     return 0
 
 
+def _emit_table(
+    arguments: argparse.Namespace, table: Any, text: str, facts: dict[str, Any] | None = None
+) -> int:
+    """Write the table where --csv says, and print it as text, or as JSON with further facts."""
+    if arguments.csv:
+        table.write_csv(arguments.csv)
+    return _emit(arguments, text, {"rows": table.to_dicts(), **(facts or {})})
+
+
 def _new_file(path: Path, *, force: bool = False) -> Path:
     """Refuse, before any work, a file that exists or a folder that cannot hold it."""
     if path.exists() and not force:
@@ -186,10 +195,8 @@ def _estimate(arguments: argparse.Namespace) -> int:
         progress=not arguments.no_progress,
     )
     table, gaps = classifier_table(analyses), gap_table(analyses)
-    if arguments.csv:
-        table.write_csv(arguments.csv)
     text = f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n{gaps_table(gaps)}"
-    return _emit(arguments, text, {"rows": table.to_dicts(), "gaps": gaps.to_dicts()})
+    return _emit_table(arguments, table, text, {"gaps": gaps.to_dicts()})
 
 
 def _mixtures(arguments: argparse.Namespace) -> int:
@@ -206,9 +213,7 @@ def _mixtures(arguments: argparse.Namespace) -> int:
         folds=arguments.folds,
         seed=arguments.seed,
     )
-    if arguments.csv:
-        table.write_csv(arguments.csv)
-    return _emit(arguments, components_table(table), {"rows": table.to_dicts()})
+    return _emit_table(arguments, table, components_table(table))
 
 
 def _compare_annotators(arguments: argparse.Namespace) -> int:
@@ -222,19 +227,8 @@ def _compare_annotators(arguments: argparse.Namespace) -> int:
         _new_file(arguments.csv, force=arguments.force)
     table = compare_annotators(read_study(arguments.study))
     line = linearity(table)
-    if arguments.csv:
-        table.write_csv(arguments.csv)
-    text = annotators_table(table, line)
-    facts = {"linearity": asdict(line) if line else None, "rows": table.to_dicts()}
-    return _emit(arguments, text, facts)
-
-
-def _show_table(arguments: argparse.Namespace, table: Any) -> int:
-    from bayesrep.report.text import estimates_table
-
-    if arguments.csv:
-        table.write_csv(arguments.csv)
-    return _emit(arguments, estimates_table(table), {"rows": table.to_dicts()})
+    facts = {"linearity": asdict(line) if line else None}
+    return _emit_table(arguments, table, annotators_table(table, line), facts)
 
 
 def _fit(arguments: argparse.Namespace) -> int:
@@ -265,6 +259,7 @@ def _fit(arguments: argparse.Namespace) -> int:
 
 def _summarize(arguments: argparse.Namespace) -> int:
     from bayesrep.inference import read_posterior
+    from bayesrep.report.text import estimates_table
     from bayesrep.storage import read_study
     from bayesrep.summary import summarize
 
@@ -274,7 +269,7 @@ def _summarize(arguments: argparse.Namespace) -> int:
     table = summarize(
         read_study(arguments.study), posterior, allow_unconverged=arguments.allow_unconverged
     )
-    return _show_table(arguments, table)
+    return _emit_table(arguments, table, estimates_table(table))
 
 
 def _parser() -> argparse.ArgumentParser:

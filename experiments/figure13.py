@@ -25,7 +25,7 @@ from bayesrep.report.figures import (
     shades,
 )
 from bayesrep.report.text import columns, percent
-from experiments.results import analysis_numbers, recorded, warned
+from experiments.results import analysis_numbers, gap_cells, recorded, slope_cells, warned
 from experiments.studies import Chosen, make_page
 
 METHODS = ("em-spline", "naive")
@@ -111,15 +111,12 @@ def table(found: dict[str, Any]) -> str:
     rows: list[list[str]] = []
     for method, series in found["methods"].items():
         for part in series:
-            gap, slope = (part["quantities"][key] for key in ("bias_corrected_gap", "slope"))
             rows.append(
                 [
                     method,
                     str(part["annotators"]),
-                    percent(gap["estimate"], 2),
-                    f"{percent(gap['lower'], 2)} to {percent(gap['upper'], 2)}",
-                    f"{slope['estimate']:.3f}",
-                    f"{slope['lower']:.3f} to {slope['upper']:.3f}",
+                    *gap_cells(part),
+                    *slope_cells(part),
                 ]
             )
     rows.append(["truth", "", percent(found["true_gap"], 2), "", "", ""])

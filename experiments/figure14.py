@@ -28,7 +28,7 @@ from bayesrep.report.figures import (
     shades,
 )
 from bayesrep.report.text import columns, components_table, percent
-from experiments.results import analysis_numbers, recorded, warned
+from experiments.results import analysis_numbers, gap_cells, recorded, slope_cells, warned
 from experiments.studies import Chosen, make_page
 
 COMPONENTS = (1, 2, 3, 4, 5, 6)
@@ -102,14 +102,11 @@ def table(found: dict[str, Any]) -> str:
     """Mean gap and slope for every K, then the mixtures' likelihoods."""
     rows: list[list[str]] = []
     for part in found["series"]:
-        gap, slope = (part["quantities"][key] for key in ("bias_corrected_gap", "slope"))
         rows.append(
             [
                 str(part["components"]),
-                percent(gap["estimate"], 2),
-                f"{percent(gap['lower'], 2)} to {percent(gap['upper'], 2)}",
-                f"{slope['estimate']:.3f}",
-                f"{slope['lower']:.3f} to {slope['upper']:.3f}",
+                *gap_cells(part),
+                *slope_cells(part),
             ]
         )
     rows.append(["truth", percent(found["true_gap"], 2), "", f"{found['true_slope']:.3f}", ""])

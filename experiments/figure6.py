@@ -26,7 +26,7 @@ from bayesrep.report.figures import (
     panels,
 )
 from bayesrep.report.text import columns, percent
-from experiments.results import analysis_numbers, recorded, warned
+from experiments.results import analysis_numbers, gap_cells, recorded, slope_cells, warned
 from experiments.studies import Chosen, make_page
 
 METHODS = ("raw", "jackknife", "em-spline")
@@ -92,16 +92,12 @@ def table(found: dict[str, Any]) -> str:
     """Mean gap, share and slope of every method."""
     rows: list[list[str]] = []
     for method, part in found["methods"].items():
-        by = part["quantities"]
-        gap, slope = by["bias_corrected_gap"], by["slope"]
         rows.append(
             [
                 method,
-                percent(gap["estimate"], 2),
-                f"{percent(gap['lower'], 2)} to {percent(gap['upper'], 2)}",
-                percent(by["share_explained"]["estimate"], 0),
-                f"{slope['estimate']:.3f}",
-                f"{slope['lower']:.3f} to {slope['upper']:.3f}",
+                *gap_cells(part),
+                percent(part["quantities"]["share_explained"]["estimate"], 0),
+                *slope_cells(part),
                 f"{part['slope_standard_error']:.3f}",
             ]
         )

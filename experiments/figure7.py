@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import beta, norm
 
-from bayesrep.estimators.mixtures import ROLES, complete_cells, fit_mixtures, log_masses
+from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_masses
 from bayesrep.report.figures import COLORS, INK, legend_below, panels
 from bayesrep.report.text import columns, percent
+from bayesrep.rules import REQUIRED_ROLES
 from bayesrep.simulate import MEAN_SELECTION_FREQUENCY, PROCESSES
 from experiments.results import recorded, warned
 from experiments.studies import Chosen, make_page
@@ -37,7 +38,7 @@ def numbers(chosen: Chosen) -> dict[str, Any]:
         fit = fit_mixtures(cells, components=COMPONENTS, seed=chosen.seed)
     induced = np.exp(log_masses(fit, cells)[:, 0])
     found: dict[str, Any] = {"annotators": chosen.annotators, "s": GRID.tolist(), "warnings": said}
-    for row, role in enumerate(ROLES):
+    for row, role in enumerate(REQUIRED_ROLES):
         a, b, weights = (field[row, 0] for field in (fit.a, fit.b, fit.weights))
         smooth = ~fit.degenerate[row, 0]
         found[role] = {
@@ -83,8 +84,8 @@ def draw(found: dict[str, Any]) -> Any:
     """A panel for each data set; counts are drawn as densities, share × (n + 1)."""
     figure, both = panels(2)
     n, s = found["annotators"], 100 * np.array(found["s"])
-    top = 1.6 * (n + 1) * max(max(found[role]["observed"]) for role in ROLES)
-    for axes, letter, role in zip(both, "ab", ROLES, strict=True):
+    top = 1.6 * (n + 1) * max(max(found[role]["observed"]) for role in REQUIRED_ROLES)
+    for axes, letter, role in zip(both, "ab", REQUIRED_ROLES, strict=True):
         part = found[role]
         edges = 100 * np.arange(n + 2) / (n + 1)
         observed = np.array(part["observed"]) * (n + 1)
@@ -119,7 +120,7 @@ def draw(found: dict[str, Any]) -> Any:
 
 def lowest(found: dict[str, Any]) -> float:
     """Where the drawn range begins (percent): at the first count with LEAST_SHARE."""
-    largest = np.maximum(*(found[role]["observed"] for role in ROLES))
+    largest = np.maximum(*(found[role]["observed"] for role in REQUIRED_ROLES))
     first = int(np.flatnonzero(largest >= LEAST_SHARE)[0])
     return 100 * first / (found["annotators"] + 1)
 
@@ -135,7 +136,7 @@ def table(found: dict[str, Any]) -> str:
             percent(weight),
             "yes" if point else "no",
         ]
-        for role in ROLES
+        for role in REQUIRED_ROLES
         for a, b, weight, point in zip(
             *(found[role][key] for key in ("a", "b", "weights", "shrunk_to_a_point")), strict=True
         )
@@ -146,7 +147,7 @@ def table(found: dict[str, Any]) -> str:
 def remarks(found: dict[str, Any]) -> str:
     """How well the counts are explained, and what the figure leaves out."""
     parts: list[str] = []
-    for role in ROLES:
+    for role in REQUIRED_ROLES:
         part = found[role]
         above = np.array(part["observed"]) - np.array(part["induced"])
         parts.append(

@@ -15,6 +15,7 @@ import numpy as np
 from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.analysis import QUANTITIES, Analysis
 from bayesrep.report.figures import save_figure
+from bayesrep.report.text import percent
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 PACKAGES = ("jax", "numpyro", "numpy", "arviz", "polars")
@@ -61,6 +62,19 @@ def analysis_numbers(analysis: Analysis) -> dict[str, Any]:
             for quantity, column in zip(QUANTITIES, together.T.tolist(), strict=True)
         },
     }
+
+
+def gap_cells(part: dict[str, Any]) -> list[str]:
+    """Mean gap in percent and its interval, of `analysis_numbers`, for a table."""
+    gap = part["quantities"]["bias_corrected_gap"]
+    ends = f"{percent(gap['lower'], 2)} to {percent(gap['upper'], 2)}"
+    return [percent(gap["estimate"], 2), ends]
+
+
+def slope_cells(part: dict[str, Any]) -> list[str]:
+    """Slope and its interval, of `analysis_numbers`, for a table."""
+    slope = part["quantities"]["slope"]
+    return [f"{slope['estimate']:.3f}", f"{slope['lower']:.3f} to {slope['upper']:.3f}"]
 
 
 def save(

@@ -19,7 +19,7 @@ from bayesrep.estimands import accuracy_line
 from bayesrep.estimators import METHODS, analyse
 from bayesrep.report.figures import COLORS, INK, LABELS, interval_points, legend_below, panels
 from bayesrep.report.text import columns, percent
-from experiments.results import analysis_numbers, recorded, warned
+from experiments.results import analysis_numbers, gap_cells, recorded, slope_cells, warned
 from experiments.studies import Chosen, make_page
 
 BOOTSTRAP = 450
@@ -122,16 +122,12 @@ def table(found: dict[str, Any]) -> str:
     """One line for each method."""
     rows: list[list[str]] = []
     for method, part in found["methods"].items():
-        by = part["quantities"]
-        gap, slope = by["bias_corrected_gap"], by["slope"]
         rows.append(
             [
                 method,
-                percent(gap["estimate"], 2),
-                f"{percent(gap['lower'], 2)} to {percent(gap['upper'], 2)}",
-                percent(by["share_explained"]["estimate"], 0),
-                f"{slope['estimate']:.3f}",
-                f"{slope['lower']:.3f} to {slope['upper']:.3f}",
+                *gap_cells(part),
+                percent(part["quantities"]["share_explained"]["estimate"], 0),
+                *slope_cells(part),
                 f"{100 * part['mean_error']:+.2f}",
                 percent(part["rmse"], 2),
                 percent(part["coverage"], 0),

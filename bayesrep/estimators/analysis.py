@@ -18,8 +18,9 @@ from bayesrep.estimators.naive import Naive
 from bayesrep.estimators.replicates import Replicates, leave_one_out
 from bayesrep.estimators.replicates import bootstrap as bootstrap_images
 from bayesrep.estimators.subsets import jackknife_by_subsets, naive_by_subsets
+from bayesrep.rules import REQUIRED_ROLES
 from bayesrep.statistics import Cells, SufficientStatistics
-from bayesrep.study import AnnotatedSet, Study
+from bayesrep.study import Study
 
 __all__ = ["QUANTITIES", "Analysis", "Interval", "analyse"]
 
@@ -150,7 +151,7 @@ def _bootstrap_intervals(
         return {
             name: percentile(quantities(*accuracies)) for name, accuracies in replicates.items()
         }
-    for role in ("reference", "replication"):
+    for role in REQUIRED_ROLES:
         if len(study.datasets[role].images) < 2:
             raise ValueError(
                 f"interval 'bca' leaves out every image in turn, but the {role} has only one; "
@@ -191,14 +192,13 @@ def _skewness(study: Study, statistics: SufficientStatistics, without: Accuracie
     """BCa's acceleration of every quantity, [C + 5], from `leave_one_out`'s estimates."""
     m1, m2 = len(statistics.reference.images), len(statistics.replication.images)
     from_reference, right, wrong = np.split(without[2], [m1, m1 + m2])
-    plain = {role: statistics.accuracy(role) for role in ("reference", "replication")}
+    plain = {role: statistics.accuracy(role) for role in REQUIRED_ROLES}
 
     def left_out(role: str, rows: slice) -> Floats:
         data = study.datasets[role]
-        cell = _cell_of(data, statistics.cells[role])[rows]
-        correct = data.correct[rows]
-        size = max(len(data.images) - 1, 1)
-        accuracy = {**plain, role: (plain[role] * len(data.images) - correct) / size}
+        cell = _cell_of(data.selected[rows], data.shown[rows], statistics.cells[role])
+        correct, size = data.correct[rows], len(data.images)
+        accuracy = {**plain, role: (plain[role] * size - correct) / (size - 1)}
         adjusted = (
             from_reference[cell]
             if role == "reference"
@@ -214,12 +214,14 @@ def _skewness(study: Study, statistics: SufficientStatistics, without: Accuracie
                     for start in range(0, len(study.datasets[role].images), _CHUNK)
                 ]
             )
-            for role in ("reference", "replication")
+            for role in REQUIRED_ROLES
         ]
     )
 
 
-def _cell_of(data: AnnotatedSet, cells: Cells) -> NDArray[np.intp]:
+def _cell_of(
+    selected: NDArray[np.int64], shown: NDArray[np.int64], cells: Cells
+) -> NDArray[np.intp]:
     """The cell of every image, [N]."""
-    base = int(max(cells.shown.max(), cells.selected.max())) + 1
-    return np.searchsorted(cells.shown * base + cells.selected, data.shown * base + data.selected)
+    base = int(cells.shown.max()) + 1  # above every count selected, too
+    return np.searchsorted(cells.shown * base + cells.selected, shown * base + selected)

@@ -7,7 +7,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.estimators.mixtures import (
-    ROLES,
     CellTable,
     complete_cells,
     fit_mixtures,
@@ -15,6 +14,7 @@ from bayesrep.estimators.mixtures import (
     refit_mixtures,
 )
 from bayesrep.estimators.replicates import Replicates
+from bayesrep.rules import REQUIRED_ROLES
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
 
@@ -80,7 +80,7 @@ def compare_components(
         rows.append(
             pl.DataFrame(
                 {
-                    "dataset": ROLES,
+                    "dataset": REQUIRED_ROLES,
                     "components": [size] * 2,
                     "parameters": [parameters] * 2,
                     "log_likelihood": likelihood,

@@ -15,6 +15,7 @@ from bayesrep.errors import IdentificationWarning
 from bayesrep.estimators.em import MEANS, Counts, Mixture, climb
 from bayesrep.estimators.naive import thinned
 from bayesrep.estimators.replicates import CellCounts, Replicates
+from bayesrep.rules import REQUIRED_ROLES
 
 __all__ = [
     "CellTable",
@@ -27,7 +28,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-ROLES = ("reference", "replication")
 ROUNDS = 200  # of EM from every random start; Newton's method follows
 _REFIT_ROUNDS = 20  # of EM on a replicate, from the study's optima
 _REFIT_STARTS = 4
@@ -238,7 +238,7 @@ def _optima(study: MixtureFit) -> Mixture:
 
 def _warn_if_unidentified(table: CellTable, components: int) -> None:
     parameters = 3 * components - 1
-    for role, images in zip(ROLES, table.images[:, 0], strict=True):
+    for role, images in zip(REQUIRED_ROLES, table.images[:, 0], strict=True):
         counts = int((images > 0).sum())
         if parameters > counts - 1:
             warnings.warn(

@@ -8,13 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.estimators.jackknife import Jackknife, corrected
-from bayesrep.estimators.naive import (
-    Naive,
-    ThinnedCounts,
-    fewest_annotators,
-    matched_accuracy,
-)
+from bayesrep.estimators.naive import Naive, ThinnedCounts, kept, matched_accuracy
 from bayesrep.estimators.replicates import Replicates
+from bayesrep.numerics.thinning import check_annotators
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import AnnotatedSet, Study
 
@@ -27,7 +23,7 @@ Counts = NDArray[np.int64]
 def naive_by_subsets(estimator: Naive, study: Study, seed: int) -> Floats:
     """Mean naive estimate over R random subsets of n' annotators per image, [C]."""
     whole = Replicates.of(SufficientStatistics.from_study(study))
-    n = fewest_annotators(whole) if estimator.annotators is None else estimator.annotators
+    n = kept(estimator.annotators, whole)
     rng = np.random.default_rng(seed)
     draws = [
         [_asked(data, n, rng) for data in (study.reference, study.replication)]
@@ -70,12 +66,7 @@ def _checked(subsets: int | None) -> int:
 
 def _asked(data: AnnotatedSet, annotators: int, rng: np.random.Generator) -> Counts:
     """How many of ``annotators`` random annotators of each image selected it, [N]."""
-    fewest = int(data.shown.min())
-    if not 1 <= annotators <= fewest:
-        raise ValueError(
-            f"annotators is {annotators} but must lie between 1 and {fewest}, the fewest "
-            "annotators of any image"
-        )
+    check_annotators(annotators, data.shown)
     return rng.hypergeometric(data.selected, data.shown - data.selected, annotators)
 
 

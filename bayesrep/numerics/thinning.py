@@ -12,7 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-__all__ = ["thinning_matrix"]
+__all__ = ["check_annotators", "thinning_matrix"]
+
+
+def check_annotators(annotators: int, shown: NDArray[np.int64]) -> None:
+    """Raise ValueError unless all images, with n = ``shown``, have n' annotators to keep."""
+    smallest = int(shown.min())
+    if not 1 <= annotators <= smallest:
+        raise ValueError(
+            f"annotators is {annotators} but must lie between 1 and {smallest}, the fewest "
+            "annotators of any image"
+        )
 
 
 def thinning_matrix(
@@ -37,12 +47,7 @@ def thinning_matrix(
     ValueError
         Where ``annotators`` is out of range: annotators can be forgotten, not added.
     """
-    smallest = int(shown.min())
-    if not 1 <= annotators <= smallest:
-        raise ValueError(
-            f"annotators is {annotators} but must lie between 1 and {smallest}, the fewest "
-            "annotators of any image"
-        )
+    check_annotators(annotators, shown)
     k, n = selected[:, None], shown[:, None]
     kept = np.arange(annotators + 1)[None, :]
     log_ways = _log_binomial(k, kept) + _log_binomial(n - k, annotators - kept)
