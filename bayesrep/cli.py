@@ -323,7 +323,9 @@ def _add_simulate(commands: Any) -> None:
         "--annotators", type=_annotators, default=36, metavar="N|LOW:HIGH", help="per image (36)"
     )
     command.add_argument("--classifiers", type=int, default=136, help="how many (136)")
-    command.add_argument("--process", choices=("outside", "inside"), default="outside")
+    command.add_argument(
+        "--process", choices=("outside", "non-monotone", "inside"), default="outside"
+    )
     _add_seed(command)
     _add_force(command)
 

@@ -1,6 +1,6 @@
 """Simulated studies whose true adjusted accuracies are known.
 
-Both generating processes imitate the study of Engstrom et al. (2020): mean selection frequencies
+All generating processes imitate the study of Engstrom et al. (2020): mean selection frequencies
 0.852 and 0.807 (their section 3), the 136 classifiers of their table 2 with the accuracies printed
 there, and a replication whose images are harder mostly because their selection frequencies are
 lower. One third of every classifier's accuracy drop is real (a true mean bias-corrected gap of
@@ -9,6 +9,9 @@ lower. One third of every classifier's accuracy drop is real (a true mean bias-c
 ``outside``
     s is a mixture of logit-normal distributions and the accuracy curve a probit,
     g_c(s) = Φ(a_c + b_c s). Neither belongs to the family that :func:`bayesrep.fit` fits.
+``non-monotone``
+    The same mixtures and g_c(s) = Φ(a_c + b_c s + 0.4 sin 5πs), which falls between s = 0.5 and
+    0.7 and near 1.
 ``inside``
     s is a mixture of three beta distributions with components shared by the data sets, and g_c is
     a polynomial in Bernstein form, Σ_j Φ(a_c + b_c j/d) Binomial(j; d, s).
@@ -111,6 +114,15 @@ def _probit_curve(s: Floats, a: float, b: float) -> Floats:
     return ndtr(a + b * s)
 
 
+WAVE = 0.4
+
+
+def _wavy_curve(s: Floats, a: float, b: float) -> Floats:
+    from scipy.special import ndtr
+
+    return ndtr(a + b * s + WAVE * np.sin(5 * np.pi * s))
+
+
 BERNSTEIN_DEGREE = 24
 
 
@@ -125,15 +137,23 @@ def _bernstein_curve(s: Floats, a: float, b: float) -> Floats:
     return values[0]
 
 
+_LOGIT_NORMAL = {
+    "reference": _Mixture((0.80, 0.20), (2.6, 0.8), (0.7, 1.2)),
+    "replication": _Mixture((0.65, 0.35), (2.2, 1.0), (0.6, 0.8)),
+}
+
 PROCESSES: Mapping[str, _Process] = {
     "outside": _Process(
-        mixtures={
-            "reference": _Mixture((0.80, 0.20), (2.6, 0.8), (0.7, 1.2)),
-            "replication": _Mixture((0.65, 0.35), (2.2, 1.0), (0.6, 0.8)),
-        },
+        mixtures=_LOGIT_NORMAL,
         nodes=_logit_normal_nodes,
         draw=_draw_logit_normal,
         curve=_probit_curve,
+    ),
+    "non-monotone": _Process(
+        mixtures=_LOGIT_NORMAL,
+        nodes=_logit_normal_nodes,
+        draw=_draw_logit_normal,
+        curve=_wavy_curve,
     ),
     "inside": _Process(
         mixtures={
@@ -261,7 +281,7 @@ def simulate_study(
     images: int = 10_000,
     annotators: int | tuple[int, int] = 36,
     classifiers: int = 136,
-    process: Literal["outside", "inside"] = "outside",
+    process: Literal["outside", "non-monotone", "inside"] = "outside",
 ) -> Study:
     """Simulate a dataset replication whose true adjusted accuracies are known.
 
@@ -280,7 +300,8 @@ def simulate_study(
         repeat its rows under new names.
     process
         ``"outside"``: logit-normal mixtures and probit curves, which the fitted model can only
-        approximate. ``"inside"``: beta mixtures and Bernstein curves, a special case of it.
+        approximate. ``"non-monotone"``: the same with curves that rise, fall and rise.
+        ``"inside"``: beta mixtures and Bernstein curves, a special case of it.
 
     Returns
     -------

@@ -9,7 +9,7 @@ depends on the number of images.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
+from bayesrep.rules import REQUIRED_ROLES, listing
 from bayesrep.study import AnnotatedSet, Study
 
-__all__ = ["Cells", "SufficientStatistics"]
+__all__ = ["Cells", "SufficientStatistics", "statistics_by_group"]
 
 _CHUNK = 16_384  # images reduced at a time: bounds the memory and keeps the copy inside the cache
 
@@ -95,7 +96,7 @@ class SufficientStatistics:
     cells: Mapping[str, Cells]
 
     def __post_init__(self) -> None:
-        for role in ("reference", "replication"):
+        for role in REQUIRED_ROLES:
             if role not in self.cells:
                 raise StudyError(f"sufficient statistics: no cells have the role {role!r}")
             columns = self.cells[role].correct.shape[1]
@@ -112,13 +113,10 @@ class SufficientStatistics:
         Parameters
         ----------
         study
-            The study to reduce; data sets without correctness (candidates) are left out.
+            The study to reduce. Data sets without correctness (candidates) have cells with no
+            columns in ``correct``.
         """
-        cells = {
-            role: _count(data)
-            for role, data in study.datasets.items()
-            if data.correct.shape[1] == len(study.classifiers)
-        }
+        cells = {role: _count(data) for role, data in study.datasets.items()}
         return cls(study.classifiers, cells)
 
     def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
@@ -147,12 +145,14 @@ class SufficientStatistics:
         return self.cells["replication"]
 
     def fingerprint(self) -> str:
-        """Return the SHA-256, in hexadecimal, of the reference's and the replication's cells.
+        """Return the SHA-256, in hexadecimal, of all cells.
 
-        Equal for a study and for any division of it into shards; every fit records it.
+        The reference's come first, then the replication's, then others by role. Equal for a
+        study and for any division of it into shards; every fit records it.
         """
         digest = hashlib.sha256("\0".join(self.classifiers).encode())
-        for cells in (self.reference, self.replication):
+        others = sorted(set(self.cells) - set(REQUIRED_ROLES))
+        for cells in (self.cells[role] for role in (*REQUIRED_ROLES, *others)):
             for counts in (cells.selected, cells.shown, cells.images, cells.correct):
                 digest.update(f"{counts.shape}".encode())
                 digest.update(np.ascontiguousarray(counts, dtype="<i8").tobytes())
@@ -169,10 +169,57 @@ class SufficientStatistics:
         return float(cells.images @ (cells.selected / cells.shown) / cells.images.sum())
 
 
-def _count(data: AnnotatedSet) -> Cells:
-    size = len(data.images)
+def statistics_by_group(
+    study: Study, column: str, roles: Sequence[str] = REQUIRED_ROLES
+) -> dict[str, SufficientStatistics]:
+    """Sufficient statistics of every group of images, sorted by the group's name.
+
+    Parameters
+    ----------
+    study
+        The study to reduce.
+    column
+        A column of groups that all data sets of ``roles`` have, such as "superclass".
+    roles
+        The data sets to reduce.
+
+    Raises
+    ------
+    StudyError
+        Where a data set lacks the column, or a group occurs in only some of them.
+    """
+    members: dict[str, NDArray[np.str_]] = {}
+    for role in roles:
+        data = study.datasets[role]
+        if column not in data.groups:
+            has = ", ".join(sorted(data.groups)) or "none"
+            raise StudyError(
+                f"data set {data.name!r} has no column of groups {column!r}; it has {has}"
+            )
+        members[role] = data.groups[column]
+    names = {role: set(np.unique(values).tolist()) for role, values in members.items()}
+    common, union = set.intersection(*names.values()), set.union(*names.values())
+    if absent := sorted(union - common):
+        raise StudyError(
+            f"{column}: {listing(absent, 'group')} occur in some data sets only; "
+            "every group needs images in each"
+        )
+    return {
+        name: SufficientStatistics(
+            study.classifiers,
+            {r: _count(study.datasets[r], np.flatnonzero(members[r] == name)) for r in roles},
+        )
+        for name in sorted(union)
+    }
+
+
+def _count(data: AnnotatedSet, rows: NDArray[np.intp] | None = None) -> Cells:
+    size = len(data.images) if rows is None else len(rows)
     chunks = (slice(start, start + _CHUNK) for start in range(0, size, _CHUNK))
-    return reduce(_merge, (_collect(*_rows(data, chunk)) for chunk in chunks))
+    return reduce(
+        _merge,
+        (_collect(*_rows(data, chunk if rows is None else rows[chunk])) for chunk in chunks),
+    )
 
 
 _Rows = tuple[
@@ -180,7 +227,7 @@ _Rows = tuple[
 ]
 
 
-def _rows(data: AnnotatedSet, chunk: slice) -> _Rows:
+def _rows(data: AnnotatedSet, chunk: slice | NDArray[np.intp]) -> _Rows:
     shown = data.shown[chunk]
     return data.selected[chunk], shown, np.ones_like(shown), data.correct[chunk]
 

@@ -1,73 +1,131 @@
-"""Pointwise log likelihood and posterior predictive draws, one entry per (k, n) cell."""
+"""Pointwise log likelihood and posterior predictive draws, one entry per (k, n) cell.
 
-from collections.abc import Mapping
+With groups of images a cell belongs to one group; its name is then "group: k/n".
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.statistics import Cells, SufficientStatistics
+from bayesrep.inference.problem import Problem
+from bayesrep.models.counts import complete, places
+from bayesrep.statistics import Cells
 
 PREDICTIVE_EVERY = 10
+Floats = NDArray[np.float64]
 
 
-def _log_choices(n: NDArray[np.int64], k: NDArray[np.int64]) -> NDArray[np.float64]:
+def completed_cells(problem: Problem) -> dict[str, list[Cells]]:
+    """Every data set's tables, one for each group, on the pairs that the model uses."""
+    return {role: complete([cells[role] for cells in problem.cells]) for role in problem.roles}
+
+
+def cell_names(problem: Problem) -> dict[str, NDArray[np.str_]]:
+    """Names of the cells of every data set, groups one after another."""
+    names: dict[str, NDArray[np.str_]] = {}
+    for role, tables in completed_cells(problem).items():
+        pairs = [f"{k}/{n}" for k, n in zip(tables[0].selected, tables[0].shown, strict=True)]
+        names[role] = np.array(
+            [f"{group}: {pair}" if group else pair for group in problem.groups for pair in pairs]
+        )
+    return names
+
+
+def _log_choices(n: NDArray[np.int64], k: NDArray[np.int64]) -> Floats:
     from scipy.special import gammaln
 
     return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 
 
 def _predict_counts(
-    rng: np.random.Generator, cells: Cells, log_mass: NDArray[np.float64]
+    rng: np.random.Generator, shown: NDArray[np.int64], images: NDArray[np.int64], log_mass: Floats
 ) -> NDArray[np.int64]:
     """Images per cell [draw, M] given how many images were shown to n annotators."""
     counts = np.zeros(log_mass.shape, dtype=np.int64)
-    for shown in np.unique(cells.shown):
-        here = cells.shown == shown
+    for size in np.unique(shown):
+        here = shown == size
         mass = np.exp(log_mass[:, here])
         outside = np.clip(1 - mass.sum(axis=1, keepdims=True), 0, None)
-        complete = np.concatenate([mass, outside], axis=1)
-        complete /= complete.sum(axis=1, keepdims=True)
-        drawn = rng.multinomial(int(cells.images[here].sum()), complete)
+        complete_mass = np.concatenate([mass, outside], axis=1)
+        complete_mass /= complete_mass.sum(axis=1, keepdims=True)
+        drawn = rng.multinomial(int(images[here].sum()), complete_mass)
         counts[:, here] = drawn[:, :-1]
     return counts
 
 
+def predicted_images(
+    rng: np.random.Generator, tables: Sequence[Cells], log_mass: Floats
+) -> NDArray[np.int64]:
+    """Images per cell [draw, G · M] of draws of log masses [draw, G, M]."""
+    parts = [
+        _predict_counts(rng, cells.shown, cells.images, log_mass[:, group])
+        for group, cells in enumerate(tables)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
 def cell_groups(
-    statistics: SufficientStatistics, values: Mapping[str, NDArray[Any]], *, seed: int
+    problem: Problem,
+    values: Mapping[str, NDArray[Any]],
+    *,
+    seed: int,
+    every: int = PREDICTIVE_EVERY,
+    new_images: bool = False,
 ) -> dict[str, Any]:
     """Groups ``log_likelihood``, ``posterior_predictive`` and ``observed_data``.
 
     Parameters
     ----------
-    statistics
-        The data that were fitted.
+    problem
+        What was fitted.
     values
-        ``reference_log_mass``, ``replication_log_mass`` [chain, draw, M] and ``cell_accuracy``
-        [chain, draw, C, M].
+        ``log_mass_i`` [chain, draw, G, M] of data set i and ``cell_accuracy``
+        [chain, draw, C, G, M], on the model's pairs.
     seed
-        Seed of the predictive draws, of which every tenth posterior draw gets one.
+        Seed of the predictive draws.
+    every
+        Every how many draws there is a predictive one.
+    new_images
+        Predict answers on the predicted images of each cell; otherwise on the observed ones, so
+        that accuracies by cell can be compared with the observed.
+
+    Returns
+    -------
+    dict
+        ``log_likelihood`` holds for every data set ``ROLE_images`` (the images of a cell
+        together), ``correct`` (the answers in a cell together, binomial) and ``log_right``, the
+        logarithm of P(correct | k, n), from which single answers follow.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     log_likelihood, predictive, observed = {}, {}, {}
-    for role in ("reference", "replication"):
-        cells, log_mass = statistics.cells[role], values[f"{role}_log_mass"]
+    tables = completed_cells(problem)
+    for index, (role, groups) in enumerate(tables.items()):
+        log_mass = values[f"log_mass_{index}"][..., places(groups[0])]
+        outer = log_mass.shape[:2]
         name, dims = f"{role}_images", (f"{role}_cell",)
-        thin = log_mass[:, ::PREDICTIVE_EVERY]
-        drawn = _predict_counts(rng, cells, thin.reshape(-1, thin.shape[-1])).reshape(thin.shape)
-        log_likelihood[name] = (("chain", "draw", *dims), cells.images * log_mass)
-        predictive[name] = (("chain", "draw", *dims), drawn)
-        observed[name] = (dims, cells.images)
+        images = np.concatenate([cells.images for cells in groups])
+        thin = log_mass[:, ::every]
+        drawn = predicted_images(rng, groups, thin.reshape(-1, *thin.shape[2:]))
+        log_likelihood[name] = (("chain", "draw", *dims), images * log_mass.reshape(*outer, -1))
+        predictive[name] = (("chain", "draw", *dims), drawn.reshape(*thin.shape[:2], -1))
+        observed[name] = (dims, images)
 
-    cells, accuracy = statistics.replication, values["cell_accuracy"]
-    right, dims = cells.correct.T, ("classifier", "replication_cell")
-    log_mass = (
-        right * np.log(accuracy)
-        + (cells.images - right) * np.log1p(-accuracy)
-        + _log_choices(cells.images, right)
-    )
+    groups = tables["replication"]
+    accuracy = values["cell_accuracy"][..., places(groups[0])]
+    accuracy = accuracy.reshape(*accuracy.shape[:3], -1)
+    images = np.concatenate([cells.images for cells in groups])
+    right = np.concatenate([cells.correct for cells in groups]).T
+    dims = ("classifier", "replication_cell")
+    log_right = np.log(accuracy)
+    log_mass = right * log_right + (images - right) * np.log1p(-accuracy)
+    log_mass += _log_choices(images, right)
     log_likelihood["correct"] = (("chain", "draw", *dims), log_mass.astype(np.float32))
-    drawn = rng.binomial(cells.images, accuracy[:, ::PREDICTIVE_EVERY])
+    log_likelihood["log_right"] = (("chain", "draw", *dims), log_right.astype(np.float32))
+    thin = accuracy[:, ::every]
+    shown = predictive["replication_images"][1][:, :, None] if new_images else images
+    drawn = rng.binomial(shown, thin)
     predictive["correct"] = (("chain", "draw", *dims), drawn.astype(np.int32))
     observed["correct"] = (dims, right)
     return {

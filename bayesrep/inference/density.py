@@ -19,6 +19,8 @@ from numpyro.infer.util import constrain_fn, potential_energy
 
 Position = dict[str, Array]
 Model = Callable[[Any], None]
+Offsets = Callable[[Mapping[str, Array]], Mapping[str, Array]]
+"""Shifts of some sites computed from the others."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +43,29 @@ class Density:
         NumPyro model of one argument, the data; all latent sites have real support.
     sites
         Layout by site name.
+    offsets
+        A site's value is its coordinate plus its offset; no offset depends on a site that has one,
+        so the change of variables keeps volumes.
     shared, units, per_unit
         P, C and Q of the pair of arrays; C = 0 when no site lies in the unit plate.
     """
 
     model: Model
+    offsets: Offsets
     sites: Mapping[str, _Site]
     shared: int
     units: int
     per_unit: int
 
     def to_sites(self, position: Position) -> dict[str, Array]:
-        """Split a position into the model's (unconstrained) sites; works on one draw."""
-        return {name: _take(site, position) for name, site in self.sites.items()}
+        """Values of the model's (unconstrained) sites at a position; works on one draw."""
+        values = {name: _take(site, position) for name, site in self.sites.items()}
+        return values | {name: values[name] + by for name, by in self.offsets(values).items()}
 
     def to_position(self, values: Mapping[str, Any]) -> Position:
         """Inverse of :meth:`to_sites`."""
+        values = {name: jnp.asarray(value) for name, value in values.items()}
+        values |= {name: values[name] - by for name, by in self.offsets(values).items()}
         shared = [jnp.ravel(values[n]) for n, s in self.sites.items() if s.unit_axis is None]
         units = [
             jnp.moveaxis(jnp.asarray(values[n]), s.unit_axis, 0).reshape(self.units, -1)
@@ -96,7 +105,13 @@ def _unit_axis(site: Mapping[str, Any], plate: str) -> int | None:
     return None
 
 
-def build_density(model: Model, data: Any, *, unit_plate: str = "classifier") -> Density:
+def _no_offsets(_: Mapping[str, Array]) -> Mapping[str, Array]:
+    return {}
+
+
+def build_density(
+    model: Model, data: Any, *, offsets: Offsets = _no_offsets, unit_plate: str = "classifier"
+) -> Density:
     """Trace ``model(data)`` once and lay out its latent sites.
 
     Parameters
@@ -105,6 +120,8 @@ def build_density(model: Model, data: Any, *, unit_plate: str = "classifier") ->
         NumPyro model of one argument.
     data
         Anything the model takes; only its shapes matter here.
+    offsets
+        See :class:`Density`.
     unit_plate
         Name of the plate over units.
 
@@ -130,7 +147,7 @@ def build_density(model: Model, data: Any, *, unit_plate: str = "classifier") ->
             units = shape[axis]
             sites[name] = _Site(shape, axis, per_unit, size // units)
             per_unit += size // units
-    return Density(model, sites, shared, units, per_unit)
+    return Density(model, offsets, sites, shared, units, per_unit)
 
 
 def _is_real(support: Any) -> bool:

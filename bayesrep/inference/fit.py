@@ -1,27 +1,28 @@
 """The one door to a posterior: data in, ArviZ object out."""
 
 import dataclasses
-import json
 import os
-import platform
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
-from importlib.metadata import version
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
+from numpyro import handlers
 
-from bayesrep import __version__
 from bayesrep.errors import ConvergenceWarning
-from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
-from bayesrep.inference.cells import cell_groups
+from bayesrep.inference.arrowhead import arrowhead_hessian, whitening
+from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
+from bayesrep.inference.checkpoint import Checkpoint, open_checkpoint
 from bayesrep.inference.density import Density, Position, build_density
-from bayesrep.inference.mode import Climb, climb
+from bayesrep.inference.device import Choice, choose
+from bayesrep.inference.mode import climb
 from bayesrep.inference.nuts import (
+    BLOCK,
     Sampler,
     Schedule,
     Transition,
@@ -31,54 +32,16 @@ from bayesrep.inference.nuts import (
     unwhiten,
 )
 from bayesrep.inference.posterior import build_posterior
-from bayesrep.inference.progress import progress_bar
-from bayesrep.inference.verdict import diagnostics, judge
-from bayesrep.models import MODELS, Model
+from bayesrep.inference.problem import Problem, Programs, evaluate, find_mode, pose, programs
+from bayesrep.inference.progress import Progress, progress_bar
+from bayesrep.inference.verdict import advise, diagnostics, judge
+from bayesrep.models import MODELS
+from bayesrep.rules import REQUIRED_ROLES
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
 
-PACKAGES = ("jax", "jaxlib", "numpyro", "numpy", "arviz")
-
-
-class _Program(NamedTuple):
-    """Everything compiled for one model, its options, a schedule and the shapes of the data."""
-
-    density: Density
-    climb: Any
-    whiten: Any
-    sampler: Sampler
-    quantities: Any
-
-
-@lru_cache(maxsize=8)
-def _program(
-    name: str, options: Any, schedule: Schedule, structure: Any, shapes: Any, *, vectorized: bool
-) -> _Program:
-    model = MODELS[name]
-    leaves = [jnp.zeros(shape) for shape in shapes]
-    example = jax.tree.unflatten(structure, leaves)
-    density = build_density(lambda data: model.function(data, options), example)
-
-    def find_mode(start: Position, data: Any) -> Climb:
-        on_part = climb(density, start, model.first_data(data))
-        return climb(density, on_part.position, data)
-
-    def whiten(at: Position, data: Any) -> Whitening:
-        return whitening(arrowhead_hessian(lambda q: density.potential(q, data), at), at)
-
-    def quantities(draws: Position, data: Any, transform: Whitening) -> dict[str, Any]:
-        def one(standard: Position) -> dict[str, Any]:
-            return density.quantities(transform(standard), data)
-
-        return jax.lax.map(one, draws, batch_size=50)
-
-    return _Program(
-        density,
-        jax.jit(find_mode),
-        jax.jit(whiten),
-        build_sampler(density, schedule, vectorized=vectorized),
-        jax.jit(quantities),
-    )
+STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size", "lp")
+Feedback = Literal["full", "cut"]
 
 
 def fit(
@@ -90,14 +53,19 @@ def fit(
     draws: int = 500,
     seed: int = 0,
     progress: bool = True,
-    options: Any = None,
+    feedback: Feedback = "full",
+    groups: str | None = None,
+    datasets: Sequence[str] = REQUIRED_ROLES,
+    device: str = "auto",
+    checkpoint: str | Path | None = None,
+    **options: Any,
 ) -> Any:
     """Sample the joint posterior of selection frequencies and accuracy curves with NUTS.
 
     Time and memory depend on the number of classifiers and of distinct (k, n) pairs, never on the
     number of images. Chains run in threads on a CPU and as one batch on a GPU, in float64 either
     way; JAX's configuration is left as it was. The same arguments on the same machine give the
-    same draws, with or without the progress bar.
+    same draws, with or without the progress bar or a checkpoint.
 
     Parameters
     ----------
@@ -112,8 +80,26 @@ def fit(
         Seed of everything random.
     progress
         Show a bar on standard error.
-    options
-        Sizes and priors, ``bayesrep.models.joint.JointOptions(...)``; default: the recommended.
+    feedback
+        ``"full"``: annotators and classifiers together determine the mixtures. ``"cut"``: the
+        annotators alone do, and the curves are fitted given each draw of the mixtures.
+    groups
+        A column of groups of the study's images, such as ``"superclass"``: mixture weights and
+        accuracy levels are partially pooled over groups, and ``group_adjusted_accuracy``
+        (classifier, group) is reported too.
+    datasets
+        Roles of the data sets in the hierarchy. Further ones than the reference and the
+        replication inform the mixtures, and ``accuracy_under`` (classifier, dataset) says what
+        the replication's curves predict under each one's selection frequencies.
+    device
+        ``"auto"`` times one gradient on every kind of device that JAX finds and takes the
+        fastest; or a platform, ``"cpu"`` or ``"gpu"``. The attribute ``device_choice`` says why.
+    checkpoint
+        A folder for the draws as they are made. After an interruption of any kind the same call
+        goes on there and ends with the same draws.
+    **options
+        Sizes, families and priors: fields of :class:`bayesrep.models.joint.JointOptions`, such as
+        ``components=3`` or ``curve="gp"``.
 
     Returns
     -------
@@ -130,139 +116,252 @@ def fit(
     ------
     ValueError
         If an argument is out of range.
+    StudyError
+        If the study lacks what is asked for, or the checkpoint is another fit's or damaged.
 
     Warns
     -----
     ConvergenceWarning
         If R-hat > 1.01, an effective sample size < 400 or a draw diverged; says which quantity
-        and what to try.
+        and what to try. Also where the data cannot identify the mixture.
     """
-    chosen = _chosen_model(model, chains, warmup, draws)
-    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
-    options = chosen.options() if options is None else options
+    _check_schedule(chains, warmup, draws)
+    if feedback not in ("full", "cut"):
+        raise ValueError(f"feedback must be 'full' or 'cut'; got {feedback!r}")
+    problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     schedule = Schedule(chains=chains, warmup=warmup, draws=draws)
-    total = chains * (warmup + draws)
-    with jax.enable_x64(new_val=True), progress_bar(total, show=progress) as bar:
-        data = chosen.data(statistics)
-        leaves, structure = jax.tree.flatten(data)
-        vectorized = jax.default_backend() != "cpu"
-        shapes = tuple(jnp.shape(leaf) for leaf in leaves)
-        program = _program(model, options, schedule, structure, shapes, vectorized=vectorized)
-        bar.stage("finding the mode")
-        start = program.density.to_position(chosen.start(data, options))
-        mode = program.climb(start, data)
-        transform = program.whiten(mode.position, data)
+    total = chains * (warmup + draws) * (2 if feedback == "cut" else 1)
+    with ExitStack() as stack:
+        stack.enter_context(jax.enable_x64(new_val=True))
+        bar = stack.enter_context(progress_bar(total, show=progress))
+        data = problem.data()
+        tools = programs(problem, data)
+        chosen = _choose_device(device, chains, problem, tools, data)
+        stack.enter_context(jax.default_device(chosen.device))
+        facts = attributes(
+            problem,
+            method="nuts",
+            seed=seed,
+            schedule=dataclasses.asdict(schedule),
+            feedback=feedback,
+            device=chosen.device.device_kind,
+            device_choice=chosen.reason,
+        )
+        folder = None if checkpoint is None else open_checkpoint(checkpoint, _identity(facts))
+        run = _Run(schedule, seed, chosen, bar, folder)
+        position, result = (_full if feedback == "full" else _cut)(problem, tools, data, run)
+        bar.stage("evaluating")
+        values = evaluate(tools, position, data)
+    stats = {name: getattr(result, name) for name in STATISTICS}
+    contents = posterior_groups(problem, data, values, stats, seed=seed)
+    return _judged(problem, contents, facts)
 
-        bar.stage("compiling")
-        keys = jax.random.split(jax.random.key(seed), chains)
-        sampler = compiled(program.sampler, keys if vectorized else keys[0], data, transform)
-        bar.stage("sampling")
-        workers = min(chains, os.cpu_count() or 1)
-        result = sample(sampler, keys, data, transform, schedule, bar.advance, workers=workers)
-        sites = unwhiten(program.density, transform, result.position)
-        values = _quantities(program, result.position, data, transform)
-    posterior = _pack(chosen, statistics, sites, values, result, seed=seed)
-    attributes = _attributes(statistics, model, options, schedule, seed)
-    return _judged(posterior, attributes, result, _coordinates(statistics))
 
-
-def _chosen_model(model: str, chains: int, warmup: int, draws: int) -> Model:
-    if model not in MODELS:
-        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
+def _check_schedule(chains: int, warmup: int, draws: int) -> None:
     if chains < 1 or warmup < 10 or draws < 10:
         raise ValueError(
             "a fit needs chains >= 1, warmup >= 10 and draws >= 10; "
             f"got {chains}, {warmup} and {draws}"
         )
-    return MODELS[model]
 
 
-def _quantities(
-    program: _Program, draws: Position, data: Any, transform: Whitening
-) -> dict[str, NDArray[np.float64]]:
-    """The model's deterministic quantities at all draws, [chain, draw, ...]."""
-    shape = draws["shared"].shape[:2]
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), draws)
-    values = program.quantities(flat, data, transform)
-    names = set(values) - set(program.density.sites)
-    return {n: np.asarray(values[n]).reshape(*shape, *values[n].shape[1:]) for n in sorted(names)}
+class _Run(NamedTuple):
+    """How to sample."""
+
+    schedule: Schedule
+    seed: int
+    device: Choice
+    bar: Progress
+    folder: Path | None
+
+    @property
+    def vectorized(self) -> bool:
+        return self.device.device.platform != "cpu"
+
+    def keys(self, stage: int) -> Any:
+        """One key for each chain of a stage of the fit."""
+        key = jax.random.key(self.seed)
+        return jax.random.split(
+            jax.random.fold_in(key, stage) if stage else key, self.schedule.chains
+        )
 
 
-def _pack(
-    model: Model,
-    statistics: SufficientStatistics,
-    sites: Mapping[str, NDArray[Any]],
-    values: Mapping[str, NDArray[Any]],
-    result: Transition,
+def _identity(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What must be the same for a checkpoint to go on."""
+    names = ("study_fingerprint", "model", "options", "datasets", "groups", "schedule", "feedback")
+    named = {name: facts[name] for name in (*names, "seed", "device")}
+    return {**named, "versions": versions()}
+
+
+def _choose_device(
+    device: str, chains: int, problem: Problem, tools: Programs, data: Any
+) -> Choice:
+    start = tools.density.to_position(problem.model.start(data, problem.options))
+    gradient = jax.jit(jax.vmap(jax.grad(tools.density.potential), in_axes=(0, None)))
+
+    def timed(one: Any, batch: int) -> Any:
+        many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), start)
+        return jax.block_until_ready(gradient(*jax.device_put((many, data), one)))
+
+    return choose(device, chains, timed)
+
+
+@lru_cache(maxsize=4)
+def _ready(
+    density: Density,
+    schedule: Schedule,
+    structure: Any,
+    types: Any,
     *,
-    seed: int,
-) -> dict[str, Any]:
-    """Groups of the ArviZ object."""
-    posterior = {
-        name: (("chain", "draw", *dims), {**sites, **values}[name])
-        for name, dims in model.dims.items()
-    }
-    adjusted = values["adjusted_accuracy"]
-    by_classifier = ("chain", "draw", "classifier")
-    reference, replication = (statistics.accuracy(r) for r in ("reference", "replication"))
-    posterior["bias_corrected_gap"] = (by_classifier, reference - adjusted)
-    posterior["selection_gap"] = (by_classifier, adjusted - replication)
-    stats = {name: (("chain", "draw"), getattr(result, name)) for name in STATISTICS}
-    return {
-        "posterior": posterior,
-        "sample_stats": stats,
-        **cell_groups(statistics, values, seed=seed),
-    }
+    vectorized: bool,
+    varies: bool,
+    device: Any,
+) -> Sampler:
+    """The compiled sampler for arguments of these shapes and types on a device."""
+    del device  # part of the cache's key: compilation is for the default device
+    leaves = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in types]
+    key, first, data, transform = jax.tree.unflatten(structure, leaves)
+    sampler = build_sampler(density, schedule, vectorized=vectorized, varies=varies)
+    return compiled(sampler, key, first, data, transform)
 
 
-STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size", "lp")
+def _full(problem: Problem, tools: Programs, data: Any, run: _Run) -> tuple[Position, Transition]:
+    """Positions [chain, draw, ...] of the posterior given everything."""
+    return _around_mode(problem, tools, data, run, part="joint", stage=0)
 
 
-def _coordinates(statistics: SufficientStatistics) -> dict[str, NDArray[Any]]:
-    def names(role: str) -> NDArray[Any]:
-        cells = statistics.cells[role]
-        return np.array([f"{k}/{n}" for k, n in zip(cells.selected, cells.shown, strict=True)])
-
-    return {
-        "classifier": np.array(statistics.classifiers),
-        "dataset": np.array(["reference", "replication"]),
-        "reference_cell": names("reference"),
-        "replication_cell": names("replication"),
-    }
+def _around_mode(
+    problem: Problem, tools: Programs, data: Any, run: _Run, *, part: str, stage: int
+) -> tuple[Position, Transition]:
+    run.bar.stage("finding the mode")
+    mode = find_mode(problem, tools, data)
+    transform = tools.whiten(mode.position, data)
+    result = _sampled(tools.density, transform, run, lambda *_: data, data, part=part, stage=stage)
+    return unwhiten(transform, result.position), result
 
 
-def _attributes(
-    statistics: SufficientStatistics, model: str, options: Any, schedule: Schedule, seed: int
-) -> dict[str, str | int | float]:
-    return {
-        "model": model,
-        "options": json.dumps(dataclasses.asdict(options)),
-        "schedule": json.dumps(dataclasses.asdict(schedule)),
-        "seed": seed,
-        "precision": "float64",
-        "device": jax.devices()[0].device_kind,
-        "machine": platform.machine(),
-        "versions": json.dumps(
-            {"bayesrep": __version__, **{name: version(name) for name in PACKAGES}}
-        ),
-        "study_fingerprint": statistics.fingerprint(),
-    }
-
-
-def _judged(
-    groups: dict[str, Any],
-    attributes: dict[str, str | int | float],
-    result: Transition,
-    coordinates: Mapping[str, NDArray[Any]],
-) -> Any:
-    """Assemble the object with its verdict, warning if it is not a good one."""
-    draft = build_posterior(groups, coordinates, attributes)
-    verdict = judge(
-        diagnostics(draft.posterior),
-        int(result.diverging.sum()),
-        result.diverging.size,
+def _sampled(
+    density: Density,
+    transform: Any,
+    run: _Run,
+    feed: Any,
+    first: Any,
+    *,
+    part: str,
+    stage: int,
+    varies: bool = False,
+) -> Transition:
+    run.bar.stage("compiling")
+    keys = run.keys(stage)
+    vectorized = run.vectorized
+    leaves, structure = jax.tree.flatten(
+        (keys if vectorized else keys[0], first, feed(0, 0), transform)
     )
-    if not verdict.converged:
-        warnings.warn(verdict.sentence, ConvergenceWarning, stacklevel=3)
-    attributes |= {"converged": int(verdict.converged), "verdict": verdict.sentence}
-    return build_posterior(groups, coordinates, attributes)
+    ready = _ready(
+        density,
+        run.schedule,
+        structure,
+        tuple((leaf.shape, leaf.dtype) for leaf in map(jnp.asarray, leaves)),
+        vectorized=vectorized,
+        varies=varies,
+        device=run.device.device,
+    )
+    run.bar.stage("sampling")
+    states = (
+        [ready.start(keys, first, transform)]
+        if vectorized
+        else [ready.start(key, first, transform) for key in keys]
+    )
+    return sample(
+        ready,
+        states,
+        feed,
+        transform,
+        run.schedule,
+        run.bar.advance,
+        workers=min(len(keys), os.cpu_count() or 1),
+        checkpoint=None if run.folder is None else Checkpoint(run.folder, part),
+    )
+
+
+@lru_cache(maxsize=16)
+def _given_mixtures(
+    name: str, options: Any, structure: Any, shapes: Any
+) -> tuple[Density, Any, Any]:
+    """Density of the curves given (data, values of the mixture's sites), and how to start on it."""
+    model = MODELS[name]
+
+    def conditioned(pair: Any) -> None:
+        data, mixture = pair
+        handlers.substitute(model.function, data=mixture)(data, options)
+
+    example = jax.tree.unflatten(structure, [jnp.zeros(shape) for shape in shapes])
+    density = build_density(conditioned, example)
+
+    def prepare(start: Position, pair: Any) -> Any:
+        mode = climb(density, start, pair).position
+        return whitening(arrowhead_hessian(lambda q: density.potential(q, pair), mode), mode)
+
+    return density, jax.jit(prepare), jax.jit(jax.vmap(jax.vmap(density.to_sites)))
+
+
+def _cut(problem: Problem, tools: Programs, data: Any, run: _Run) -> tuple[Position, Transition]:
+    """Mixtures from the annotators alone, then curves given each of their draws.
+
+    Plummer (2015), "Cuts in Bayesian graphical models", section 4: the curves' own chain goes
+    through the mixture's draws one by one and makes ``thinning`` transitions at each.
+    """
+    annotations = problem.model.annotations(data)
+    first_stage = _around_mode(problem, tools, annotations, run, part="mixtures", stage=0)[0]
+    sites = jax.jit(jax.vmap(jax.vmap(tools.density.to_sites)))(first_stage)
+    mixture = {name: sites[name] for name in problem.model.mixture_sites if name in sites}
+    center = {name: value.mean(axis=(0, 1)) for name, value in mixture.items()}
+
+    pair = (data, center)
+    leaves, structure = jax.tree.flatten(pair)
+    shapes = tuple(jnp.shape(leaf) for leaf in leaves)
+    density, prepare, to_sites = _given_mixtures(problem.name, problem.options, structure, shapes)
+    start = density.to_position(problem.model.start(data, problem.options))
+    transform = prepare(start, pair)
+
+    warmup = run.schedule.warmup
+    repeated = {
+        name: np.concatenate(
+            [
+                np.broadcast_to(center[name], (len(value), warmup, *value.shape[2:])),
+                np.asarray(value),
+                np.broadcast_to(center[name], (len(value), BLOCK, *value.shape[2:])),
+            ],
+            axis=1,
+        )
+        for name, value in mixture.items()
+    }
+
+    def feed(chain: int, begin: int) -> Any:
+        here = slice(None) if run.vectorized else chain
+        part = {name: value[here] for name, value in repeated.items()}
+        if run.vectorized:
+            return data, {n: jnp.asarray(v[:, begin : begin + BLOCK]) for n, v in part.items()}
+        return data, {n: jnp.asarray(v[begin : begin + BLOCK]) for n, v in part.items()}
+
+    result = _sampled(density, transform, run, feed, pair, part="curves", stage=1, varies=True)
+    curves = to_sites(unwhiten(transform, result.position))
+    together = {**curves, **mixture}
+    return jax.jit(jax.vmap(jax.vmap(tools.density.to_position)))(together), result
+
+
+def _judged(problem: Problem, contents: dict[str, Any], facts: dict[str, Any]) -> Any:
+    """Assemble the object with its verdict, warning if it is not a good one."""
+    names = coordinates(problem)
+    draft = build_posterior(contents, names, facts)
+    diverging = contents["sample_stats"]["diverging"][1]
+    verdict = judge(diagnostics(draft.posterior), int(diverging.sum()), diverging.size)
+    advice = advise(problem.statistics)
+    for sentence in (*(() if verdict.converged else (verdict.sentence,)), *advice):
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
+    facts |= {
+        "converged": int(verdict.converged),
+        "verdict": verdict.sentence,
+        "advice": " ".join(advice),
+    }
+    return build_posterior(contents, names, facts)

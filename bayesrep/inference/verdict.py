@@ -8,6 +8,8 @@ import numpy as np
 import xarray as xr
 
 from bayesrep.inference.posterior import arviz
+from bayesrep.rules import REQUIRED_ROLES
+from bayesrep.statistics import SufficientStatistics
 
 MAX_RHAT = 1.01
 MIN_ESS = 400.0
@@ -99,3 +101,21 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
         remedy += ", or use fewer mixture components"
     sentence = f"The fit has not converged: {'; '.join(problems)}. Try to {remedy}."
     return Verdict(converged=False, sentence=sentence)
+
+
+FEW_ANNOTATORS = 3
+
+
+def advise(statistics: SufficientStatistics) -> tuple[str, ...]:
+    """Sentences on what these data cannot say, however well the chains agree."""
+    sentences: list[str] = []
+    for role in REQUIRED_ROLES:
+        cells = statistics.cells[role]
+        typical = int(np.average(cells.shown, weights=cells.images) + 0.5)
+        if typical < FEW_ANNOTATORS:
+            sentences.append(
+                f"About {typical} annotator{'s' if typical > 1 else ''} per image of the {role} "
+                f"identify {'the mean' if typical == 1 else 'two moments'} of its selection "
+                "frequencies and no more: the adjusted accuracies rest on the prior."
+            )
+    return tuple(sentences)

@@ -1,31 +1,33 @@
-"""The joint model: hierarchical beta mixtures and Bernstein accuracy curves.
+"""The joint model: hierarchical beta mixtures and accuracy curves.
 
-For data set i (0 reference, 1 replication), cell (k, n) and classifier c::
+For data set i (0 reference, 1 replication, then any others), group g of images, cell (k, n) and
+classifier c, in the default family of curves::
 
-    s | i        ~  Σ_j w_ij Beta(μ_ij ν_ij, (1 − μ_ij) ν_ij)
+    s | i, g     ~  Σ_j w_igj Beta(μ_ij ν_ij, (1 − μ_ij) ν_ij)
     k | n, s     ~  Binomial(n, s)                           integrated: beta-binomial mixture
     J | s        ~  Binomial(d, s)                           d virtual annotators
     correct | J  ~  Bernoulli(σ(η_cJ))                       replication only
-    y_c[k, n]    ~  Binomial(m[k, n], Σ_j P(J = j | k, n) σ(η_cj))
+    y_cg[k, n]   ~  Binomial(m_g[k, n], Σ_j P(J = j | k, n) σ(η_cj + δ_cg))
 
     η_cj = Σ_r P_r(2 j/d − 1) β_cr,   β_c ~ Normal(θ, diag τ²)   θ: the population's curve
-    A_c  = Σ_j P_ref(J = j) σ(η_cj)                          adjusted accuracy
+    A_c  = Σ_g (share of g in the reference) Σ_j P_ref,g(J = j) σ(η_cj + δ_cg)
 
-Annotators tell about the mixtures of both data sets and correctness about the replication's
-mixture and the curves; every sum over s is exact. Each classifier's data follow this model
-whatever the others do. Across classifiers the images are the same, and the product of the
-classifiers' likelihoods ignores that: intervals are right for one classifier at a time, not for
-means or differences of several.
+Annotators tell about the mixtures of all data sets and correctness about the replication's
+mixture and the curves; every sum over s is exact (families other than ``bernstein``: quadrature).
+Each classifier's data follow this model whatever the others do. Across classifiers the images are
+the same, and the product of the classifiers' likelihoods ignores that: intervals are right for one
+classifier at a time, not for means or differences of several.
 
 Components are identified by their order: the lowest logit mean, then positive steps whose priors
 keep them away from zero, so labels do not switch. Every prior is normal on an unbounded scale;
-:class:`JointOptions` lists them.
+:class:`JointOptions` lists them. Without groups there is one group, and no δ.
 
 Reference: Engstrom et al. (2020), sections 4.1 and 5.3 (equations 6 and 7).
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,41 +37,41 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
 
-from bayesrep.numerics.bernstein import smooth_basis
-from bayesrep.numerics.beta_binomial import (
-    below,
-    log_binomial,
-    log_cells,
-    log_mixture,
-    virtual_annotators,
+from bayesrep.models.counts import (
+    Mixtures,
+    Pairs,
+    complete,
+    lay_out,
+    log_pair_masses,
+    node_tables,
+    node_weights,
+    on_places,
+    virtual_tables,
+    virtual_weights,
 )
-from bayesrep.statistics import Cells, SufficientStatistics
+from bayesrep.models.curves import TERMS, Curves, curve_family
+from bayesrep.statistics import Cells
 
 
-class CountData(NamedTuple):
-    """Annotation counts of one data set, ready for the likelihood (M cells)."""
+class Counts(NamedTuple):
+    """Annotation counts of one data set (G groups, M cells)."""
 
-    below_selected: Array  # [M, R] 0/1, see numerics.beta_binomial.below
-    below_rejected: Array  # [M, R]
-    below_shown: Array  # [M, R]
-    selected: Array  # [M] k
-    rejected: Array  # [M] n − k
-    images: Array  # [M] m[k, n]
-    log_choices: Array  # [M] log C(n, k)
+    pairs: Pairs
+    images: Array  # [G, M] m[k, n]
 
 
 class JointData(NamedTuple):
-    """Everything the joint model conditions on."""
+    """Everything the joint model conditions on; data sets as listed above."""
 
-    reference: CountData
-    replication: CountData
-    correct: Array  # [C, M] images of a replication cell that the classifier gets right
-    wrong: Array  # [C, M]
+    datasets: tuple[Counts, ...]
+    correct: Array  # [C, G, M] images of a replication cell that the classifier gets right
+    wrong: Array  # [C, G, M]
+    share: Array  # [G] of the reference's images
 
 
 @dataclass(frozen=True)
 class JointOptions:
-    """Size and priors of the joint model; every prior is normal on the scale named.
+    """Structure, size and priors of the joint model; every prior is normal on the scale named.
 
     Parameters
     ----------
@@ -77,74 +79,121 @@ class JointOptions:
         K, beta components shared by the data sets. A few dozen annotators tell little more than
         the first moments of p(s): a third component changes the adjusted accuracies by a fraction
         of their uncertainty and makes the chains mix slowly.
+    shared_components
+        False gives every data set components of its own, with the same priors.
+    curve
+        Family of the accuracy curves: ``bernstein``, ``spline`` or ``gp``
+        (:mod:`bayesrep.models.curves`).
     degree
         d of the Bernstein form. It smooths a curve over about sqrt(s (1 − s) / d).
     terms
-        Legendre terms of an accuracy curve on the logit scale: level, slope, bends.
+        Terms of an accuracy curve on the logit scale: level, slope, bends. Default: 5 for
+        ``bernstein``, 9 for ``spline``, 10 for ``gp``.
+    monotone
+        Only curves that rise with s. Slopes then have log-normal priors of the same median and
+        relative spread.
     first_location, log_step
-        (mean, sd) of the lowest component's logit mean and of the log steps up to the next ones.
+        (mean, sd) of the lowest component's logit mean and of the log steps up to the next ones;
+        log √(K − 1) is subtracted from the latter, so that many components stay in reach.
     log_concentration
         (mean, sd) of log(a + b).
     location_deviation, concentration_deviation
-        sd of the difference between the data sets, in logit mean and in log(a + b); half of it
-        is added to one data set and half subtracted from the other.
+        sd of the difference between any two data sets, in logit mean and in log(a + b).
     weight
         sd of a component's log weight relative to the first component's, per data set.
+    group_weight
+        sd of the same in a group around its data set.
     level, slope
         (mean, sd) of the population curve's first two terms.
     bend
-        sd of the population curve's term r >= 2 is bend / (r − 1).
+        sd of the population curve's bends (term r >= 2 of ``bernstein``: bend / (r − 1)).
     classifier_level, classifier_slope, classifier_bend
         sd of a classifier's terms around the population's, in the same order.
+    group_level, classifier_group_level
+        sd of a group's effect on the logit scale, and of a classifier's around it.
     """
 
     components: int = 2
+    shared_components: bool = True
+    curve: Literal["bernstein", "spline", "gp"] = "bernstein"
     degree: int = 24
-    terms: int = 5
+    terms: int | None = None
+    monotone: bool = False
     first_location: tuple[float, float] = (0.7, 0.5)
     log_step: tuple[float, float] = (0.4, 0.3)
     log_concentration: tuple[float, float] = (2.5, 0.6)
     location_deviation: float = 0.2
     concentration_deviation: float = 0.2
     weight: float = 1.0
+    group_weight: float = 0.5
     level: tuple[float, float] = (-1.0, 1.5)
     slope: tuple[float, float] = (2.0, 1.5)
     bend: float = 1.0
     classifier_level: float = 0.75
     classifier_slope: float = 0.5
     classifier_bend: float = 0.25
+    group_level: float = 0.5
+    classifier_group_level: float = 0.25
 
     def __post_init__(self) -> None:
-        if self.components < 1 or self.degree < 1 or self.terms < 2:
+        if not 1 <= self.components <= LARGEST_K or self.degree < 1:
             raise ValueError(
-                "the joint model needs components >= 1, degree >= 1 and terms >= 2; got "
-                f"{self.components}, {self.degree}, {self.terms}"
+                f"the joint model needs components from 1 to {LARGEST_K} and degree >= 1; got "
+                f"{self.components} and {self.degree}"
             )
+        if self.curve not in TERMS:
+            raise ValueError(f"curve must be one of {', '.join(TERMS)}; got {self.curve!r}")
+        least = 4 if self.curve == "spline" else 2
+        if self.size < least:
+            raise ValueError(f"{self.curve} curves need terms >= {least}; got {self.terms}")
+        for name, value in vars(self).items():
+            if isinstance(value, tuple):
+                _check_prior(name, value)
+            elif isinstance(value, float) and not 0 < value < np.inf:
+                raise ValueError(f"{name} is a standard deviation: give a number > 0; got {value}")
+
+    @property
+    def size(self) -> int:
+        """T, terms of a curve."""
+        return TERMS[self.curve] if self.terms is None else self.terms
+
+    def family(self) -> Curves:
+        """The chosen curves' points and basis."""
+        return curve_family(self.curve, self.degree, self.size, monotone=self.monotone)
 
 
-def _count_data(cells: Cells) -> CountData:
-    rejected = cells.shown - cells.selected
-    size = int(cells.shown.max())
-    return CountData(
-        below_selected=jnp.asarray(below(cells.selected, size)),
-        below_rejected=jnp.asarray(below(rejected, size)),
-        below_shown=jnp.asarray(below(cells.shown, size)),
-        selected=jnp.asarray(cells.selected, dtype=float),
-        rejected=jnp.asarray(rejected, dtype=float),
-        images=jnp.asarray(cells.images, dtype=float),
-        log_choices=jnp.asarray(log_binomial(cells.shown, cells.selected)),
-    )
+LARGEST_K = 6
 
 
-def joint_data(statistics: SufficientStatistics) -> JointData:
-    """Turn sufficient statistics into the arrays of the likelihood."""
-    cells = statistics.replication
-    correct = cells.correct.T
+def _check_prior(name: str, value: tuple[float, ...]) -> None:
+    if len(value) != 2 or not np.isfinite(value[0]) or not 0 < value[1] < np.inf:
+        raise ValueError(f"{name} is (mean, sd) of a normal prior with sd > 0; got {value}")
+
+
+def joint_data(groups: Sequence[Mapping[str, Cells]]) -> JointData:
+    """Turn the cells of every group, by data set, into the arrays of the likelihood.
+
+    Parameters
+    ----------
+    groups
+        One mapping of role to cells for each group, as `bayesrep.SufficientStatistics.cells`, the
+        reference first, then the replication; all have the same roles.
+    """
+    datasets: list[Counts] = []
+    correct = np.empty(0)
+    for role in groups[0]:
+        tables = complete([cells[role] for cells in groups])
+        images = np.stack([on_places(cells.images, cells) for cells in tables])
+        datasets.append(Counts(lay_out(tables[0]), jnp.asarray(images)))
+        if role == "replication":
+            correct = np.stack([on_places(cells.correct.T, cells) for cells in tables], axis=1)
+    reference, replication = datasets[:2]
+    total = reference.images.sum(axis=1)
     return JointData(
-        reference=_count_data(statistics.reference),
-        replication=_count_data(cells),
-        correct=jnp.asarray(correct, dtype=float),
-        wrong=jnp.asarray(cells.images - correct, dtype=float),
+        datasets=tuple(datasets),
+        correct=jnp.asarray(correct),
+        wrong=replication.images - jnp.asarray(correct),
+        share=total / total.sum(),
     )
 
 
@@ -155,25 +204,47 @@ def annotations_only(data: JointData) -> JointData:
 
 def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
     """Values of all sites to begin the search for the mode: the prior means."""
-    size = options.components
-    mean, _ = _curve_prior(options)
-    return {
-        "first_location": options.first_location[0],
-        "log_step": np.full(size - 1, options.log_step[0]),
-        "log_concentration": np.full(size, options.log_concentration[0]),
-        "location_deviation": np.zeros(size),
-        "concentration_deviation": np.zeros(size),
-        "weight_logit": np.zeros((2, size - 1)),
+    size, sets, groups = options.components, len(data.datasets), len(data.share)
+    own = () if options.shared_components else (sets,)
+    mean, _, _ = _curve_priors(options)
+    start: dict[str, ArrayLike] = {
+        "first_location": np.full(own, options.first_location[0]),
+        "log_step": np.full((*own, size - 1), _log_step(options)[0]),
+        "log_concentration": np.full((*own, size), options.log_concentration[0]),
+        "weight_logit": np.zeros((sets, size - 1)),
         "population_curve": mean,
         "classifier_curve": np.tile(mean, (len(data.correct), 1)),
     }
+    if options.shared_components:
+        start["location_deviation"] = np.zeros((sets - 1, size))
+        start["concentration_deviation"] = np.zeros((sets - 1, size))
+    if groups > 1:
+        start["group_weight_logit"] = np.zeros((sets, groups, size - 1))
+        start["group_effect"] = np.zeros(groups)
+        start["classifier_group_effect"] = np.zeros((len(data.correct), groups))
+    return start
 
 
-def _curve_prior(options: JointOptions) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sd [terms] of the population curve's Legendre terms."""
-    bends = options.bend / np.arange(1, options.terms - 1)
-    mean = np.array([options.level[0], options.slope[0], *np.zeros(len(bends))])
-    return mean, np.array([options.level[1], options.slope[1], *bends])
+def _log_step(options: JointOptions) -> tuple[float, float]:
+    mean, sd = options.log_step
+    return mean - 0.5 * float(np.log(max(options.components - 1, 1))), sd
+
+
+def _curve_priors(options: JointOptions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and sd of the population curve's terms and sd of a classifier's, each [T]."""
+    scale = options.family().scale
+    mean = np.array([options.level[0], options.slope[0], *np.zeros(len(scale))])
+    population = np.array([options.level[1], options.slope[1], *options.bend * scale])
+    own = np.array(
+        [options.classifier_level, options.classifier_slope, *options.classifier_bend * scale]
+    )
+    if options.monotone:  # relative spreads, and a derivative by s instead of 2 s − 1
+        if mean[1] <= 0:
+            raise ValueError("monotone curves need a prior mean of the slope > 0")
+        relative = np.where(np.arange(len(mean)) == 0, 1.0, mean[1])
+        mean[1] = np.log(2 * mean[1])
+        population, own = population / relative, own / relative
+    return mean, population, own
 
 
 def _normal(name: str, location: ArrayLike, scale: ArrayLike, shape: tuple[int, ...]) -> Array:
@@ -181,78 +252,161 @@ def _normal(name: str, location: ArrayLike, scale: ArrayLike, shape: tuple[int, 
     return jnp.asarray(numpyro.sample(name, law))
 
 
-def _mixtures(options: JointOptions) -> tuple[Array, Array, Array]:
-    """Sample a, b and log weights of both data sets, each [2, K]."""
-    size = options.components
-    first = numpyro.sample("first_location", dist.Normal(*options.first_location))
-    steps = _normal("log_step", *options.log_step, (size - 1,))
-    concentration = _normal("log_concentration", *options.log_concentration, (size,))
-    location_change = _normal("location_deviation", 0.0, options.location_deviation, (size,))
-    concentration_change = _normal(
-        "concentration_deviation", 0.0, options.concentration_deviation, (size,)
-    )
-    weight = _normal("weight_logit", 0.0, options.weight, (2, size - 1))
+def _contrasts(sets: int) -> np.ndarray:
+    """Orthonormal contrasts over √2 [D, D − 1]: unit normals give differences of sd 1."""
+    rows = np.linalg.qr(np.column_stack([np.ones(sets), np.eye(sets)[:, 1:]]))[0][:, 1:]
+    return rows * np.sign(rows[-1]) / np.sqrt(2)
 
-    half = np.array([[-0.5], [0.5]])
-    location = first + jnp.concatenate([jnp.zeros(1), jnp.cumsum(jnp.exp(steps))])
-    mean = jax.nn.sigmoid(location[None, :] + half * location_change[None, :])
-    total = jnp.exp(concentration[None, :] + half * concentration_change[None, :])
-    log_weights = jax.nn.log_softmax(jnp.concatenate([jnp.zeros((2, 1)), weight], axis=1), axis=1)
+
+def _heights(steps: Array) -> Array:
+    """Logit means of the components above the lowest one's, [..., K], of log steps [..., K − 1]."""
+    climbed = jnp.cumsum(jnp.exp(steps), axis=-1)
+    return jnp.concatenate([jnp.zeros((*climbed.shape[:-1], 1)), climbed], axis=-1)
+
+
+def joint_offsets(values: Mapping[str, Array], options: JointOptions) -> dict[str, Array]:
+    """Where to measure locations from, so that the sampler meets a straighter posterior.
+
+    The data fix the mean of p_i(s) far better than anything else about it, so locations, steps
+    and weights must move together, along a curve. Locations measured from minus the weighted mean
+    height of the components (on the logit scale, by data set) leave that mean nearly alone. The
+    offsets depend on other sites only: adding them changes no volume, and no prior.
+    """
+    logits = values["weight_logit"]
+    weight = jax.nn.softmax(jnp.concatenate([jnp.zeros((len(logits), 1)), logits], axis=1), axis=1)
+    height = jnp.sum(weight * _heights(values["log_step"]), axis=1)  # [D]
+    if not options.shared_components:
+        return {"first_location": -height}
+    # Contrasts are orthogonal columns of length 1 / √2: twice their transpose inverts them.
+    between = -2 * _contrasts(len(logits)).T @ height
+    shape = values["location_deviation"].shape
+    return {
+        "first_location": -height.mean(),
+        "location_deviation": jnp.broadcast_to(between[:, None], shape),
+    }
+
+
+def _mixtures(options: JointOptions, sets: int, groups: int) -> list[Mixtures]:
+    """Sample the mixtures of all data sets."""
+    size = options.components
+    own = () if options.shared_components else (sets,)
+    first = _normal("first_location", *options.first_location, own)
+    steps = _normal("log_step", *_log_step(options), (*own, size - 1))
+    concentration = _normal("log_concentration", *options.log_concentration, (*own, size))
+    location = first[..., None] + _heights(steps)
+    if options.shared_components:
+        shape, between = (sets - 1, size), _contrasts(sets)
+        location = location + between @ _normal(
+            "location_deviation", 0.0, options.location_deviation, shape
+        )
+        concentration = concentration + between @ _normal(
+            "concentration_deviation", 0.0, options.concentration_deviation, shape
+        )
+    weight = _normal("weight_logit", 0.0, options.weight, (sets, size - 1))[:, None, :]
+    if groups > 1:
+        weight = _normal(
+            "group_weight_logit", weight, options.group_weight, (sets, groups, size - 1)
+        )
+    mean, total = jax.nn.sigmoid(location), jnp.exp(concentration)  # [D, K]
+    logits = jnp.concatenate([jnp.zeros((*weight.shape[:2], 1)), weight], axis=-1)
+    log_weights = jax.nn.log_softmax(logits, axis=-1)  # [D, G, K]
     numpyro.deterministic("component_mean", mean)
     numpyro.deterministic("component_concentration", total)
-    numpyro.deterministic("component_weight", jnp.exp(log_weights))
-    return mean * total, (1 - mean) * total, log_weights
+    return [
+        Mixtures(log_weights[i], mean[i] * total[i], (1 - mean[i]) * total[i]) for i in range(sets)
+    ]
 
 
-def _curves(options: JointOptions, classifiers: int) -> Array:
-    """Sample the Bernstein coefficients σ(η) [C, d + 1]."""
-    population = _normal("population_curve", *_curve_prior(options), (options.terms,))
-    bends = options.classifier_bend / np.arange(1, options.terms - 1)
-    spread = np.array([options.classifier_level, options.classifier_slope, *bends])
-    shape = (classifiers, options.terms)
-    law = dist.Normal(jnp.broadcast_to(population, shape), np.broadcast_to(spread, shape))
+def _curves(options: JointOptions, family: Curves, classifiers: int, groups: int) -> Array:
+    """Sample the probabilities σ(η) at the family's points, [C, G, X]."""
+    mean, population_sd, own_sd = _curve_priors(options)
+    population = _normal("population_curve", mean, population_sd, mean.shape)
+    shape = (classifiers, len(mean))
+    law = dist.Normal(jnp.broadcast_to(population, shape), np.broadcast_to(own_sd, shape))
     with numpyro.plate("classifier", classifiers):
-        own = numpyro.sample("classifier_curve", law.to_event(1))
-    return jax.nn.sigmoid(own @ smooth_basis(options.degree, options.terms).T)
-
-
-def _log_cell_masses(a: Array, b: Array, counts: CountData) -> Array:
-    """Per component [K, M], without C(n, k)."""
-    return log_cells(a, b, counts.below_selected, counts.below_rejected, counts.below_shown)
-
-
-def _virtual_given_cell(
-    a: Array, b: Array, log_joint: Array, counts: CountData, degree: int
-) -> Array:
-    """P(J = j | k, n) [M, d + 1] under one data set's mixture."""
-    component = jax.nn.softmax(log_joint, axis=0)  # [K, M] P(component | k, n)
-    given = virtual_annotators(
-        a[:, None] + counts.selected[None, :], b[:, None] + counts.rejected[None, :], degree
-    )
-    return jnp.sum(component[:, :, None] * given, axis=0)
+        own = jnp.asarray(numpyro.sample("classifier_curve", law.to_event(1)))
+    logit = family.logit(own)[:, None, :]
+    if groups > 1:
+        effect = _normal("group_effect", 0.0, options.group_level, (groups,))
+        around = dist.Normal(
+            jnp.broadcast_to(effect, (classifiers, groups)), options.classifier_group_level
+        )
+        with numpyro.plate("classifier", classifiers):
+            shift = jnp.asarray(numpyro.sample("classifier_group_effect", around.to_event(1)))
+        logit = logit + shift[:, :, None]
+    return jax.nn.sigmoid(logit)
 
 
 def joint(data: JointData, options: JointOptions) -> None:
     """NumPyro model; the module's docstring states it."""
-    a, b, log_weights = _mixtures(options)
-    coefficients = _curves(options, len(data.correct))
+    family, groups = options.family(), len(data.share)
+    mixtures = _mixtures(options, len(data.datasets), groups)
+    curves = _curves(options, family, len(data.correct), groups)
+    exact = options.curve == "bernstein"
 
-    reference = log_mixture(log_weights[0], _log_cell_masses(a[0], b[0], data.reference))
-    log_joint = log_weights[1][:, None] + _log_cell_masses(a[1], b[1], data.replication)
-    replication = jax.scipy.special.logsumexp(log_joint, axis=0)
-    numpyro.factor("reference_counts", data.reference.images @ reference)
-    numpyro.factor("replication_counts", data.replication.images @ replication)
+    log_mass = [
+        log_pair_masses(mixture, counts.pairs)
+        for mixture, counts in zip(mixtures, data.datasets, strict=True)
+    ]
+    pairs = data.datasets[1].pairs
+    log_mass[1], table = (
+        virtual_tables(mixtures[1], pairs, options.degree)
+        if exact
+        else node_tables(mixtures[1], pairs)
+    )
+    for index, (counts, masses) in enumerate(zip(data.datasets, log_mass, strict=True)):
+        numpyro.factor(f"counts_{index}", jnp.sum(counts.images * masses))
 
-    table = _virtual_given_cell(a[1], b[1], log_joint, data.replication, options.degree)
-    right = coefficients @ table.T  # [C, M] P(correct | k, n)
+    right = _contract(curves, table)  # [C, G, M] P(correct | k, n)
     numpyro.factor(
         "correct", jnp.sum(data.correct * jnp.log(right) + data.wrong * jnp.log1p(-right))
     )
+    _report(data, options, mixtures, curves, log_mass, right)
 
-    weights = jnp.exp(log_weights)
-    under_reference = weights[0] @ virtual_annotators(a[0], b[0], options.degree)
-    numpyro.deterministic("adjusted_accuracy", coefficients @ under_reference)
-    numpyro.deterministic("mean_selection_frequency", jnp.sum(weights * a / (a + b), axis=1))
-    numpyro.deterministic("reference_log_mass", reference + data.reference.log_choices)
-    numpyro.deterministic("replication_log_mass", replication + data.replication.log_choices)
+
+def _contract(curves: Array, table: Array) -> Array:
+    """Σ_x curves [C, G, X] table [G, M, X], one plain product where there is one group."""
+    if table.shape[0] == 1:
+        return (curves[:, 0] @ table[0].T)[:, None, :]
+    return jnp.einsum("cgx,gmx->cgm", curves, table)
+
+
+def _report(
+    data: JointData,
+    options: JointOptions,
+    mixtures: Sequence[Mixtures],
+    curves: Array,
+    log_mass: Sequence[Array],
+    right: Array,
+) -> None:
+    """Quantities of interest; not part of the density."""
+
+    def average(mixture: Mixtures) -> Array:
+        """Accuracy of every classifier [C, G] under a data set's selection frequencies."""
+        weights = (
+            virtual_weights(mixture, options.degree)
+            if options.curve == "bernstein"
+            else node_weights(mixture)
+        )
+        return jnp.einsum("cgx,gx->cg", curves, weights)
+
+    by_group = average(mixtures[0])
+    numpyro.deterministic("adjusted_accuracy", by_group @ data.share)
+    weight = jnp.stack([jnp.exp(m.log_weights) for m in mixtures])  # [D, G, K]
+    mean = jnp.stack([m.a / (m.a + m.b) for m in mixtures])  # [D, K]
+    shares = jnp.stack([c.images.sum(axis=1) / c.images.sum() for c in data.datasets])  # [D, G]
+    numpyro.deterministic(
+        "mean_selection_frequency", jnp.einsum("dg,dgk,dk->d", shares, weight, mean)
+    )
+    numpyro.deterministic("component_weight", jnp.einsum("dg,dgk->dk", shares, weight))
+    if len(data.share) > 1:
+        numpyro.deterministic("group_adjusted_accuracy", by_group)
+        numpyro.deterministic("group_component_weight", weight)
+    if len(data.datasets) > 2:
+        under = [
+            jnp.sum(average(m) * share, axis=1) for m, share in zip(mixtures, shares, strict=True)
+        ]
+        numpyro.deterministic("accuracy_under", jnp.stack(under, axis=1))
+    for index, (counts, masses) in enumerate(zip(data.datasets, log_mass, strict=True)):
+        numpyro.deterministic(f"log_mass_{index}", masses + counts.pairs.log_choices)
     numpyro.deterministic("cell_accuracy", right)

@@ -8,8 +8,18 @@ Every ratio of beta functions that a beta-binomial needs is a ratio of rising fa
 No gamma function is evaluated, so nothing cancels at large a + b, and the sums are products with
 constant triangular 0/1 matrices, whose gradients are again products (no gather, no scatter).
 
+The same sums make an image shown to n annotators and then to d further ones one beta-binomial draw
+of n + d, so the joint mass of k of n and then j of d,
+
+    P(k, j) = C(n, k) C(d, j) f_{n+d}(k + j),
+    f_N(r) = Σ_m w_m (a_m)_r (b_m)_{N−r} / (a_m + b_m)_N,
+
+depends on k + j alone: n + d + 1 numbers make the whole table, and its row sums are f_n(k).
+
 Array names: K components, M cells, d degree (number of virtual annotators).
 """
+
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -79,6 +89,55 @@ def log_cells(
 def log_mixture(log_weights: Array, log_components: Array) -> Array:
     """log Σ_m w_m p_m for log weights [K] and component log masses [K, M]; returns [M]."""
     return logsumexp(log_weights[:, None] + log_components, axis=0)
+
+
+def log_masses(log_weights: Array, a: Array, b: Array, trials: Sequence[int]) -> Array:
+    """log f_N(r) for every N of ``trials`` and r = 0..max N, without C(N, r).
+
+    Parameters
+    ----------
+    log_weights : [..., K]
+        Of one or several mixtures of the same components.
+    a, b : [K]
+        Beta parameters of the components.
+    trials
+        D numbers N, increasing.
+
+    Returns
+    -------
+    [..., D, max N + 1]
+        Entries with r > N mean nothing, and are finite.
+    """
+    low, high = trials[0], trials[-1]
+    before = below(np.arange(high + 1), high).T
+    logs = jnp.log(jnp.stack([a, b, a + b])[:, :, None] + np.arange(high, dtype=np.float64))
+    selected, rejected, shown = logs @ before  # each [K, high + 1], log (.)_r
+    chosen = np.array([n - low for n in trials])
+    # Row N, column r of the second holds log (b)_{N−r}, 0 where N < r.
+    padded = jnp.pad(rejected, ((0, 0), (high - low, 0)))
+    shifted = hankel(padded, high - low + 1, high + 1)[..., ::-1]
+    if len(trials) != high - low + 1:
+        shifted = np.eye(high - low + 1)[chosen] @ shifted
+    all_shown = (
+        shown[:, low:]
+        if len(trials) == high - low + 1
+        else shown @ np.eye(high + 1)[:, np.asarray(trials)]
+    )
+    components = selected[:, None, :] + shifted - all_shown[:, :, None]  # [K, D, high + 1]
+    return logsumexp(log_weights[..., None, None] + components, axis=-3)
+
+
+def hankel(values: Array, rows: int, columns: int) -> Array:
+    """The matrices whose entry (i, j) is ``values[..., i + j]``, without a gather.
+
+    ``values`` [..., L], L = rows + columns − 1, are written one after another and read back in
+    rows longer by one, each of which therefore starts one entry later.
+    """
+    length = rows + columns - 1
+    outer = values.shape[:-1]
+    tiled = jnp.broadcast_to(values[..., None, :], (*outer, rows + 1, length))
+    flat = tiled.reshape(*outer, -1)[..., : rows * (length + 1)]
+    return flat.reshape(*outer, rows, length + 1)[..., :columns]
 
 
 def virtual_annotators(a: Array, b: Array, degree: int) -> Array:

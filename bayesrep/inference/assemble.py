@@ -1,0 +1,84 @@
+"""From draws to the ArviZ object: names, dimensions, coordinates, attributes."""
+
+import dataclasses
+import json
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep import __version__
+from bayesrep.inference.cells import cell_groups, cell_names
+from bayesrep.inference.problem import Problem
+
+PACKAGES = ("jax", "jaxlib", "numpyro", "optax", "numpy", "arviz")
+Attributes = dict[str, str | int | float]
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    return {"bayesrep": __version__, **{name: version(name) for name in PACKAGES}}
+
+
+def posterior_group(
+    problem: Problem, data: Any, values: Mapping[str, NDArray[Any]]
+) -> dict[str, tuple[tuple[str, ...], NDArray[Any]]]:
+    """Reported quantities with their dimensions, from draws [chain, draw, ...]."""
+    group = {
+        name: (("chain", "draw", *dims), values[name])
+        for name, dims in problem.model.dims(data, problem.options).items()
+    }
+    adjusted = values["adjusted_accuracy"]
+    by_classifier = ("chain", "draw", "classifier")
+    reference, replication = (
+        problem.statistics.accuracy(role) for role in ("reference", "replication")
+    )
+    group["bias_corrected_gap"] = (by_classifier, reference - adjusted)
+    group["selection_gap"] = (by_classifier, adjusted - replication)
+    return group
+
+
+def posterior_groups(
+    problem: Problem,
+    data: Any,
+    values: Mapping[str, NDArray[Any]],
+    stats: Mapping[str, NDArray[Any]],
+    *,
+    seed: int,
+) -> dict[str, Any]:
+    """All groups of the ArviZ object of a fit."""
+    return {
+        "posterior": posterior_group(problem, data, values),
+        "sample_stats": {name: (("chain", "draw"), value) for name, value in stats.items()},
+        **cell_groups(problem, values, seed=seed),
+    }
+
+
+def coordinates(problem: Problem) -> dict[str, NDArray[Any]]:
+    """Names along the dimensions."""
+    return {
+        "classifier": np.array(problem.statistics.classifiers),
+        "dataset": np.array(problem.roles),
+        "group": np.array(problem.groups),
+        **{f"{role}_cell": names for role, names in cell_names(problem).items()},
+    }
+
+
+def attributes(problem: Problem, *, method: str, seed: int, **more: Any) -> Attributes:
+    """How the fit was made; enough to make it again."""
+    return {
+        "model": problem.name,
+        "method": method,
+        "options": json.dumps(dataclasses.asdict(problem.options)),
+        "datasets": json.dumps(problem.roles),
+        "groups": problem.grouping or "",
+        "seed": seed,
+        "precision": "float64",
+        "machine": platform.machine(),
+        "versions": json.dumps(versions()),
+        "study_fingerprint": problem.statistics.fingerprint(),
+        **{k: v if isinstance(v, str | int | float) else json.dumps(v) for k, v in more.items()},
+    }

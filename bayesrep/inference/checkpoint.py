@@ -1,0 +1,154 @@
+"""Draws on disk while they are made, so that a killed fit goes on where it was.
+
+A checkpoint is a folder: ``checkpoint.json`` says which fit it belongs to, and every chain writes
+one file per block of transitions, with its draws and the state the next block starts from. Files
+are written under another name and renamed, and hold plain arrays only (no pickle).
+"""
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError, reason
+
+MANIFEST = "checkpoint.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where the blocks of one part of a fit are kept.
+
+    Attributes
+    ----------
+    folder
+        Made by :func:`open_checkpoint`.
+    part
+        Beginning of its file names.
+    """
+
+    folder: Path
+    part: str
+
+    def path(self, chain: int, block: int) -> Path:
+        """The file of one block of one chain."""
+        return self.folder / f"{self.part}-chain-{chain}-block-{block:05d}.npz"
+
+    def save(self, chain: int, block: int, tree: Any) -> None:
+        """Write a block's arrays."""
+        leaves = jax.tree.leaves(tree)
+        write_arrays(self.path(chain, block), {str(i): _plain(x) for i, x in enumerate(leaves)})
+
+    def load(self, chain: int, block: int, like: Any) -> Any:
+        """Read a block as a tree of the form of ``like``, or None where there is none yet."""
+        path = self.path(chain, block)
+        if not path.exists():
+            return None
+        arrays = read_arrays(path)
+        leaves, structure = jax.tree.flatten(like)
+        if set(arrays) != {str(i) for i in range(len(leaves))}:
+            raise StudyError(f"{path} holds other arrays than this fit's; remove the checkpoint")
+        return jax.tree.unflatten(
+            structure, [_like(path, arrays[str(i)], leaf) for i, leaf in enumerate(leaves)]
+        )
+
+
+def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
+    """Make the folder of a checkpoint, or make sure that it belongs to this very fit.
+
+    Parameters
+    ----------
+    folder
+        A checkpoint, an empty folder or nothing yet.
+    identity
+        What has to be the same: the data, the model, the schedule, the versions.
+
+    Raises
+    ------
+    StudyError
+        Naming what differs, or why the folder cannot be used.
+    """
+    target = Path(folder)
+    manifest = target / MANIFEST
+    wanted = json.loads(json.dumps(identity))
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        if not manifest.exists():
+            if any(entry.name != f".{MANIFEST}.part" for entry in target.iterdir()):
+                raise StudyError(
+                    f"{target} is neither empty nor a checkpoint; choose another folder"
+                )
+            part = target / f".{MANIFEST}.part"
+            part.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
+            os.replace(part, manifest)
+            return target
+        found = json.loads(manifest.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StudyError(f"{target} cannot be used as a checkpoint: {reason(error)}") from None
+    if not isinstance(found, dict) or set(found) != set(wanted):
+        raise StudyError(f"{manifest} is not that of a fit by this version; choose another folder")
+    for name, value in wanted.items():
+        if found[name] != value:
+            raise StudyError(
+                f"{target} is the checkpoint of another fit: its {name} is "
+                f"{_short(found[name])}, here it is {_short(value)}; choose another folder"
+            )
+    return target
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays to one file, whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as stream:
+            np.savez(stream, **arrays)  # type: ignore[arg-type]
+        os.replace(part, path)
+    except OSError as error:
+        raise StudyError(f"cannot write {path}: {reason(error)}") from None
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read what :func:`write_arrays` wrote.
+
+    Raises
+    ------
+    StudyError
+        Where the file is damaged.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise StudyError(
+            f"{path} is damaged ({reason(error)}); remove it and the later blocks of its chain, "
+            "which are then drawn again"
+        ) from None
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _plain(leaf: Any) -> NDArray[Any]:
+    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+
+
+def _like(path: Path, array: NDArray[Any], leaf: Any) -> Any:
+    """The array as the kind of leaf that it was saved from."""
+    value = jax.random.wrap_key_data(jnp.asarray(array)) if _is_key(leaf) else jnp.asarray(array)
+    if value.shape != leaf.shape or value.dtype != leaf.dtype:
+        raise StudyError(f"{path} holds arrays of another shape or type; remove the checkpoint")
+    return value

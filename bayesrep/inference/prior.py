@@ -1,0 +1,80 @@
+"""What a model expects before it sees any data."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+from numpyro import handlers
+
+from bayesrep.inference.assemble import attributes, coordinates, posterior_group
+from bayesrep.inference.cells import cell_groups
+from bayesrep.inference.density import Position
+from bayesrep.inference.posterior import build_posterior
+from bayesrep.inference.problem import Problem, Programs, evaluate, pose, programs
+from bayesrep.rules import REQUIRED_ROLES
+from bayesrep.statistics import SufficientStatistics
+from bayesrep.study import Study
+
+
+def prior_predictive(
+    study: Study | SufficientStatistics,
+    *,
+    model: str = "joint",
+    draws: int = 500,
+    seed: int = 0,
+    groups: str | None = None,
+    datasets: Sequence[str] = REQUIRED_ROLES,
+    **options: Any,
+) -> Any:
+    """Draw parameters from the prior, and data of the study's size given them.
+
+    Parameters
+    ----------
+    study
+        Gives the numbers of images, annotators and classifiers; neither its selections nor its
+        classifiers' answers are used, except as ``observed_data`` to compare with.
+    draws
+        How many.
+    model, seed, groups, datasets, options
+        As in :func:`bayesrep.fit`.
+
+    Returns
+    -------
+    arviz.InferenceData or xarray.DataTree
+        Groups ``prior`` (as the posterior of a fit, with one chain), ``prior_predictive`` (images
+        per cell of every data set and correct answers per cell, each draw) and
+        ``observed_data``, ready for ArviZ's plots.
+    """
+    if draws < 1:
+        raise ValueError(f"draws must be at least 1; got {draws}")
+    problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
+    with jax.enable_x64(new_val=True):
+        data = problem.data()
+        tools = programs(problem, data)
+        key = jax.random.key(seed)
+        values = evaluate(tools, prior_positions(problem, tools, data, key, draws), data)
+    cells = cell_groups(problem, values, seed=seed, every=1, new_images=True)
+    contents = {
+        "prior": posterior_group(problem, data, values),
+        "prior_predictive": cells["posterior_predictive"],
+        "observed_data": cells["observed_data"],
+    }
+    facts = attributes(problem, method="prior", seed=seed)
+    return build_posterior(contents, coordinates(problem), facts)
+
+
+def prior_positions(
+    problem: Problem, tools: Programs, data: Any, key: Array, draws: int
+) -> Position:
+    """Positions [1, draws, ...] drawn from the prior."""
+
+    def one(key: Array) -> Position:
+        with handlers.seed(rng_seed=key), handlers.trace() as trace:
+            problem.model.function(data, problem.options)
+        values = {name: trace[name]["value"] for name in tools.density.sites}
+        return tools.density.to_position(values)
+
+    positions = jax.jit(jax.vmap(one))(jax.random.split(key, draws))
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], positions)

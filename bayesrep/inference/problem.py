@@ -1,0 +1,165 @@
+"""What is to be inferred: a model with its options, the data, and the programs for their shapes.
+
+Every way to the posterior (NUTS, Laplace, SVI) starts from a `Problem`. Data are arguments of the
+compiled programs, so problems of the same shape share them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError
+from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
+from bayesrep.inference.density import Density, Position, build_density
+from bayesrep.inference.mode import Climb, climb
+from bayesrep.models import MODELS, Model
+from bayesrep.rules import REQUIRED_ROLES, listing
+from bayesrep.statistics import Cells, SufficientStatistics, statistics_by_group
+from bayesrep.study import Study
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A model, its options and the data.
+
+    Attributes
+    ----------
+    name, model, options
+        The model by name, itself, and its options.
+    statistics
+        Of all images.
+    roles
+        Data sets in the model, the reference first, then the replication.
+    groups
+        Names of the groups of images; one empty name without groups.
+    grouping
+        The study's column that divides the images into groups, or None.
+    cells
+        For every group its tables by role.
+    """
+
+    name: str
+    model: Model
+    options: Any
+    statistics: SufficientStatistics
+    roles: tuple[str, ...]
+    groups: tuple[str, ...]
+    grouping: str | None
+    cells: Sequence[Mapping[str, Cells]]
+
+    def data(self) -> Any:
+        """The arrays the model conditions on; call it with 64-bit floats enabled."""
+        return self.model.data(self.cells)
+
+
+def pose(
+    study: Study | SufficientStatistics,
+    *,
+    model: str,
+    options: Mapping[str, Any],
+    groups: str | None = None,
+    datasets: Sequence[str] = REQUIRED_ROLES,
+) -> Problem:
+    """Check what is asked and gather the data for it; see :func:`bayesrep.fit`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown model or option, or an option out of range.
+    StudyError
+        Where the study lacks a data set or the column of groups.
+    """
+    if model not in MODELS:
+        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
+    chosen = MODELS[model]
+    known = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
+    if unknown := sorted(set(options) - known):
+        raise ValueError(
+            f"the {model} model has no {listing(unknown, 'option')}; its options are "
+            + ", ".join(sorted(known))
+        )
+    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
+    roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))
+    if missing := [role for role in roles if role not in statistics.cells]:
+        has = ", ".join(statistics.cells)
+        raise StudyError(f"the study has no {listing(missing, 'data set')}; it has {has}")
+    parts = {"": statistics}
+    if groups is not None:
+        if not isinstance(study, Study):
+            raise ValueError("groups need the study itself, not its sufficient statistics")
+        parts = statistics_by_group(study, groups, roles)
+    cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
+    return Problem(
+        model,
+        chosen,
+        chosen.options(**options),
+        statistics,
+        roles,
+        tuple(parts),
+        groups,
+        cells,
+    )
+
+
+class Programs(NamedTuple):
+    """What is compiled for a model, its options and the shapes of the data.
+
+    ``climb(start, data)`` goes up to a mode, ``whiten(position, data)`` the change of variables
+    there, and ``quantities(draws, data)`` all sites and deterministic quantities of draws
+    [S, ...] of positions.
+    """
+
+    density: Density
+    climb: Callable[[Position, Any], Climb]
+    whiten: Callable[[Position, Any], Whitening]
+    quantities: Callable[[Position, Any], dict[str, Any]]
+
+
+def programs(problem: Problem, data: Any) -> Programs:
+    """The programs for a problem, shared with earlier problems of the same shape."""
+    leaves, structure = jax.tree.flatten(data)
+    shapes = tuple(jnp.shape(leaf) for leaf in leaves)
+    return _programs(problem.name, problem.options, structure, shapes)
+
+
+@lru_cache(maxsize=16)
+def _programs(name: str, options: Any, structure: Any, shapes: Any) -> Programs:
+    model = MODELS[name]
+    example = jax.tree.unflatten(structure, [jnp.zeros(shape) for shape in shapes])
+    density = build_density(
+        lambda data: model.function(data, options),
+        example,
+        offsets=lambda values: model.offsets(values, options),
+    )
+
+    def whiten(at: Position, data: Any) -> Whitening:
+        return whitening(arrowhead_hessian(lambda q: density.potential(q, data), at), at)
+
+    def quantities(draws: Position, data: Any) -> dict[str, Any]:
+        return jax.lax.map(lambda one: density.quantities(one, data), draws, batch_size=50)
+
+    def upwards(start: Position, data: Any) -> Climb:
+        return climb(density, start, data)
+
+    return Programs(density, jax.jit(upwards), jax.jit(whiten), jax.jit(quantities))
+
+
+def find_mode(problem: Problem, compiled: Programs, data: Any) -> Climb:
+    """Climb from the prior means, first on the annotations alone, then on everything."""
+    start = compiled.density.to_position(problem.model.start(data, problem.options))
+    on_annotations = compiled.climb(start, problem.model.annotations(data))
+    return compiled.climb(on_annotations.position, data)
+
+
+def evaluate(compiled: Programs, draws: Position, data: Any) -> dict[str, NDArray[np.float64]]:
+    """Sites and quantities at positions [chain, draw, ...], as NumPy arrays of that form."""
+    shape = draws["shared"].shape[:2]
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), draws)
+    values = compiled.quantities(flat, data)
+    return {n: np.asarray(v).reshape(*shape, *v.shape[1:]) for n, v in sorted(values.items())}

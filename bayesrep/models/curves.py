@@ -1,0 +1,129 @@
+"""Families of accuracy curves: where a curve is evaluated, from which terms, and their priors.
+
+A curve is a vector of terms β; η = Φ β at the family's points and σ(η) is a probability there:
+
+``bernstein``
+    Points j / d, j = 0..d: σ(η_j) is the probability of being right on an image that j of d
+    virtual annotators select, and every integral is exact. Terms: Legendre polynomials.
+``spline``
+    Points are quadrature nodes in s. Terms: level, slope, and cubic B-splines whose coefficients
+    have a second-order random walk as prior.
+``gp``
+    Points are quadrature nodes in s. Terms: level, slope, and a Gaussian process with a squared
+    exponential kernel in its Hilbert-space form (Riutort-Mayol et al. 2023, equation 8).
+
+Every family has the terms level, slope (of 2 s − 1), then bends; ``scale`` makes the prior sd of
+its bends comparable. A monotone curve takes the same terms differently: a level, and the
+logarithm of the slope as slope, bends, … of the family, integrated along the points (so that η
+rises everywhere).
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline
+
+from bayesrep.numerics import logit_quadrature
+from bayesrep.numerics.bernstein import smooth_basis
+
+Floats = NDArray[np.float64]
+TERMS = {"bernstein": 5, "spline": 9, "gp": 10}
+"""Curve families and the number of terms each has by default."""
+
+_LENGTH_SCALE = 0.25
+_BOUNDARY = 0.75  # half the length of the interval on which the Hilbert-space basis lives
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Basis of one family at its points.
+
+    Attributes
+    ----------
+    points
+        [X] in [0, 1], increasing.
+    basis
+        [X, T] level, slope, bends; of a monotone curve the terms of log slope follow the level.
+    scale
+        [T − 2] prior sd of the bends relative to one another.
+    monotone
+        Whether η is the level plus the integral of exp(basis of the log slope).
+    """
+
+    points: Floats
+    basis: Floats
+    scale: Floats
+    monotone: bool
+
+    def probability(self, terms: Array) -> Array:
+        """σ(η) at the points, [..., X], of terms [..., T]."""
+        return jax.nn.sigmoid(self.logit(terms))
+
+    def logit(self, terms: Array) -> Array:
+        """η at the points, [..., X]."""
+        if not self.monotone:
+            return terms @ self.basis.T
+        size = self.basis.shape[1] - 1
+        slope = jnp.exp(terms[..., 1:] @ self.basis[:, :size].T)
+        return terms[..., :1] + slope @ _integral(self.points).T
+
+
+def _integral(points: Floats) -> Floats:
+    """Matrix [X, X] of the trapezoid integral up to each point, less its mean over [0, 1]."""
+    steps = np.diff(points)
+    up_to = np.zeros((len(points), len(points)))
+    for i, step in enumerate(steps):
+        up_to[i + 1 :, i : i + 2] += step / 2
+    widths = np.gradient(points) if len(points) > 1 else np.ones(1)
+    return up_to - (widths / widths.sum()) @ up_to
+
+
+def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curves:
+    """Lay out one family.
+
+    Parameters
+    ----------
+    name
+        ``bernstein``, ``spline`` or ``gp``.
+    degree
+        d of the Bernstein form.
+    terms
+        T >= 2 (``spline``: T >= 4).
+    monotone
+        Whether curves may only rise.
+    """
+    if name == "bernstein":
+        points = np.linspace(0.0, 1.0, degree + 1)
+        basis = smooth_basis(degree, terms)
+        scale = 1.0 / np.arange(1, terms - 1)
+    else:
+        points = np.exp(logit_quadrature.nodes()[0])
+        line = np.column_stack([np.ones_like(points), 2 * points - 1])
+        bends, scale = {"spline": _splines, "gp": _process}[name](points, terms - 2)
+        basis = np.column_stack([line, bends])
+    return Curves(points, basis, scale, monotone)
+
+
+def _splines(points: Floats, count: int) -> tuple[Floats, Floats]:
+    """Cubic B-splines with a random walk of second order, as independent terms.
+
+    Coefficients D'(D D')⁻¹ z have second differences z; what they leave out is a line.
+    """
+    size = count + 2
+    knots = np.concatenate([np.zeros(3), np.linspace(0, 1, size - 2), np.ones(3)])
+    splines = np.asarray(BSpline.design_matrix(points, knots, 3).toarray())
+    second = np.diff(np.eye(size), n=2, axis=0)  # [T − 2, T]
+    bends = splines @ second.T @ np.linalg.inv(second @ second.T)
+    return bends, np.full(count, (size - 3.0) ** -1.5)
+
+
+def _process(points: Floats, count: int) -> tuple[Floats, Floats]:
+    """Laplace eigenfunctions on [½ − L, ½ + L] and the square roots of the spectral density."""
+    frequency = np.pi * np.arange(1, count + 1) / (2 * _BOUNDARY)
+    phase = frequency * (points[:, None] - 0.5 + _BOUNDARY)
+    density = np.sqrt(2 * np.pi) * _LENGTH_SCALE * np.exp(-0.5 * (_LENGTH_SCALE * frequency) ** 2)
+    return np.sin(phase) / np.sqrt(_BOUNDARY), np.sqrt(density)

@@ -1,0 +1,208 @@
+"""Coverage, width and bias of every interval over simulated studies, inside and outside the family.
+
+    python -m experiments.coverage [--studies 25] [--images 2000] [--classifiers 10] [--work DIR]
+
+For each generating process and each design of annotators, that many studies of known truth. 95 %
+intervals of the adjusted accuracies: of the posterior, of the bootstraps of EM + spline and of the
+jackknife, and the jackknife's own. Resumable: finished studies are kept in DIR.
+"""
+
+import argparse
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bayesrep
+from bayesrep import ConvergenceWarning
+from bayesrep.errors import EstimateWarning
+from bayesrep.report.figures import COLORS, interval_points, legend_below, panels
+from bayesrep.report.text import columns, percent
+from experiments.ledger import resume
+from experiments.results import save
+
+PROCESSES = {"inside": 2, "outside": 1, "non-monotone": 1}
+"""Generating processes, and how many times ``--studies`` each design is simulated from them."""
+ANNOTATORS: Mapping[str, int | tuple[int, int]] = {
+    "10": 10,
+    "20": 20,
+    "40": 40,
+    "8-12": (8, 12),
+}
+BEST_EM = "em-spline(components=2, loss=binomial, bounds=everywhere)"
+BOOTSTRAPPED = ("naive", "jackknife", "em-spline", BEST_EM)
+LABELS = {
+    "joint": "joint posterior",
+    "naive": "naive, bootstrap",
+    "jackknife": "jackknife, bootstrap",
+    "jackknife, own": "jackknife, own",
+    "em-spline": "EM + spline, bootstrap",
+    BEST_EM: "EM + spline (K = 2, binomial), bootstrap",
+}
+
+
+def one_study(key: str, images: int, classifiers: int, bootstrap: int) -> dict[str, Any]:
+    """Estimates with intervals of every method, and the truth."""
+    process, design, seed = key.split("/")
+    study = bayesrep.simulate_study(
+        seed=1000 + int(seed),
+        images=images,
+        annotators=ANNOTATORS[design],
+        classifiers=classifiers,
+        process=process,  # type: ignore[arg-type]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", EstimateWarning)
+        posterior = bayesrep.fit(study, seed=int(seed), progress=False)
+        rows = bayesrep.summarize(study, posterior, allow_unconverged=True).head(classifiers)
+        points = bayesrep.estimate(study, BOOTSTRAPPED, bootstrap=bootstrap, seed=int(seed))
+        own = bayesrep.estimate(study, "jackknife")
+    tables = {"joint": rows, "jackknife, own": own}
+    tables |= {
+        name: points.filter(points["method"].str.replace_all(" ", "") == name.replace(" ", ""))
+        for name in BOOTSTRAPPED
+    }
+    attributes = posterior.posterior.attrs
+    return {
+        "truth": study.truth.adjusted_accuracy.tolist(),
+        "methods": {
+            name: {
+                column: table[column].to_list()
+                for column in ("adjusted_accuracy", "lower", "upper")
+            }
+            for name, table in tables.items()
+        },
+        "converged": attributes["converged"],
+        "divergences": int(posterior.sample_stats["diverging"].values.sum()),
+        "verdict": attributes["verdict"],
+    }
+
+
+def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Coverage with its standard error over studies, width, bias and rms error by method."""
+    truth = np.array([r["truth"] for r in results])  # [study, C]
+    table: dict[str, dict[str, float]] = {}
+    for name in LABELS:
+        estimate, lower, upper = (
+            np.array([r["methods"][name][column] for r in results], dtype=float)
+            for column in ("adjusted_accuracy", "lower", "upper")
+        )
+        inside = (lower <= truth) & (truth <= upper)
+        by_study = inside.mean(axis=1)
+        error = estimate - truth
+        count = np.sqrt(len(results))
+        table[name] = {
+            "coverage": float(inside.mean()),
+            "coverage_se": float(by_study.std(ddof=1) / count),
+            "width": float((upper - lower).mean()),
+            "bias": float(error.mean()),
+            "bias_se": float(error.mean(axis=1).std(ddof=1) / count),
+            "rms": float(np.sqrt((error**2).mean())),
+        }
+    return table
+
+
+def figure(groups: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Any:
+    """Coverage with two standard errors, by process and method."""
+    drawing, axes = panels(len(groups))
+    shown = ["joint", BEST_EM, "em-spline", "jackknife", "jackknife, own", "naive"]
+    for axis, (process, table) in zip(axes, groups.items(), strict=True):
+        for place, name in enumerate(shown):
+            score = table[name]
+            middle, spread = 100 * score["coverage"], 200 * score["coverage_se"]
+            color = COLORS.get(name.split("(")[0].split(",")[0], "black")
+            ends = (middle - spread, middle + spread)
+            interval_points(axis, [place], [middle], *([e] for e in ends), color=color)
+            axis.annotate(
+                f"±{50 * score['width']:.1f}",
+                (place, middle),
+                (6, -3),
+                fontsize=8,
+                textcoords="offset points",
+            )
+        axis.axhline(95, color="0.4", lw=0.8, ls="--", label="95 %")
+        axis.set_title(process, fontsize=10)
+        axis.set_xticks(
+            range(len(shown)), [LABELS[n] for n in shown], rotation=35, ha="right", fontsize=8
+        )
+        axis.set_ylim(0, 102)
+    axes[0].set_ylabel("true values inside (%)")
+    legend_below(drawing)
+    return drawing
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the experiment and write docs/results/coverage.{md,json,png}."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.coverage", description=__doc__)
+    parser.add_argument("--studies", type=int, default=25)
+    parser.add_argument("--images", type=int, default=2_000)
+    parser.add_argument("--classifiers", type=int, default=10)
+    parser.add_argument("--bootstrap", type=int, default=200)
+    parser.add_argument("--work", type=Path, default=Path("build/experiments"))
+    arguments = parser.parse_args(argv)
+    keys = [
+        f"{process}/{design}/{seed}"
+        for turn in range(arguments.studies)
+        for process, repeats in PROCESSES.items()
+        for seed in range(turn * repeats, (turn + 1) * repeats)
+        for design in ANNOTATORS
+    ]
+    size = f"{arguments.images}-{arguments.classifiers}-{arguments.bootstrap}"
+    results = resume(
+        arguments.work / f"coverage-{size}.jsonl",
+        keys,
+        lambda key: one_study(key, arguments.images, arguments.classifiers, arguments.bootstrap),
+    )
+    parts = {
+        (process, design): [r for r in results if r["key"].startswith(f"{process}/{design}/")]
+        for process in PROCESSES
+        for design in ANNOTATORS
+    }
+    by_design = {
+        f"{process}, n = {design}": scores(part) for (process, design), part in parts.items()
+    }
+    by_process = {
+        process: scores([r for r in results if r["key"].startswith(f"{process}/")])
+        for process in PROCESSES
+    }
+    header = ["studies", "method", "covered", "s.e.", "mean width", "bias", "s.e.", "rms error"]
+    rows = [
+        [
+            group,
+            LABELS[name],
+            *(percent(score[n], 1) for n in ("coverage", "coverage_se")),
+            *(percent(score[n], 2) for n in ("width", "bias", "bias_se", "rms")),
+        ]
+        for group, table in {**by_process, **by_design}.items()
+        for name, score in table.items()
+    ]
+    text = columns(header, rows)
+    print(text)
+    converged = float(np.mean([r["converged"] for r in results]))
+    diverged = sum(r["divergences"] > 0 for r in results)
+    remarks = (
+        f"{len(results)} studies of {arguments.images} + {arguments.images} images and "
+        f"{arguments.classifiers} classifiers, {arguments.studies} of each process and design, twice as many inside "
+        f"the family (annotators per image: {', '.join(ANNOTATORS)}; the last drawn per image); "
+        f"{arguments.bootstrap} bootstrap replicates. All in percent or percent points, over "
+        "classifiers and studies. Classifiers of a study share images and miss together, so "
+        "standard errors are over studies. Numbers beside the points: half the mean width. "
+        f"{100 * converged:.1f} % of the fits passed every convergence check, {diverged} had "
+        "divergent draws; all count."
+    )
+    command = (
+        f"python -m experiments.coverage --studies {arguments.studies} --images "
+        f"{arguments.images} --classifiers {arguments.classifiers} --bootstrap "
+        f"{arguments.bootstrap}"
+    )
+    numbers = {"by_process": by_process, "by_design": by_design, "converged": converged}
+    save("coverage", command, {**numbers, "diverged": diverged}, text, figure(by_process), remarks)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

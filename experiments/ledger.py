@@ -1,0 +1,39 @@
+"""Results of long experiments, study by study, so that a killed run goes on."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+
+def resume(path: Path, keys: Iterable[str], make: Callable[[str], dict[str, Any]]) -> list[Any]:
+    """Results of all keys, those in the file as they are and the others made and appended.
+
+    Parameters
+    ----------
+    path
+        JSON lines, one result each with its ``key``; a last line cut short is made again.
+    keys
+        What should be there, in this order.
+    make
+        Called with a key that is missing; returns what JSON can hold.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    done = {}
+    if path.exists():
+        whole = [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True)]
+        if whole and not whole[-1].endswith("\n"):
+            whole.pop()
+            path.write_text("".join(whole), encoding="utf-8")
+        done = {result["key"]: result for result in map(json.loads, whole)}
+    wanted = list(keys)
+    with path.open("a", encoding="utf-8") as stream:
+        for key in tqdm(wanted, file=sys.stderr, disable=all(key in done for key in wanted)):
+            if key not in done:
+                done[key] = {"key": key, **make(key)}
+                stream.write(json.dumps(done[key]) + "\n")
+                stream.flush()
+    return [done[key] for key in wanted]

@@ -1,0 +1,215 @@
+"""Simulation-based calibration: ranks of prior draws among the joint model's posterior draws.
+
+    python -m experiments.sbc [--studies 320] [--images 500] [--annotators 10] [--work DIR]
+
+Parameters are drawn from the prior and a small study given them; among draws of the posterior the
+parameters' ranks must be uniform (Talts et al. 2018, algorithm 1). Resumable: finished studies are
+kept in DIR.
+"""
+
+import argparse
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+import bayesrep
+from bayesrep import ConvergenceWarning, Study, SufficientStatistics
+from bayesrep.inference.prior import prior_predictive
+from bayesrep.models.joint import JointOptions
+from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
+from bayesrep.report.figures import COLORS, panels
+from bayesrep.report.text import columns
+from bayesrep.statistics import Cells
+from experiments.ledger import resume
+from experiments.results import save
+
+RANKS = 100  # draws of each posterior that a rank is among
+BINS = 20
+FREQUENCIES = (0.3, 0.6, 0.9)
+Floats = NDArray[np.float64]
+
+
+def template(images: int, annotators: int, classifiers: int) -> SufficientStatistics:
+    """A study of the wanted size; its contents do not matter."""
+    rng = np.random.default_rng(0)
+
+    def data() -> dict[str, Any]:
+        return {
+            "selected": rng.integers(0, annotators + 1, images),
+            "shown": annotators,
+            "correct": rng.random((images, classifiers)) < 0.5,
+        }
+
+    names = [f"c{i}" for i in range(classifiers)]
+    study = Study.from_arrays(reference=data(), replication=data(), classifiers=names)
+    return SufficientStatistics.from_study(study)
+
+
+def summaries(group: Any) -> dict[str, Floats]:
+    """What is ranked, each [draw, ...]: mixture, curves, adjusted accuracies."""
+    values = {
+        name: np.asarray(group[name]).reshape(-1, *group[name].shape[2:])
+        for name in (
+            "mean_selection_frequency",
+            "component_mean",
+            "component_concentration",
+            "component_weight",
+            "population_curve",
+            "adjusted_accuracy",
+        )
+    }
+    values["component_weight"] = values["component_weight"][..., 1:]
+    options = JointOptions()
+    terms = np.asarray(group["classifier_curve"])
+    terms = terms.reshape(-1, *terms.shape[2:])
+    eta = terms @ smooth_basis(options.degree, options.size).T
+    basis = bernstein_basis(np.array(FREQUENCIES), options.degree)
+    values["curve"] = (1 / (1 + np.exp(-eta))) @ basis.T
+    return values
+
+
+def one_study(key: str, blank: SufficientStatistics, prior: Any) -> dict[str, Any]:
+    """Draw, simulate, fit and rank."""
+    index = int(key)
+    drawn = summaries(prior.prior)
+    predicted = prior.prior_predictive
+    cells = {}
+    for role, old in blank.cells.items():
+        images = predicted[f"{role}_images"].values[0, index]
+        correct = np.zeros((len(images), len(blank.classifiers)), dtype=np.int64)
+        if role == "replication":
+            correct = predicted["correct"].values[0, index].T.astype(np.int64)
+        size = int(old.shown[0])
+        cells[role] = Cells(np.arange(size + 1), np.full(size + 1, size), images, correct)
+    statistics = SufficientStatistics(blank.classifiers, cells)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        posterior = bayesrep.fit(statistics, seed=index, progress=False)
+    fitted = summaries(posterior.posterior)
+    ranks = {}
+    for name, values in fitted.items():
+        thin = values[np.linspace(0, len(values) - 1, RANKS).round().astype(int)]
+        ranks[name] = np.sum(thin < drawn[name][index], axis=0).tolist()
+    attributes = posterior.posterior.attrs
+    return {
+        "ranks": ranks,
+        "converged": attributes["converged"],
+        "divergences": int(posterior.sample_stats["diverging"].values.sum()),
+    }
+
+
+def uniformity(ranks: NDArray[np.int64]) -> dict[str, float]:
+    """p of the χ² test over bins, and of the largest ECDF difference, of ranks in 0..RANKS."""
+    edges = np.linspace(0, RANKS + 1, BINS + 1)
+    counts = np.histogram(ranks, bins=edges)[0]
+    sizes = np.diff(np.ceil(edges))
+    expected = len(ranks) * sizes / sizes.sum()
+    chi2 = float(stats.chisquare(counts, expected).pvalue)
+    at = np.arange(RANKS + 1)
+    ecdf = np.searchsorted(np.sort(ranks), at, side="right") / len(ranks)
+    distance = np.abs(ecdf - (at + 1) / (RANKS + 1)).max()
+    return {"chi2_p": chi2, "ecdf_distance": float(distance)}
+
+
+def ecdf_limit(studies: int, level: float) -> float:
+    """The ECDF distance that uniform ranks exceed with probability 1 − level, by simulation."""
+    rng = np.random.default_rng(0)
+    at = np.arange(RANKS + 1)
+    distances = [
+        np.abs(
+            np.cumsum(np.bincount(rng.integers(0, RANKS + 1, studies), minlength=RANKS + 1))
+            / studies
+            - (at + 1) / (RANKS + 1)
+        ).max()
+        for _ in range(20_000)
+    ]
+    return float(np.quantile(distances, level))
+
+
+def collect(results: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[np.int64]]:
+    """Ranks [study] of every scalar quantity by name."""
+    table: dict[str, NDArray[np.int64]] = {}
+    for name in results[0]["ranks"]:
+        values = np.array([r["ranks"][name] for r in results])
+        for place in np.ndindex(*values.shape[1:]):
+            label = f"{name}[{', '.join(map(str, place))}]" if place else name
+            table[label] = values[(slice(None), *place)]
+    return table
+
+
+def figure(table: Mapping[str, NDArray[np.int64]], limit: float) -> Any:
+    """ECDF differences of all quantities, by kind, with the 99 % band."""
+    kinds = sorted({name.split("[")[0] for name in table})
+    drawing, axes = panels(len(kinds))
+    at = np.arange(RANKS + 1)
+    for axis, kind in zip(np.ravel(axes), kinds, strict=False):
+        for name, ranks in table.items():
+            if name.split("[")[0] == kind:
+                ecdf = np.searchsorted(np.sort(ranks), at, side="right") / len(ranks)
+                axis.plot(at, ecdf - (at + 1) / (RANKS + 1), color=COLORS["joint"], lw=0.8)
+        axis.axhspan(-limit, limit, color="0.9", zorder=0)
+        axis.set_title(kind.replace("_", " "), fontsize=9)
+        axis.set_ylim(-2 * limit, 2 * limit)
+        axis.set_xlabel("rank")
+    np.ravel(axes)[0].set_ylabel("ECDF less uniform")
+    return drawing
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the experiment and write docs/results/sbc.{md,json,png}."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.sbc", description=__doc__)
+    parser.add_argument("--studies", type=int, default=320)
+    parser.add_argument("--images", type=int, default=500)
+    parser.add_argument("--annotators", type=int, default=10)
+    parser.add_argument("--classifiers", type=int, default=4)
+    parser.add_argument("--work", type=Path, default=Path("build/experiments"))
+    arguments = parser.parse_args(argv)
+    blank = template(arguments.images, arguments.annotators, arguments.classifiers)
+    prior = prior_predictive(blank, draws=arguments.studies, seed=1)
+    size = f"{arguments.studies}-{arguments.images}-{arguments.annotators}-{arguments.classifiers}"
+    results = resume(
+        arguments.work / f"sbc-{size}.jsonl",
+        [str(index) for index in range(arguments.studies)],
+        lambda key: one_study(key, blank, prior),
+    )
+    table = collect(results)
+    limit = ecdf_limit(len(results), 0.99)
+    tests = {name: uniformity(ranks) for name, ranks in table.items()}
+    rows = [
+        [name, f"{t['chi2_p']:.3f}", f"{t['ecdf_distance']:.3f}", f"{limit:.3f}"]
+        for name, t in sorted(tests.items())
+    ]
+    outside = [
+        name for name, t in tests.items() if t["ecdf_distance"] > limit or t["chi2_p"] < 0.01
+    ]
+    text = columns(["quantity", "chi2 p", "ECDF distance", "99 % limit"], rows)
+    print(text)
+    converged = float(np.mean([r["converged"] for r in results]))
+    remarks = (
+        f"{len(results)} studies of {arguments.images} + {arguments.images} images, "
+        f"{arguments.annotators} annotators and {arguments.classifiers} classifiers, drawn from "
+        f"the prior; ranks among {RANKS} draws. {len(tests)} quantities, of which "
+        f"{len(outside)} leave a 99 % band (χ² over {BINS} bins, or largest ECDF difference; "
+        f"{2 * len(tests) / 100:.1f} expected of a perfect sampler)"
+        f"{': ' + ', '.join(outside) if outside else ''}. {100 * converged:.1f} % of the fits "
+        f"passed every convergence check; all count. "
+        f"{sum(r['divergences'] > 0 for r in results)} had divergences."
+    )
+    command = (
+        f"python -m experiments.sbc --studies {arguments.studies} --images {arguments.images} "
+        f"--annotators {arguments.annotators} --classifiers {arguments.classifiers}"
+    )
+    numbers = {"limit": limit, "tests": tests, "outside": outside, "converged": converged}
+    numbers["ranks"] = {name: ranks.tolist() for name, ranks in table.items()}
+    save("sbc", command, numbers, text, figure(table, limit), remarks)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
