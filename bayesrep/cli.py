@@ -8,8 +8,10 @@ import argparse
 import inspect
 import json
 import os
+import platform
 import sys
 import warnings
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (StudyError, ConvergenceError, ValueError) as error:
         return _fail(reason(error))
     except KeyboardInterrupt:
-        _fail("interrupted; nothing was written")
+        kept = getattr(arguments, "checkpoint", None)
+        rest = f"the same command goes on from {kept}" if kept else "nothing was written"
+        _fail(f"interrupted; {rest}")
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -52,6 +56,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _fail(f"{getattr(error, 'filename', None) or 'a file'}: {reason(error)}")
     return status
+
+
+def _keep_compiled() -> None:
+    """Keep compiled programs between commands, unless the user already decided where.
+
+    The folder is one for each kind of processor: homes are shared between machines.
+    """
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kind = f"{platform.machine()}-{zlib.crc32(_processor().encode()):08x}"
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(home / "bayesrep" / f"xla-{kind}"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
+
+
+def _processor() -> str:
+    """What this machine's processor can do, as far as the system says."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
 def _fail(message: str) -> int:
@@ -233,17 +257,25 @@ def _compare_annotators(arguments: argparse.Namespace) -> int:
 
 def _fit(arguments: argparse.Namespace) -> int:
     _new_file(arguments.out, force=arguments.force)
+    _keep_compiled()
     from bayesrep.inference import fit, write_posterior
     from bayesrep.storage import read_study
 
     posterior = fit(
         read_study(arguments.study),
         model=arguments.model,
+        method=arguments.method,
         chains=arguments.chains,
         warmup=arguments.warmup,
         draws=arguments.draws,
         seed=arguments.seed,
         progress=not arguments.no_progress,
+        feedback=arguments.feedback,
+        groups=arguments.groups,
+        datasets=arguments.datasets,
+        device=arguments.device,
+        checkpoint=arguments.checkpoint,
+        **dict(arguments.set),
     )
     write_posterior(posterior, arguments.out, force=arguments.force)
     attributes = posterior.posterior.attrs
@@ -398,11 +430,63 @@ def _add_fit(commands: Any) -> None:
     command.add_argument("study", type=Path, metavar="STUDY")
     command.add_argument("--out", type=Path, required=True, metavar="posterior.nc")
     command.add_argument("--model", default="joint", help="probability model (joint)")
+    command.add_argument(
+        "--set",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option or prior of the model, such as components=3, curve=gp or slope=2,1.5; "
+        "may be given several times",
+    )
+    methods = ("nuts", "laplace", "mean-field", "low-rank", "flow")
+    command.add_argument(
+        "--method", choices=methods, default="nuts", help="nuts, or a quick approximation (nuts)"
+    )
+    command.add_argument(
+        "--feedback",
+        choices=("full", "cut"),
+        default="full",
+        help="cut: mixtures from the annotators alone (full)",
+    )
+    command.add_argument("--groups", metavar="COLUMN", help="pool partially over these groups")
+    command.add_argument(
+        "--datasets",
+        type=lambda text: tuple(text.split(",")),
+        default=("reference", "replication"),
+        metavar="ROLE,...",
+        help="data sets in the hierarchy (reference,replication)",
+    )
+    command.add_argument("--device", default="auto", help="auto, cpu or gpu (auto)")
+    command.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break"
+    )
     for name, default in (("chains", 4), ("warmup", 500), ("draws", 500)):
         command.add_argument(f"--{name}", type=int, default=default, help=f"({default})")
     command.add_argument("--no-progress", action="store_true", help="no bar on standard error")
     _add_seed(command)
     _add_force(command)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, where VALUE is a number, true or false, a word, or numbers with commas."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name.isidentifier() or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    parts = [_literal(part.strip()) for part in value.split(",")]
+    return name, tuple(parts) if len(parts) > 1 else parts[0]
+
+
+def _literal(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _add_summarize(commands: Any) -> None:

@@ -5,6 +5,7 @@ All fits of one shape share a compiled program; what takes time here is compilin
 
 import json
 import warnings
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -15,19 +16,20 @@ import bayesrep
 from bayesrep import ConvergenceError, ConvergenceWarning, Study, StudyError, SufficientStatistics
 from bayesrep.inference import read_posterior, write_posterior
 from bayesrep.inference.density import build_density
+from bayesrep.inference.device import fastest
 from bayesrep.inference.nuts import Schedule, Transition, build_sampler, compiled, sample
 from bayesrep.inference.posterior import arviz
+from bayesrep.inference.prior import prior_predictive
 from bayesrep.inference.verdict import Diagnostics, judge
-from bayesrep.models.joint import JointOptions
 
 SHORT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False}
-SMALL = JointOptions(degree=8, terms=3)
+SMALL = {"degree": 8, "terms": 3}
 
 
 def _fit(study, **changes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return bayesrep.fit(study, **{"options": SMALL, **SHORT, **changes})
+        return bayesrep.fit(study, **{**SMALL, **SHORT, **changes})
 
 
 def _values(posterior, name="adjusted_accuracy"):
@@ -88,7 +90,8 @@ def test_log_likelihood_is_that_of_the_cells(study, posterior):
         w * stats.betabinom(cells.shown, m * t, (1 - m) * t).pmf(cells.selected)
         for m, t, w in zip(mean, total, weight, strict=True)
     )
-    ours = posterior.log_likelihood["reference_images"].values[0, 3]
+    names = [f"{k}/{n}" for k, n in zip(cells.selected, cells.shown, strict=True)]
+    ours = posterior.log_likelihood["reference_images"].sel(reference_cell=names).values[0, 3]
     np.testing.assert_allclose(ours, cells.images * np.log(mass), rtol=1e-9)
 
 
@@ -135,8 +138,11 @@ def test_workers_do_not_change_draws():
 
         def draws(*, vectorized: bool, workers: int) -> Transition:
             sampler = build_sampler(density, schedule, vectorized=vectorized)
-            ready = compiled(sampler, keys if vectorized else keys[0], data, white)
-            return sample(ready, keys, data, white, schedule, lambda *_: None, workers=workers)
+            ready = compiled(sampler, keys if vectorized else keys[0], data, data, white)
+            own = [keys] if vectorized else list(keys)
+            states = [ready.start(key, data, white) for key in own]
+            report = lambda *_: None  # noqa: E731
+            return sample(ready, states, lambda *_: data, white, schedule, report, workers=workers)
 
         one = draws(vectorized=False, workers=1)
         two = draws(vectorized=False, workers=3)
@@ -144,6 +150,182 @@ def test_workers_do_not_change_draws():
     np.testing.assert_array_equal(one.position["shared"], two.position["shared"])
     np.testing.assert_allclose(one.position["shared"], batch.position["shared"], rtol=1e-6)
     assert one.position["shared"].shape == (3, 40, 1)
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_a_density_that_varies_is_followed_draw_by_draw(vectorized):
+    """z | m ~ Normal(m, 1) with another m for every draw: z − m is standard, whatever m was.
+
+    1,200 nearly independent draws: each bound is 4 standard errors, a false alarm in 10^4.
+    """
+    import numpyro
+    import numpyro.distributions as dist
+
+    from bayesrep.inference.arrowhead import arrowhead_hessian, whitening
+
+    def model(pair):
+        numpyro.sample("z", dist.Normal(pair[1], 1.0))
+
+    with jax.enable_x64(new_val=True):
+        rng = np.random.default_rng(0)
+        schedule = Schedule(chains=3, warmup=100, draws=400)
+        centers = 5 * rng.standard_normal((3, 100 + 400 + 25))
+        first = (jax.numpy.zeros(()), jax.numpy.zeros(()))
+        density = build_density(model, first)
+        origin = density.to_position({"z": 0.0})
+        hessian = arrowhead_hessian(lambda at: density.potential(at, first), origin)
+        white = whitening(hessian, origin)
+
+        def feed(chain, begin):
+            part = centers if vectorized else centers[chain]
+            return first[0], jax.numpy.asarray(part[..., begin : begin + 25])
+
+        keys = jax.random.split(jax.random.key(0), 3)
+        sampler = build_sampler(density, schedule, vectorized=vectorized, varies=True)
+        ready = compiled(sampler, keys if vectorized else keys[0], first, feed(0, 0), white)
+        own = [keys] if vectorized else list(keys)
+        states = [ready.start(key, first, white) for key in own]
+        drawn = sample(ready, states, feed, white, schedule, lambda *_: None, workers=2)
+        z = np.asarray(white.center["shared"] + drawn.position["shared"] @ white.to_shared.T)
+    given = centers[:, 100:500]
+    residual = z[..., 0] - given
+    assert abs(residual.mean()) < 4 / np.sqrt(1_200)
+    assert abs(residual.var() - 1) < 4 * np.sqrt(2 / 1_200)
+    assert abs(np.corrcoef(residual[:, 1:].ravel(), given[:, :-1].ravel())[0, 1]) < 0.12
+
+
+def test_cut_feedback_keeps_the_answers_out_of_the_mixtures(study, posterior):
+    cut = _fit(study, feedback="cut")
+    rng = np.random.default_rng(0)
+    other = Study.from_arrays(
+        **{
+            role: {
+                "selected": data.selected,
+                "shown": data.shown,
+                "correct": rng.random(data.correct.shape) < 0.5,
+            }
+            for role, data in study.datasets.items()
+        },
+        classifiers=study.classifiers,
+    )
+    again = _fit(other, feedback="cut")
+    for name in ("component_mean", "weight_logit", "mean_selection_frequency"):
+        np.testing.assert_array_equal(_values(cut, name), _values(again, name))
+    full = _values(posterior)
+    close = np.abs(_values(cut).mean(axis=(0, 1)) - full.mean(axis=(0, 1)))
+    assert (close < 2 * full.std(axis=(0, 1))).all()
+    assert np.abs(_values(again).mean() - full.mean()) > 0.05
+    assert cut.posterior.attrs["feedback"] == "cut"
+
+
+def test_groups_get_their_own_accuracies():
+    """Classifiers are right on 9 of 10 birds and 5 of 10 dogs, whatever the annotators say."""
+    rng = np.random.default_rng(0)
+
+    def data(mean):
+        group = rng.choice(["bird", "dog"], 800)
+        chance = np.where(group == "bird", 0.9, 0.5)
+        return {
+            "selected": rng.binomial(6, mean, 800),
+            "shown": 6,
+            "correct": rng.random((800, 2)) < chance[:, None],
+            "groups": {"superclass": group},
+        }
+
+    study = Study.from_arrays(
+        reference=data(0.9), replication=data(0.8), classifiers=["one", "two"]
+    )
+    posterior = _fit(study, groups="superclass")
+    by_group = posterior.posterior["group_adjusted_accuracy"]
+    assert by_group.dims == ("chain", "draw", "classifier", "group")
+    means = by_group.mean(("chain", "draw", "classifier"))
+    # Partial pooling draws both towards each other; the sd of each is about 0.02.
+    assert 0.8 < float(means.sel(group="bird")) < 0.95
+    assert 0.45 < float(means.sel(group="dog")) < 0.62
+    cells = posterior.log_likelihood["reference_cell"].values
+    assert cells[0] == "bird: 0/6"
+    assert len(cells) == 14
+    assert posterior.posterior.attrs["groups"] == "superclass"
+
+
+def _hard(**changes):
+    rng = np.random.default_rng(0)
+    parts = {
+        role: {
+            "selected": rng.binomial(6, 0.8, 50),
+            "shown": 6,
+            "correct": rng.random((50, 3)) < [0.0, 0.5, 1.1],
+        }
+        for role in ("reference", "replication")
+    }
+    for role in parts:
+        parts[role] |= changes
+    return Study.from_arrays(**parts, classifiers=["never", "half", "always"])
+
+
+def test_fifty_images_and_classifiers_at_0_and_100_percent():
+    values = _values(_fit(_hard())).reshape(-1, 3).mean(axis=0)
+    assert values[0] < 0.15 < values[1] < 0.85 < values[2]
+
+
+def test_every_annotator_selects_everything():
+    posterior = _fit(_hard(selected=np.full(50, 6)))
+    assert (_values(posterior, "mean_selection_frequency").mean(axis=(0, 1)) > 0.85).all()
+    assert np.isfinite(_values(posterior)).all()
+
+
+def test_identical_data_sets_have_no_gap():
+    study = _hard()
+    twice = Study(
+        {"reference": study.reference, "replication": replace(study.reference, name="again")},
+        study.classifiers,
+    )
+    gap = _values(_fit(twice), "bias_corrected_gap")
+    assert (np.abs(gap.mean(axis=(0, 1))) < 3 * gap.std(axis=(0, 1)) + 0.05).all()
+
+
+def test_more_components_than_the_data_can_tell():
+    assert np.isfinite(_values(_fit(_hard(), components=6))).all()
+
+
+@pytest.mark.parametrize(("shown", "words"), [(1, "the mean"), (2, "two moments")])
+def test_one_or_two_annotators_are_warned_of(shown, words):
+    study = _hard(selected=np.arange(50) % (shown + 1), shown=shown)
+    with pytest.warns(ConvergenceWarning) as warned:
+        posterior = bayesrep.fit(study, **SMALL, **SHORT)
+    texts = [str(warning.message) for warning in warned]
+    wanted = f"identify {words} of its selection frequencies and no more"
+    assert any(wanted in text for text in texts)
+    assert wanted in posterior.posterior.attrs["advice"]
+    assert np.isfinite(_values(posterior)).all()
+
+
+def test_the_prior_predictive_draws_studies():
+    study = _hard()
+    drawn = prior_predictive(study, draws=200, seed=1, **SMALL)
+    again = prior_predictive(study, draws=200, seed=1, **SMALL)
+    images = drawn.prior_predictive["reference_images"].values
+    assert images.shape == (1, 200, 7)
+    assert (images.sum(axis=-1) == 50).all()
+    right = drawn.prior_predictive["correct"].values
+    shown = drawn.prior_predictive["replication_images"].values
+    assert (right <= shown[:, :, None]).all()
+    np.testing.assert_array_equal(right, again.prior_predictive["correct"].values)
+    location = drawn.prior["first_location"].values
+    # 200 draws of Normal(0.7, 0.5): within 4 standard errors, a false alarm in 10^4.
+    assert abs(location.mean() - 0.7) < 4 * 0.5 / np.sqrt(200)
+    narrow = prior_predictive(study, draws=50, **SMALL, first_location=(2.0, 0.01))
+    assert abs(narrow.prior["first_location"].values.mean() - 2.0) < 0.01
+    with pytest.raises(ValueError, match="draws must be at least 1"):
+        prior_predictive(study, draws=0)
+
+
+def test_the_faster_device_is_chosen_and_the_choice_explained(posterior):
+    choice = fastest({"cpu": "a", "gpu": "b"}, {"cpu": 2e-4, "gpu": 3e-3})
+    assert choice.device == "a"
+    assert choice.reason == "cpu: one gradient of all chains takes 0.20 ms on cpu, 3.00 ms on gpu"
+    assert fastest({"cpu": "a", "gpu": "b"}, {"cpu": 2e-2, "gpu": 3e-3}).device == "b"
+    assert posterior.posterior.attrs["device_choice"].startswith("cpu: the only device")
 
 
 def test_permuting_images_changes_nothing(study, posterior):
@@ -235,7 +417,7 @@ def test_summary_refuses_an_unconverged_fit_and_a_foreign_study(study, posterior
 
 def test_short_fit_warns_in_words(study):
     with pytest.warns(ConvergenceWarning, match="wanted.*Try to run longer"):
-        bayesrep.fit(study, options=SMALL, **SHORT)
+        bayesrep.fit(study, **SMALL, **SHORT)
 
 
 def test_file_round_trip_and_refusals(posterior, tmp_path):
@@ -267,6 +449,9 @@ def test_file_round_trip_and_refusals(posterior, tmp_path):
         ({"model": "nonsense"}, "must be one of joint"),
         ({"chains": 0}, "chains >= 1"),
         ({"draws": 1}, "draws >= 10"),
+        ({"feedback": "half"}, "'full' or 'cut'"),
+        ({"degre": 8}, "no option 'degre'; its options are bend, classifier_bend"),
+        ({"device": "abacus"}, "device 'abacus' is not here; JAX has cpu"),
     ],
 )
 def test_bad_arguments(study, changes, message):

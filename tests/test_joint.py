@@ -1,18 +1,25 @@
 """The joint model's log density against a brute-force integration, and its invariants."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import integrate, special, stats
 
-from bayesrep import SufficientStatistics, simulate_study
+from bayesrep import Study, StudyError, SufficientStatistics, simulate_study
 from bayesrep.inference.arrowhead import arrowhead_hessian, newton_direction, whitening
 from bayesrep.inference.density import build_density, ravel
 from bayesrep.inference.mode import climb
-from bayesrep.models.joint import JointOptions, joint, joint_data, joint_start
+from bayesrep.inference.problem import Problem, evaluate, pose, programs
+from bayesrep.models import counts
+from bayesrep.models.curves import curve_family
+from bayesrep.models.joint import JointOptions, joint, joint_data, joint_offsets, joint_start
+from bayesrep.statistics import statistics_by_group
 
 OPTIONS = JointOptions(degree=8, terms=3)
+ROLES = ("reference", "replication")
 
 
 @pytest.fixture(autouse=True)
@@ -25,14 +32,19 @@ def _case(annotators=8, classifiers=3, images=400, options=OPTIONS):
     study = simulate_study(seed=2, images=images, annotators=annotators, classifiers=classifiers)
     statistics = SufficientStatistics.from_study(study)
     with jax.enable_x64(True):
-        data = joint_data(statistics)
-        density = build_density(lambda d: joint(d, options), data)
-        rng = np.random.default_rng(0)
-        sites = {
-            name: np.asarray(value) + 0.1 * rng.standard_normal(np.shape(value))
-            for name, value in joint_start(data, options).items()
-        }
-        return statistics, data, density, sites
+        data = joint_data([statistics.cells])
+        density = build_density(
+            lambda d: joint(d, options), data, offsets=lambda v: joint_offsets(v, options)
+        )
+        return statistics, data, density, _sites(data, options)
+
+
+def _sites(data, options):
+    rng = np.random.default_rng(0)
+    return {
+        name: np.asarray(value) + 0.1 * rng.standard_normal(np.shape(value))
+        for name, value in joint_start(data, options).items()
+    }
 
 
 def _log_prior(sites, options):
@@ -64,15 +76,19 @@ def _log_prior(sites, options):
 def _mixture(sites, which, options):
     half = (-0.5, 0.5)[which]
     location = sites["first_location"] + np.concatenate([[0], np.cumsum(np.exp(sites["log_step"]))])
-    mean = special.expit(location + half * sites["location_deviation"])
-    total = np.exp(sites["log_concentration"] + half * sites["concentration_deviation"])
+    mean = special.expit(location + half * sites["location_deviation"][0])
+    total = np.exp(sites["log_concentration"] + half * sites["concentration_deviation"][0])
     weights = special.softmax(np.concatenate([[0], sites["weight_logit"][which]]))
     return weights, mean * total, (1 - mean) * total
 
 
-@pytest.mark.parametrize("annotators", [8, (3, 8)])
-def test_potential_equals_quadrature_over_s(annotators):
+@pytest.mark.parametrize(
+    ("annotators", "grid"), [(8, True), ((3, 8), True), ((3, 8), False), (8, False)]
+)
+def test_potential_equals_quadrature_over_s(annotators, grid, monkeypatch):
     """Every integral over s by Gauss-Jacobi, the rest with SciPy; no shared code."""
+    if not grid:
+        monkeypatch.setattr(counts, "_fits_grid", lambda _: False)
     statistics, data, density, sites = _case(annotators)
     log_density = _log_prior(sites, OPTIONS)
     legendre = np.polynomial.legendre.legvander(np.linspace(-1, 1, OPTIONS.degree + 1), 2)
@@ -117,8 +133,13 @@ def test_adjusted_accuracy_is_the_integral_under_the_reference():
     )
 
 
-def test_gradient_has_no_scatter_and_no_gather():
-    _, data, density, sites = _case(annotators=(3, 8))
+@pytest.mark.parametrize("grid", [True, False])
+@pytest.mark.parametrize("curve", ["bernstein", "spline"])
+def test_gradient_has_no_scatter_and_no_gather(grid, curve, monkeypatch):
+    if not grid:
+        monkeypatch.setattr(counts, "_fits_grid", lambda _: False)
+    options = JointOptions(degree=8, curve=curve)
+    _, data, density, sites = _case(annotators=(3, 8), options=options)
     position = density.to_position(sites)
     text = jax.jit(jax.grad(density.potential)).lower(position, data).as_text()
     assert "scatter" not in text
@@ -173,7 +194,7 @@ def test_sites_survive_the_round_trip():
     _, _, density, sites = _case()
     back = density.to_sites(density.to_position(sites))
     for name, value in sites.items():
-        np.testing.assert_array_equal(back[name], value)
+        np.testing.assert_allclose(back[name], value, rtol=1e-14)
     assert ravel(density.to_position(sites)).shape == (
         density.shared + density.units * density.per_unit,
     )
@@ -191,7 +212,220 @@ def test_permuting_classifiers_permutes_the_density():
     assert abs(float(one - two)) < 1e-9 * abs(float(one))
 
 
-@pytest.mark.parametrize("bad", [{"components": 0}, {"degree": 0}, {"terms": 1}])
-def test_bad_options(bad):
-    with pytest.raises(ValueError, match="needs components"):
+def _posed(study, **options):
+    groups, datasets = options.pop("groups", None), options.pop("datasets", ROLES)
+    problem = pose(study, model="joint", options=options, groups=groups, datasets=datasets)
+    data = problem.data()
+    return problem, data, programs(problem, data)
+
+
+def _at_sites(problem: Problem, data, tools):
+    sites = _sites(data, problem.options)
+    position = tools.density.to_position(sites)
+    values = evaluate(tools, jax.tree.map(lambda leaf: leaf[None, None], position), data)
+    return sites, position, {name: value[0, 0] for name, value in values.items()}
+
+
+def _density(values, which):
+    """p(s) of one data set as a function of s."""
+    mean, total, weight = (
+        values[f"component_{name}"][which] for name in ("mean", "concentration", "weight")
+    )
+    return lambda s: sum(
+        w * stats.beta.pdf(s, m * t, (1 - m) * t)
+        for m, t, w in zip(mean, total, weight, strict=True)
+    )
+
+
+@pytest.mark.parametrize("curve", ["spline", "gp"])
+@pytest.mark.parametrize("monotone", [False, True])
+def test_curves_on_quadrature_nodes_are_integrated(curve, monotone):
+    """Cell and adjusted accuracies against adaptive quadrature of the interpolated curve."""
+    study = simulate_study(seed=2, images=300, annotators=6, classifiers=2)
+    problem, data, tools = _posed(study, curve=curve, monotone=monotone)
+    sites, _, values = _at_sites(problem, data, tools)
+    family = problem.options.family()
+    eta = np.asarray(family.logit(jnp.asarray(sites["classifier_curve"])))[1]
+    if monotone:
+        assert (np.diff(eta) >= 0).all()
+
+    def g(s):
+        return special.expit(np.interp(s, family.points, eta))
+
+    inner = np.unique(np.round(family.points, 6))
+
+    def integral(function):
+        return integrate.quad(function, 0, 1, points=inner, limit=900)[0]
+
+    reference, replication = _density(values, 0), _density(values, 1)
+    adjusted = integral(lambda s: g(s) * reference(s))
+    assert abs(adjusted - values["adjusted_accuracy"][1]) < 2e-4
+    for k in (0, 3, 6):
+
+        def mass(s, k=k):
+            return replication(s) * stats.binom.pmf(k, 6, s)
+
+        right = integral(lambda s, mass=mass: g(s) * mass(s)) / integral(mass)
+        assert abs(right - values["cell_accuracy"][1, 0, k]) < 2e-4
+
+
+def test_hilbert_space_basis_is_numpyros():
+    from numpyro.contrib.hsgp.laplacian import eigenfunctions
+    from numpyro.contrib.hsgp.spectral_densities import (
+        diag_spectral_density_squared_exponential,
+    )
+
+    family = curve_family("gp", 1, 8, monotone=False)
+    theirs = eigenfunctions(jnp.asarray(family.points - 0.5), ell=0.75, m=6)
+    np.testing.assert_allclose(family.basis[:, 2:], theirs, atol=1e-12)
+    spectral = diag_spectral_density_squared_exponential(1.0, 0.25, 0.75, m=6, dim=1)
+    np.testing.assert_allclose(family.scale, np.sqrt(spectral), rtol=1e-10)
+
+
+def test_spline_bends_have_a_random_walk_of_second_order():
+    """The prior covariance of the curve is that of coefficients with normal second differences."""
+    family = curve_family("spline", 1, 9, monotone=False)
+    covariance = (family.basis[:, 2:] * family.scale**2) @ family.basis[:, 2:].T
+    assert np.linalg.matrix_rank(covariance) == 7
+    line = np.linalg.lstsq(family.basis[:, :2], family.points, rcond=None)[0]
+    np.testing.assert_allclose(family.basis[:, :2] @ line, family.points, atol=1e-12)
+    inside = (family.points > 0.01) & (family.points < 0.99)
+    amplitude = np.sqrt(np.diag(covariance))[inside]
+    assert 0.01 < amplitude.min() <= amplitude.max() < 2
+
+
+def test_separate_components_have_no_deviations():
+    study = simulate_study(seed=2, images=300, annotators=6, classifiers=2)
+    problem, data, tools = _posed(study, shared_components=False, components=3)
+    sites, _, values = _at_sites(problem, data, tools)
+    assert "location_deviation" not in tools.density.sites
+    steps = np.exp(sites["log_step"])
+    wanted = sites["first_location"][:, None] + np.cumsum(np.pad(steps, ((0, 0), (1, 0))), axis=1)
+    np.testing.assert_allclose(values["component_mean"], special.expit(wanted), rtol=1e-12)
+
+
+def test_three_data_sets_deviate_alike():
+    """Any two data sets' differences have the prior sd of the deviation."""
+    study = simulate_study(seed=2, images=300, annotators=6, classifiers=2)
+    more = Study({**study.datasets, "top-images": _renamed(study.reference)}, study.classifiers)
+    datasets = (*ROLES, "top-images")
+    problem, data, tools = _posed(more, datasets=datasets, location_deviation=0.3)
+    sites, _, values = _at_sites(problem, data, tools)
+    assert sites["location_deviation"].shape == (2, 2)
+    assert values["component_mean"].shape == (3, 2)
+    assert values["accuracy_under"].shape == (2, 3)
+    np.testing.assert_allclose(values["accuracy_under"][:, 0], values["adjusted_accuracy"])
+    from bayesrep.models.joint import _contrasts
+
+    for sets in (2, 3, 5):
+        spread = _contrasts(sets)
+        np.testing.assert_allclose(spread.sum(axis=0), 0, atol=1e-12)
+        for i in range(sets):
+            for j in range(i):
+                assert abs(np.sum((spread[i] - spread[j]) ** 2) - 1) < 1e-12
+    with pytest.raises(StudyError, match="no data set 'top-images'"):
+        _posed(study, datasets=datasets)
+
+
+def _renamed(data):
+    return replace(data, name="top")
+
+
+def _grouped(seed=2):
+    study = simulate_study(seed=seed, images=400, annotators=6, classifiers=2)
+    rng = np.random.default_rng(0)
+    return Study(
+        {
+            role: replace(data, groups={"superclass": rng.choice(["bird", "dog"], 400)})
+            for role, data in study.datasets.items()
+        },
+        study.classifiers,
+    )
+
+
+def test_groups_that_do_not_differ_are_the_model_without_groups():
+    """With group effects at 0 and equal weights the likelihood is the plain one."""
+    study = _grouped()
+    problem, data, tools = _posed(study, groups="superclass")
+    plain, plain_data, plain_tools = _posed(study)
+    sites = _sites(plain_data, plain.options)
+    weight = np.asarray(sites["weight_logit"])
+    grouped = {
+        **sites,
+        "group_weight_logit": np.repeat(weight[:, None], 2, axis=1),
+        "group_effect": np.zeros(2),
+        "classifier_group_effect": np.zeros((2, 2)),
+    }
+    ours = float(tools.density.potential(tools.density.to_position(grouped), data))
+    extra = -stats.norm.logpdf(0, 0, problem.options.group_weight) * weight.size * 2
+    extra -= 2 * stats.norm.logpdf(0, 0, problem.options.group_level)
+    extra -= 4 * stats.norm.logpdf(0, 0, problem.options.classifier_group_level)
+    alone = plain_tools.density.to_position(sites)
+    wanted = float(plain_tools.density.potential(alone, plain_data)) + extra
+    assert abs(ours - wanted) < 1e-8 * abs(wanted)
+
+
+def test_overall_accuracy_is_the_groups_by_their_share_of_the_reference():
+    study = _grouped()
+    problem, data, tools = _posed(study, groups="superclass")
+    values = _at_sites(problem, data, tools)[2]
+    share = [np.mean(study.reference.groups["superclass"] == name) for name in problem.groups]
+    by_group = values["group_adjusted_accuracy"]
+    np.testing.assert_allclose(by_group @ share, values["adjusted_accuracy"], rtol=1e-12)
+    assert problem.groups == ("bird", "dog")
+    parts = statistics_by_group(study, "superclass")
+    assert sum(part.reference.images.sum() for part in parts.values()) == 400
+
+
+def test_groups_refused():
+    study = _grouped()
+    with pytest.raises(StudyError, match="no column of groups 'breed'"):
+        _posed(study, groups="breed")
+    with pytest.raises(ValueError, match="need the study itself"):
+        _posed(SufficientStatistics.from_study(study), groups="superclass")
+    lonely = replace(study.reference, groups={"superclass": np.repeat(["bird", "cat"], 200)})
+    with pytest.raises(StudyError, match="groups 'cat', 'dog' occur in some"):
+        _posed(
+            Study({**study.datasets, "reference": lonely}, study.classifiers), groups="superclass"
+        )
+
+
+def test_offsets_leave_the_model_alone():
+    """They move sites by what the others say: inverse, and of unit Jacobian."""
+    _, data, density, sites = _case()
+    position = density.to_position(sites)
+    flat, unravel = jax.flatten_util.ravel_pytree(position)
+
+    def to_flat_sites(vector):
+        return jax.flatten_util.ravel_pytree(density.to_sites(unravel(vector)))[0]
+
+    jacobian = np.asarray(jax.jacobian(to_flat_sites)(flat))
+    sign, log_size = np.linalg.slogdet(jacobian)
+    assert abs(log_size) < 1e-10
+    assert abs(sign) == 1
+    plain = build_density(lambda d: joint(d, OPTIONS), data)
+    one = float(density.potential(position, data))
+    two = float(plain.potential(plain.to_position(sites), data))
+    assert abs(one - two) < 1e-10 * abs(one)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"components": 0}, "components from 1 to 6"),
+        ({"components": 7}, "components from 1 to 6"),
+        ({"degree": 0}, "degree >= 1"),
+        ({"terms": 1}, "need terms >= 2"),
+        ({"curve": "spline", "terms": 3}, "spline curves need terms >= 4"),
+        ({"curve": "probit"}, "must be one of bernstein, spline, gp"),
+        ({"weight": 0.0}, "weight is a standard deviation > 0; got 0.0"),
+        ({"components": 2.5}, "components is a whole number; got 2.5"),
+        ({"monotone": "yes"}, "monotone is true or false"),
+        ({"curve": 3}, "must be one of bernstein"),
+        ({"monotone": True, "slope": (-1.0, 1.0)}, "mean of slope > 0"),
+        ({"slope": (1.0, -1.0)}, "slope is \\(mean, sd\\)"),
+    ],
+)
+def test_bad_options(bad, message):
+    with pytest.raises(ValueError, match=message):
         JointOptions(**bad)

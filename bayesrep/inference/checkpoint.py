@@ -129,7 +129,8 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         Where the file is damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here, because np.load leaves its own file open where the archive is damaged.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise StudyError(

@@ -130,7 +130,7 @@ def _log_components(mixtures: Mixtures, pairs: ListedPairs) -> Array:
     masses = log_cells(
         mixtures.a, mixtures.b, pairs.below_selected, pairs.below_rejected, pairs.below_shown
     )
-    return mixtures.log_weights[:, :, None] + masses
+    return mixtures.log_weights[:, :, None] + masses[None]
 
 
 def log_pair_masses(mixtures: Mixtures, pairs: Pairs) -> Array:
@@ -147,7 +147,8 @@ def virtual_tables(mixtures: Mixtures, pairs: Pairs, degree: int) -> tuple[Array
     choices = log_binomial(degree, np.arange(degree + 1))
     if isinstance(pairs, GridPairs):
         both = log_masses(log_weights, a, b, [n + degree for n in pairs.shown])
-        joint = choices + hankel(both, pairs.shown[-1] + 1, degree + 1)  # [G, D, k, j]
+        joint = hankel(both, pairs.shown[-1] + 1, degree + 1)  # [G, D, k, j]
+        joint = joint + choices[None, None, None, :]
         log_joint = joint.reshape(joint.shape[0], -1, degree + 1)
         log_mass = logsumexp(log_joint, axis=-1)
         return log_mass, jnp.exp(log_joint - log_mass[..., None])
@@ -169,7 +170,8 @@ def node_tables(mixtures: Mixtures, pairs: Pairs) -> tuple[Array, Array]:
     else:
         selected, rejected = pairs.selected, pairs.rejected
     log_density = logit_quadrature.log_mixture_weights(mixtures.log_weights, mixtures.a, mixtures.b)
-    log_joint = log_density[:, None, :] + logit_quadrature.log_likelihood(selected, rejected)
+    log_given = logit_quadrature.log_likelihood(selected, rejected)
+    log_joint = log_density[:, None, :] + log_given[None]
     return log_pair_masses(mixtures, pairs), jax.nn.softmax(log_joint, axis=-1)
 
 
@@ -184,4 +186,4 @@ def virtual_weights(mixtures: Mixtures, degree: int) -> Array:
     """P(J = j) under each group's mixture, [G, degree + 1]."""
     choices = log_binomial(degree, np.arange(degree + 1))
     masses = log_masses(mixtures.log_weights, mixtures.a, mixtures.b, [degree])
-    return jnp.exp(choices + masses[:, 0])
+    return jnp.exp(choices[None, :] + masses[:, 0])

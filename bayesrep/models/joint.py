@@ -26,8 +26,8 @@ Reference: Engstrom et al. (2020), sections 4.1 and 5.3 (equations 6 and 7).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -136,6 +136,8 @@ class JointOptions:
     classifier_group_level: float = 0.25
 
     def __post_init__(self) -> None:
+        for option in fields(self):
+            _check_option(option.name, getattr(self, option.name), option.default)
         if not 1 <= self.components <= LARGEST_K or self.degree < 1:
             raise ValueError(
                 f"the joint model needs components from 1 to {LARGEST_K} and degree >= 1; got "
@@ -146,11 +148,8 @@ class JointOptions:
         least = 4 if self.curve == "spline" else 2
         if self.size < least:
             raise ValueError(f"{self.curve} curves need terms >= {least}; got {self.terms}")
-        for name, value in vars(self).items():
-            if isinstance(value, tuple):
-                _check_prior(name, value)
-            elif isinstance(value, float) and not 0 < value < np.inf:
-                raise ValueError(f"{name} is a standard deviation: give a number > 0; got {value}")
+        if self.monotone and self.slope[0] <= 0:
+            raise ValueError(f"monotone curves need a prior mean of slope > 0; got {self.slope}")
 
     @property
     def size(self) -> int:
@@ -165,9 +164,27 @@ class JointOptions:
 LARGEST_K = 6
 
 
-def _check_prior(name: str, value: tuple[float, ...]) -> None:
-    if len(value) != 2 or not np.isfinite(value[0]) or not 0 < value[1] < np.inf:
-        raise ValueError(f"{name} is (mean, sd) of a normal prior with sd > 0; got {value}")
+def _check_option(name: str, value: Any, default: Any) -> None:
+    """Refuse a value of the wrong kind, or a standard deviation that is not one."""
+    if isinstance(default, tuple):
+        if (
+            not isinstance(value, tuple)
+            or len(value) != 2
+            or not all(isinstance(number, int | float) for number in value)
+            or not np.isfinite(value[0])
+            or not 0 < value[1] < np.inf
+        ):
+            raise ValueError(f"{name} is (mean, sd) of a normal prior, sd > 0; got {value!r}")
+    elif isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} is true or false; got {value!r}")
+    elif isinstance(default, float):
+        if not isinstance(value, int | float) or not 0 < value < np.inf:
+            raise ValueError(f"{name} is a standard deviation > 0; got {value!r}")
+    elif not isinstance(default, str) and not (
+        isinstance(value, int) or (default is None and value is None)
+    ):
+        raise ValueError(f"{name} is a whole number; got {value!r}")
 
 
 def joint_data(groups: Sequence[Mapping[str, Cells]]) -> JointData:
@@ -192,7 +209,7 @@ def joint_data(groups: Sequence[Mapping[str, Cells]]) -> JointData:
     return JointData(
         datasets=tuple(datasets),
         correct=jnp.asarray(correct),
-        wrong=replication.images - jnp.asarray(correct),
+        wrong=replication.images[None] - jnp.asarray(correct),
         share=total / total.sum(),
     )
 
@@ -239,8 +256,6 @@ def _curve_priors(options: JointOptions) -> tuple[np.ndarray, np.ndarray, np.nda
         [options.classifier_level, options.classifier_slope, *options.classifier_bend * scale]
     )
     if options.monotone:  # relative spreads, and a derivative by s instead of 2 s − 1
-        if mean[1] <= 0:
-            raise ValueError("monotone curves need a prior mean of the slope > 0")
         relative = np.where(np.arange(len(mean)) == 0, 1.0, mean[1])
         mean[1] = np.log(2 * mean[1])
         population, own = population / relative, own / relative
@@ -274,7 +289,8 @@ def joint_offsets(values: Mapping[str, Array], options: JointOptions) -> dict[st
     """
     logits = values["weight_logit"]
     weight = jax.nn.softmax(jnp.concatenate([jnp.zeros((len(logits), 1)), logits], axis=1), axis=1)
-    height = jnp.sum(weight * _heights(values["log_step"]), axis=1)  # [D]
+    heights = jnp.broadcast_to(_heights(values["log_step"]), weight.shape)
+    height = jnp.sum(weight * heights, axis=1)  # [D]
     if not options.shared_components:
         return {"first_location": -height}
     # Contrasts are orthogonal columns of length 1 / √2: twice their transpose inverts them.
@@ -296,16 +312,19 @@ def _mixtures(options: JointOptions, sets: int, groups: int) -> list[Mixtures]:
     location = first[..., None] + _heights(steps)
     if options.shared_components:
         shape, between = (sets - 1, size), _contrasts(sets)
-        location = location + between @ _normal(
+        location = location[None, :] + between @ _normal(
             "location_deviation", 0.0, options.location_deviation, shape
         )
-        concentration = concentration + between @ _normal(
+        concentration = concentration[None, :] + between @ _normal(
             "concentration_deviation", 0.0, options.concentration_deviation, shape
         )
     weight = _normal("weight_logit", 0.0, options.weight, (sets, size - 1))[:, None, :]
     if groups > 1:
         weight = _normal(
-            "group_weight_logit", weight, options.group_weight, (sets, groups, size - 1)
+            "group_weight_logit",
+            jnp.tile(weight, (1, groups, 1)),
+            options.group_weight,
+            (sets, groups, size - 1),
         )
     mean, total = jax.nn.sigmoid(location), jnp.exp(concentration)  # [D, K]
     logits = jnp.concatenate([jnp.zeros((*weight.shape[:2], 1)), weight], axis=-1)
@@ -404,9 +423,10 @@ def _report(
         numpyro.deterministic("group_component_weight", weight)
     if len(data.datasets) > 2:
         under = [
-            jnp.sum(average(m) * share, axis=1) for m, share in zip(mixtures, shares, strict=True)
+            jnp.sum(average(m) * share[None, :], axis=1)
+            for m, share in zip(mixtures, shares, strict=True)
         ]
         numpyro.deterministic("accuracy_under", jnp.stack(under, axis=1))
     for index, (counts, masses) in enumerate(zip(data.datasets, log_mass, strict=True)):
-        numpyro.deterministic(f"log_mass_{index}", masses + counts.pairs.log_choices)
+        numpyro.deterministic(f"log_mass_{index}", masses + counts.pairs.log_choices[None, :])
     numpyro.deterministic("cell_accuracy", right)

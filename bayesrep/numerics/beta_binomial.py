@@ -110,7 +110,8 @@ def log_masses(log_weights: Array, a: Array, b: Array, trials: Sequence[int]) ->
     """
     low, high = trials[0], trials[-1]
     before = below(np.arange(high + 1), high).T
-    logs = jnp.log(jnp.stack([a, b, a + b])[:, :, None] + np.arange(high, dtype=np.float64))
+    steps = np.arange(high, dtype=np.float64)[None, None, :]
+    logs = jnp.log(jnp.stack([a, b, a + b])[:, :, None] + steps)
     selected, rejected, shown = logs @ before  # each [K, high + 1], log (.)_r
     chosen = np.array([n - low for n in trials])
     # Row N, column r of the second holds log (b)_{N−r}, 0 where N < r.
@@ -124,6 +125,8 @@ def log_masses(log_weights: Array, a: Array, b: Array, trials: Sequence[int]) ->
         else shown @ np.eye(high + 1)[:, np.asarray(trials)]
     )
     components = selected[:, None, :] + shifted - all_shown[:, :, None]  # [K, D, high + 1]
+    outer = (1,) * (log_weights.ndim - 1)
+    components = components.reshape(*outer, *components.shape)
     return logsumexp(log_weights[..., None, None] + components, axis=-3)
 
 

@@ -41,11 +41,13 @@ def log_mixture_weights(log_weights: Array, a: Array, b: Array) -> Array:
         The exponentials sum to 1 over the last axis.
     """
     log_s, log_rest, log_width = nodes()
-    density = a[:, None] * log_s + b[:, None] * log_rest + log_width
-    return logsumexp(log_weights[..., None] + jax.nn.log_softmax(density, axis=-1), axis=-2)
+    along = a[:, None] * log_s[None, :] + b[:, None] * log_rest[None, :] + log_width[None, :]
+    density = jax.nn.log_softmax(along, axis=-1)
+    outer = (1,) * (log_weights.ndim - 1)
+    return logsumexp(log_weights[..., None] + density.reshape(*outer, *density.shape), axis=-2)
 
 
 def log_likelihood(selected: Array, rejected: Array) -> Array:
     """log of s^k (1 − s)^(n − k) at the nodes, [M, POINTS]."""
     log_s, log_rest, _ = nodes()
-    return selected[:, None] * log_s + rejected[:, None] * log_rest
+    return selected[:, None] * log_s[None, :] + rejected[:, None] * log_rest[None, :]

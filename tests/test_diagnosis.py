@@ -1,0 +1,429 @@
+"""What a user is told of a fit: predictions, comparison, prior sensitivity, diagnosis."""
+
+import json
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+import xarray as xr
+from scipy import stats
+
+import bayesrep
+from bayesrep import ConvergenceWarning, StudyError
+from bayesrep.inference import comparison, diagnosis, predictive, sensitivity
+from bayesrep.inference.posterior import arviz, build_posterior
+
+SHORT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False, "degree": 8, "terms": 3}
+
+
+def _fit(study, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return bayesrep.fit(study, **{**SHORT, **options})
+
+
+@pytest.fixture(scope="module")
+def study():
+    return bayesrep.simulate_study(images=500, annotators=10, classifiers=3)
+
+
+@pytest.fixture(scope="module")
+def posterior(study):
+    return _fit(study)
+
+
+def _parts(posterior, *names):
+    """Groups and coordinates of a posterior, to build another one of."""
+    groups, coordinates = {}, {}
+    for name in names:
+        group = predictive.find_group(posterior, name)
+        groups[name] = {str(v): (group[v].dims, group[v].values) for v in group.data_vars}
+        coordinates |= {str(c): group[c].values for c in group.coords}
+    return groups, {n: c for n, c in coordinates.items() if n not in ("chain", "draw")}
+
+
+NAMES = ("posterior", "sample_stats", "log_likelihood", "observed_data")
+
+
+def _changed(posterior, *, without=(), attributes=None, variables=None):
+    """A copy with groups left out, attributes changed or variables replaced."""
+    groups, coordinates = _parts(posterior, *(name for name in NAMES if name not in without))
+    for name, changes in (variables or {}).items():
+        groups[name] |= {key: (groups[name][key][0], value) for key, value in changes.items()}
+    facts = {**posterior.posterior.attrs, **(attributes or {})}
+    return build_posterior(groups, coordinates, {k: v for k, v in facts.items() if v is not None})
+
+
+# Predictive checks. The toy: 36 cells in six blocks; blocks have unknown probabilities with exact
+# conjugate posteriors, cells inside a block have known shares of it.
+
+BLOCK = np.arange(36) // 6
+STRATA = predictive.Strata(np.zeros(36, dtype=np.int64), np.arange(36) / 35)
+
+
+def _toy_counts(rng, images, bend, draws=100):
+    inner = np.full((6, 6), 1 / 6)
+    truth = rng.dirichlet(np.full(6, 4.0))
+    mass = (truth[:, None] * inner).ravel() * np.exp(bend * np.sin(np.arange(36)))
+    seen = rng.multinomial(images, mass / mass.sum())
+    block = rng.dirichlet(4.0 + np.bincount(BLOCK, seen), size=draws)
+    return predictive.check_counts(seen, (block[:, :, None] * inner).reshape(draws, -1), STRATA).p
+
+
+def _toy_answers(rng, images, bend, draws=100):
+    truth = rng.beta(2, 2, size=6)[BLOCK]
+    logit = np.log(truth / (1 - truth)) + bend * np.tile(np.linspace(-1, 1, 6), 6)
+    shown = np.full(36, images)
+    right = rng.binomial(shown, 1 / (1 + np.exp(-logit)))
+    sums = np.bincount(BLOCK, right)
+    accuracy = rng.beta(2 + sums, 2 + 6 * images - sums, size=(draws, 6))[:, BLOCK]
+    return predictive.check_answers(right, shown, accuracy, STRATA.position).p
+
+
+@pytest.mark.parametrize(("toy", "images"), [(_toy_counts, 1500), (_toy_answers, 60)])
+def test_p_values_are_uniform_where_the_model_holds(toy, images):
+    """In 1,500 studies 4.8 and 4.4 % of the p-values are below 5 %."""
+    rng = np.random.default_rng(1)
+    p = np.array([toy(rng, images, 0.0) for _ in range(400)])
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+    assert 0.02 < (p < 0.05).mean() < 0.08
+
+
+@pytest.mark.parametrize(("toy", "images"), [(_toy_counts, 3000), (_toy_answers, 100)])
+def test_p_values_are_small_where_it_does_not(toy, images):
+    rng = np.random.default_rng(2)
+    p = np.array([toy(rng, images, 0.5) for _ in range(40)])
+    assert (p < 0.01).mean() > 0.9
+
+
+def test_x2_of_one_stratum_is_pearsons():
+    rng = np.random.default_rng(0)
+    mass = rng.dirichlet(np.full(8, 5.0), size=3)
+    seen = rng.multinomial(400, mass[0])
+    strata = predictive.Strata(np.zeros(8, dtype=np.int64), np.arange(8) / 7)
+    fit = predictive.check_counts(seen, mass, strata)
+    assert fit.bins == 8
+    pearson = [stats.chisquare(seen, 400 * m).statistic for m in mass]
+    np.testing.assert_allclose(fit.discrepancy, np.mean(pearson))
+
+
+def test_several_numbers_of_annotators_and_empty_cells():
+    """Known parameters: one draw repeated has p from the plain χ² distribution."""
+    rng = np.random.default_rng(4)
+    cells = [predictive.parse_cell(f"{k}/{n}") for n in (5, 8) for k in range(n + 1)]
+    strata = predictive.strata_of(cells)
+    mass = np.concatenate([stats.betabinom.pmf(np.arange(n + 1), n, 3, 1) for n in (5, 8)])
+    p = []
+    for _ in range(300):
+        seen = np.concatenate([rng.multinomial(60, mass[:6]), rng.multinomial(90, mass[6:])])
+        known = np.where(seen > 0, mass, 0.0)
+        fit = predictive.check_counts(seen, np.tile(known, (2, 1)), strata)
+        p.append(fit.p)
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+
+
+def test_tails_beyond_floating_point():
+    z = predictive.standardised(np.array([30.0, 900.0, 1e4]), 20.0, 40.0)
+    assert (np.diff(z) > 0).all()
+    assert np.isfinite(z).all()
+    np.testing.assert_allclose(stats.norm.sf(z[0]), stats.chi2.sf(30, 20))
+
+
+def test_benjamini_hochberg():
+    p = np.array([0.03, 0.001, 0.9, 0.02])
+    np.testing.assert_allclose(predictive.adjust(p), stats.false_discovery_control(p))
+
+
+def test_cells_have_names():
+    cells = [predictive.parse_cell(name) for name in ("a: b: 3/10", "a: b: 4/10", "2/8")]
+    assert cells[0] == ("a: b", 3, 10)
+    assert predictive.bin_name(cells, [0]) == "3/10"
+    assert predictive.bin_name(cells, [1, 0]) == "3/10 to 4/10"
+    assert predictive.bin_name(cells, [0, 2]) == "25 % to 30 % selected"
+
+
+def test_predictions_of_a_fit(study, posterior):
+    table = predictive.check_predictions(posterior)
+    assert table["kind"].to_list() == ["counts"] * 2 + ["answers"] * 3
+    assert table["name"].to_list() == ["reference", "replication", *study.classifiers]
+    assert table.select(pl.col("p").is_between(0, 1).all()).item()
+    assert (table["p_adjusted"] >= table["p"]).all()
+    assert table["effect"].abs().max() < 0.05
+
+
+def test_reversed_answers_are_found(posterior):
+    """A classifier that is right where the model says it is wrong."""
+    observed = posterior.observed_data["correct"].values.copy()
+    images = posterior.observed_data["replication_images"].values
+    observed[1] = images - observed[1]
+    wrong = _changed(posterior, variables={"observed_data": {"correct": observed}})
+    table = predictive.check_predictions(wrong).filter(pl.col("kind") == "answers")
+    assert (table["p_adjusted"] < 0.05).to_list() == [False, True, False]
+    told = diagnosis.diagnose(wrong)
+    assert told.trust == "no"
+    assert "do not fit 1 of 3 classifiers" in " ".join(told.sentences)
+
+
+# Comparison
+
+
+def test_pareto_smoothing_is_arvizs():
+    rng = np.random.default_rng(0)
+    ratios = rng.normal(size=(4, 800)) * np.array([0.1, 0.5, 1.0, 3.0])[:, None]
+    weights, k = comparison.pareto_smooth(ratios)
+    if hasattr(arviz(), "psislw"):
+        theirs, their_k = arviz().psislw(ratios.copy())
+        np.testing.assert_allclose(weights, theirs, atol=1e-6)
+        np.testing.assert_allclose(k, their_k, atol=1e-6)
+    assert k[:3].max() < 0.5 < 0.7 < k[3]
+    flat, none = comparison.pareto_smooth(np.zeros((1, 800)))
+    np.testing.assert_allclose(np.exp(flat), 1 / 800)
+    assert none[0] == -np.inf
+
+
+def test_leave_one_out_is_arvizs():
+    """Units with multiplicities against the same units one by one."""
+    rng = np.random.default_rng(1)
+    density = rng.normal(-1, 0.2, size=(3, 400))
+    units = np.array([2.0, 1.0, 3.0])
+    ours = comparison.leave_one_out(density, units)
+    module = arviz()
+    if not hasattr(module, "waic"):
+        pytest.skip("ArviZ 1.x has no waic, and its loo other names")
+    each = np.repeat(density, units.astype(int), axis=0).T.reshape(1, 400, -1)
+    data = module.from_dict(posterior={"x": each[:, :, 0]}, log_likelihood={"y": each})
+    theirs = module.loo(data, reff=1.0, pointwise=True)
+    np.testing.assert_allclose(units @ ours.elpd, theirs["elpd_loo"], rtol=1e-6)
+    np.testing.assert_allclose(units @ (ours.lppd - ours.elpd), theirs["p_loo"], rtol=1e-4)
+    waic = module.waic(data)["elpd_waic"]
+    np.testing.assert_allclose(units @ ours.waic, waic, rtol=1e-6)
+
+
+def test_leaving_one_out_of_a_conjugate_model():
+    """Right answers with a beta posterior: p(y | others) is known."""
+    rng = np.random.default_rng(2)
+    right, wrong = 30, 12
+    q = rng.beta(1 + right, 1 + wrong, size=20_000)
+    ours = comparison.leave_one_out(np.log([q, 1 - q]), np.array([30.0, 12.0]))
+    exact = np.log([right / (right + wrong + 1), wrong / (right + wrong + 1)])
+    np.testing.assert_allclose(ours.elpd, exact, atol=5e-3)
+
+
+def test_compare_prefers_the_better_model(study, posterior):
+    level = np.log(posterior.observed_data["correct"].values.sum(axis=1) / 500)
+    flat = np.broadcast_to(level[:, None], posterior.log_likelihood["log_right"].shape)
+    constant = _changed(posterior, variables={"log_likelihood": {"log_right": flat}})
+    table = comparison.compare({"constant": constant, "curves": posterior})
+    assert table["model"].to_list() == ["curves", "constant"]
+    best, other = table.iter_rows(named=True)
+    assert best["difference"] == best["se"] == 0
+    assert other["difference"] < -4 * other["se"]
+    assert other["counts_difference"] == 0
+    np.testing.assert_allclose(other["difference"], other["answers_difference"])
+    assert other["se"] <= other["se_shared"]
+    assert 2 < best["p_loo"] < 25
+    np.testing.assert_allclose(best["elpd"], best["waic"], atol=1)
+
+
+def test_compare_refuses_another_study(posterior):
+    other = _changed(posterior, attributes={"study_fingerprint": "another"})
+    with pytest.raises(StudyError, match="'a' and 'b' are fits of different studies"):
+        comparison.compare({"a": posterior, "b": other})
+    with pytest.raises(StudyError, match="at least one"):
+        comparison.compare({})
+    with pytest.raises(StudyError, match="no log_likelihood"):
+        comparison.compare({"a": _changed(posterior, without=("log_likelihood",))})
+
+
+# Prior sensitivity. The toy: x ~ N(0, τ²), mean of data ~ N(x, σ²).
+
+
+def _normal(tau, sigma, mean, seed=0):
+    weight = tau**2 / (tau**2 + sigma**2)
+    sd = np.sqrt(weight) * sigma
+    x = np.random.default_rng(seed).normal(weight * mean, sd, size=(4, 2000))
+    prior, likelihood = -0.5 * (x / tau) ** 2, -0.5 * ((x - mean) / sigma) ** 2
+    # d E[x] / d log α at α = 1, for the prior's power: −w (1 − w) mean
+    shift = -np.log(2) * weight * (1 - weight) * mean / sd
+    return x, prior, likelihood, shift
+
+
+@pytest.mark.parametrize(("tau", "sigma", "mean"), [(1.0, 1.0, 2.0), (2.0, 0.5, -3.0)])
+def test_shift_of_a_conjugate_mean(tau, sigma, mean):
+    x, prior, likelihood, shift = _normal(tau, sigma, mean)
+    by_prior = sensitivity.power_scaling(x, prior)
+    np.testing.assert_allclose(by_prior.shift, shift, atol=4 * by_prior.shift_se)
+    assert 0 < by_prior.shift_se < 0.05
+    by_data = sensitivity.power_scaling(x, likelihood)
+    np.testing.assert_allclose(by_data.shift, -shift, atol=4 * by_data.shift_se)
+
+
+def test_readings_of_a_conjugate_model():
+    def read(tau, sigma, mean):
+        x, prior, likelihood, _ = _normal(tau, sigma, mean)
+        on_prior = sensitivity.power_scaling(x, prior)
+        on_data = sensitivity.power_scaling(x, likelihood)
+        assert on_prior.pareto_k < 0.7
+        return sensitivity.reading(on_prior.sensitivity, on_data.sensitivity, on_prior.noise)
+
+    assert read(10.0, 0.3, 1.0) == sensitivity.FINE
+    assert read(1.0, 1.0, 6.0) == sensitivity.CONFLICT
+    assert read(0.3, 10.0, 0.0) == sensitivity.WEAK
+    assert sensitivity.reading(0.06, 0.1, 0.055) == sensitivity.NOISY
+
+
+def test_distance_is_zero_without_weights():
+    x = np.random.default_rng(0).normal(size=500)
+    assert sensitivity.jensen_shannon(x, np.ones(500)) == pytest.approx(0, abs=1e-7)
+    low, high = (sensitivity.jensen_shannon(x, np.exp(a * x)) for a in (0.1, 0.5))
+    assert 0 < low < high < 1
+
+
+def test_log_joint_less_log_likelihood_is_the_prior(posterior):
+    """The sampler's log density, the likelihood on cells and the model's priors agree."""
+    parts = sensitivity.prior_parts(posterior)
+    difference = parts.shared + parts.own.sum(axis=2) - sensitivity.log_prior(posterior)
+    assert np.ptp(difference) < 1e-4
+    assert np.ptp(parts.shared) > 1
+
+
+def test_prior_sensitivity_of_a_fit(study, posterior):
+    table = sensitivity.prior_sensitivity(posterior)
+    assert table["quantity"].to_list() == [sensitivity.MEAN_GAP, *study.classifiers]
+    assert table["prior"].is_between(0, 1).all()
+    assert (table["shift_se"] > 0).all()
+    without = _changed(posterior, attributes={"model": "another"})
+    total = sensitivity.prior_sensitivity(without)
+    assert total["likelihood"].to_list() == table["likelihood"].to_list()
+    cut = _changed(posterior, attributes={"feedback": "cut"})
+    with pytest.raises(StudyError, match="not available"):
+        sensitivity.prior_sensitivity(cut)
+
+
+# Diagnosis
+
+
+def _long(posterior):
+    """The same fit as if it had run long: independent draws of what was sampled."""
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(0, 2, (4, 1000)), rng.integers(0, 100, (4, 1000))
+    groups, coordinates = _parts(posterior, *NAMES)
+    for name in NAMES[:3]:
+        groups[name] = {v: (dims, values[chosen]) for v, (dims, values) in groups[name].items()}
+    return build_posterior(groups, coordinates, posterior.posterior.attrs)
+
+
+def test_a_good_fit_is_trusted(posterior):
+    told = diagnosis.diagnose(_long(posterior))
+    checks = dict(zip(told.checks["check"], told.checks["trust"], strict=True))
+    assert checks["chains agree on the adjusted accuracies"] == "yes"
+    assert checks["curves fit the classifiers"] == "yes"
+    assert checks["mixture fits the counts of the reference"] == "yes"
+    lines = diagnosis.text(told).splitlines()
+    assert lines[0].startswith(f"Trust: {told.trust}. ")
+    assert any(line.startswith("check ") for line in lines)
+    assert told.predictions is not None
+    assert told.sensitivity is not None
+
+
+def test_a_short_fit_is_not_believed_whatever_it_says(posterior):
+    """The attributes claim convergence; the second chain is moved away."""
+    adjusted = posterior.posterior["adjusted_accuracy"].values.copy()
+    adjusted[1] += 0.3
+    changes = {"posterior": {"adjusted_accuracy": adjusted}}
+    claim = {"converged": 1, "verdict": "fine"}
+    told = diagnosis.diagnose(_changed(posterior, attributes=claim, variables=changes))
+    assert told.trust == "no"
+    assert told.sentences[0].startswith("The fit has not converged: R-hat of adjusted_accuracy")
+    assert "found another mode" in " ".join(told.sentences)
+
+
+def test_sampler_statistics_are_judged(posterior):
+    stats_ = posterior.sample_stats
+    rng = np.random.default_rng(0)
+    shape = stats_["energy"].shape
+    diverging = np.zeros(shape, dtype=bool)
+    diverging[0, :20] = True
+    slow = np.cumsum(rng.normal(size=shape), axis=1)
+    changes = {
+        "diverging": diverging,
+        "energy": slow,
+        "num_steps": np.full(shape, 3 * 1023),
+    }
+    told = diagnosis.diagnose(_changed(posterior, variables={"sample_stats": changes}))
+    everything = " ".join(told.sentences)
+    assert told.trust == "no"
+    assert "20 of 200 draws diverged" in everything
+    assert "E-BFMI" in everything
+    assert "ran into its limit of 1,023 steps" in everything
+
+
+def test_energy_fraction_of_independent_and_slow_energies():
+    rng = np.random.default_rng(0)
+    independent, slow = rng.normal(size=(1, 4000)), np.cumsum(rng.normal(size=(1, 4000)), axis=1)
+    assert diagnosis.energy_fraction(independent)[0] == pytest.approx(2, abs=0.1)
+    assert diagnosis.energy_fraction(slow)[0] < 0.1
+
+
+def test_chains_that_stand_still():
+    draws = np.random.default_rng(0).normal(size=(4, 100, 2))
+    assert diagnosis.stuck_chains(draws) == []
+    draws[2] = draws[2, 0]
+    assert diagnosis.stuck_chains(draws) == [2]
+    draws[0] += 20
+    assert diagnosis.stuck_chains(draws) == [0, 2]
+
+
+@pytest.mark.parametrize(("k", "trust"), [(0.3, "yes"), (0.9, "no"), (None, "with care")])
+def test_approximations_are_judged_by_their_weights(posterior, k, trust):
+    laplace = _changed(posterior, attributes={"method": "laplace", "pareto_k": k})
+    told = diagnosis.diagnose(laplace)
+    row = told.checks.row(0, named=True)
+    assert row["check"] == "Pareto k of the laplace approximation"
+    assert row["trust"] == trust
+
+
+def test_what_is_missing_is_named(posterior):
+    told = diagnosis.diagnose(_changed(posterior, without=NAMES[1:]))
+    assert told.predictions is told.sensitivity is None
+    assert (told.checks["value"] == "missing").sum() == 3
+    assert "sample_stats" in " ".join(told.sentences)
+    alone = build_posterior({"posterior": {}}, {}, {})
+    with pytest.raises(StudyError, match="no adjusted_accuracy"):
+        diagnosis.diagnose(alone)
+
+
+def test_advice_of_few_annotators_is_repeated(posterior):
+    told = diagnosis.diagnose(_changed(posterior, attributes={"advice": "About 1 annotator."}))
+    assert any(sentence.startswith("About 1 annotator.") for sentence in told.sentences)
+
+
+def test_remedies_name_options_the_fit_did_not_have():
+    row = {
+        "name": "reference",
+        "p_adjusted": 0.001,
+        "worst_cell": "3/10",
+        "observed": 9.0,
+        "expected": 30.0,
+        "effect": 0.0,
+    }
+    options = {"components": 3, "shared_components": False}
+    found = diagnosis._judge_counts(row, 0.01, options, curves_fit=True)
+    assert found.trust == "yes"
+    assert "components=4" in found.sentence
+    assert "shared_components" not in found.sentence
+    assert "monotone=False" in diagnosis._better_curves({"monotone": True})
+    assert "spline" in diagnosis._better_curves(json.loads('{"curve": "bernstein"}'))
+    assert "spline" not in diagnosis._better_curves({"curve": "gp"})
+
+
+def test_names_cannot_steer_a_terminal(posterior):
+    told = diagnosis.diagnose(_changed(posterior, attributes={"advice": "\x1b[2Jbad"}))
+    assert "\x1b" not in diagnosis.text(told)
+
+
+def test_draws_are_spread_evenly():
+    variable = xr.DataArray(np.arange(20).reshape(2, 10), dims=("chain", "draw"))
+    assert predictive.thinned(variable, 4).tolist() == [0, 9, 10, 19]
+    assert predictive.thinned(variable, 1000).shape == (20,)
