@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bayesrep.errors import ConvergenceError, ConvergenceWarning, StudyError
     from bayesrep.estimators import estimate, estimate_gaps
-    from bayesrep.inference import fit
+    from bayesrep.inference import diagnose, fit, prior_predictive
     from bayesrep.simulate import simulate_study
     from bayesrep.statistics import SufficientStatistics
     from bayesrep.storage import read_study
@@ -30,9 +30,11 @@ __all__ = [
     "StudyError",
     "SufficientStatistics",
     "__version__",
+    "diagnose",
     "estimate",
     "estimate_gaps",
     "fit",
+    "prior_predictive",
     "read_study",
     "simulate_study",
     "summarize",
@@ -44,9 +46,11 @@ _DEFINED_IN = {
     "Study": "bayesrep.study",
     "StudyError": "bayesrep.errors",
     "SufficientStatistics": "bayesrep.statistics",
+    "diagnose": "bayesrep.inference",
     "estimate": "bayesrep.estimators",
     "estimate_gaps": "bayesrep.estimators",
     "fit": "bayesrep.inference",
+    "prior_predictive": "bayesrep.inference",
     "read_study": "bayesrep.storage",
     "simulate_study": "bayesrep.simulate",
     "summarize": "bayesrep.summary",

@@ -304,6 +304,32 @@ def _summarize(arguments: argparse.Namespace) -> int:
     return _emit_table(arguments, table, estimates_table(table))
 
 
+def _diagnose(arguments: argparse.Namespace) -> int:
+    from bayesrep.inference import diagnose, read_posterior
+    from bayesrep.inference.diagnosis import text
+
+    found = diagnose(read_posterior(arguments.posterior))
+    facts = {
+        "trust": found.trust,
+        "sentences": found.sentences,
+        "checks": found.checks.to_dicts(),
+        "predictions": None if found.predictions is None else found.predictions.to_dicts(),
+        "sensitivity": None if found.sensitivity is None else found.sensitivity.to_dicts(),
+    }
+    _emit(arguments, text(found), facts)
+    return _fail(f"{arguments.posterior}: do not trust this fit") if found.trust == "no" else 0
+
+
+def _loo(arguments: argparse.Namespace) -> int:
+    from bayesrep.inference import compare, read_posterior
+    from bayesrep.inference.comparison import text
+
+    if arguments.csv:
+        _new_file(arguments.csv, force=arguments.force)
+    table = compare({str(path): read_posterior(path) for path in arguments.posteriors})
+    return _emit_table(arguments, table, text(table))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bayesrep", description="How much of a benchmark's accuracy drop is real?"
@@ -312,7 +338,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (_add_demo, _add_simulate, _add_import, _add_check, _add_estimate, _add_fit):
         add(commands)
-    for add in (_add_mixtures, _add_annotators, _add_summarize):
+    for add in (_add_mixtures, _add_annotators, _add_summarize, _add_diagnose, _add_loo):
         add(commands)
     return parser
 
@@ -498,4 +524,19 @@ def _add_summarize(commands: Any) -> None:
     command.add_argument(
         "--allow-unconverged", action="store_true", help="show a fit that failed its checks"
     )
+    _add_csv(command)
+
+
+def _add_diagnose(commands: Any) -> None:
+    command = _command(
+        commands, "diagnose", _diagnose, "say whether to trust a fit, and what to change"
+    )
+    command.add_argument("posterior", type=Path, metavar="posterior.nc")
+
+
+def _add_loo(commands: Any) -> None:
+    command = _command(
+        commands, "loo", _loo, "compare fits of one study by how well they predict what is left out"
+    )
+    command.add_argument("posteriors", type=Path, nargs="+", metavar="posterior.nc")
     _add_csv(command)

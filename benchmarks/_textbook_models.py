@@ -8,6 +8,7 @@ Array names: K components, M cells or images, C classifiers, T terms, d degree.
 """
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -18,12 +19,12 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.scipy.special import gammaln, logsumexp
 from numpy.typing import NDArray
-from numpyro.distributions import constraints, transforms
+from numpyro.distributions import transforms
 from scipy import special, stats
 
 from bayesrep.models.joint import JointOptions
-from bayesrep.numerics.beta_binomial import below, log_binomial
 from bayesrep.numerics.bernstein import smooth_basis
+from bayesrep.numerics.beta_binomial import below, log_binomial
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
 
@@ -293,8 +294,7 @@ def pymc_model(data: Data, options: JointOptions) -> Any:
     evaluates those pairs once and picks them by index, which costs its Numba backend little.
     Without Σ log C(n, k), as ours.
     """
-    import pymc as pm  # an extra; no other model here needs it
-
+    pm, _ = _pymc()
     mean, population_sd, own_sd = _scales(options)
     classifiers, size = data.correct.shape[1], options.components
     shapes = {
@@ -318,10 +318,14 @@ def pymc_model(data: Data, options: JointOptions) -> Any:
     return model
 
 
+def _pymc() -> tuple[Any, Any]:
+    """PyMC and PyTensor: an extra that no other model here needs, and untyped."""
+    return import_module("pymc"), import_module("pytensor.tensor")
+
+
 def _pymc_mixture(sites: Mapping[str, Any], which: int) -> tuple[Any, Any, Any]:
     """Log weights, a and b, [K, 1] each."""
-    import pytensor.tensor as pt
-
+    _, pt = _pymc()
     half = (-0.5, 0.5)[which]
     climbed = pt.concatenate([pt.zeros(1), pt.cumsum(pt.exp(sites["log_step"]))])
     mean = pt.sigmoid(sites["first_location"] + climbed + half * sites["location_deviation"][0])
@@ -333,8 +337,7 @@ def _pymc_mixture(sites: Mapping[str, Any], which: int) -> tuple[Any, Any, Any]:
 
 def _pymc_log_masses(mixture: tuple[Any, Any, Any], selected: Ints, shown: Ints) -> Any:
     """log P(k | n) without C(n, k), [M], by rising factorials."""
-    import pytensor.tensor as pt
-
+    _, pt = _pymc()
     log_weights, a, b = mixture
     size = int(shown.max())
     steps = np.arange(size, dtype=float)[None]
@@ -353,9 +356,7 @@ def _integers(counts: Counts) -> tuple[Ints, Ints]:
 def _pymc_reference(
     counts: Counts, options: JointOptions, mixture: tuple[Any, Any, Any], curves: Any
 ) -> None:
-    import pymc as pm
-    import pytensor.tensor as pt
-
+    pm, pt = _pymc()
     masses = _pymc_log_masses(mixture, *_integers(counts))
     pm.Potential("reference", pt.sum(counts.images * masses))
     j = np.arange(options.degree + 1)
@@ -367,9 +368,7 @@ def _pymc_reference(
 def _pymc_replication(
     data: Data, options: JointOptions, mixture: tuple[Any, Any, Any], curves: Any
 ) -> None:
-    import pymc as pm
-    import pytensor.tensor as pt
-
+    pm, pt = _pymc()
     counts, d = data.replication, options.degree
     k, n = _integers(counts)
     j = np.arange(d + 1)

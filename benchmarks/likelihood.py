@@ -138,12 +138,12 @@ def tiled(study: Study, classifiers: int) -> tuple[SufficientStatistics, Study]:
     }
     if classifiers > given * 10:
         return SufficientStatistics(names, cells), study
+    parts = {
+        role: {"selected": data.selected, "shown": data.shown, "correct": data.correct[:, index]}
+        for role, data in (("reference", study.reference), ("replication", study.replication))
+    }
     wide = Study.from_arrays(
-        classifiers=names,
-        **{
-            role: {"selected": s.selected, "shown": s.shown, "correct": s.correct[:, index]}
-            for role, s in (("reference", study.reference), ("replication", study.replication))
-        },
+        reference=parts["reference"], replication=parts["replication"], classifiers=names
     )
     return SufficientStatistics(names, cells), wide
 

@@ -186,8 +186,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     diverged = sum(r["divergences"] > 0 for r in results)
     remarks = (
         f"{len(results)} studies of {arguments.images} + {arguments.images} images and "
-        f"{arguments.classifiers} classifiers, {arguments.studies} of each process and design, twice as many inside "
-        f"the family (annotators per image: {', '.join(ANNOTATORS)}; the last drawn per image); "
+        f"{arguments.classifiers} classifiers, {arguments.studies} of each process and design, "
+        f"twice as many inside the family (annotators per image: {', '.join(ANNOTATORS)}; "
+        "the last drawn per image); "
         f"{arguments.bootstrap} bootstrap replicates. All in percent or percent points, over "
         "classifiers and studies. Classifiers of a study share images and miss together, so "
         "standard errors are over studies. Numbers beside the points: half the mean width. "

@@ -7,6 +7,7 @@ import sys
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["MPLBACKEND"] = "Agg"
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"  # of the command line, in the home folder
 
 import pytest
 from hypothesis import settings

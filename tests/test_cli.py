@@ -299,3 +299,43 @@ def test_closed_pipe_is_quiet(study_path):
     command = f"{sys.executable} -m bayesrep estimate {study_path} | head -1"
     result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "Traceback" not in result.stderr
+
+
+def test_diagnose_and_loo_in_words_and_in_json(capsys, posterior_path):
+    status, text, _ = run(capsys, "diagnose", posterior_path)
+    assert "R-hat" in text or "ESS" in text
+    status_json, text, _ = run(capsys, "diagnose", posterior_path, "--json")
+    assert status == status_json
+    found = json.loads(text)
+    assert found["trust"] in ("yes", "with care", "no")
+    assert {check["trust"] for check in found["checks"]} <= {"yes", "with care", "no"}
+    status, text, _ = run(capsys, "loo", posterior_path)
+    assert status == 0
+    assert "elpd" in text
+    status, _, error = run(capsys, "diagnose", posterior_path.parent / "study")
+    assert status == 1
+    assert error.count("\n") == 1
+
+
+def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path):
+    out = tmp_path / "quick.nc"
+    options = ("--method", "laplace", "--set", "degree=8", "--set", "terms=3", "--no-progress")
+    status, text, _ = run(capsys, "fit", study_path, "--out", out, *options)
+    assert status == 0
+    assert "An approximation (laplace), Pareto k" in text
+    fit = ("fit", study_path, "--out", tmp_path / "never.nc", "--no-progress")
+    for more, words in (
+        (("--set", "degre=8"), "has no option 'degre'"),
+        (("--set", "components=9"), "components from 1 to 6"),
+        (("--set", "slope=1"), "slope is (mean, sd)"),
+        (("--groups", "breed"), "no column of groups 'breed'"),
+        (("--datasets", "reference,replication,flickr"), "no data set 'flickr'"),
+        (("--method", "flow", "--feedback", "cut"), "are for method='nuts'"),
+        (("--checkpoint", study_path), "neither empty nor a checkpoint"),
+    ):
+        status, _, error = run(capsys, *fit, *more)
+        assert status == 1
+        assert words in error
+        assert error.count("\n") == 1
+    assert cli.main([str(part) for part in (*fit, "--set", "degree")]) == 2
+    assert not (tmp_path / "never.nc").exists()

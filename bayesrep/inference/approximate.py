@@ -21,19 +21,20 @@ from scipy.stats import wasserstein_distance
 
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.density import Density, Position
+from bayesrep.numerics.pareto import MIN_TAIL, pareto_smooth
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """Independent draws of an approximation q of a posterior.
+    """Draws of an approximation q of a posterior.
 
     Attributes
     ----------
     position
-        Draws [chain, draw, ...] in the density's coordinates. Chains are q's draws dealt into
-        rows, so that the ArviZ object has its usual dimensions.
+        Draws [chain, draw, ...] in the density's coordinates, independent within a chain. Chains
+        are only rows, so that the ArviZ object has its usual dimensions.
     log_density, log_approximation
         Log of the model's (unnormalised) density and of q at the draws, each [chain, draw].
     pareto_k
@@ -59,6 +60,11 @@ def standard_normal(key: Array, density: Density, draws: int) -> Position:
         "shared": jnp.asarray(random.standard_normal((draws, density.shared))),
         "units": jnp.asarray(random.standard_normal((draws, density.units, density.per_unit))),
     }
+
+
+def mirrored(standard: Position) -> Position:
+    """Positions [draw, ...] and after them their negatives: odd moments vanish."""
+    return jax.tree.map(lambda leaf: jnp.concatenate([leaf, -leaf]), standard)
 
 
 def log_standard_normal(standard: Position) -> Array:
@@ -94,7 +100,6 @@ def approximation(
     )
 
 
-MIN_TAIL = 5
 ROUNDING = 1e-8
 
 
@@ -112,41 +117,15 @@ def pareto_shape(log_ratios: ArrayLike | Array) -> float:
     Returns
     -------
     float
-        k; infinite where fewer than five draws make up the tail.
-
-    References
-    ----------
-    Vehtari, Simpson, Gelman, Yao, Gabry (2024), "Pareto smoothed importance sampling", JMLR 25:
-    tail of min(S/5, 3 √S) draws, k drawn towards 0.5 with the weight of ten of them.
+        k; infinite where the draws are too few for a tail, or a ratio is not finite.
     """
-    ordered = np.sort(np.ravel(np.asarray(log_ratios, dtype=float)))
-    ordered = ordered - ordered[-1]
-    size = int(np.ceil(min(0.2 * ordered.size, 3 * np.sqrt(ordered.size))))
-    if size < MIN_TAIL or not np.all(np.isfinite(ordered[-size - 1 :])):
+    ratios = np.ravel(np.asarray(log_ratios, dtype=float))
+    if not np.all(np.isfinite(ratios)):
         return float("inf")
-    if -ordered[-size - 1] < ROUNDING:
+    if np.ptp(ratios) < ROUNDING and ratios.size > 5 * MIN_TAIL:
         return 0.0
-    excess = np.exp(ordered[-size:]) - np.exp(ordered[-size - 1])
-    return (size * _pareto_fit(excess) + 10 * 0.5) / (size + 10)
-
-
-def _pareto_fit(excess: Floats) -> float:
-    """Shape of a generalised Pareto distribution that excesses [n], sorted, come from.
-
-    Zhang, Stephens (2009), "A new and efficient estimation method for the generalized Pareto
-    distribution", Technometrics 51: the mean of b = −k/σ under its profile likelihood and a weak
-    prior, on a grid.
-    """
-    size = excess.size
-    count = 30 + int(np.sqrt(size))
-    quartile = excess[int(size / 4 + 0.5) - 1]
-    grid = 1 - np.sqrt(count / (np.arange(1, count + 1) - 0.5))
-    b = grid / (3 * quartile) + 1 / excess[-1]
-    shape = np.mean(np.log1p(-b[:, None] * excess), axis=1)
-    profile = size * (np.log(-b / shape) - shape - 1)
-    weight = np.exp(profile - profile.max())
-    mean = float(np.sum(b * weight) / weight.sum())
-    return float(np.mean(np.log1p(-mean * excess)))
+    shape = float(pareto_smooth(ratios[None, :])[1][0])
+    return shape if np.isfinite(shape) else float("inf")
 
 
 def distance(reference: Any, other: Any) -> pl.DataFrame:

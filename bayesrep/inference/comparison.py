@@ -11,11 +11,10 @@ Computed by Pareto smoothed importance sampling on arrays; ArviZ's own `loo` agr
 its results have other names in each version and it wants one entry for each unit.
 
 References: Vehtari, Gelman and Gabry (2017), "Practical Bayesian model evaluation using
-leave-one-out cross-validation and WAIC"; Vehtari et al. (2024), "Pareto smoothed importance
-sampling", JMLR 25(72); Zhang and Stephens (2009), Technometrics 51, for the Pareto fit.
+leave-one-out cross-validation and WAIC".
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,71 +24,11 @@ from scipy.special import logsumexp
 
 from bayesrep.errors import StudyError
 from bayesrep.inference.predictive import need_group
+from bayesrep.numerics.pareto import pareto_smooth
 
 Floats = NDArray[np.float64]
 
 WORST_PARETO_K = 0.7
-_PRIOR_SIZE = 10  # observations that the weak prior k = 0.5 is worth
-
-
-def pareto_smooth(log_ratios: Floats) -> tuple[Floats, Floats]:
-    """Pareto smoothed importance weights.
-
-    Parameters
-    ----------
-    log_ratios
-        Logarithms of raw weights [R, S]: R problems, S draws.
-
-    Returns
-    -------
-    tuple
-        Logarithms of weights that sum to 1 [R, S], and the Pareto shape k [R]: up to 0.7 an
-        average under these weights can be trusted.
-    """
-    count = log_ratios.shape[1]
-    weights = log_ratios - log_ratios.max(axis=1, keepdims=True)
-    length = int(np.ceil(min(count / 5, 3 * np.sqrt(count))))
-    shape = np.full(len(weights), -np.inf)
-    if length >= 5:
-        order = np.argsort(weights, axis=1)[:, -length - 1 :]
-        tail = np.take_along_axis(weights, order, axis=1)
-        cutoff = np.exp(tail[:, :1])
-        excess = np.exp(tail[:, 1:]) - cutoff
-        # Weights that are all alike have no tail to smooth.
-        fitted = excess[:, -1] > 1e-12
-        if fitted.any():
-            k, sigma = _fit_pareto(np.maximum(excess[fitted], 1e-300))
-            steps = (np.arange(length) + 0.5) / length
-            quantiles = sigma[:, None] * _pareto_quantiles(steps, k[:, None])
-            smooth = np.minimum(np.log(quantiles + cutoff[fitted]), 0)
-            rows = np.flatnonzero(fitted)[:, None]
-            weights[rows, order[fitted, 1:]] = smooth
-            shape[fitted] = k
-    return weights - logsumexp(weights, axis=1, keepdims=True), shape
-
-
-def _pareto_quantiles(p: Floats, k: Floats) -> Floats:
-    near = np.abs(k) < 1e-12
-    safe = np.where(near, 1.0, k)
-    return np.where(near, -np.log1p(-p), np.expm1(-safe * np.log1p(-p)) / safe)
-
-
-def _fit_pareto(excess: Floats) -> tuple[Floats, Floats]:
-    """Shape k and scale σ [R] of generalised Pareto distributions of sorted excesses [R, T]."""
-    rows, size = excess.shape
-    grid = 30 + int(np.sqrt(size))
-    quartile = excess[:, int(size / 4 + 0.5) - 1]
-    b = 1 - np.sqrt(grid / (np.arange(grid) + 0.5))
-    b = b / (3 * np.maximum(quartile, 1e-300)[:, None]) + 1 / excess[:, -1:]  # [R, grid]
-    k = np.empty((rows, grid))
-    for column in range(grid):  # not [R, grid, T] at once: R may be thousands
-        k[:, column] = np.log1p(-b[:, column, None] * excess).mean(axis=1)
-    profile = size * (np.log(-b / k) - k - 1)
-    weight = np.exp(profile - logsumexp(profile, axis=1, keepdims=True))
-    best = (b * weight).sum(axis=1)
-    shape = np.log1p(-best[:, None] * excess).mean(axis=1)
-    sigma = -shape / best
-    return (size * shape + _PRIOR_SIZE * 0.5) / (size + _PRIOR_SIZE), sigma
 
 
 class LeftOut(NamedTuple):
@@ -266,3 +205,45 @@ def _difference(
     gap = np.concatenate([own[name].elpd - best[name].elpd for name in names])
     mean = units @ gap / units.sum()
     return float(units @ gap), float(np.sqrt(units @ (gap - mean) ** 2))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text in columns; nothing in them can steer a terminal."""
+    plain = [["".join(c if c.isprintable() else "?" for c in cell) for cell in r] for r in rows]
+    widths = [max(len(row[column]) for row in plain) for column in range(len(plain[0]))]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in plain]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def text(table: pl.DataFrame) -> str:
+    """Rows of :func:`compare` for a terminal, with what they decide."""
+    rows = [("model", "elpd", "p_loo", "difference", "counts", "answers", "k > 0.7")]
+    for row in table.iter_rows(named=True):
+        rows.append(
+            (
+                row["model"],
+                f"{row['elpd']:.1f}",
+                f"{row['p_loo']:.1f}",
+                f"{row['difference']:.1f} ± {row['se']:.1f} (to {row['se_shared']:.1f})",
+                f"{row['counts_difference']:.1f} ± {row['counts_se']:.1f}",
+                f"{row['answers_difference']:.1f} ± {row['answers_se']:.1f}",
+                str(row["pareto_k_high"]),
+            )
+        )
+    return f"{aligned(rows)}\n\n{_decision(table)}"
+
+
+def _decision(table: pl.DataFrame) -> str:
+    names = table["model"].to_list()
+    if len(names) < 2:
+        return "One model only: nothing to compare it with."
+    rival = table.row(1, named=True)
+    lead = -rival["difference"]
+    if lead < max(2 * rival["se"], 4):
+        return f"{names[0]} and {rival['model']} predict equally well, as far as these data tell."
+    if lead < 2 * rival["se_shared"]:
+        return (
+            f"{names[0]} predicts better than {rival['model']} if the classifiers' answers are "
+            "independent; as they answer the same images, it may be chance."
+        )
+    return f"{names[0]} predicts better than {rival['model']}."

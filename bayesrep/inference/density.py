@@ -130,9 +130,14 @@ def build_density(
     ValueError
         If a latent site's support is not the real line.
     """
-    with handlers.seed(rng_seed=0):
-        trace = handlers.trace(model).get_trace(data)
-    latent = {n: s for n, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
+    traces: list[Any] = []
+
+    def shapes_only(data: Any) -> None:
+        with handlers.seed(rng_seed=0):
+            traces.append(handlers.trace(model).get_trace(data))
+
+    jax.eval_shape(shapes_only, data)  # evaluating operation by operation takes seconds
+    latent = {n: s for n, s in traces[0].items() if s["type"] == "sample" and not s["is_observed"]}
     sites: dict[str, _Site] = {}
     shared = units = per_unit = 0
     for name, site in latent.items():

@@ -15,7 +15,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
-from bayesrep.inference.comparison import WORST_PARETO_K
+from bayesrep.inference.comparison import WORST_PARETO_K, aligned
 from bayesrep.inference.nuts import MAX_TREE_DEPTH
 from bayesrep.inference.predictive import check_predictions, find_group
 from bayesrep.inference.sensitivity import (
@@ -26,6 +26,7 @@ from bayesrep.inference.sensitivity import (
     prior_sensitivity,
 )
 from bayesrep.inference.verdict import MAX_RHAT, MIN_ESS, diagnostics, judge
+from bayesrep.models.joint import LARGEST_K
 
 Trust = Literal["yes", "with care", "no"]
 Floats = NDArray[np.float64]
@@ -163,9 +164,10 @@ def _check_chains(group: xr.Dataset, stats: xr.Dataset | None) -> list[Finding]:
     return findings
 
 
-def _extremes(values: Mapping[str, xr.DataArray], worst: Any) -> float:
-    found = [float(worst(values[n].values)) for n in REPORTED if n in values]
-    return float(worst(np.array(found)))
+def _reported(values: Mapping[str, xr.DataArray]) -> Floats:
+    """Diagnostics of the reported quantities; constants have none."""
+    found = np.concatenate([np.ravel(values[name].values) for name in REPORTED if name in values])
+    return found[np.isfinite(found)]
 
 
 def _check_agreement(group: xr.Dataset, stats: xr.Dataset | None) -> Finding:
@@ -173,15 +175,22 @@ def _check_agreement(group: xr.Dataset, stats: xr.Dataset | None) -> Finding:
     tests = diagnostics(group)
     diverging = np.zeros(1) if stats is None or "diverging" not in stats else stats["diverging"]
     verdict = judge(tests, 0, int(np.size(diverging)))
-    rhat = _extremes(tests.rhat, np.nanmax)
-    sizes = [_extremes(size, np.nanmin) for size in (tests.ess_bulk, tests.ess_tail)]
-    value = f"R-hat {rhat:.3f}, ESS {min(sizes):.0f}"
+    found = _reported(tests.rhat)
+    sizes = np.concatenate([_reported(tests.ess_bulk), _reported(tests.ess_tail)])
     wanted = f"<= {MAX_RHAT}, >= {MIN_ESS:.0f}"
     check = "chains agree on the adjusted accuracies"
-    if not (rhat <= MAX_RHAT and min(sizes) >= LEAST_ESS):  # NaN: a single draw, or constants
+    if not len(found) or not len(sizes):
+        sentence = (
+            "With one chain nothing shows whether another would have found the same adjusted "
+            "accuracies. Fit with chains=4."
+        )
+        return Finding(check, "one chain", wanted, "with care", sentence)
+    rhat = float(found.max())
+    value = f"R-hat {rhat:.3f}, ESS {sizes.min():.0f}"
+    if rhat > MAX_RHAT or sizes.min() < LEAST_ESS:
         sentence = f"{verdict.sentence} This concerns the adjusted accuracies themselves."
         return Finding(check, value, wanted, "no", sentence)
-    if min(sizes) < MIN_ESS:
+    if sizes.min() < MIN_ESS:
         sentence = (
             f"{verdict.sentence} The chains agree on the adjusted accuracies (R-hat {rhat:.3f}), "
             "but the ends of their intervals are not settled."
@@ -295,12 +304,13 @@ def _check_approximation(group: xr.Dataset) -> Finding:
     k = float(group.attrs["pareto_k"])
     if k <= WORST_PARETO_K:
         return Finding(check, f"{k:.2f}", wanted, "yes")
+    # In many dimensions k may be large where every single quantity is well approximated.
     sentence = (
-        f"The {method} approximation is far from the posterior (Pareto k {k:.2f}, at most "
-        f"{WORST_PARETO_K} wanted): adjusted accuracies may be off and their intervals too narrow. "
-        'Fit with method="nuts".'
+        f"The {method} approximation is not close to the posterior in every direction (Pareto k "
+        f"{k:.2f}, at most {WORST_PARETO_K} wanted): adjusted accuracies are good for a quick look "
+        'only, and their intervals may be too narrow. Confirm what matters with method="nuts".'
     )
-    return Finding(check, f"{k:.2f}", wanted, "no", sentence)
+    return Finding(check, f"{k:.2f}", wanted, "with care", sentence)
 
 
 def _check_advice(group: xr.Dataset) -> Finding:
@@ -324,11 +334,11 @@ def _check_predictions(
         needed = "log likelihood and observations on cells"
         return None, [_missing("the model predicts counts and answers", needed)]
     draws = group["adjusted_accuracy"].values
-    sd = draws.std(axis=(0, 1))
+    sd = np.maximum(draws.std(axis=(0, 1)), 1e-12)
     counts = table.filter(pl.col("kind") == "counts")
     answers = table.filter(pl.col("kind") == "answers")
     options = _options(group)
-    typical = float(draws.mean(axis=2).std())
+    typical = max(float(draws.mean(axis=2).std()), 1e-12)
     curves = _judge_answers(answers, sd, options)
     mixtures = [
         _judge_counts(row, typical, options, curves_fit=not curves.sentence)
@@ -354,9 +364,7 @@ def _judge_counts(
         return Finding(check, "too few images", wanted, "yes")
     if p >= ALPHA:
         return Finding(check, f"{_p(p)}", wanted, "yes")
-    change = f"Try components={int(options.get('components', 2)) + 1}"
-    if options.get("shared_components", True):
-        change += ", or shared_components=False"
+    change = _better_mixture(options)
     if not curves_fit and name == "replication":
         change = (
             "First change the curves, which do not fit either and pull at this mixture "
@@ -372,6 +380,14 @@ def _judge_counts(
         "accuracies."
     )
     return Finding(check, f"{_p(p)}", wanted, trust, sentence)
+
+
+def _better_mixture(options: Mapping[str, Any]) -> str:
+    more = int(options.get("components", 2)) + 1
+    change = f"Try components={more}" if more <= LARGEST_K else "Try wider priors of the mixture"
+    return (
+        f"{change}, or shared_components=False" if options.get("shared_components", 1) else change
+    )
 
 
 def _p(p: float) -> str:
@@ -437,6 +453,12 @@ def _better_curves(options: Mapping[str, Any]) -> str:
 
 def _check_prior(posterior: Any) -> tuple[pl.DataFrame | None, list[Finding]]:
     check, wanted = "prior sensitivity", "index < 0.05"
+    if posterior["posterior"].attrs.get("feedback") == "cut":
+        sentence = (
+            'How much the prior matters is not known: with feedback="cut" no joint density exists '
+            "that could be scaled. To know, fit under another prior."
+        )
+        return None, [Finding(check, "not available", wanted, "yes", sentence)]
     try:
         table = prior_sensitivity(posterior)
     except StudyError as error:
@@ -480,14 +502,7 @@ def _shift(row: Mapping[str, Any]) -> str:
 
 def text(diagnosis: Diagnosis) -> str:
     """The diagnosis for a terminal: the verdict, sentences, and the table of checks."""
-    sentences = [f"- {sentence}" for sentence in diagnosis.sentences]
-    rows = [("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    table = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
     verdict = f"Trust: {diagnosis.trust}. {TRUST[diagnosis.trust]}"
-    lines = [verdict, "", *sentences, *[""] * bool(sentences), *table]
-    # Names come from a study's files: nothing in them may steer a terminal.
-    return "\n".join("".join(c if c.isprintable() else "?" for c in line) for line in lines)
+    sentences = [aligned([[f"- {sentence}"]]) for sentence in diagnosis.sentences]
+    table = aligned([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
+    return "\n".join([verdict, "", *sentences, *[""] * bool(sentences), table])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.checkpoint import Checkpoint, open_checkpoint
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import Choice, choose
+from bayesrep.inference.laplace import laplace, nearest_normal
 from bayesrep.inference.mode import climb
 from bayesrep.inference.nuts import (
     BLOCK,
@@ -34,7 +35,8 @@ from bayesrep.inference.nuts import (
 from bayesrep.inference.posterior import build_posterior
 from bayesrep.inference.problem import Problem, Programs, evaluate, find_mode, pose, programs
 from bayesrep.inference.progress import Progress, progress_bar
-from bayesrep.inference.verdict import advise, diagnostics, judge
+from bayesrep.inference.svi import STEPS, GuideName, svi
+from bayesrep.inference.verdict import advise, diagnostics, judge, judge_approximation
 from bayesrep.models import MODELS
 from bayesrep.rules import REQUIRED_ROLES
 from bayesrep.statistics import SufficientStatistics
@@ -42,12 +44,14 @@ from bayesrep.study import Study
 
 STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size", "lp")
 Feedback = Literal["full", "cut"]
+Method = Literal["nuts", "laplace", "mean-field", "low-rank", "flow"]
 
 
 def fit(
     study: Study | SufficientStatistics,
     *,
     model: str = "joint",
+    method: Method = "nuts",
     chains: int = 4,
     warmup: int = 500,
     draws: int = 500,
@@ -60,7 +64,7 @@ def fit(
     checkpoint: str | Path | None = None,
     **options: Any,
 ) -> Any:
-    """Sample the joint posterior of selection frequencies and accuracy curves with NUTS.
+    """Sample the joint posterior of selection frequencies and accuracy curves.
 
     Time and memory depend on the number of classifiers and of distinct (k, n) pairs, never on the
     number of images. Chains run in threads on a CPU and as one batch on a GPU, in float64 either
@@ -73,6 +77,11 @@ def fit(
         Annotation counts and correctness, or their sufficient statistics.
     model
         ``"joint"``: :mod:`bayesrep.models.joint`.
+    method
+        ``"nuts"``, the reference; or a quick approximation: ``"laplace"``, a normal by exact
+        Hessians (:mod:`bayesrep.inference.laplace`), and ``"mean-field"``, ``"low-rank"`` and
+        ``"flow"``, variational (:mod:`bayesrep.inference.svi`). Approximations have independent
+        draws, need no warm-up, and carry the attribute ``pareto_k``.
     chains, warmup, draws
         Number of chains, and of adaptation steps and kept draws in each. Three NUTS transitions
         are made for every kept draw.
@@ -126,21 +135,24 @@ def fit(
         and what to try. Also where the data cannot identify the mixture.
     """
     _check_schedule(chains, warmup, draws)
-    if feedback not in ("full", "cut"):
+    if feedback not in get_args(Feedback):
         raise ValueError(f"feedback must be 'full' or 'cut'; got {feedback!r}")
+    if method not in get_args(Method):
+        raise ValueError(f"method must be one of {', '.join(get_args(Method))}; got {method!r}")
+    if method != "nuts" and (feedback == "cut" or checkpoint is not None):
+        raise ValueError(f"cut feedback and checkpoints are for method='nuts'; got {method!r}")
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     schedule = Schedule(chains=chains, warmup=warmup, draws=draws)
-    total = chains * (warmup + draws) * (2 if feedback == "cut" else 1)
     with ExitStack() as stack:
         stack.enter_context(jax.enable_x64(new_val=True))
-        bar = stack.enter_context(progress_bar(total, show=progress))
+        bar = stack.enter_context(progress_bar(_work(method, feedback, schedule), show=progress))
         data = problem.data()
         tools = programs(problem, data)
         chosen = _choose_device(device, chains, problem, tools, data)
         stack.enter_context(jax.default_device(chosen.device))
         facts = attributes(
             problem,
-            method="nuts",
+            method=method,
             seed=seed,
             schedule=dataclasses.asdict(schedule),
             feedback=feedback,
@@ -149,20 +161,14 @@ def fit(
         )
         folder = None if checkpoint is None else open_checkpoint(checkpoint, _identity(facts))
         run = _Run(schedule, seed, chosen, bar, folder)
-        position, result = (_full if feedback == "full" else _cut)(problem, tools, data, run)
+        if method == "nuts":
+            sampled = (_full if feedback == "full" else _cut)(problem, tools, data, run)
+        else:
+            sampled = _approximated(problem, tools, data, run, method)
         bar.stage("evaluating")
-        values = evaluate(tools, position, data)
-    stats = {name: getattr(result, name) for name in STATISTICS}
-    contents = posterior_groups(problem, data, values, stats, seed=seed)
-    return _judged(problem, contents, facts)
-
-
-def _check_schedule(chains: int, warmup: int, draws: int) -> None:
-    if chains < 1 or warmup < 10 or draws < 10:
-        raise ValueError(
-            "a fit needs chains >= 1, warmup >= 10 and draws >= 10; "
-            f"got {chains}, {warmup} and {draws}"
-        )
+        values = evaluate(tools, sampled.position, data)
+    contents = posterior_groups(problem, data, values, sampled.stats, seed=seed)
+    return _judged(problem, contents, {**facts, **sampled.facts})
 
 
 class _Run(NamedTuple):
@@ -183,6 +189,60 @@ class _Run(NamedTuple):
         key = jax.random.key(self.seed)
         return jax.random.split(
             jax.random.fold_in(key, stage) if stage else key, self.schedule.chains
+        )
+
+
+class _Sampled(NamedTuple):
+    """Draws in the density's coordinates, their statistics and what more to record."""
+
+    position: Position
+    stats: Mapping[str, Any]
+    facts: Mapping[str, Any]
+
+
+def _work(method: Method, feedback: Feedback, schedule: Schedule) -> int:
+    """Length of the progress bar: draws of all chains, or steps of the optimiser."""
+    if method == "laplace":
+        return 1
+    if method != "nuts":
+        return STEPS
+    stages = 2 if feedback == "cut" else 1
+    return stages * schedule.chains * (schedule.warmup + schedule.draws)
+
+
+def _of_transitions(position: Position, result: Transition) -> _Sampled:
+    return _Sampled(position, {name: getattr(result, name) for name in STATISTICS}, {})
+
+
+def _approximated(
+    problem: Problem, tools: Programs, data: Any, run: _Run, method: Method
+) -> _Sampled:
+    run.bar.stage("finding the mode")
+    key, schedule = jax.random.key(run.seed), run.schedule
+    size = schedule.chains, schedule.draws
+    if method == "laplace":
+        found = laplace(problem, tools, data, key, *size)
+        run.bar.advance(1, 0)
+    else:
+        done = 0
+
+        def report(steps: int) -> None:
+            nonlocal done
+            run.bar.advance(steps - done, 0)
+            done = steps
+
+        run.bar.stage("optimising")
+        guide = cast(GuideName, method)
+        found = svi(problem, tools, data, key, *size, guide=guide, steps=STEPS, report=report)
+    stats = {"lp": found.log_density, "log_approximation": found.log_approximation}
+    return _Sampled(found.position, stats, {"pareto_k": found.pareto_k})
+
+
+def _check_schedule(chains: int, warmup: int, draws: int) -> None:
+    if chains < 1 or warmup < 10 or draws < 10:
+        raise ValueError(
+            "a fit needs chains >= 1, warmup >= 10 and draws >= 10; "
+            f"got {chains}, {warmup} and {draws}"
         )
 
 
@@ -225,9 +285,9 @@ def _ready(
     return compiled(sampler, key, first, data, transform)
 
 
-def _full(problem: Problem, tools: Programs, data: Any, run: _Run) -> tuple[Position, Transition]:
-    """Positions [chain, draw, ...] of the posterior given everything."""
-    return _around_mode(problem, tools, data, run, part="joint", stage=0)
+def _full(problem: Problem, tools: Programs, data: Any, run: _Run) -> _Sampled:
+    """Draws of the posterior given everything."""
+    return _of_transitions(*_around_mode(problem, tools, data, run, part="joint", stage=0))
 
 
 def _around_mode(
@@ -235,7 +295,8 @@ def _around_mode(
 ) -> tuple[Position, Transition]:
     run.bar.stage("finding the mode")
     mode = find_mode(problem, tools, data)
-    transform = tools.whiten(mode.position, data)
+    key = jax.random.fold_in(jax.random.key(run.seed), stage)
+    transform = nearest_normal(tools.density, mode.position, data, key)
     result = _sampled(tools.density, transform, run, lambda *_: data, data, part=part, stage=stage)
     return unwhiten(transform, result.position), result
 
@@ -305,7 +366,7 @@ def _given_mixtures(
     return density, jax.jit(prepare), jax.jit(jax.vmap(jax.vmap(density.to_sites)))
 
 
-def _cut(problem: Problem, tools: Programs, data: Any, run: _Run) -> tuple[Position, Transition]:
+def _cut(problem: Problem, tools: Programs, data: Any, run: _Run) -> _Sampled:
     """Mixtures from the annotators alone, then curves given each of their draws.
 
     Plummer (2015), "Cuts in Bayesian graphical models", section 4: the curves' own chain goes
@@ -347,15 +408,19 @@ def _cut(problem: Problem, tools: Programs, data: Any, run: _Run) -> tuple[Posit
     result = _sampled(density, transform, run, feed, pair, part="curves", stage=1, varies=True)
     curves = to_sites(unwhiten(transform, result.position))
     together = {**curves, **mixture}
-    return jax.jit(jax.vmap(jax.vmap(tools.density.to_position)))(together), result
+    position = jax.jit(jax.vmap(jax.vmap(tools.density.to_position)))(together)
+    return _of_transitions(position, result)
 
 
 def _judged(problem: Problem, contents: dict[str, Any], facts: dict[str, Any]) -> Any:
     """Assemble the object with its verdict, warning if it is not a good one."""
     names = coordinates(problem)
     draft = build_posterior(contents, names, facts)
-    diverging = contents["sample_stats"]["diverging"][1]
-    verdict = judge(diagnostics(draft.posterior), int(diverging.sum()), diverging.size)
+    if facts["method"] == "nuts":
+        diverging = contents["sample_stats"]["diverging"][1]
+        verdict = judge(diagnostics(draft.posterior), int(diverging.sum()), diverging.size)
+    else:
+        verdict = judge_approximation(facts["method"], facts["pareto_k"])
     advice = advise(problem.statistics)
     for sentence in (*(() if verdict.converged else (verdict.sentence,)), *advice):
         warnings.warn(sentence, ConvergenceWarning, stacklevel=3)

@@ -13,13 +13,13 @@ and is found by Newton steps m ← m − S E_q[∇U], S⁻¹ ← E_q[∇²U]. Ex
 antithetic draws, the same in every step, so steps converge to a point that is exact but for their
 sampling error. A q without any width has no error: the first step, from the mode alone, gives
 Laplace's approximation, and the second step moves its mean by −½ S ∇ log det ∇²U, the posterior
-mean's known correction of first order in 1/n. Adjusted accuracies then lie within 0.05 standard
-deviations of those of NUTS.
+mean's known correction of first order in 1/n. After four
+steps the largest difference of an adjusted accuracy's mean from that of NUTS was 0.03 to 0.07
+standard deviations (three seeds).
 
 Neither can say more than means, covariances and what a normal has of the rest: not the skewness of
 the mixture's parameters (adjusted accuracies, averages over many, have little), and not a second
-mode. Where the data are few and the posterior is far from normal, Pareto's k is well above 0.7;
-use NUTS.
+mode. Where Pareto's k is above 0.7 the posterior is far from normal; use NUTS.
 
 References
 ----------
@@ -42,6 +42,7 @@ from bayesrep.inference.approximate import (
     log_densities,
     log_standard_normal,
     log_volume,
+    mirrored,
     standard_normal,
 )
 from bayesrep.inference.arrowhead import (
@@ -101,15 +102,18 @@ class _Search(NamedTuple):
 
 
 def nearest_normal(
-    density: Density, mode: Position, data: Any, key: Array, refinements: int
+    density: Density,
+    mode: Position,
+    data: Any,
+    key: Array,
+    refinements: int = REFINEMENTS,
 ) -> Whitening:
     """The normal found from the mode, as the image of a standard normal.
 
     Of the normals on the way, the one of lowest divergence: far from a normal posterior the steps
     need not go down.
     """
-    half = standard_normal(key, density, PAIRS)
-    pairs = jax.tree.map(lambda leaf: jnp.concatenate([leaf, -leaf]), half)
+    pairs = mirrored(standard_normal(key, density, PAIRS))
     return _search(density, refinements)(mode, data, pairs)
 
 
@@ -165,8 +169,13 @@ def _expectations(
 def draw_normal(
     density: Density, normal: Whitening, data: Any, key: Array, chains: int, draws: int
 ) -> Approximation:
-    """Independent draws of a normal, with its density and the model's."""
-    standard = standard_normal(key, density, chains * draws)
+    """Draws of a normal, with its density and the model's.
+
+    The second half mirrors the first at the mean: within a chain draws are independent, and over
+    all chains means have hardly any Monte Carlo error.
+    """
+    standard = mirrored(standard_normal(key, density, -(-chains * draws // 2)))
+    standard = jax.tree.map(lambda leaf: leaf[: chains * draws], standard)
     return approximation(*_drawing(density)(normal, data, standard), chains=chains)
 
 

@@ -38,10 +38,10 @@ from numpy.typing import NDArray
 from numpyro import handlers
 
 from bayesrep.errors import StudyError
-from bayesrep.inference.comparison import pareto_smooth
 from bayesrep.inference.posterior import arviz
 from bayesrep.inference.predictive import need_group
 from bayesrep.models import MODELS
+from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.statistics import Cells
 
 Floats = NDArray[np.float64]

@@ -103,6 +103,25 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
     return Verdict(converged=False, sentence=sentence)
 
 
+MAX_PARETO_K = 0.7
+
+
+def judge_approximation(method: str, pareto_k: float) -> Verdict:
+    """What can be said of an approximation without a NUTS fit beside it.
+
+    Its draws are independent, so nothing has to converge; whether it lies where the posterior
+    does is another question, which Pareto's k answers only where it is small.
+    """
+    said = f"An approximation ({method}), Pareto k {pareto_k:.2f}"
+    if pareto_k <= MAX_PARETO_K:
+        return Verdict(converged=True, sentence=f"{said}: close to the posterior.")
+    return Verdict(
+        converged=True,
+        sentence=f"{said} (at most {MAX_PARETO_K} wanted): good for a quick look; confirm what "
+        "matters with method='nuts'.",
+    )
+
+
 FEW_ANNOTATORS = 3
 
 

@@ -1,0 +1,465 @@
+"""Effective draws per second of the joint model's adjusted accuracies, ours beside others'.
+
+    python -m benchmarks.nuts [--images 10000] [--classifiers 136] [--limit 600]
+
+Every row runs in a process of its own, one after the other, on the CPU: ours by NUTS, Laplace and
+SVI; PyMC with nutpie (Numba), the same collapsed model and priors; NumPyro's NUTS as it comes on
+the cells with ``gammaln`` from the prior means, and on the textbook's model of images in 32 bits
+with Dirichlet weights and no start. NumPyro's two are stopped after ``--limit`` seconds of
+sampling, between draws.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+import bayesrep
+from bayesrep import Study, SufficientStatistics
+from bayesrep.report.text import MISSING, columns
+from benchmarks.likelihood import Requirement, requirement_numbers, requirement_text, say
+from experiments.results import save
+
+CHAINS, WARMUP, DRAWS = 4, 500, 500
+TEXTBOOK = 2, 50, 50  # chains, warm-up and draws of the textbook on images
+NAMES = {
+    "ours": "bayesrep, NUTS",
+    "laplace": "bayesrep, Laplace",
+    "svi": "bayesrep, SVI",
+    "pymc": "PyMC, nutpie (Numba)",
+    "cells": "NumPyro's NUTS, cells with gammaln, 64 bits",
+    "textbook": "NumPyro's NUTS, textbook on images, 32 bits",
+}
+
+
+def diagnosed(draws: Any) -> dict[str, Any]:
+    """Convergence, means and sds of adjusted accuracies [chain, draw, classifier]."""
+    from bayesrep.inference.verdict import diagnostics
+
+    values = np.asarray(draws, dtype=float)
+    facts = {
+        "chains": values.shape[0],
+        "draws": values.shape[1],
+        "mean": values.mean(axis=(0, 1)).tolist() if values.size else None,
+        "sd": values.std(axis=(0, 1)).tolist() if values.size else None,
+        "rhat": None,
+        "ess": None,
+    }
+    if values.shape[1] < 4:
+        return facts
+    names = ("chain", "draw", "classifier")
+    checks = diagnostics(xr.Dataset({"adjusted_accuracy": (names, values)}))
+    return facts | {
+        "rhat": float(checks.rhat["adjusted_accuracy"].max()),
+        "ess": float(checks.ess_bulk["adjusted_accuracy"].min()),
+    }
+
+
+def run_ours(study: Study, _: float) -> dict[str, Any]:
+    """NUTS by ``fit``: first and second call; then its sampling alone, with the same draws."""
+    begin = time.perf_counter()
+    posterior = quiet_fit(study)
+    first = time.perf_counter() - begin
+    begin = time.perf_counter()
+    quiet_fit(study, seed=1)
+    second = time.perf_counter() - begin
+    steps = int(posterior["sample_stats"]["num_steps"].sum())
+    sampling, again = sampling_seconds(study)
+    if steps != again:
+        raise RuntimeError(f"the timed sampler took {again} steps and fit {steps}")
+    return {
+        **diagnosed(posterior["posterior"]["adjusted_accuracy"].values),
+        "divergences": int(posterior["sample_stats"]["diverging"].sum()),
+        "steps": steps,
+        "sampling_s": sampling,
+        "compile_s": first - sampling,
+        "first_fit_s": first,
+        "second_fit_s": second,
+    }
+
+
+def quiet_fit(study: Study, **arguments: Any) -> Any:
+    """A fit of the benchmark's length on the CPU; its verdict is in the table."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
+        lengths = {} if "method" in arguments else {"chains": CHAINS, "warmup": WARMUP}
+        return bayesrep.fit(
+            study, progress=False, device="cpu", draws=DRAWS, **lengths, **arguments
+        )
+
+
+def sampling_seconds(study: Study) -> tuple[float, int]:
+    """Seconds of ``fit``'s sampling with seed 0, already compiled, and its leapfrog steps."""
+    import jax
+
+    from bayesrep.inference.nuts import Schedule, build_sampler, compiled, sample
+    from bayesrep.inference.problem import find_mode, pose, programs
+
+    schedule = Schedule(CHAINS, WARMUP, DRAWS)
+    with jax.enable_x64(new_val=True):
+        problem = pose(study, model="joint", options={})
+        data = problem.data()
+        tools = programs(problem, data)
+        whitening = tools.whiten(find_mode(problem, tools, data).position, data)
+        keys = jax.random.split(jax.random.key(0), CHAINS)
+        ready = compiled(build_sampler(tools.density, schedule), keys[0], data, data, whitening)
+        begin = time.perf_counter()
+        result = sample(
+            ready,
+            [ready.start(key, data, whitening) for key in keys],
+            lambda *_: data,
+            whitening,
+            schedule,
+            lambda *_: None,
+            workers=min(CHAINS, os.cpu_count() or 1),
+        )
+        return time.perf_counter() - begin, int(result.num_steps.sum())
+
+
+def run_approximation(method: str) -> Callable[[Study, float], dict[str, Any]]:
+    """Laplace or SVI by ``fit``, where this version has them."""
+
+    def run(study: Study, _: float) -> dict[str, Any]:
+        begin = time.perf_counter()
+        try:
+            posterior = quiet_fit(study, method=method)
+        except (TypeError, ValueError) as reason:
+            return {"missing": str(reason)}
+        first = time.perf_counter() - begin
+        begin = time.perf_counter()
+        quiet_fit(study, method=method)
+        second = time.perf_counter() - begin
+        return {
+            **diagnosed(posterior["posterior"]["adjusted_accuracy"].values),
+            "divergences": 0,
+            "sampling_s": second,
+            "compile_s": max(first - second, 0.0),
+        }
+
+    return run
+
+
+def run_pymc(study: Study, _: float) -> dict[str, Any]:
+    """PyMC's model, compiled by nutpie through Numba and sampled by it as it comes."""
+    try:
+        import nutpie
+    except ImportError as reason:
+        return {"missing": f"{reason}; it is in the extra 'bench'"}
+    from bayesrep.models.joint import JointOptions
+    from benchmarks import _textbook_models as models
+
+    data = models.on_cells(SufficientStatistics.from_study(study))
+    begin = time.perf_counter()
+    model = models.pymc_model(data, JointOptions())
+    ready = nutpie.compile_pymc_model(model, backend="numba")
+    compiling = time.perf_counter() - begin
+    begin = time.perf_counter()
+    trace = nutpie.sample(
+        ready, draws=DRAWS, tune=WARMUP, chains=CHAINS, seed=0, progress_bar=False
+    )
+    sampling = time.perf_counter() - begin
+    return {
+        **diagnosed(trace["posterior"]["adjusted_accuracy"].values),
+        "divergences": int(trace["sample_stats"]["diverging"].sum()),
+        "steps": int(trace["sample_stats"]["n_steps"].sum()),
+        "sampling_s": sampling,
+        "compile_s": compiling,
+    }
+
+
+def run_cells(study: Study, limit: float) -> dict[str, Any]:
+    """NumPyro's NUTS as it comes, on cells with gammaln, from the prior means."""
+    import jax
+
+    from bayesrep.inference.problem import pose
+    from bayesrep.models.joint import JointOptions
+    from benchmarks import _textbook_models as models
+
+    statistics = SufficientStatistics.from_study(study)
+    with jax.enable_x64(new_val=True):
+        problem = pose(statistics, model="joint", options={})
+        start = problem.model.start(problem.data(), problem.options)
+    return drive(
+        lambda data: models.cells_with_gammaln(data, JointOptions()),
+        models.on_cells(statistics),
+        (CHAINS, WARMUP, DRAWS),
+        limit,
+        bits=64,
+        start=start,
+    )
+
+
+def run_textbook(study: Study, limit: float) -> dict[str, Any]:
+    """NumPyro's NUTS as it comes, on images, with NumPyro's own start."""
+    from bayesrep.models.joint import JointOptions
+    from benchmarks import _textbook_models as models
+
+    return drive(
+        lambda data: models.textbook(data, JointOptions()),
+        models.on_images(study),
+        TEXTBOOK,
+        limit,
+        bits=32,
+    )
+
+
+def drive(
+    model: Callable[[Any], None],
+    data: Any,
+    lengths: tuple[int, int, int],
+    limit: float,
+    *,
+    bits: int,
+    start: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Sample with NumPyro's ``NUTS``, draw by draw in threads, until done or out of time.
+
+    ``MCMC`` cannot be stopped in between; its draws are the same transitions of the same kernel.
+    """
+    import jax
+    import jax.numpy as jnp
+    from numpyro.infer import NUTS, init_to_uniform, init_to_value
+
+    chains, warmup, draws = lengths
+    begin = time.perf_counter()
+    with jax.enable_x64(new_val=bits == 64):
+        data = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=f"float{bits}"), data)
+        strategy = init_to_uniform() if start is None else init_to_value(values=dict(start))
+        kernel = NUTS(model, init_strategy=strategy)
+        states = [
+            kernel.init(key, warmup, None, (data,), {})
+            for key in jax.random.split(jax.random.key(0), chains)
+        ]
+        step = jax.jit(lambda state, data: kernel.sample(state, (data,), {}))
+        ready = step.lower(states[0], data).compile()
+
+        def accuracies(z: Any, data: Any) -> Any:
+            return kernel.postprocess_fn((data,), {})(z)["adjusted_accuracy"]
+
+        report = jax.jit(accuracies).lower(states[0].z, data).compile()
+    compiling = time.perf_counter() - begin
+    begin = time.perf_counter()
+
+    def chain(state: Any) -> tuple[list[Any], int, int, int]:
+        kept: list[Any] = []
+        made = steps = divergences = 0
+        with jax.enable_x64(new_val=bits == 64):  # JAX keeps this setting per thread
+            while made < warmup + draws and time.perf_counter() - begin < limit:
+                state = ready(state, data)
+                steps += int(state.num_steps)
+                made += 1
+                if made > warmup:
+                    kept.append(np.asarray(report(state.z, data)))
+                    divergences += int(state.diverging)
+        return kept, made, steps, divergences
+
+    with ThreadPoolExecutor(min(chains, os.cpu_count() or 1)) as pool:
+        kept, made, steps, divergences = zip(*pool.map(chain, states), strict=True)
+    sampling = time.perf_counter() - begin
+    whole = min(map(len, kept))
+    classifiers = data.correct.shape[1]
+    values = np.array([part[:whole] for part in kept]).reshape(chains, whole, classifiers)
+    return {
+        **diagnosed(values),
+        "divergences": sum(divergences),
+        "steps": sum(steps),
+        "transitions": sum(made),
+        "finished": sum(made) == chains * (warmup + draws),
+        "sampling_s": sampling,
+        "compile_s": compiling,
+    }
+
+
+RUNS: Mapping[str, Callable[[Study, float], dict[str, Any]]] = {
+    "ours": run_ours,
+    "laplace": run_approximation("laplace"),
+    "svi": run_approximation("svi"),
+    "pymc": run_pymc,
+    "cells": run_cells,
+    "textbook": run_textbook,
+}
+
+
+def in_own_process(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Run one row in a fresh interpreter and read its numbers."""
+    say(f"running: {NAMES[name]}")
+    command = [sys.executable, "-m", "benchmarks.nuts", "--only", name]
+    for option in ("images", "classifiers", "limit"):
+        command += [f"--{option}", str(getattr(arguments, option))]
+    # Chains run side by side; threads of BLAS within each would only get in their way.
+    settings = {"JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    begin = time.perf_counter()
+    process = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings}
+    )
+    if process.returncode:
+        return {"missing": f"its process ended with status {process.returncode}"}
+    facts = json.loads(process.stdout.splitlines()[-1])
+    return {**facts, "process_s": time.perf_counter() - begin}
+
+
+def whole_process(arguments: argparse.Namespace) -> float:
+    """Seconds of a fresh interpreter that simulates the study and fits it once."""
+    say("running: a whole process with one fit")
+    code = (
+        "import bayesrep; from benchmarks.nuts import quiet_fit; "
+        f"quiet_fit(bayesrep.simulate_study(images={arguments.images}, "
+        f"classifiers={arguments.classifiers}))"
+    )
+    begin = time.perf_counter()
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    return time.perf_counter() - begin
+
+
+def rates(row: Mapping[str, Any]) -> tuple[float, float]:
+    """Effective draws per second of sampling, and with compilation.
+
+    A chain that was stopped in its warm-up has none. It is credited with a bound from above, all
+    its transitions as if each were an independent draw.
+    """
+    ess = row["transitions"] if row["ess"] is None else row["ess"]
+    return ess / row["sampling_s"], ess / (row["sampling_s"] + row["compile_s"])
+
+
+def converged(row: Mapping[str, Any]) -> bool:
+    """Whether chains ended and agree."""
+    return row.get("finished", True) and row["rhat"] is not None and row["rhat"] <= 1.01
+
+
+def largest_difference(row: Mapping[str, Any], ours: Mapping[str, Any]) -> float | None:
+    """Between means of adjusted accuracies, in our posterior sds."""
+    if row["mean"] is None:
+        return None
+    return float(np.max(np.abs(np.subtract(row["mean"], ours["mean"])) / np.asarray(ours["sd"])))
+
+
+def table(rows: Mapping[str, dict[str, Any]]) -> str:
+    """One line for each way of sampling."""
+    ours = rows["ours"]
+    lines: list[list[str]] = []
+    for name, row in rows.items():
+        if "missing" in row:
+            continue
+        bound = "<" if row["ess"] is None else ""
+        sampling, whole = rates(row)
+        differs = largest_difference(row, ours)
+        lines.append(
+            [
+                NAMES[name],
+                f"{row['compile_s']:.1f}",
+                f"{row['sampling_s']:.1f}",
+                f"{row['chains']} x {row['draws']}",
+                str(row["divergences"]),
+                MISSING if row["rhat"] is None else f"{row['rhat']:.4g}",
+                MISSING if row["ess"] is None else f"{row['ess']:,.0f}",
+                f"{bound}{sampling:.3g}",
+                f"{bound}{whole:.3g}",
+                f"{rates(ours)[0] / sampling:,.3g}",
+                f"{rates(ours)[1] / whole:,.3g}",
+                MISSING if differs is None else f"{differs:.2f}",
+                "yes" if converged(row) else "no",
+            ]
+        )
+    header = ["sampler", "compile s", "sampling s", "draws", "divergences", "max R-hat", "min ESS"]
+    header += ["ESS/s", "with compile", "ours x", "with compile", "differs, sd", "converged"]
+    return columns(header, lines)
+
+
+def requirements(rows: Mapping[str, dict[str, Any]], process: float) -> list[Requirement]:
+    """The numbers asked for, as far as their rows are there."""
+    ours = rows["ours"]
+    sampling, whole = rates(ours)
+    found = [
+        Requirement("Minimum ESS per second of sampling", sampling, "at least", 80, "/s"),
+        Requirement("Whole process with one fit", process, "at most", 60, " s"),
+        Requirement("Second fit in a process", ours["second_fit_s"], "at most", 30, " s"),
+    ]
+    if "missing" not in rows.get("textbook", {"missing": ""}):
+        ratio = sampling / rates(rows["textbook"])[0]
+        found.append(Requirement("ESS per second over the textbook's", ratio, "at least", 100, ""))
+    if "missing" not in rows.get("pymc", {"missing": ""}):
+        theirs = rates(rows["pymc"])
+        label = "ESS per second over PyMC's with nutpie"
+        found += [
+            Requirement(f"{label}, sampling", sampling / theirs[0], "at least", 1.2, ""),
+            Requirement(f"{label}, with compilation", whole / theirs[1], "at least", 4, ""),
+        ]
+    return found
+
+
+def remarks(rows: Mapping[str, dict[str, Any]], reached: Sequence[Requirement]) -> str:
+    """What the numbers are, in prose."""
+    parts = [
+        "Bulk effective sample size of the adjusted accuracy that has the smallest, per second. "
+        "Each row ran in its own process on the CPU, one after the other. Ours is credited "
+        "with nothing: what a first `fit` takes beyond sampling (compiling, the mode, the "
+        "posterior predictive draws) counts as compilation. Ours makes three transitions for "
+        'every draw. "differs" is the largest difference of a mean from ours in posterior sds; '
+        "with some hundred effective draws 0.1 to 0.2 is what chance does."
+    ]
+    for name in ("cells", "textbook"):
+        row = rows.get(name, {"missing": ""})
+        if "missing" in row or converged(row):
+            continue
+        parts.append(
+            f"{NAMES[name]}: did not converge"
+            + ("" if row["finished"] else f", stopped after {row['sampling_s']:.0f} s")
+            + f"; {row['transitions']} transitions in all, {row['steps'] / row['transitions']:.0f} "
+            "gradients each."
+            + (
+                " No draw was kept; its rate is a bound from above, every transition counted as "
+                "an independent draw."
+                if row["ess"] is None
+                else " Its ESS is what ArviZ says, and means nothing before convergence."
+            )
+        )
+    parts += [f"{NAMES[n]}: left out ({r['missing']})." for n, r in rows.items() if "missing" in r]
+    return "\n\n".join([*parts, requirement_text(reached)])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmark and write docs/results/benchmark-nuts.{md,json}."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.nuts", description=__doc__)
+    parser.add_argument("--images", type=int, default=10_000)
+    parser.add_argument("--classifiers", type=int, default=136)
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds of NumPyro's sampling")
+    parser.add_argument("--only", choices=tuple(RUNS), help="print one row's numbers as JSON")
+    arguments = parser.parse_args(argv)
+    if arguments.only:
+        study = bayesrep.simulate_study(images=arguments.images, classifiers=arguments.classifiers)
+        print(json.dumps(RUNS[arguments.only](study, arguments.limit)))
+        return 0
+    process = whole_process(arguments)
+    rows = {name: in_own_process(name, arguments) for name in RUNS}
+    if "missing" in rows["ours"]:
+        say(rows["ours"]["missing"])
+        return 1
+    reached = requirements(rows, process)
+    text = table(rows)
+    print(text, requirement_text(reached), sep="\n\n")
+    command = (
+        f"python -m benchmarks.nuts --images {arguments.images} "
+        f"--classifiers {arguments.classifiers} --limit {arguments.limit:g}"
+    )
+    numbers = {
+        "device": "cpu",
+        "whole_process_s": process,
+        "required": requirement_numbers(reached),
+        "rows": rows,
+    }
+    save("benchmark-nuts", command, numbers, text, remarks=remarks(rows, reached))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
