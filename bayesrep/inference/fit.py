@@ -12,10 +12,18 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+from numpy.typing import NDArray
 from numpyro import handlers
 
 from bayesrep.errors import ConvergenceWarning
-from bayesrep.inference.arrowhead import arrowhead_hessian, whitening
+from bayesrep.inference.arrowhead import (
+    Whitening,
+    arrowhead_hessian,
+    newton_direction,
+    whitening,
+)
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import Checkpoint, open_checkpoint
 from bayesrep.inference.density import Density, Position, build_density
@@ -26,6 +34,7 @@ from bayesrep.inference.nuts import (
     BLOCK,
     Sampler,
     Schedule,
+    Target,
     Transition,
     build_sampler,
     compiled,
@@ -266,9 +275,37 @@ def _choose_device(
     return choose(device, chains, timed)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Following:
+    """A density whose coordinates are measured from where the mixture at hand puts its mode.
+
+    Data are pairs of the model's data and what varies: values of the ``mixture`` sites, and the
+    ``shift`` of the mode, to first order in them.
+    """
+
+    density: Density
+
+    @property
+    def shared(self) -> int:
+        return self.density.shared
+
+    @property
+    def units(self) -> int:
+        return self.density.units
+
+    @property
+    def per_unit(self) -> int:
+        return self.density.per_unit
+
+    def potential(self, position: Position, data: Any) -> Array:
+        given, own = data
+        moved = jax.tree.map(jnp.add, position, own["shift"])
+        return self.density.potential(moved, (given, own["mixture"]))
+
+
 @lru_cache(maxsize=4)
 def _ready(
-    density: Density,
+    density: Target,
     schedule: Schedule,
     structure: Any,
     types: Any,
@@ -302,7 +339,7 @@ def _around_mode(
 
 
 def _sampled(
-    density: Density,
+    density: Target,
     transform: Any,
     run: _Run,
     feed: Any,
@@ -348,8 +385,8 @@ def _sampled(
 @lru_cache(maxsize=16)
 def _given_mixtures(
     name: str, options: Any, structure: Any, shapes: Any
-) -> tuple[Density, Any, Any]:
-    """Density of the curves given (data, values of the mixture's sites), and how to start on it."""
+) -> tuple[_Following, Any, Any]:
+    """Density of the curves given the mixture, how to prepare for it, and back to sites."""
     model = MODELS[name]
 
     def conditioned(pair: Any) -> None:
@@ -359,18 +396,29 @@ def _given_mixtures(
     example = jax.tree.unflatten(structure, [jnp.zeros(shape) for shape in shapes])
     density = build_density(conditioned, example)
 
-    def prepare(start: Position, pair: Any) -> Any:
-        mode = climb(density, start, pair).position
-        return whitening(arrowhead_hessian(lambda q: density.potential(q, pair), mode), mode)
+    def prepare(start: Position, data: Any, center: Any) -> tuple[Whitening, Position]:
+        """Whitening at the mode given ``center``, and the mode's derivatives by the mixture."""
+        mode = climb(density, start, (data, center)).position
+        flat, back = ravel_pytree(center)
+        hessian = arrowhead_hessian(lambda q: density.potential(q, (data, center)), mode)
 
-    return density, jax.jit(prepare), jax.jit(jax.vmap(jax.vmap(density.to_sites)))
+        def gradient(mixture: Array) -> Position:
+            return jax.grad(density.potential)(mode, (data, back(mixture)))
+
+        def response(axis: Array) -> Position:
+            return newton_direction(hessian, jax.jvp(gradient, (flat,), (axis,))[1])
+
+        return whitening(hessian, mode), jax.lax.map(response, jnp.eye(len(flat)))
+
+    return _Following(density), jax.jit(prepare), jax.jit(jax.vmap(jax.vmap(density.to_sites)))
 
 
 def _cut(problem: Problem, tools: Programs, data: Any, run: _Run) -> _Sampled:
     """Mixtures from the annotators alone, then curves given each of their draws.
 
     Plummer (2015), "Cuts in Bayesian graphical models", section 4: the curves' own chain goes
-    through the mixture's draws one by one and makes ``thinning`` transitions at each.
+    through the mixture's draws one by one, with a few transitions at each from where the last one
+    ended. It begins close to where it should be, because coordinates move with the mixture.
     """
     annotations = problem.model.annotations(data)
     first_stage = _around_mode(problem, tools, annotations, run, part="mixtures", stage=0)[0]
@@ -378,36 +426,37 @@ def _cut(problem: Problem, tools: Programs, data: Any, run: _Run) -> _Sampled:
     mixture = {name: sites[name] for name in problem.model.mixture_sites if name in sites}
     center = {name: value.mean(axis=(0, 1)) for name, value in mixture.items()}
 
-    pair = (data, center)
-    leaves, structure = jax.tree.flatten(pair)
+    leaves, structure = jax.tree.flatten((data, center))
     shapes = tuple(jnp.shape(leaf) for leaf in leaves)
-    density, prepare, to_sites = _given_mixtures(problem.name, problem.options, structure, shapes)
-    start = density.to_position(problem.model.start(data, problem.options))
-    transform = prepare(start, pair)
+    following, prepare, to_sites = _given_mixtures(problem.name, problem.options, structure, shapes)
+    start = following.density.to_position(problem.model.start(data, problem.options))
+    transform, response = prepare(start, data, center)
+    change = jax.vmap(jax.vmap(lambda one: ravel_pytree(one)[0]))(mixture)
+    change = change - ravel_pytree(center)[0][None, None, :]
+    shift = jax.tree.map(lambda leaf: jnp.tensordot(change, leaf, axes=1), response)
 
-    warmup = run.schedule.warmup
-    repeated = {
-        name: np.concatenate(
-            [
-                np.broadcast_to(center[name], (len(value), warmup, *value.shape[2:])),
-                np.asarray(value),
-                np.broadcast_to(center[name], (len(value), BLOCK, *value.shape[2:])),
-            ],
-            axis=1,
-        )
-        for name, value in mixture.items()
-    }
+    def padded(value: Any, around: Any) -> NDArray[np.float64]:
+        """Draws with the centre before them, for warm-up, and after, to fill the last block."""
+        chains, rest = value.shape[0], value.shape[2:]
+        ends = [
+            np.broadcast_to(np.asarray(around), (chains, size, *rest))
+            for size in (run.schedule.warmup, BLOCK)
+        ]
+        return np.concatenate([ends[0], np.asarray(value), ends[1]], axis=1)
+
+    still = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:]), response)
+    first = {"mixture": center, "shift": still}
+    varying = jax.tree.map(padded, {"mixture": mixture, "shift": shift}, first)
 
     def feed(chain: int, begin: int) -> Any:
-        here = slice(None) if run.vectorized else chain
-        part = {name: value[here] for name, value in repeated.items()}
-        if run.vectorized:
-            return data, {n: jnp.asarray(v[:, begin : begin + BLOCK]) for n, v in part.items()}
-        return data, {n: jnp.asarray(v[begin : begin + BLOCK]) for n, v in part.items()}
+        here = (slice(None) if run.vectorized else chain, slice(begin, begin + BLOCK))
+        return data, jax.tree.map(lambda leaf: jnp.asarray(leaf[here]), varying)
 
-    result = _sampled(density, transform, run, feed, pair, part="curves", stage=1, varies=True)
-    curves = to_sites(unwhiten(transform, result.position))
-    together = {**curves, **mixture}
+    result = _sampled(
+        following, transform, run, feed, (data, first), part="curves", stage=1, varies=True
+    )
+    drawn = jax.tree.map(jnp.add, unwhiten(transform, result.position), shift)
+    together = {**to_sites(drawn), **mixture}
     position = jax.jit(jax.vmap(jax.vmap(tools.density.to_position)))(together)
     return _of_transitions(position, result)
 

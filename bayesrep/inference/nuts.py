@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -23,10 +23,11 @@ from numpyro.infer.hmc import hmc
 
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.checkpoint import Checkpoint
-from bayesrep.inference.density import Density, Position
+from bayesrep.inference.density import Position
 
 BLOCK = 25
 MAX_TREE_DEPTH = 10
+FORGETTING = 3
 
 
 class Transition(NamedTuple):
@@ -39,6 +40,29 @@ class Transition(NamedTuple):
     energy: Any
     step_size: Any
     lp: Any  # log density of the unconstrained parameters
+
+
+class Target(Protocol):
+    """What is sampled: a density, or one that varies from draw to draw."""
+
+    @property
+    def shared(self) -> int:
+        """P, shared parameters."""
+        ...
+
+    @property
+    def units(self) -> int:
+        """C, units."""
+        ...
+
+    @property
+    def per_unit(self) -> int:
+        """Q, parameters of a unit."""
+        ...
+
+    def potential(self, position: Position, data: Any) -> Array:
+        """Negative log density."""
+        ...
 
 
 Report = Callable[[int, int], None]
@@ -82,7 +106,7 @@ class Sampler:
 
 
 def build_sampler(
-    density: Density, schedule: Schedule, *, vectorized: bool = False, varies: bool = False
+    density: Target, schedule: Schedule, *, vectorized: bool = False, varies: bool = False
 ) -> Sampler:
     """Put NumPyro's NUTS to work on a density in whitened coordinates.
 
@@ -94,7 +118,7 @@ def build_sampler(
         Run all chains in lock step as one batch, as a GPU likes it.
     varies
         The density conditions on pairs (data, x) where x is another for every draw: each draw
-        begins at the last one's position, so it takes the ``thinning`` transitions to forget it.
+        begins at the last one's position, so it takes ``FORGETTING`` times as many transitions.
     """
 
     def potential(data: Any, whitening: Whitening) -> Callable[[Position], Array]:
@@ -120,6 +144,8 @@ def build_sampler(
             rng_key=keys[2],
         )
 
+    kept_after = schedule.thinning * (FORGETTING if varies else 1)
+
     def block(state: Any, data: Any, whitening: Whitening) -> tuple[Any, Transition]:
         def draw(state: Any, own: Any) -> tuple[Any, Transition]:
             given = (data[0], own) if varies else data
@@ -132,7 +158,7 @@ def build_sampler(
                 state = transition(state, (given, whitening))
                 return state, steps + state.num_steps, diverging | state.diverging
 
-            repeats = jnp.where(state.i < schedule.warmup, 1, schedule.thinning)
+            repeats = jnp.where(state.i < schedule.warmup, 1, kept_after)
             nothing = (state, jnp.zeros_like(state.num_steps), jnp.zeros_like(state.diverging))
             state, steps, diverging = jax.lax.fori_loop(0, repeats, once, nothing)
             return state, Transition(
