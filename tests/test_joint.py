@@ -304,6 +304,15 @@ def test_separate_components_have_no_deviations():
     np.testing.assert_allclose(values["component_mean"], special.expit(wanted), rtol=1e-12)
 
 
+def test_one_component_has_neither_steps_nor_weights():
+    study = simulate_study(seed=2, images=300, annotators=6, classifiers=2)
+    problem, data, tools = _posed(study, components=1)
+    values = _at_sites(problem, data, tools)[2]
+    dims = problem.model.dims(data, problem.options)
+    assert set(dims) <= set(values)
+    np.testing.assert_array_equal(values["component_weight"], np.ones((2, 1)))
+
+
 def test_three_data_sets_deviate_alike():
     """Any two data sets' differences have the prior sd of the deviation."""
     study = simulate_study(seed=2, images=300, annotators=6, classifiers=2)

@@ -141,8 +141,13 @@ def _programs(name: str, options: Any, structure: Any, shapes: Any) -> Programs:
     def whiten(at: Position, data: Any) -> Whitening:
         return whitening(arrowhead_hessian(lambda q: density.potential(q, data), at), at)
 
+    def one(position: Position, data: Any) -> dict[str, Any]:
+        # lax.map cannot divide what is empty, such as the steps between one component, by batches.
+        values = density.quantities(position, data)
+        return {name: value for name, value in values.items() if jnp.size(value)}
+
     def quantities(draws: Position, data: Any) -> dict[str, Any]:
-        return jax.lax.map(lambda one: density.quantities(one, data), draws, batch_size=50)
+        return jax.lax.map(lambda position: one(position, data), draws, batch_size=50)
 
     def upwards(start: Position, data: Any) -> Climb:
         return climb(density, start, data)

@@ -87,11 +87,14 @@ def _joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, 
         "adjusted_accuracy": ("classifier",),
         "mean_selection_frequency": ("dataset",),
     }
+    if options.components == 1:
+        del dims["log_step"], dims["weight_logit"]  # they are empty
     if options.shared_components:
         dims["location_deviation"] = ("contrast", "component")
         dims["concentration_deviation"] = ("contrast", "component")
     if len(data.share) > 1:
-        dims["group_weight_logit"] = ("dataset", "group", "step")
+        if options.components > 1:
+            dims["group_weight_logit"] = ("dataset", "group", "step")
         dims["group_effect"] = ("group",)
         dims["classifier_group_effect"] = ("classifier", "group")
         dims["group_adjusted_accuracy"] = ("classifier", "group")
