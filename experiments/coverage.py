@@ -45,10 +45,10 @@ LABELS = {
 
 
 def one_study(key: str, images: int, classifiers: int, bootstrap: int) -> dict[str, Any]:
-    """Estimates with intervals of every method, and the truth."""
+    """Estimates with intervals of every method, and the truth; no two designs share a seed."""
     process, design, seed = key.split("/")
     study = bayesrep.simulate_study(
-        seed=1000 + int(seed),
+        seed=1000 + len(ANNOTATORS) * int(seed) + list(ANNOTATORS).index(design),
         images=images,
         annotators=ANNOTATORS[design],
         classifiers=classifiers,
@@ -106,13 +106,49 @@ def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     return table
 
 
-def figure(groups: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Any:
+def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Scores by process, and by process and design; how the fits went."""
+
+    def of(start: str) -> dict[str, dict[str, float]]:
+        return scores([r for r in results if r["key"].startswith(start)])
+
+    return {
+        "by_process": {process: of(f"{process}/") for process in PROCESSES},
+        "by_design": {
+            f"{process}, n = {design}": of(f"{process}/{design}/")
+            for process in PROCESSES
+            for design in ANNOTATORS
+        },
+        "studies": len(results),
+        "converged": sum(r["converged"] for r in results),
+        "diverged": sum(r["divergences"] > 0 for r in results),
+    }
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """One line for each group of studies and method."""
+    header = ["studies", "method", "covered", "s.e.", "mean width", "bias", "s.e.", "rms error"]
+    rows = [
+        [
+            group,
+            LABELS[name],
+            *(percent(score[n], 1) for n in ("coverage", "coverage_se")),
+            *(percent(score[n], 2) for n in ("width", "bias", "bias_se", "rms")),
+        ]
+        for group, methods in {**found["by_process"], **found["by_design"]}.items()
+        for name, score in methods.items()
+    ]
+    return columns(header, rows)
+
+
+def draw(found: Mapping[str, Any]) -> Any:
     """Coverage with two standard errors, by process and method."""
+    groups = found["by_process"]
     drawing, axes = panels(len(groups))
     shown = ["joint", BEST_EM, "em-spline", "jackknife", "jackknife, own", "naive"]
-    for axis, (process, table) in zip(axes, groups.items(), strict=True):
+    for axis, (process, methods) in zip(axes, groups.items(), strict=True):
         for place, name in enumerate(shown):
-            score = table[name]
+            score = methods[name]
             middle, spread = 100 * score["coverage"], 200 * score["coverage_se"]
             color = COLORS.get(name.split("(")[0].split(",")[0], "black")
             ends = (middle - spread, middle + spread)
@@ -129,10 +165,26 @@ def figure(groups: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Any:
         axis.set_xticks(
             range(len(shown)), [LABELS[n] for n in shown], rotation=35, ha="right", fontsize=8
         )
+        axis.set_xlim(-0.5, len(shown) - 0.2)
         axis.set_ylim(0, 102)
     axes[0].set_ylabel("true values inside (%)")
     legend_below(drawing)
     return drawing
+
+
+def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
+    """What the numbers are, in prose."""
+    return (
+        f"{found['studies']} studies of {arguments.images} + {arguments.images} images and "
+        f"{arguments.classifiers} classifiers, {arguments.studies} of each process and design, "
+        f"twice as many inside the family (annotators per image: {', '.join(ANNOTATORS)}; "
+        "the last drawn per image); "
+        f"{arguments.bootstrap} bootstrap replicates. All in percent or percent points, over "
+        "classifiers and studies. Classifiers of a study share images and miss together, so "
+        "standard errors are over studies. Numbers beside the points: half the mean width. "
+        f"{100 * found['converged'] / found['studies']:.1f} % of the fits passed every convergence "
+        f"check, {found['diverged']} had divergent draws; all count."
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -157,51 +209,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         keys,
         lambda key: one_study(key, arguments.images, arguments.classifiers, arguments.bootstrap),
     )
-    parts = {
-        (process, design): [r for r in results if r["key"].startswith(f"{process}/{design}/")]
-        for process in PROCESSES
-        for design in ANNOTATORS
-    }
-    by_design = {
-        f"{process}, n = {design}": scores(part) for (process, design), part in parts.items()
-    }
-    by_process = {
-        process: scores([r for r in results if r["key"].startswith(f"{process}/")])
-        for process in PROCESSES
-    }
-    header = ["studies", "method", "covered", "s.e.", "mean width", "bias", "s.e.", "rms error"]
-    rows = [
-        [
-            group,
-            LABELS[name],
-            *(percent(score[n], 1) for n in ("coverage", "coverage_se")),
-            *(percent(score[n], 2) for n in ("width", "bias", "bias_se", "rms")),
-        ]
-        for group, table in {**by_process, **by_design}.items()
-        for name, score in table.items()
-    ]
-    text = columns(header, rows)
+    found = numbers(results)
+    text = table(found)
     print(text)
-    converged = float(np.mean([r["converged"] for r in results]))
-    diverged = sum(r["divergences"] > 0 for r in results)
-    remarks = (
-        f"{len(results)} studies of {arguments.images} + {arguments.images} images and "
-        f"{arguments.classifiers} classifiers, {arguments.studies} of each process and design, "
-        f"twice as many inside the family (annotators per image: {', '.join(ANNOTATORS)}; "
-        "the last drawn per image); "
-        f"{arguments.bootstrap} bootstrap replicates. All in percent or percent points, over "
-        "classifiers and studies. Classifiers of a study share images and miss together, so "
-        "standard errors are over studies. Numbers beside the points: half the mean width. "
-        f"{100 * converged:.1f} % of the fits passed every convergence check, {diverged} had "
-        "divergent draws; all count."
-    )
     command = (
         f"python -m experiments.coverage --studies {arguments.studies} --images "
         f"{arguments.images} --classifiers {arguments.classifiers} --bootstrap "
         f"{arguments.bootstrap}"
     )
-    numbers = {"by_process": by_process, "by_design": by_design, "converged": converged}
-    save("coverage", command, {**numbers, "diverged": diverged}, text, figure(by_process), remarks)
+    save("coverage", command, found, text, draw(found), remarks(found, arguments))
     return 0
 
 

@@ -32,6 +32,16 @@ from experiments.results import save
 RANKS = 100  # draws of each posterior that a rank is among
 BINS = 20
 FREQUENCIES = (0.3, 0.6, 0.9)
+PANELS = {
+    "mixtures": (
+        "mean_selection_frequency",
+        "component_mean",
+        "component_concentration",
+        "component_weight",
+    ),
+    "accuracy curves": ("population_curve", "curve"),
+    "adjusted accuracies": ("adjusted_accuracy",),
+}
 Floats = NDArray[np.float64]
 
 
@@ -145,19 +155,18 @@ def collect(results: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[np.int64]
 
 def figure(table: Mapping[str, NDArray[np.int64]], limit: float) -> Any:
     """ECDF differences of all quantities, by kind, with the 99 % band."""
-    kinds = sorted({name.split("[")[0] for name in table})
-    drawing, axes = panels(len(kinds))
+    drawing, axes = panels(len(PANELS))
     at = np.arange(RANKS + 1)
-    for axis, kind in zip(np.ravel(axes), kinds, strict=False):
+    for axis, (title, kinds) in zip(axes, PANELS.items(), strict=True):
         for name, ranks in table.items():
-            if name.split("[")[0] == kind:
+            if name.split("[")[0] in kinds:
                 ecdf = np.searchsorted(np.sort(ranks), at, side="right") / len(ranks)
                 axis.plot(at, ecdf - (at + 1) / (RANKS + 1), color=COLORS["joint"], lw=0.8)
         axis.axhspan(-limit, limit, color="0.9", zorder=0)
-        axis.set_title(kind.replace("_", " "), fontsize=9)
+        axis.set_title(title, fontsize=10)
         axis.set_ylim(-2 * limit, 2 * limit)
         axis.set_xlabel("rank")
-    np.ravel(axes)[0].set_ylabel("ECDF less uniform")
+    axes[0].set_ylabel("ECDF less uniform")
     return drawing
 
 

@@ -1,0 +1,193 @@
+"""The calibration experiments: resuming, ranks, scores, and what is written."""
+
+import argparse
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayesrep.inference.nuts import Schedule
+from bayesrep.inference.prior import prior_predictive
+from bayesrep.models.joint import JointOptions
+from experiments import coverage, sampler, sbc
+from experiments.ledger import resume
+
+
+def test_a_killed_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
+    path, made = tmp_path / "deep" / "results.jsonl", []
+
+    def make(key: str) -> dict[str, Any]:
+        made.append(key)
+        if key == "c" and made.count("c") == 1:
+            raise KeyboardInterrupt
+        return {"value": key.upper()}
+
+    with pytest.raises(KeyboardInterrupt):
+        resume(path, "abc", make)
+    with path.open("a") as stream:
+        stream.write('{"key": "c", "val')  # killed while writing
+    results = resume(path, "abcd", make)
+    assert made == ["a", "b", "c", "c", "d"]
+    assert [r["value"] for r in results] == ["A", "B", "C", "D"]
+    assert [json.loads(line)["key"] for line in path.read_text().splitlines()] == list("abcd")
+    assert resume(path, "db", make) == [results[3], results[1]]
+
+
+def test_uniform_ranks_pass_and_others_do_not() -> None:
+    """False alarm of the first two assertions 1 % each; the seed is fixed."""
+    rng = np.random.default_rng(3)
+    studies, limit = 300, sbc.ecdf_limit(300, 0.99)
+    good = sbc.uniformity(rng.integers(0, sbc.RANKS + 1, studies))
+    assert good["chi2_p"] > 0.01
+    assert good["ecdf_distance"] < limit
+    for wrong in (rng.binomial(sbc.RANKS, rng.beta(2, 2, studies)), rng.integers(0, 90, studies)):
+        bad = sbc.uniformity(wrong)
+        assert bad["chi2_p"] < 0.01
+        assert bad["ecdf_distance"] > limit
+
+
+def test_expected_bins_hold_every_rank_once() -> None:
+    """Every rank equally often is the most uniform there is."""
+    ranks = np.repeat(np.arange(sbc.RANKS + 1), 7)
+    found = sbc.uniformity(ranks)
+    assert found["chi2_p"] == pytest.approx(1)
+    assert found["ecdf_distance"] == pytest.approx(0, abs=1e-12)
+
+
+def test_sbc_ranks_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The study given to the fit is the drawn one, and every drawn value gets a rank."""
+    blank = sbc.template(images=60, annotators=4, classifiers=2)
+    prior = prior_predictive(blank, draws=3, seed=1)
+    drawn = sbc.summaries(prior.prior)
+    seen = []
+
+    def fit(statistics: Any, *, seed: int, progress: bool) -> Any:
+        assert not progress
+        seen.append(statistics)
+        posterior = prior_predictive(blank, draws=200, seed=10 + seed)
+        posterior.prior.attrs["converged"] = True
+        return argparse.Namespace(
+            posterior=posterior.prior,
+            sample_stats={"diverging": argparse.Namespace(values=np.zeros((1, 200), bool))},
+        )
+
+    monkeypatch.setattr(sbc.bayesrep, "fit", fit)
+    result = sbc.one_study("2", blank, prior)
+    assert result["converged"]
+    assert set(result["ranks"]) == set(drawn)
+    for name, ranks in result["ranks"].items():
+        assert np.shape(ranks) == drawn[name].shape[1:]
+        assert np.min(ranks) >= 0
+        assert np.max(ranks) <= sbc.RANKS
+    cells = seen[0].cells
+    for role in ("reference", "replication"):
+        np.testing.assert_array_equal(
+            cells[role].images, prior.prior_predictive[f"{role}_images"].values[0, 2]
+        )
+    correct = prior.prior_predictive["correct"].values[0, 2]
+    np.testing.assert_array_equal(cells["replication"].correct.T, correct)
+    table = sbc.collect([result, result])
+    kinds = {kind for group in sbc.PANELS.values() for kind in group}
+    assert {name.split("[")[0] for name in table} == kinds
+    sbc.figure(table, 0.1).savefig(BytesIO(), format="png")
+
+
+def record(key: str, truth: list[float], moved: float, half: float) -> dict[str, Any]:
+    estimate = np.array(truth) + moved
+    method = {
+        "adjusted_accuracy": estimate.tolist(),
+        "lower": (estimate - half).tolist(),
+        "upper": (estimate + half).tolist(),
+    }
+    return {
+        "key": key,
+        "truth": truth,
+        "methods": dict.fromkeys(coverage.LABELS, method),
+        "converged": True,
+        "divergences": 0,
+    }
+
+
+def test_scores_of_coverage() -> None:
+    results = [record("inside/10/0", [0.5, 0.7], 0.1, 0.2), record("x", [0.5, 0.6], -0.3, 0.2)]
+    score = coverage.scores(results)["joint"]
+    assert score["coverage"] == 0.5
+    assert score["coverage_se"] == pytest.approx(0.5)
+    assert score["width"] == pytest.approx(0.4)
+    assert score["bias"] == pytest.approx(-0.1)
+    assert score["bias_se"] == pytest.approx(0.2)
+    assert score["rms"] == pytest.approx(np.sqrt((0.1**2 + 0.3**2) / 2))
+
+
+def test_coverage_page_of_all_processes_and_designs() -> None:
+    results = [
+        record(f"{process}/{design}/{seed}", [0.6, 0.8], 0.01 * seed, 0.02)
+        for process in coverage.PROCESSES
+        for design in coverage.ANNOTATORS
+        for seed in range(3)
+    ]
+    found = json.loads(json.dumps(coverage.numbers(results), allow_nan=False))
+    assert found == coverage.numbers(results)
+    assert found["studies"] == len(results)
+    assert found["by_design"]["outside, n = 8-12"]["joint"]["coverage"] == 1
+    assert "outside, n = 8-12" in coverage.table(found)
+    arguments = argparse.Namespace(images=10, classifiers=2, studies=3, bootstrap=4)
+    assert "100.0 %" in coverage.remarks(found, arguments)
+    coverage.draw(found).savefig(BytesIO(), format="png")
+
+
+def test_one_study_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "non-monotone/8-12/1"
+    simulated: list[dict[str, Any]] = []
+    whole = coverage.bayesrep.simulate_study
+
+    def simulate(**arguments: Any) -> Any:
+        simulated.append(arguments)
+        return whole(**arguments)
+
+    def quick(study: Any, **arguments: Any) -> Any:
+        return fit(study, **arguments, chains=2, warmup=100, draws=50)
+
+    fit = coverage.bayesrep.fit
+    monkeypatch.setattr(coverage.bayesrep, "simulate_study", simulate)
+    monkeypatch.setattr(coverage.bayesrep, "fit", quick)
+    monkeypatch.setattr(coverage, "BOOTSTRAPPED", ("naive", coverage.BEST_EM))
+    result = coverage.one_study(key, images=300, classifiers=2, bootstrap=8)
+    process, design, _ = key.split("/")
+    assert simulated[0]["process"] == process
+    assert simulated[0]["annotators"] == coverage.ANNOTATORS[design]
+    assert set(result["methods"]) == {"joint", "jackknife, own", "naive", coverage.BEST_EM}
+    for method in result["methods"].values():
+        lower, estimate, upper = (
+            np.array(method[name]) for name in ("lower", "adjusted_accuracy", "upper")
+        )
+        assert lower.shape == (2,)
+        assert (lower <= estimate).all()
+        assert (estimate <= upper).all()
+    json.dumps(result, allow_nan=False)
+
+
+def test_sampler_settings_differ_from_the_default_in_what_they_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sampler, "CHAINS", 2)
+    monkeypatch.setattr(sampler, "WARMUP", 50)
+    monkeypatch.setattr(sampler, "DRAWS", 25)
+    runs = {
+        name: sampler.one_run(f"{name}/inside/10/0", images=300, classifiers=2)
+        for name in ("as fitted", "no thinning")
+    }
+    assert runs["no thinning"]["gradients"] < 0.7 * runs["as fitted"]["gradients"]
+    default = sampler.SETTINGS["as fitted"]
+    assert default.thinning == Schedule(1, 1, 1).thinning
+    assert default.target_accept == Schedule(1, 1, 1).target_accept
+    assert default.components == JointOptions().components
+    for name, setting in sampler.SETTINGS.items():
+        assert sum(a != b for a, b in zip(setting, default, strict=True)) == (name != "as fitted")
+    results = [{"key": f"{name}/x", **runs["as fitted"]} for name in sampler.SETTINGS]
+    found = json.loads(json.dumps(sampler.numbers(results), allow_nan=False))
+    assert "three components" in sampler.table(found)
+    assert "1 studies" in sampler.remarks(found, 300, 2)
