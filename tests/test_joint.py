@@ -146,6 +146,30 @@ def test_gradient_has_no_scatter_and_no_gather(grid, curve, monkeypatch):
     assert "gather" not in text
 
 
+@pytest.mark.parametrize(
+    ("annotators", "options"),
+    [
+        (10, JointOptions()),
+        ((3, 8), JointOptions(components=3, shared_components=False)),
+        (10, JointOptions(curve="spline")),
+        (10, JointOptions(curve="gp", monotone=True)),
+    ],
+)
+def test_compiled_gradient_is_the_one_of_finite_differences(annotators, options):
+    """XLA 0.10 was seen to compile a wrong gradient of a model of images for the CPU."""
+    _, data, density, sites = _case(annotators, classifiers=2, images=200, options=options)
+    flat, back = jax.flatten_util.ravel_pytree(density.to_position(sites))
+    both = jax.jit(jax.value_and_grad(lambda v, d: density.potential(back(v), d)))
+    value, gradient = both(flat, data)
+    assert float(value) == pytest.approx(float(density.potential(back(flat), data)), rel=1e-12)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        along, step = rng.standard_normal(flat.shape), 1e-4
+        ends = [float(both(flat + sign * step * along, data)[0]) for sign in (1, -1)]
+        wanted = (ends[0] - ends[1]) / (2 * step)
+        assert float(gradient @ along) == pytest.approx(wanted, rel=1e-5, abs=1e-4)
+
+
 def test_arrowhead_is_the_hessian():
     _, data, density, sites = _case()
     position = density.to_position(sites)
