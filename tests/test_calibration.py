@@ -59,8 +59,9 @@ def test_expected_bins_hold_every_rank_once() -> None:
 
 def test_sbc_ranks_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """The study given to the fit is the drawn one, and every drawn value gets a rank."""
+    monkeypatch.setattr(sbc, "BATCH", 3)
     blank = sbc.template(images=60, annotators=4, classifiers=2)
-    prior = prior_predictive(blank, draws=3, seed=1)
+    prior = sbc.prior_batch(blank, 1)
     drawn = sbc.summaries(prior.prior)
     seen = []
 
@@ -75,7 +76,7 @@ def test_sbc_ranks_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(sbc.bayesrep, "fit", fit)
-    result = sbc.one_study("2", blank, prior)
+    result = sbc.one_study("5", blank)
     assert result["converged"]
     assert set(result["ranks"]) == set(drawn)
     for name, ranks in result["ranks"].items():

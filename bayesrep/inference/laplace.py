@@ -154,6 +154,7 @@ def _expectations(
 ) -> tuple[Array, Position, Arrowhead]:
     """Mean potential, gradient and Hessian over a normal's draws at standard [draw, ...]."""
 
+    @jax.jit  # traced once for its three uses
     def potential(position: Position) -> Array:
         return density.potential(position, data)
 

@@ -25,6 +25,7 @@ class Climb(NamedTuple):
 
 
 def _newton_step(density: Density, position: Position, data: Any) -> tuple[Position, Array, Array]:
+    @jax.jit  # traced once for its four uses
     def potential(at: Position) -> Array:
         return density.potential(at, data)
 

@@ -110,12 +110,13 @@ def pose(
 class Programs(NamedTuple):
     """What is compiled for a model, its options and the shapes of the data.
 
-    ``climb(start, data)`` goes up to a mode, ``whiten(position, data)`` the change of variables
-    there, and ``quantities(draws, data)`` all sites and deterministic quantities of draws
-    [S, ...] of positions.
+    ``start(values)`` is the position of sites' values, ``climb(start, data)`` goes up to a mode,
+    ``whiten(position, data)`` the change of variables there, and ``quantities(draws, data)`` all
+    sites and deterministic quantities of draws [S, ...] of positions.
     """
 
     density: Density
+    start: Callable[[Mapping[str, Any]], Position]
     climb: Callable[[Position, Any], Climb]
     whiten: Callable[[Position, Any], Whitening]
     quantities: Callable[[Position, Any], dict[str, Any]]
@@ -152,12 +153,18 @@ def _programs(name: str, options: Any, structure: Any, shapes: Any) -> Programs:
     def upwards(start: Position, data: Any) -> Climb:
         return climb(density, start, data)
 
-    return Programs(density, jax.jit(upwards), jax.jit(whiten), jax.jit(quantities))
+    return Programs(
+        density,
+        jax.jit(density.to_position),
+        jax.jit(upwards),
+        jax.jit(whiten),
+        jax.jit(quantities),
+    )
 
 
 def find_mode(problem: Problem, compiled: Programs, data: Any) -> Climb:
     """Climb from the prior means, first on the annotations alone, then on everything."""
-    start = compiled.density.to_position(problem.model.start(data, problem.options))
+    start = compiled.start(problem.model.start(data, problem.options))
     on_annotations = compiled.climb(start, problem.model.annotations(data))
     return compiled.climb(on_annotations.position, data)
 
