@@ -32,6 +32,7 @@ ANNOTATORS: Mapping[str, int | tuple[int, int]] = {
     "40": 40,
     "8-12": (8, 12),
 }
+WARMUP, DRAWS = 300, 250  # of each of four chains: intervals need no more, and studies are many
 BEST_EM = "em-spline(components=2, loss=binomial, bounds=everywhere)"
 BOOTSTRAPPED = ("naive", "jackknife", "em-spline", BEST_EM)
 LABELS = {
@@ -57,7 +58,7 @@ def one_study(key: str, images: int, classifiers: int, bootstrap: int) -> dict[s
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", EstimateWarning)
-        posterior = bayesrep.fit(study, seed=int(seed), progress=False)
+        posterior = bayesrep.fit(study, warmup=WARMUP, draws=DRAWS, seed=int(seed), progress=False)
         rows = bayesrep.summarize(study, posterior, allow_unconverged=True).head(classifiers)
         points = bayesrep.estimate(study, BOOTSTRAPPED, bootstrap=bootstrap, seed=int(seed))
         own = bayesrep.estimate(study, "jackknife")
@@ -179,9 +180,10 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         f"{arguments.classifiers} classifiers, {arguments.studies} of each process and design, "
         f"twice as many inside the family (annotators per image: {', '.join(ANNOTATORS)}; "
         "the last drawn per image); "
-        f"{arguments.bootstrap} bootstrap replicates. All in percent or percent points, over "
-        "classifiers and studies. Classifiers of a study share images and miss together, so "
-        "standard errors are over studies. Numbers beside the points: half the mean width. "
+        f"{arguments.bootstrap} bootstrap replicates; four chains of {WARMUP} + {DRAWS} draws. "
+        "All in percent or percent points, over classifiers and studies. Classifiers of a study "
+        "share images and miss together, so standard errors are over studies. "
+        "Numbers beside the points: half the mean width. "
         f"{100 * found['converged'] / found['studies']:.1f} % of the fits passed every convergence "
         f"check, {found['diverged']} had divergent draws; all count."
     )

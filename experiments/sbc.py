@@ -32,6 +32,7 @@ from experiments.results import save
 
 RANKS = 100  # draws of each posterior that a rank is among
 BINS = 20
+WARMUP, DRAWS = 300, 250  # of each of four chains
 BATCH = 64  # studies drawn together; the number of the batch is its seed
 FREQUENCIES = (0.3, 0.6, 0.9)
 PANELS = {
@@ -109,7 +110,9 @@ def one_study(key: str, blank: SufficientStatistics) -> dict[str, Any]:
     statistics = SufficientStatistics(blank.classifiers, cells)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        posterior = bayesrep.fit(statistics, seed=int(key), progress=False)
+        posterior = bayesrep.fit(
+            statistics, warmup=WARMUP, draws=DRAWS, seed=int(key), progress=False
+        )
     fitted = summaries(posterior.posterior)
     ranks = {}
     for name, values in fitted.items():
@@ -211,9 +214,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     remarks = (
         f"{len(results)} studies of {arguments.images} + {arguments.images} images, "
         f"{arguments.annotators} annotators and {arguments.classifiers} classifiers, drawn from "
-        f"the prior; ranks among {RANKS} draws. {len(tests)} quantities, of which "
-        f"{len(outside)} leave a 99 % band of their own (χ² over {BINS} bins, or largest ECDF "
-        f"difference; up to {2 * len(tests) / 100:.1f} expected of a perfect sampler)"
+        f"the prior; ranks among {RANKS} draws of four chains of {WARMUP} + {DRAWS}. "
+        f"{len(tests)} quantities, of which {len(outside)} leave a 99 % band of their own "
+        f"(χ² over {BINS} bins, or largest ECDF difference; up to {2 * len(tests) / 100:.1f} "
+        "expected of a perfect sampler)"
         f"{': ' + ', '.join(outside) if outside else ''}. {100 * converged:.1f} % of the fits "
         f"passed every convergence check; all count. "
         f"{sum(r['divergences'] > 0 for r in results)} had divergences."

@@ -65,8 +65,10 @@ def test_sbc_ranks_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = sbc.summaries(prior.prior)
     seen = []
 
-    def fit(statistics: Any, *, seed: int, progress: bool) -> Any:
+    def fit(statistics: Any, *, warmup: int, draws: int, seed: int, progress: bool) -> Any:
         assert not progress
+        assert warmup
+        assert draws
         seen.append(statistics)
         posterior = prior_predictive(blank, draws=200, seed=10 + seed)
         posterior.prior.attrs["converged"] = True
@@ -150,7 +152,7 @@ def test_one_study_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
         return whole(**arguments)
 
     def quick(study: Any, **arguments: Any) -> Any:
-        return fit(study, **arguments, chains=2, warmup=100, draws=50)
+        return fit(study, **(arguments | {"chains": 2, "warmup": 100, "draws": 50}))
 
     fit = coverage.bayesrep.fit
     monkeypatch.setattr(coverage.bayesrep, "simulate_study", simulate)
