@@ -184,8 +184,10 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         "All in percent or percent points, over classifiers and studies. Classifiers of a study "
         "share images and miss together, so standard errors are over studies. "
         "Numbers beside the points: half the mean width. "
-        f"{100 * found['converged'] / found['studies']:.1f} % of the fits passed every convergence "
-        f"check, {found['diverged']} had divergent draws; all count."
+        f"{found['diverged']} fits had divergent draws, "
+        f"{100 * found['converged'] / found['studies']:.1f} % passed every convergence check "
+        "(400 effective draws of every variable are much to ask of chains half as long as by "
+        "default); all count."
     )
 
 
