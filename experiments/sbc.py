@@ -32,6 +32,7 @@ from experiments.results import save
 
 RANKS = 100  # draws of each posterior that a rank is among
 BINS = 20
+EDGES = np.linspace(0, RANKS + 1, BINS + 1)
 WARMUP, DRAWS = 300, 250  # of each of four chains
 BATCH = 64  # studies drawn together; the number of the batch is its seed
 FREQUENCIES = (0.3, 0.6, 0.9)
@@ -128,9 +129,8 @@ def one_study(key: str, blank: SufficientStatistics) -> dict[str, Any]:
 
 def uniformity(ranks: NDArray[np.int64]) -> dict[str, float]:
     """p of the χ² test over bins, and of the largest ECDF difference, of ranks in 0..RANKS."""
-    edges = np.linspace(0, RANKS + 1, BINS + 1)
-    counts = np.histogram(ranks, bins=edges)[0]
-    sizes = np.diff(np.ceil(edges))
+    counts = np.histogram(ranks, bins=EDGES)[0]
+    sizes = np.diff(np.ceil(EDGES))
     expected = len(ranks) * sizes / sizes.sum()
     chi2 = float(stats.chisquare(counts, expected).pvalue)
     at = np.arange(RANKS + 1)
@@ -215,11 +215,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{len(results)} studies of {arguments.images} + {arguments.images} images, "
         f"{arguments.annotators} annotators and {arguments.classifiers} classifiers, drawn from "
         f"the prior; ranks among {RANKS} draws of four chains of {WARMUP} + {DRAWS}. "
-        f"{len(tests)} quantities, of which {len(outside)} leave a 99 % band of their own "
-        f"(χ² over {BINS} bins, or largest ECDF difference; up to {2 * len(tests) / 100:.1f} "
-        "expected of a perfect sampler)"
-        f"{': ' + ', '.join(outside) if outside else ''}. {100 * converged:.1f} % of the fits "
-        f"passed every convergence check; all count. "
+        f"Outside a 99 % band of their own (χ² over {BINS} bins, or largest ECDF difference): "
+        f"{len(outside)} of {len(tests)} quantities ({', '.join(outside) or 'none'}); up to "
+        f"{2 * len(tests) / 100:.1f} are expected of a perfect sampler. {100 * converged:.1f} % of "
+        "the fits passed every convergence check, in chains half as long as by default; all count. "
         f"{sum(r['divergences'] > 0 for r in results)} had divergences."
     )
     command = (
@@ -227,7 +226,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"--annotators {arguments.annotators} --classifiers {arguments.classifiers}"
     )
     numbers = {"limit": limit, "tests": tests, "outside": outside, "converged": converged}
-    numbers["ranks"] = {name: ranks.tolist() for name, ranks in table.items()}
+    numbers["counts"] = {
+        name: np.histogram(ranks, bins=EDGES)[0].tolist() for name, ranks in table.items()
+    }
     save("sbc", command, numbers, text, figure(table, limit), remarks)
     return 0
 
