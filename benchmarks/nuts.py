@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -333,9 +334,12 @@ def in_own_process(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     if name != "gpu":
         settings["JAX_PLATFORMS"] = "cpu"
     begin = time.perf_counter()
-    process = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings}
-    )
+    with tempfile.TemporaryDirectory() as empty:
+        # Nobody finds what an earlier run compiled: PyTensor and Numba keep it on the disk.
+        settings |= {"PYTENSOR_FLAGS": f"base_compiledir={empty}", "NUMBA_CACHE_DIR": empty}
+        process = subprocess.run(
+            command, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings}
+        )
     if process.returncode:
         return {"missing": f"its process ended with status {process.returncode}"}
     facts = json.loads(process.stdout.splitlines()[-1])
