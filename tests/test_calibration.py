@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from bayesrep.inference.nuts import Schedule
 from bayesrep.inference.prior import prior_predictive
@@ -154,7 +155,7 @@ def test_one_study_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     def quick(study: Any, **arguments: Any) -> Any:
         sizes = {"chains": 2, "warmup": 100, "draws": 50}
         posterior = fit(study, **(arguments | sizes), method="laplace")
-        none = (("chain", "draw"), np.zeros((2, 50), dtype=bool))
+        none = xr.DataArray(np.zeros((2, 50), dtype=bool), dims=("chain", "draw"))
         posterior.sample_stats["diverging"] = none
         return posterior
 
