@@ -127,9 +127,14 @@ def one_study(key: str, blank: SufficientStatistics) -> dict[str, Any]:
     }
 
 
+def histogram(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ranks in every bin."""
+    return np.histogram(ranks, bins=EDGES)[0]
+
+
 def uniformity(ranks: NDArray[np.int64]) -> dict[str, float]:
     """p of the χ² test over bins, and of the largest ECDF difference, of ranks in 0..RANKS."""
-    counts = np.histogram(ranks, bins=EDGES)[0]
+    counts = histogram(ranks)
     sizes = np.diff(np.ceil(EDGES))
     expected = len(ranks) * sizes / sizes.sum()
     chi2 = float(stats.chisquare(counts, expected).pvalue)
@@ -226,9 +231,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"--annotators {arguments.annotators} --classifiers {arguments.classifiers}"
     )
     numbers = {"limit": limit, "tests": tests, "outside": outside, "converged": converged}
-    numbers["counts"] = {
-        name: np.histogram(ranks, bins=EDGES)[0].tolist() for name, ranks in table.items()
-    }
+    numbers["counts"] = {name: histogram(ranks).tolist() for name, ranks in table.items()}
     save("sbc", command, numbers, text, figure(table, limit), remarks)
     return 0
 
