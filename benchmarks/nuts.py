@@ -124,13 +124,12 @@ def sampled(study: Study, device: Any) -> tuple[Any, float]:
         mode, key = find_mode(problem, tools, data).position, jax.random.key(0)
         whitening = nearest_normal(tools.density, mode, data, jax.random.fold_in(key, 0))
         keys = jax.random.split(key, CHAINS)
-        batches = [keys] if together else list(keys)
         sampler = build_sampler(tools.density, schedule, vectorized=together)
-        ready = compiled(sampler, batches[0], data, data, whitening)
+        ready = compiled(sampler, keys if together else keys[0], data, data, whitening)
         begin = time.perf_counter()
         result = sample(
             ready,
-            [ready.start(batch, data, whitening) for batch in batches],
+            ready.states(keys, data, whitening),
             lambda *_: data,
             whitening,
             schedule,

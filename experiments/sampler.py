@@ -101,7 +101,7 @@ def one_run(key: str, images: int, classifiers: int) -> dict[str, Any]:
         ready = _ready(tools.density, schedule, tuple(map(_shapes, arguments)))
         result = sample(
             ready,
-            [ready.start(key, data, whitening) for key in keys],
+            ready.states(keys, data, whitening),
             lambda *_: data,
             whitening,
             schedule,

@@ -139,8 +139,7 @@ def test_workers_do_not_change_draws():
         def draws(*, vectorized: bool, workers: int) -> Transition:
             sampler = build_sampler(density, schedule, vectorized=vectorized)
             ready = compiled(sampler, keys if vectorized else keys[0], data, data, white)
-            own = [keys] if vectorized else list(keys)
-            states = [ready.start(key, data, white) for key in own]
+            states = ready.states(keys, data, white)
             report = lambda *_: None  # noqa: E731
             return sample(ready, states, lambda *_: data, white, schedule, report, workers=workers)
 
@@ -185,8 +184,7 @@ def test_a_density_that_varies_is_followed_draw_by_draw(vectorized):
         keys = jax.random.split(jax.random.key(0), 3)
         sampler = build_sampler(density, schedule, vectorized=vectorized, varies=True)
         ready = compiled(sampler, keys if vectorized else keys[0], first, feed(0, 0), white)
-        own = [keys] if vectorized else list(keys)
-        states = [ready.start(key, first, white) for key in own]
+        states = ready.states(keys, first, white)
         drawn = sample(ready, states, feed, white, schedule, lambda *_: None, workers=2)
         z = np.asarray(drawn.position["shared"]) @ np.asarray(white.to_shared).T
         z += np.asarray(white.center["shared"])

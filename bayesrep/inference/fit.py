@@ -365,14 +365,9 @@ def _sampled(
         device=run.device.device,
     )
     run.bar.stage("sampling")
-    states = (
-        [ready.start(keys, first, transform)]
-        if vectorized
-        else [ready.start(key, first, transform) for key in keys]
-    )
     return sample(
         ready,
-        states,
+        ready.states(keys, first, transform),
         feed,
         transform,
         run.schedule,

@@ -104,6 +104,11 @@ class Sampler:
     vectorized: bool
     shape: Any = None
 
+    def states(self, keys: Array, data: Any, whitening: Whitening) -> list[Any]:
+        """First states for one key of each chain, as :func:`sample` takes them."""
+        batches = [keys] if self.vectorized else keys
+        return [self.start(batch, data, whitening) for batch in batches]
+
 
 def build_sampler(
     density: Target, schedule: Schedule, *, vectorized: bool = False, varies: bool = False
