@@ -20,7 +20,7 @@ from bayesrep.errors import StudyError
 from bayesrep.rules import REQUIRED_ROLES, listing
 from bayesrep.study import AnnotatedSet, Study
 
-__all__ = ["Cells", "SufficientStatistics", "statistics_by_group"]
+__all__ = ["Cells", "Patterns", "SufficientStatistics", "patterns_of", "statistics_by_group"]
 
 _CHUNK = 16_384  # images reduced at a time: bounds the memory and keeps the copy inside the cache
 
@@ -167,6 +167,49 @@ class SufficientStatistics:
         """Return the mean over images of selected / shown on one data set."""
         cells = self.cells[role]
         return float(cells.images @ (cells.selected / cells.shown) / cells.images.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """One data set's distinct images: what models of all classifiers together need.
+
+    Attributes
+    ----------
+    selected, shown : int64 [N]
+        Annotation counts, sorted by (shown, selected).
+    correct : bool [N, C]
+        Which classifiers are right.
+    images : int64 [N]
+        Images that are alike in all of these.
+    pattern : intp [images]
+        The pattern of every image of the data set, in its order.
+    """
+
+    selected: NDArray[np.int64]
+    shown: NDArray[np.int64]
+    correct: NDArray[np.bool_]
+    images: NDArray[np.int64]
+    pattern: NDArray[np.intp]
+
+
+def patterns_of(data: AnnotatedSet) -> Patterns:
+    """Merge the images of a data set that agree in counts and in every classifier's answer."""
+    counts = np.column_stack([data.shown, data.selected]).astype(">i8")
+    answers = np.packbits(data.correct, axis=1)
+    key = np.concatenate([counts.view(np.uint8).reshape(len(counts), -1), answers], axis=1)
+    _, first, pattern, images = np.unique(
+        np.ascontiguousarray(key).view(f"V{key.shape[1]}").ravel(),
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+    )
+    return Patterns(
+        selected=data.selected[first],
+        shown=data.shown[first],
+        correct=np.asarray(data.correct[first], dtype=bool),
+        images=images,
+        pattern=pattern,
+    )
 
 
 def statistics_by_group(

@@ -19,7 +19,6 @@ from jax import Array
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import wasserstein_distance
 
-from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.density import Density, Position
 from bayesrep.numerics.pareto import MIN_TAIL, pareto_smooth
 
@@ -72,13 +71,6 @@ def log_standard_normal(standard: Position) -> Array:
     size = sum(leaf.size for leaf in standard.values())
     squares = jnp.asarray(sum(jnp.sum(jnp.square(leaf)) for leaf in standard.values()))
     return -0.5 * (squares + size * jnp.log(2 * jnp.pi))
-
-
-def log_volume(transform: Whitening) -> Array:
-    """Log of the volume that one unit of volume in standard coordinates becomes."""
-    return (
-        jnp.linalg.slogdet(transform.to_shared)[1] + jnp.linalg.slogdet(transform.to_units)[1].sum()
-    )
 
 
 def log_densities(density: Density, draws: Position, data: Any) -> Array:

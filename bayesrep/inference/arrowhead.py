@@ -50,6 +50,10 @@ class Whitening(NamedTuple):
             - self.drag @ standard["shared"],
         }
 
+    def log_volume(self) -> Array:
+        """Log of the volume that one unit of volume in standard coordinates becomes."""
+        return jnp.linalg.slogdet(self.to_shared)[1] + jnp.linalg.slogdet(self.to_units)[1].sum()
+
 
 def arrowhead_hessian(potential: Potential, position: Position) -> Arrowhead:
     """The Hessian of a potential whose units meet only through the shared parameters."""
@@ -75,7 +79,7 @@ def arrowhead_hessian(potential: Potential, position: Position) -> Arrowhead:
     )
 
 
-def _inverse_root(matrix: Array, floor: float) -> Array:
+def inverse_root(matrix: Array, floor: float = 1e-2) -> Array:
     """M with M Mᵀ = |matrix|⁻¹, eigenvalues below ``floor`` raised to it; batched."""
     values, vectors = jnp.linalg.eigh(matrix)
     return vectors / jnp.sqrt(jnp.maximum(jnp.abs(values), floor))[..., None, :]
@@ -87,9 +91,9 @@ def whitening(hessian: Arrowhead, center: Position, *, floor: float = 1e-2) -> W
     Negative curvature is replaced by its absolute value and curvature below ``floor`` by the floor
     (the priors of our models have precisions near 1), so the result is usable away from a mode.
     """
-    to_units = _inverse_root(hessian.units, floor)
+    to_units = inverse_root(hessian.units, floor)
     half = jnp.einsum("cqr,cqp->crp", to_units, hessian.cross)
-    to_shared = _inverse_root(hessian.shared - jnp.einsum("crp,crs->ps", half, half), floor)
+    to_shared = inverse_root(hessian.shared - jnp.einsum("crp,crs->ps", half, half), floor)
     drag = jnp.einsum("cqr,crp->cqp", to_units, half) @ to_shared
     return Whitening(center, to_shared, to_units, drag)
 

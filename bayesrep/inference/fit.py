@@ -28,7 +28,7 @@ from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.checkpoint import Checkpoint, open_checkpoint
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.device import Choice, choose
-from bayesrep.inference.laplace import laplace, nearest_normal
+from bayesrep.inference.laplace import laplace, normal_at
 from bayesrep.inference.mode import climb
 from bayesrep.inference.nuts import (
     BLOCK,
@@ -152,6 +152,13 @@ def fit(
         raise ValueError(f"cut feedback and checkpoints are for method='nuts'; got {method!r}")
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     schedule = Schedule(chains=chains, warmup=warmup, draws=draws)
+    if problem.model.independent is not None:
+        if method not in ("nuts", "laplace") or feedback == "cut":
+            raise ValueError(
+                f"the {model} model is fitted by method='nuts' or 'laplace' with feedback='full'; "
+                f"got {method!r} and {feedback!r}"
+            )
+        schedule = schedule.thrifty()
     with ExitStack() as stack:
         stack.enter_context(jax.enable_x64(new_val=True))
         bar = stack.enter_context(progress_bar(_work(method, feedback, schedule), show=progress))
@@ -333,7 +340,7 @@ def _around_mode(
     run.bar.stage("finding the mode")
     mode = find_mode(problem, tools, data)
     key = jax.random.fold_in(jax.random.key(run.seed), stage)
-    transform = nearest_normal(tools.density, mode.position, data, key)
+    transform = normal_at(tools, mode.position, data, key)
     result = _sampled(tools.density, transform, run, lambda *_: data, data, part=part, stage=stage)
     return unwhiten(transform, result.position), result
 

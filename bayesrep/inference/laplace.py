@@ -41,7 +41,6 @@ from bayesrep.inference.approximate import (
     approximation,
     log_densities,
     log_standard_normal,
-    log_volume,
     mirrored,
     standard_normal,
 )
@@ -52,6 +51,7 @@ from bayesrep.inference.arrowhead import (
     newton_direction,
     whitening,
 )
+from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.problem import Problem, Programs, find_mode
 
@@ -89,8 +89,21 @@ def laplace(
     """
     mode = find_mode(problem, tools, data)
     keys = jax.random.split(key)
-    normal = nearest_normal(tools.density, mode.position, data, keys[0], refinements)
+    normal = normal_at(tools, mode.position, data, keys[0], refinements)
     return draw_normal(tools.density, normal, data, keys[1], chains, draws)
+
+
+def normal_at(
+    tools: Programs,
+    mode: Position,
+    data: Any,
+    key: Array,
+    refinements: int = REFINEMENTS,
+) -> Whitening | DenseWhitening:
+    """The normal nearest to the posterior or, where units meet in the likelihood, Laplace's."""
+    if tools.whiten_whole is not None:
+        return tools.whiten_whole(mode, data)
+    return nearest_normal(tools.density, mode, data, key, refinements)
 
 
 class _Search(NamedTuple):
@@ -123,7 +136,7 @@ def _search(density: Density, refinements: int) -> Callable[[Position, Any, Posi
         def step(state: _Search, _: None) -> tuple[_Search, None]:
             normal = state.current
             energy, gradient, hessian = _expectations(density, normal, pairs, data)
-            loss = energy - log_volume(normal)
+            loss = energy - normal.log_volume()
             better = loss < state.loss
             best = jax.tree.map(lambda a, b: jnp.where(better, a, b), normal, state.best)
             along = newton_direction(hessian, gradient)
@@ -168,7 +181,12 @@ def _expectations(
 
 
 def draw_normal(
-    density: Density, normal: Whitening, data: Any, key: Array, chains: int, draws: int
+    density: Density,
+    normal: Whitening | DenseWhitening,
+    data: Any,
+    key: Array,
+    chains: int,
+    draws: int,
 ) -> Approximation:
     """Draws of a normal, with its density and the model's.
 
@@ -182,9 +200,9 @@ def draw_normal(
 
 @lru_cache(maxsize=16)
 def _drawing(density: Density) -> Callable[[Whitening, Any, Position], Any]:
-    def drawing(normal: Whitening, data: Any, standard: Position) -> tuple[Position, Array, Array]:
+    def drawing(normal: Any, data: Any, standard: Position) -> tuple[Position, Array, Array]:
         positions = jax.vmap(normal.__call__)(standard)
-        log_normal = jax.vmap(log_standard_normal)(standard) - log_volume(normal)
+        log_normal = jax.vmap(log_standard_normal)(standard) - normal.log_volume()
         return positions, log_densities(density, positions, data), log_normal
 
     return jax.jit(drawing)

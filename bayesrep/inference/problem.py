@@ -6,21 +6,29 @@ compiled programs, so problems of the same shape share them.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
 from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
+from bayesrep.inference.dense import DenseWhitening, climb_from, dense_whitening
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.mode import Climb, climb
 from bayesrep.models import MODELS, Model
 from bayesrep.rules import REQUIRED_ROLES, listing
-from bayesrep.statistics import Cells, SufficientStatistics, statistics_by_group
+from bayesrep.statistics import (
+    Cells,
+    Patterns,
+    SufficientStatistics,
+    patterns_of,
+    statistics_by_group,
+)
 from bayesrep.study import Study
 
 
@@ -42,6 +50,10 @@ class Problem:
         The study's column that divides the images into groups, or None.
     cells
         For every group its tables by role.
+    patterns
+        Distinct images by role, where the model is one of images; else empty.
+    mesh
+        Devices over which the images are spread; None for one device.
     """
 
     name: str
@@ -52,10 +64,12 @@ class Problem:
     groups: tuple[str, ...]
     grouping: str | None
     cells: Sequence[Mapping[str, Cells]]
+    patterns: Mapping[str, Patterns]
+    mesh: Mesh | None = None
 
     def data(self) -> Any:
         """The arrays the model conditions on; call it with 64-bit floats enabled."""
-        return self.model.data(self.cells)
+        return self.model.data(self.cells, self.patterns, self.options, self.mesh)
 
 
 def pose(
@@ -65,6 +79,7 @@ def pose(
     options: Mapping[str, Any],
     groups: str | None = None,
     datasets: Sequence[str] = REQUIRED_ROLES,
+    mesh: Mesh | None = None,
 ) -> Problem:
     """Check what is asked and gather the data for it; see :func:`bayesrep.fit`.
 
@@ -95,6 +110,15 @@ def pose(
             raise ValueError("groups need the study itself, not its sufficient statistics")
         parts = statistics_by_group(study, groups, roles)
     cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
+    patterns: dict[str, Patterns] = {}
+    if chosen.independent is not None:
+        if not isinstance(study, Study):
+            raise ValueError(
+                f"the {model} model needs the study itself, not its sufficient statistics"
+            )
+        if groups is not None:
+            raise ValueError(f"the {model} model takes no groups; fit model='joint' with them")
+        patterns = {role: patterns_of(study.datasets[role]) for role in REQUIRED_ROLES}
     return Problem(
         model,
         chosen,
@@ -104,6 +128,8 @@ def pose(
         tuple(parts),
         groups,
         cells,
+        patterns,
+        mesh,
     )
 
 
@@ -112,7 +138,10 @@ class Programs(NamedTuple):
 
     ``start(values)`` is the position of sites' values, ``climb(start, data)`` goes up to a mode,
     ``whiten(position, data)`` the change of variables there, and ``quantities(draws, data)`` all
-    sites and deterministic quantities of draws [S, ...] of positions.
+    sites and deterministic quantities of draws [S, ...] of positions. Where units meet in the
+    likelihood, ``climb`` and ``whiten`` are those of the model's independent counterpart,
+    ``onward(whitening, data)`` goes from its mode to the model's and ``whiten_whole`` is the
+    change of variables there; otherwise both are None.
     """
 
     density: Density
@@ -120,6 +149,8 @@ class Programs(NamedTuple):
     climb: Callable[[Position, Any], Climb]
     whiten: Callable[[Position, Any], Whitening]
     quantities: Callable[[Position, Any], dict[str, Any]]
+    onward: Callable[[Whitening, Any], Climb] | None
+    whiten_whole: Callable[[Position, Any], DenseWhitening] | None
 
 
 def programs(problem: Problem, data: Any) -> Programs:
@@ -139,8 +170,18 @@ def _programs(name: str, options: Any, structure: Any, shapes: Any) -> Programs:
         offsets=lambda values: model.offsets(values, options),
     )
 
+    near, onward, whiten_whole = density, None, None
+    if (independent := model.independent) is not None:
+        near = build_density(
+            lambda data: independent(data, options),
+            example,
+            offsets=lambda values: model.offsets(values, options),
+        )
+        onward = jax.jit(partial(climb_from, density))
+        whiten_whole = jax.jit(partial(dense_whitening, density))
+
     def whiten(at: Position, data: Any) -> Whitening:
-        return whitening(arrowhead_hessian(lambda q: density.potential(q, data), at), at)
+        return whitening(arrowhead_hessian(lambda q: near.potential(q, data), at), at)
 
     def one(position: Position, data: Any) -> dict[str, Any]:
         # lax.map cannot divide what is empty, such as the steps between one component, by batches.
@@ -151,7 +192,7 @@ def _programs(name: str, options: Any, structure: Any, shapes: Any) -> Programs:
         return jax.lax.map(lambda position: one(position, data), draws, batch_size=50)
 
     def upwards(start: Position, data: Any) -> Climb:
-        return climb(density, start, data)
+        return climb(near, start, data)
 
     return Programs(
         density,
@@ -159,6 +200,8 @@ def _programs(name: str, options: Any, structure: Any, shapes: Any) -> Programs:
         jax.jit(upwards),
         jax.jit(whiten),
         jax.jit(quantities),
+        onward,
+        whiten_whole,
     )
 
 
@@ -166,7 +209,10 @@ def find_mode(problem: Problem, compiled: Programs, data: Any) -> Climb:
     """Climb from the prior means, first on the annotations alone, then on everything."""
     start = compiled.start(problem.model.start(data, problem.options))
     on_annotations = compiled.climb(start, problem.model.annotations(data))
-    return compiled.climb(on_annotations.position, data)
+    mode = compiled.climb(on_annotations.position, data)
+    if compiled.onward is None:
+        return mode
+    return compiled.onward(compiled.whiten(mode.position, data), data)
 
 
 def evaluate(compiled: Programs, draws: Position, data: Any) -> dict[str, NDArray[np.float64]]:

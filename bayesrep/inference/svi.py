@@ -44,7 +44,6 @@ from bayesrep.inference.approximate import (
     Approximation,
     approximation,
     log_densities,
-    log_volume,
 )
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.density import Density, Position
@@ -157,7 +156,7 @@ def _training(
             energy = density.potential(transform(_position(density, place)), data)
             return energy + family.log_prob(fixed, place)
 
-        return jnp.mean(jax.vmap(one)(jax.random.split(key, SAMPLES))) - log_volume(transform)
+        return jnp.mean(jax.vmap(one)(jax.random.split(key, SAMPLES))) - transform.log_volume()
 
     def block(params: Params, state: Any, transform: Whitening, data: Any, key: Array) -> Any:
         def step(carry: Any, key: Array) -> tuple[Any, Array]:
@@ -181,7 +180,7 @@ def _drawing(density: Density, guide: GuideName, draws: int) -> Callable[..., An
         log_guide = jax.vmap(family.log_prob, in_axes=(None, 0))(params, places)
         positions = jax.vmap(lambda place: transform(_position(density, place)))(places)
         log_model = log_densities(density, positions, data)
-        return positions, log_model, log_guide - log_volume(transform)
+        return positions, log_model, log_guide - transform.log_volume()
 
     return jax.jit(drawing)
 

@@ -3,7 +3,7 @@
 ``MODELS`` is what :func:`bayesrep.fit` chooses from.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,19 @@ from bayesrep.models.joint import (
     annotations_only,
     joint,
     joint_data,
+    joint_dims,
     joint_offsets,
     joint_start,
 )
-from bayesrep.statistics import Cells
+from bayesrep.models.shared_difficulty import (
+    SharedDifficultyOptions,
+    shared_annotations_only,
+    shared_data,
+    shared_difficulty,
+    shared_dims,
+    shared_start,
+    working_independence,
+)
 
 
 @dataclass(frozen=True)
@@ -29,14 +38,14 @@ class Model:
     ----------
     function
         NumPyro model ``function(data, options)``. Latent sites have real support; those of a
-        classifier lie in the plate "classifier", and classifiers meet only through the others.
-        Deterministic sites ``log_mass_i`` [group, cell], ``cell_accuracy`` [classifier, group,
+        classifier lie in the plate "classifier". Deterministic sites ``log_mass_i`` [group, cell], ``cell_accuracy`` [classifier, group,
         cell] and ``adjusted_accuracy`` [classifier] are what is reported of the cells.
     options
         Frozen dataclass of sizes and priors; its defaults are the recommended model.
     data
-        From the cells of each group of images, by data set, to the arrays that ``function``
-        conditions on.
+        ``data(cells, patterns, options, mesh)``: from the cells of each group of images and the
+        distinct images, both by data set, to the arrays that ``function`` conditions on; a mesh of
+        devices spreads the images over them.
     annotations
         The same data without any classifier's answers.
     start
@@ -49,16 +58,20 @@ class Model:
     dims
         ``dims(data, options)``: names of the dimensions of every latent site and reported
         quantity.
+    independent
+        A NumPyro model of the same sites in which classifiers meet only through the sites outside
+        their plate, and whose mode is near; None where ``function`` is such a model.
     """
 
     function: Callable[[Any, Any], None]
     options: Callable[..., Any]
-    data: Callable[[Sequence[Mapping[str, Cells]]], Any]
+    data: Callable[..., Any]
     annotations: Callable[[Any], Any]
     start: Callable[[Any, Any], Mapping[str, ArrayLike]]
     offsets: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
     mixture_sites: tuple[str, ...]
     dims: Callable[[Any, Any], Mapping[str, tuple[str, ...]]]
+    independent: Callable[[Any, Any], None] | None = None
 
 
 _MIXTURE_SITES = (
@@ -72,47 +85,26 @@ _MIXTURE_SITES = (
 )
 
 
-def _joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, ...]]:
-    own = () if options.shared_components else ("dataset",)
-    dims = {
-        "first_location": own,
-        "log_step": (*own, "step"),
-        "log_concentration": (*own, "component"),
-        "weight_logit": ("dataset", "step"),
-        "population_curve": ("term",),
-        "classifier_curve": ("classifier", "term"),
-        "component_mean": ("dataset", "component"),
-        "component_concentration": ("dataset", "component"),
-        "component_weight": ("dataset", "component"),
-        "adjusted_accuracy": ("classifier",),
-        "mean_selection_frequency": ("dataset",),
-    }
-    if options.components == 1:
-        del dims["log_step"], dims["weight_logit"]  # they are empty
-    if options.shared_components:
-        dims["location_deviation"] = ("contrast", "component")
-        dims["concentration_deviation"] = ("contrast", "component")
-    if len(data.share) > 1:
-        if options.components > 1:
-            dims["group_weight_logit"] = ("dataset", "group", "step")
-        dims["group_effect"] = ("group",)
-        dims["classifier_group_effect"] = ("classifier", "group")
-        dims["group_adjusted_accuracy"] = ("classifier", "group")
-        dims["group_component_weight"] = ("dataset", "group", "component")
-    if len(data.datasets) > 2:
-        dims["accuracy_under"] = ("classifier", "dataset")
-    return dims
-
-
 MODELS: Mapping[str, Model] = {
     "joint": Model(
         function=joint,
         options=JointOptions,
-        data=joint_data,
+        data=lambda cells, *_: joint_data(cells),
         annotations=annotations_only,
         start=joint_start,
         offsets=joint_offsets,
         mixture_sites=_MIXTURE_SITES,
-        dims=_joint_dims,
+        dims=joint_dims,
+    ),
+    "shared-difficulty": Model(
+        function=shared_difficulty,
+        options=SharedDifficultyOptions,
+        data=shared_data,
+        annotations=shared_annotations_only,
+        start=shared_start,
+        offsets=joint_offsets,
+        mixture_sites=_MIXTURE_SITES,
+        dims=shared_dims,
+        independent=working_independence,
     ),
 }

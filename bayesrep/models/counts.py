@@ -141,8 +141,8 @@ def log_pair_masses(mixtures: Mixtures, pairs: Pairs) -> Array:
     return logsumexp(_log_components(mixtures, pairs), axis=1)
 
 
-def virtual_tables(mixtures: Mixtures, pairs: Pairs, degree: int) -> tuple[Array, Array]:
-    """log P(k | n) [G, M], as `log_pair_masses`, and P(J = j | k, n) [G, M, degree + 1]."""
+def log_virtual_tables(mixtures: Mixtures, pairs: Pairs, degree: int) -> tuple[Array, Array]:
+    """log P(k | n) [G, M], as `log_pair_masses`, and log P(J = j | k, n) [G, M, degree + 1]."""
     a, b, log_weights = mixtures.a, mixtures.b, mixtures.log_weights
     choices = log_binomial(degree, np.arange(degree + 1))
     if isinstance(pairs, GridPairs):
@@ -151,18 +151,18 @@ def virtual_tables(mixtures: Mixtures, pairs: Pairs, degree: int) -> tuple[Array
         joint = joint + choices[None, None, None, :]
         log_joint = joint.reshape(joint.shape[0], -1, degree + 1)
         log_mass = logsumexp(log_joint, axis=-1)
-        return log_mass, jnp.exp(log_joint - log_mass[..., None])
+        return log_mass, log_joint - log_mass[..., None]
     log_components = _log_components(mixtures, pairs)
     given = virtual_annotators(
         a[:, None] + pairs.selected[None, :], b[:, None] + pairs.rejected[None, :], degree
     )
     component = jax.nn.softmax(log_components, axis=1)
     table = jnp.einsum("gkm,kmx->gmx", component, given)
-    return logsumexp(log_components, axis=1), table
+    return logsumexp(log_components, axis=1), jnp.log(table)
 
 
-def node_tables(mixtures: Mixtures, pairs: Pairs) -> tuple[Array, Array]:
-    """log P(k | n) [G, M], as `log_pair_masses`, and P(node | k, n) [G, M, X] by quadrature."""
+def log_node_tables(mixtures: Mixtures, pairs: Pairs) -> tuple[Array, Array]:
+    """log P(k | n) [G, M], as `log_pair_masses`, and log P(node | k, n) [G, M, X] by quadrature."""
     if isinstance(pairs, GridPairs):
         k = np.tile(np.arange(pairs.shown[-1] + 1.0), len(pairs.shown))
         n = np.repeat(pairs.shown, pairs.shown[-1] + 1)
@@ -172,7 +172,7 @@ def node_tables(mixtures: Mixtures, pairs: Pairs) -> tuple[Array, Array]:
     log_density = logit_quadrature.log_mixture_weights(mixtures.log_weights, mixtures.a, mixtures.b)
     log_given = logit_quadrature.log_likelihood(selected, rejected)
     log_joint = log_density[:, None, :] + log_given[None]
-    return log_pair_masses(mixtures, pairs), jax.nn.softmax(log_joint, axis=-1)
+    return log_pair_masses(mixtures, pairs), jax.nn.log_softmax(log_joint, axis=-1)
 
 
 def node_weights(mixtures: Mixtures) -> Array:

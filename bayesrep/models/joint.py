@@ -42,11 +42,11 @@ from bayesrep.models.counts import (
     Pairs,
     complete,
     lay_out,
+    log_node_tables,
     log_pair_masses,
-    node_tables,
+    log_virtual_tables,
     node_weights,
     on_places,
-    virtual_tables,
     virtual_weights,
 )
 from bayesrep.models.curves import TERMS, Curves, curve_family
@@ -262,7 +262,10 @@ def _curve_priors(options: JointOptions) -> tuple[np.ndarray, np.ndarray, np.nda
     return mean, population, own
 
 
-def _normal(name: str, location: ArrayLike, scale: ArrayLike, shape: tuple[int, ...]) -> Array:
+def sample_normal(
+    name: str, location: ArrayLike, scale: ArrayLike, shape: tuple[int, ...]
+) -> Array:
+    """A site of independent normals."""
     law = dist.Normal(location, scale).expand(shape).to_event(len(shape))
     return jnp.asarray(numpyro.sample(name, law))
 
@@ -302,25 +305,25 @@ def joint_offsets(values: Mapping[str, Array], options: JointOptions) -> dict[st
     }
 
 
-def _mixtures(options: JointOptions, sets: int, groups: int) -> list[Mixtures]:
+def sample_mixtures(options: JointOptions, sets: int, groups: int) -> list[Mixtures]:
     """Sample the mixtures of all data sets."""
     size = options.components
     own = () if options.shared_components else (sets,)
-    first = _normal("first_location", *options.first_location, own)
-    steps = _normal("log_step", *_log_step(options), (*own, size - 1))
-    concentration = _normal("log_concentration", *options.log_concentration, (*own, size))
+    first = sample_normal("first_location", *options.first_location, own)
+    steps = sample_normal("log_step", *_log_step(options), (*own, size - 1))
+    concentration = sample_normal("log_concentration", *options.log_concentration, (*own, size))
     location = first[..., None] + _heights(steps)
     if options.shared_components:
         shape, between = (sets - 1, size), _contrasts(sets)
-        location = location[None, :] + between @ _normal(
+        location = location[None, :] + between @ sample_normal(
             "location_deviation", 0.0, options.location_deviation, shape
         )
-        concentration = concentration[None, :] + between @ _normal(
+        concentration = concentration[None, :] + between @ sample_normal(
             "concentration_deviation", 0.0, options.concentration_deviation, shape
         )
-    weight = _normal("weight_logit", 0.0, options.weight, (sets, size - 1))[:, None, :]
+    weight = sample_normal("weight_logit", 0.0, options.weight, (sets, size - 1))[:, None, :]
     if groups > 1:
-        weight = _normal(
+        weight = sample_normal(
             "group_weight_logit",
             jnp.tile(weight, (1, groups, 1)),
             options.group_weight,
@@ -336,17 +339,31 @@ def _mixtures(options: JointOptions, sets: int, groups: int) -> list[Mixtures]:
     ]
 
 
-def _curves(options: JointOptions, family: Curves, classifiers: int, groups: int) -> Array:
-    """Sample the probabilities σ(η) at the family's points, [C, G, X]."""
+def sample_curves(
+    options: JointOptions,
+    family: Curves,
+    classifiers: int,
+    *,
+    names: tuple[str, str] = ("population_curve", "classifier_curve"),
+) -> Array:
+    """Sample the logits η of every classifier's curve at the family's points, [C, X].
+
+    ``names`` are those of the sites of the population's terms and of the classifiers'.
+    """
     mean, population_sd, own_sd = _curve_priors(options)
-    population = _normal("population_curve", mean, population_sd, mean.shape)
+    population = sample_normal(names[0], mean, population_sd, mean.shape)
     shape = (classifiers, len(mean))
     law = dist.Normal(jnp.broadcast_to(population, shape), np.broadcast_to(own_sd, shape))
     with numpyro.plate("classifier", classifiers):
-        own = jnp.asarray(numpyro.sample("classifier_curve", law.to_event(1)))
-    logit = family.logit(own)[:, None, :]
+        own = jnp.asarray(numpyro.sample(names[1], law.to_event(1)))
+    return family.logit(own)
+
+
+def _with_groups(options: JointOptions, logit: Array, groups: int) -> Array:
+    """Probabilities [C, G, X] of logits [C, X], shifted by the effects of groups if any."""
+    classifiers, logit = len(logit), logit[:, None, :]
     if groups > 1:
-        effect = _normal("group_effect", 0.0, options.group_level, (groups,))
+        effect = sample_normal("group_effect", 0.0, options.group_level, (groups,))
         around = dist.Normal(
             jnp.broadcast_to(effect, (classifiers, groups)), options.classifier_group_level
         )
@@ -359,38 +376,50 @@ def _curves(options: JointOptions, family: Curves, classifiers: int, groups: int
 def joint(data: JointData, options: JointOptions) -> None:
     """NumPyro model; the module's docstring states it."""
     family, groups = options.family(), len(data.share)
-    mixtures = _mixtures(options, len(data.datasets), groups)
-    curves = _curves(options, family, len(data.correct), groups)
-    exact = options.curve == "bernstein"
+    mixtures = sample_mixtures(options, len(data.datasets), groups)
+    logits = sample_curves(options, family, len(data.correct))
+    curves = _with_groups(options, logits, groups)
 
     log_mass = [
         log_pair_masses(mixture, counts.pairs)
         for mixture, counts in zip(mixtures, data.datasets, strict=True)
     ]
-    pairs = data.datasets[1].pairs
-    log_mass[1], table = (
-        virtual_tables(mixtures[1], pairs, options.degree)
-        if exact
-        else node_tables(mixtures[1], pairs)
-    )
+    log_mass[1], log_table = log_tables(mixtures[1], data.datasets[1].pairs, options)
     for index, (counts, masses) in enumerate(zip(data.datasets, log_mass, strict=True)):
         numpyro.factor(f"counts_{index}", jnp.sum(counts.images * masses))
 
-    right = _contract(curves, table)  # [C, G, M] P(correct | k, n)
+    right = contract(curves, jnp.exp(log_table))  # [C, G, M] P(correct | k, n)
     numpyro.factor(
         "correct", jnp.sum(data.correct * jnp.log(right) + data.wrong * jnp.log1p(-right))
     )
-    _report(data, options, mixtures, curves, log_mass, right)
+    report(data, options, mixtures, curves, log_mass, right)
 
 
-def _contract(curves: Array, table: Array) -> Array:
+def log_tables(mixture: Mixtures, pairs: Pairs, options: JointOptions) -> tuple[Array, Array]:
+    """log P(k | n) without C(n, k) [G, M], and log P(point of the curves | k, n) [G, M, X]."""
+    if options.curve == "bernstein":
+        return log_virtual_tables(mixture, pairs, options.degree)
+    return log_node_tables(mixture, pairs)
+
+
+def average_accuracy(curves: Array, mixture: Mixtures, options: JointOptions) -> Array:
+    """Accuracy [C, G] of curves [C, G, X] under a data set's selection frequencies."""
+    weights = (
+        virtual_weights(mixture, options.degree)
+        if options.curve == "bernstein"
+        else node_weights(mixture)
+    )
+    return jnp.einsum("cgx,gx->cg", curves, weights)
+
+
+def contract(curves: Array, table: Array) -> Array:
     """Σ_x curves [C, G, X] table [G, M, X], one plain product where there is one group."""
     if table.shape[0] == 1:
         return (curves[:, 0] @ table[0].T)[:, None, :]
     return jnp.einsum("cgx,gmx->cgm", curves, table)
 
 
-def _report(
+def report(
     data: JointData,
     options: JointOptions,
     mixtures: Sequence[Mixtures],
@@ -400,16 +429,7 @@ def _report(
 ) -> None:
     """Quantities of interest; not part of the density."""
 
-    def average(mixture: Mixtures) -> Array:
-        """Accuracy of every classifier [C, G] under a data set's selection frequencies."""
-        weights = (
-            virtual_weights(mixture, options.degree)
-            if options.curve == "bernstein"
-            else node_weights(mixture)
-        )
-        return jnp.einsum("cgx,gx->cg", curves, weights)
-
-    by_group = average(mixtures[0])
+    by_group = average_accuracy(curves, mixtures[0], options)
     numpyro.deterministic("adjusted_accuracy", by_group @ data.share)
     weight = jnp.stack([jnp.exp(m.log_weights) for m in mixtures])  # [D, G, K]
     mean = jnp.stack([m.a / (m.a + m.b) for m in mixtures])  # [D, K]
@@ -423,10 +443,43 @@ def _report(
         numpyro.deterministic("group_component_weight", weight)
     if len(data.datasets) > 2:
         under = [
-            jnp.sum(average(m) * share[None, :], axis=1)
+            jnp.sum(average_accuracy(curves, m, options) * share[None, :], axis=1)
             for m, share in zip(mixtures, shares, strict=True)
         ]
         numpyro.deterministic("accuracy_under", jnp.stack(under, axis=1))
     for index, (counts, masses) in enumerate(zip(data.datasets, log_mass, strict=True)):
         numpyro.deterministic(f"log_mass_{index}", masses + counts.pairs.log_choices[None, :])
     numpyro.deterministic("cell_accuracy", right)
+
+
+def joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, ...]]:
+    """Names of the dimensions of every latent site and reported quantity."""
+    own = () if options.shared_components else ("dataset",)
+    dims = {
+        "first_location": own,
+        "log_step": (*own, "step"),
+        "log_concentration": (*own, "component"),
+        "weight_logit": ("dataset", "step"),
+        "population_curve": ("term",),
+        "classifier_curve": ("classifier", "term"),
+        "component_mean": ("dataset", "component"),
+        "component_concentration": ("dataset", "component"),
+        "component_weight": ("dataset", "component"),
+        "adjusted_accuracy": ("classifier",),
+        "mean_selection_frequency": ("dataset",),
+    }
+    if options.components == 1:
+        del dims["log_step"], dims["weight_logit"]  # they are empty
+    if options.shared_components:
+        dims["location_deviation"] = ("contrast", "component")
+        dims["concentration_deviation"] = ("contrast", "component")
+    if len(data.share) > 1:
+        if options.components > 1:
+            dims["group_weight_logit"] = ("dataset", "group", "step")
+        dims["group_effect"] = ("group",)
+        dims["classifier_group_effect"] = ("classifier", "group")
+        dims["group_adjusted_accuracy"] = ("classifier", "group")
+        dims["group_component_weight"] = ("dataset", "group", "component")
+    if len(data.datasets) > 2:
+        dims["accuracy_under"] = ("classifier", "dataset")
+    return dims

@@ -1,0 +1,386 @@
+"""All classifiers' answers on one image: the likelihood of a difficulty that they share.
+
+Classifiers answer independently given the image's virtual annotators J (or its selection frequency,
+at quadrature nodes) and its difficulty u ~ N(0, I)::
+
+    log P(f_x | k_x, n_x) = log Σ_j P(J = j | k_x, n_x) Σ_q w_q Π_c σ(±(η_cj + λ_c u_q))
+                          = log Σ_jq exp( Σ_c f_xc η_cj + log P(j | k_x, n_x)
+                                          + u_q Σ_c f_xc λ_c + log w_q − B_jq ),
+    B_jq = Σ_c log(1 + exp(η_cj + λ_c u_q))
+
+Logits add, so an image's answers enter through two sums over classifiers: a product of [images,
+classifiers] with [classifiers, points + factors] instead of one with [classifiers, points × nodes].
+And the grid's part, B, knows no image: with shifts r_j and t_q that leave little of it,
+
+    Σ_jq exp(α_xj + ε_xq − B_jq) = Σ_jq exp(α_xj − r_j) · w_q exp(r_j + t_q − B_jq) · exp(ε_xq − t_q)
+
+is a product of matrices too, and exponentials are taken of [images, points + nodes] only. What the
+shifts leave is at most C λ (range of u) / 4 in size, so nodes are divided into blocks of narrow
+range, each with shifts of its own, and no factor leaves the range of floating point. Value and
+gradients are made together, chunk by chunk of images; nothing of the size images × grid is kept.
+
+Array names: N patterns (distinct images) in chunks of B, C classifiers, M cells, X points of the
+curves, Q nodes of the difficulty, F factors.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.sharding import Mesh, PartitionSpec
+from numpy.typing import NDArray
+
+from bayesrep.statistics import Patterns
+
+Floats = NDArray[np.float64]
+
+LARGEST_CHUNK = 2**19
+"""Most entries of an array [images of a chunk, points + nodes]."""
+STEPS = 40
+TOLERANCE = 1e-10
+FAR = 300.0
+REACH = 4.0
+CLASSIFIERS_PER_BLOCK = 40
+"""Nodes of one block span 8 / H: with loadings up to 4 what the shifts leave is below 320."""
+TINY = 1e-300
+
+
+class Nodes(NamedTuple):
+    """Grid of difficulties, block by block (H blocks of Q / H nodes along the first factor)."""
+
+    difficulty: Array  # [Q, F]
+    weight: Array  # [Q], sums to 1; 0 fills the last block
+    blocks: Array  # [H], only its length counts
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Answers:
+    """Patterns of one data set in chunks; padded with rows that stand for no image.
+
+    ``rows`` hold the C answers and then the cell as M zeros and ones, so that one product serves
+    both. Where there is a ``mesh`` the images of every chunk lie spread over its devices.
+    """
+
+    rows: Array  # [chunks, B, C + M]
+    images: Array  # [chunks, B] images alike
+    mesh: Mesh | None = field(default=None, metadata={"static": True})
+
+
+def lay_out_answers(
+    patterns: Patterns, cell: NDArray[np.intp], cells: int, grid: int, mesh: Mesh | None = None
+) -> Answers:
+    """Arrange a data set's patterns.
+
+    Parameters
+    ----------
+    patterns
+        Distinct images.
+    cell
+        [N] place of each one's (k, n) among the model's pairs.
+    cells
+        M.
+    grid
+        (X + Q / H) H, entries that an image has in the widest arrays.
+    mesh
+        Devices over which to spread the images; one axis.
+    """
+    size = len(cell)
+    parts = 1 if mesh is None else mesh.size
+    chunks = -(-size * grid // (LARGEST_CHUNK * parts))
+    each = -(-size // (chunks * 256 * parts)) * 256 * parts
+    rows = np.zeros((chunks * each, patterns.correct.shape[1] + cells))
+    rows[:size, : patterns.correct.shape[1]] = patterns.correct
+    rows[np.arange(size), patterns.correct.shape[1] + cell] = 1.0
+    images = np.zeros(chunks * each)
+    images[:size] = patterns.images
+    return Answers(
+        jnp.asarray(rows.reshape(chunks, each, -1)), jnp.asarray(images.reshape(chunks, each)), mesh
+    )
+
+
+def difficulty_nodes(size: int, factors: int, classifiers: int) -> Nodes:
+    """Equally spaced nodes on [−4, 4] in each factor, weighted like a standard normal.
+
+    The trapezoid rule converges geometrically for what is smooth; unlike Gauss's nodes these do not
+    waste themselves on tails while a hundred answers place an image within a tenth of a unit.
+    """
+    blocks = min(size, -(-classifiers // CLASSIFIERS_PER_BLOCK))
+    line = np.linspace(-REACH, REACH, size)
+    first = np.pad(line, (0, -size % blocks), mode="edge")
+    axes = [first, *[line] * (factors - 1)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, factors)
+    weight = np.exp(-0.5 * np.square(points).sum(axis=1))
+    weight.reshape(len(first), -1)[size:] = 0.0
+    return Nodes(jnp.asarray(points), jnp.asarray(weight / weight.sum()), jnp.zeros(blocks))
+
+
+@jax.custom_jvp
+def conditional_logit(eta: Array, spread: Array, weight: Array) -> Array:
+    """The logit m [C, X] given u = 0 for which Σ_q w_q σ(m + λ u_q) = σ(η): η stays the marginal.
+
+    A classifier's curve then means the same in every model, whatever its loading, and what one
+    classifier's data say about it does not depend on the difficulty at all.
+
+    Parameters
+    ----------
+    eta
+        η [C, X], the marginal logit.
+    spread
+        λ_c · u_q [C, Q].
+    weight
+        w [Q].
+
+    Notes
+    -----
+    Newton's method on logit Σ_q w_q σ(m + λ u_q) = η, whose left side is nearly linear in m, kept
+    inside the bracket that λ u gives.
+    """
+    low = eta - spread.max(axis=1, keepdims=True)
+    high = eta - spread.min(axis=1, keepdims=True)
+    # E σ(m + N(0, v)) is about σ(m / √(1 + (16 √3 / 15 π)² v)).
+    start = jnp.clip(eta * jnp.sqrt(1 + 0.346 * jnp.square(spread) @ weight)[:, None], low, high)
+
+    def step(state: _Solving) -> _Solving:
+        right, wrong = _given(state.m, spread)
+        up, down, slope = right @ weight, wrong @ weight, (right * wrong) @ weight
+        excess = jnp.log(up) - jnp.log(down) - eta
+        low = jnp.where(excess < 0, state.m, state.low)
+        high = jnp.where(excess > 0, state.m, state.high)
+        newton = state.m - excess * up * down / slope
+        inside = (newton >= low) & (newton <= high)
+        m = jnp.where(inside, newton, (low + high) / 2)
+        return _Solving(m, low, high, jnp.abs(m - state.m).max(), state.count + 1)
+
+    def unfinished(state: _Solving) -> Array:
+        return (state.moved > TOLERANCE) & (state.count < STEPS)
+
+    begin = _Solving(start, low, high, jnp.asarray(jnp.inf, eta.dtype), jnp.asarray(0))
+    return jax.lax.while_loop(unfinished, step, begin).m
+
+
+class _Solving(NamedTuple):
+    m: Array
+    low: Array
+    high: Array
+    moved: Array
+    count: Array
+
+
+def _given(m: Array, spread: Array) -> tuple[Array, Array]:
+    """σ(m + λ u) and σ(−m − λ u) [C, X, Q], with exponentials of [C, X + Q] only."""
+    factors = (jnp.exp(-jnp.clip(part, -FAR, FAR)) for part in (m, spread))
+    odds = next(factors)[:, :, None] * next(factors)[:, None, :]
+    right = 1 / (1 + odds)
+    return right, right * odds
+
+
+@conditional_logit.defjvp
+def _conditional_logit_jvp(
+    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
+) -> tuple[Array, Array]:
+    """Implicit differentiation; the weights are constant."""
+    eta, spread, weight = primals
+    by_eta, by_spread, _ = tangents
+    m = conditional_logit(eta, spread, weight)
+    right, wrong = _given(m, spread)
+    slopes = weight * right * wrong  # [C, X, Q]
+    marginal = jax.nn.sigmoid(eta) * jax.nn.sigmoid(-eta)
+    moved = marginal * by_eta - jnp.einsum("cxq,cq->cx", slopes, by_spread)
+    return m, moved / slopes.sum(axis=-1)
+
+
+def log_answers(
+    eta: Array, loadings: Array, log_table: Array, answers: Answers, nodes: Nodes
+) -> Array:
+    """Σ_x log P(f_x | k_x, n_x) over the images of a data set.
+
+    Parameters
+    ----------
+    eta
+        Marginal logits of the accuracy curves [C, X].
+    loadings
+        λ [C, F].
+    log_table
+        log P(J = j | k, n) [M, X].
+    answers, nodes
+        Data and grid.
+    """
+    return _log_sum(*_natural(eta, loadings, log_table, nodes), answers, nodes)
+
+
+def _natural(eta: Array, loadings: Array, log_table: Array, nodes: Nodes) -> tuple[Array, Array]:
+    """What multiplies answers and cells [C + M, X + F], and B_jq [X, Q]."""
+    spread = loadings @ nodes.difficulty.T
+    logit = conditional_logit(eta, spread, nodes.weight)
+    base = jax.nn.softplus(logit[:, :, None] + spread[:, None, :]).sum(axis=0)
+    silent = jnp.zeros((len(log_table), loadings.shape[1]), loadings.dtype)
+    return jnp.block([[logit, loadings], [log_table, silent]]), base
+
+
+class _Sums(NamedTuple):
+    """Log likelihood of images and its gradient by natural parameters and base."""
+
+    value: Array
+    natural: Array
+    base: Array
+
+
+class _Grid(NamedTuple):
+    """The grid's part of the sum in blocks of nodes."""
+
+    kernel: Array  # [H, X, Q / H] w_q exp(r_j + t_q − B_jq)
+    by_point: Array  # [H, 1, X] r
+    by_node: Array  # [H, 1, Q / H] t
+
+
+def _grid(base: Array, nodes: Nodes) -> _Grid:
+    blocks = len(nodes.blocks)
+    block = base.reshape(len(base), blocks, -1).transpose(1, 0, 2)  # [H, X, Q / H]
+    fixed = jax.lax.stop_gradient(block)
+    by_point = fixed.mean(axis=2, keepdims=True)
+    by_node = (fixed - by_point).mean(axis=1, keepdims=True)
+    weight = nodes.weight.reshape(blocks, 1, -1)
+    kernel = weight * jnp.exp(by_point + by_node - block)
+    return _Grid(kernel, by_point.transpose(0, 2, 1), by_node)
+
+
+class _Shares(NamedTuple):
+    """Sum over the grid and its terms: share [x, j, q] = points · kernel · places."""
+
+    value: Array  # [B] log of the sum
+    points: Array  # [H, B, X]
+    places: Array  # [H, B, Q / H], over the sum
+
+
+def _shares(rows: Array, natural: Array, grid: _Grid, nodes: Nodes) -> _Shares:
+    blocks, size = len(nodes.blocks), grid.by_point.shape[2]
+    sums = rows @ natural
+    by_point = sums[None, :, :size] - grid.by_point
+    by_node = sums[:, size:] @ nodes.difficulty.T
+    by_node = by_node.reshape(len(rows), blocks, -1).transpose(1, 0, 2) - grid.by_node
+    tops = [jax.lax.stop_gradient(part.max(axis=2)) for part in (by_point, by_node)]
+    points, places = (
+        jnp.exp(part - top[:, :, None])
+        for part, top in zip((by_point, by_node), tops, strict=True)
+    )
+    total = jnp.sum(points @ grid.kernel * places, axis=2)  # [H, B]
+    level = tops[0] + tops[1]
+    top = jax.lax.stop_gradient((level + jnp.log(total + TINY)).max(axis=0))
+    scale = jnp.exp(level - top)
+    whole = jnp.sum(scale * total, axis=0)
+    return _Shares(top + jnp.log(whole), points, places * (scale / whole)[:, :, None])
+
+
+def _local_sums(
+    natural: Array, base: Array, rows: Array, images: Array, nodes: Nodes
+) -> _Sums:
+    """Value and gradients over the chunks of one device."""
+    grid = _grid(base, nodes)
+
+    def chunk(sums: _Sums, data: tuple[Array, Array]) -> tuple[_Sums, None]:
+        rows, images = data
+        value, points, places = _shares(rows, natural, grid, nodes)
+        places = places * images[None, :, None]
+        by_point = jnp.sum(points * (places @ grid.kernel.transpose(0, 2, 1)), axis=0)
+        by_node = _side_by_side(places * (points @ grid.kernel))
+        terms = points.transpose(0, 2, 1) @ places  # [H, X, Q / H], of the kernel
+        more = _Sums(
+            images @ value,
+            rows.T @ jnp.concatenate([by_point, by_node @ nodes.difficulty], axis=1),
+            terms,
+        )
+        return jax.tree.map(jnp.add, sums, more), None
+
+    nothing = _Sums(
+        jnp.zeros((), natural.dtype),
+        jnp.zeros_like(natural),
+        jnp.zeros_like(grid.kernel),
+    )
+    sums = jax.lax.scan(chunk, nothing, (rows, images))[0]
+    return sums._replace(base=-_side_by_side(grid.kernel * sums.base))
+
+
+def _side_by_side(blocks: Array) -> Array:
+    """[H, A, Q / H] as [A, Q]."""
+    return blocks.transpose(1, 0, 2).reshape(blocks.shape[1], -1)
+
+
+def _sums(natural: Array, base: Array, answers: Answers, nodes: Nodes) -> _Sums:
+    if answers.mesh is None:
+        return _local_sums(natural, base, answers.rows, answers.images, nodes)
+    axis = answers.mesh.axis_names[0]
+
+    def here(*arguments: Any) -> _Sums:
+        return jax.lax.psum(_local_sums(*arguments), axis)
+
+    spread, everywhere = PartitionSpec(None, axis), PartitionSpec()
+    shared = jax.shard_map(
+        here,
+        mesh=answers.mesh,
+        in_specs=(everywhere, everywhere, spread, spread, everywhere),
+        out_specs=everywhere,
+    )
+    return shared(natural, base, answers.rows, answers.images, nodes)
+
+
+@partial(jax.custom_vjp)
+def _log_sum(natural: Array, base: Array, answers: Answers, nodes: Nodes) -> Array:
+    return _sums(natural, base, answers, nodes).value
+
+
+def _forward(
+    natural: Array, base: Array, answers: Answers, nodes: Nodes
+) -> tuple[Array, tuple[_Sums, Answers, Nodes]]:
+    sums = _sums(natural, base, answers, nodes)
+    return sums.value, (sums, answers, nodes)
+
+
+def _backward(kept: tuple[_Sums, Answers, Nodes], by: Array) -> tuple[Any, ...]:
+    sums, answers, nodes = kept
+    nothing = jax.tree.map(jnp.zeros_like, (answers, nodes))
+    return (by * sums.natural, by * sums.base, *nothing)
+
+
+_log_sum.defvjp(_forward, _backward)
+
+
+def image_moments(
+    eta: Array,
+    loadings: Array,
+    log_table: Array,
+    rows: Array,
+    nodes: Nodes,
+    values: Array,
+) -> tuple[Array, Array]:
+    """What the answers and annotations say of single images.
+
+    Parameters
+    ----------
+    eta, loadings, log_table, nodes
+        As in :func:`log_answers`.
+    rows
+        [B, C + M].
+    values
+        [V, M, X] quantities given a point and a cell, such as E[s | k, n, j].
+
+    Returns
+    -------
+    by_value : [V, B]
+        Their means given the annotations and all answers.
+    by_difficulty : [2 F, B]
+        Means of u, then of u².
+    """
+    natural, base = _natural(eta, loadings, log_table, nodes)
+    grid = _grid(base, nodes)
+    _, points, places = _shares(rows, natural, grid, nodes)
+    cell = rows[:, len(loadings) :]
+    by_point = jnp.sum(points * (places @ grid.kernel.transpose(0, 2, 1)), axis=0)
+    by_node = _side_by_side(places * (points @ grid.kernel))
+    by_value = jnp.einsum("bx,bm,vmx->vb", by_point, cell, values)
+    both = jnp.concatenate([nodes.difficulty, jnp.square(nodes.difficulty)], axis=1)
+    return by_value, (by_node @ both).T

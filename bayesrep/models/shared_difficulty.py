@@ -1,0 +1,363 @@
+"""The shared-difficulty model: every classifier at once, on the images that they share.
+
+The joint model (:mod:`bayesrep.models.joint`) is right about one classifier at a time. All
+classifiers see the same images, though, and miss together what is hard for machines whatever people
+say of it. Here every image has a difficulty beside its selection frequency::
+
+    u_x              ~  Normal(0, I)                                 F factors, one by default
+    correct_cx | J, u ~  Bernoulli(σ(m_cJ + λ_c · u_x))              both data sets
+    m_cj             :  E_u σ(m_cj + λ_c · u) = σ(η_cj)              λ leaves the curve as it is
+    λ_c0 ~ Normal(θ_λ, 0.75²),  θ_λ ~ Normal(1.5, 1);   further factors λ_cf ~ Normal(0, 0.75²)
+
+with J, the mixtures, and the curves η and their priors as in the joint model. The virtual
+annotators J of an image are the same for all classifiers. Because η is the *marginal* logit, g_c(s)
+and A_c are the same functions of the same parameters as there, and for a single classifier the two
+posteriors are one.
+
+The reference's answers have curves of their own, with the same priors and no prior on what lies
+between: so they tell about the images, and the accuracy on the reference's population and the gap
+between the two populations become known with their uncertainty.
+
+Further factors are identified by anchors: of factor f = 1, 2 one classifier has a positive loading,
+and none on the factors after it.
+
+Reference: DESIGN of the likelihood in :mod:`bayesrep.models.answers`. Bock and Aitkin (1981),
+"Marginal maximum likelihood estimation of item parameters", for the model of answers without s;
+Heagerty (1999), "Marginally specified logistic-normal models", for curves kept marginal.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jax import Array
+from jax.sharding import Mesh
+from jax.typing import ArrayLike
+from numpy.typing import NDArray
+
+from bayesrep.models.answers import (
+    Answers,
+    Nodes,
+    difficulty_nodes,
+    lay_out_answers,
+    log_answers,
+)
+from bayesrep.models.counts import complete, log_pair_masses, on_places, places
+from bayesrep.models.joint import (
+    JointData,
+    JointOptions,
+    annotations_only,
+    average_accuracy,
+    contract,
+    joint_data,
+    joint_dims,
+    joint_start,
+    log_tables,
+    report,
+    sample_curves,
+    sample_mixtures,
+    sample_normal,
+)
+from bayesrep.statistics import Cells, Patterns
+
+LARGEST_F = 3
+
+
+@dataclass(frozen=True)
+class SharedDifficultyOptions(JointOptions):
+    """Structure and priors: those of the joint model, and
+
+    Parameters
+    ----------
+    factors
+        F, dimensions of the difficulty, 1 to 3.
+    nodes
+        Nodes of the difficulty's grid in each dimension. Default: by the number of classifiers,
+        whose answers together narrow an image's difficulty down.
+    reference_answers
+        Whether to model the answers on the reference too.
+    loading
+        (mean, sd) of the mean over classifiers of the first factor's loadings.
+    classifier_loading
+        sd of a classifier's loading around it.
+    further_loading
+        sd of the loadings on the second and third factor.
+    """
+
+    factors: int = 1
+    nodes: int | None = None
+    reference_answers: bool = True
+    loading: tuple[float, float] = (1.5, 1.0)
+    classifier_loading: float = 0.75
+    further_loading: float = 0.75
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.factors <= LARGEST_F:
+            raise ValueError(f"factors must be from 1 to {LARGEST_F}; got {self.factors}")
+        if self.nodes is not None and self.nodes < 3:
+            raise ValueError(f"the difficulty's grid needs nodes >= 3; got {self.nodes}")
+
+
+class Sides(NamedTuple):
+    """Cells of the reference's answers as the joint model keeps those of the replication."""
+
+    correct: Array  # [C, 1, M]
+    wrong: Array
+
+
+class SharedData(NamedTuple):
+    """Everything the shared-difficulty model conditions on."""
+
+    joint: JointData
+    reference: Sides
+    answers: tuple[Answers, ...]  # of the reference, if modelled, and of the replication
+    nodes: Nodes
+    free: Array  # [C, F − 1] 1 where a further factor's loading is anything, else 0
+    anchor: Array  # [C, F − 1] 1 where it is positive
+
+
+def default_nodes(classifiers: int, factors: int) -> int:
+    """Nodes of the grid in one dimension that its answers' information asks for."""
+    if factors > 1:
+        return {2: 11, 3: 7}[factors]
+    return int(np.clip(2 * round(4 * np.sqrt(classifiers) / 2) + 1, 9, 49))
+
+
+def shared_data(
+    groups: Sequence[Mapping[str, Cells]],
+    patterns: Mapping[str, Patterns],
+    options: SharedDifficultyOptions,
+    mesh: Mesh | None = None,
+) -> SharedData:
+    """The arrays of the likelihood.
+
+    Parameters
+    ----------
+    groups
+        One mapping of role to cells, as :func:`bayesrep.models.joint.joint_data` takes them.
+    patterns
+        Distinct images by role, at least of the reference and the replication.
+    options
+        Of the model.
+    mesh
+        Devices over which to spread the images.
+
+    Raises
+    ------
+    ValueError
+        For more factors than classifiers.
+    """
+    cells = groups[0]
+    joint = joint_data(groups)
+    classifiers = len(joint.correct)
+    if options.factors > classifiers:
+        raise ValueError(
+            f"{options.factors} factors need as many classifiers; the study has {classifiers}"
+        )
+    size = options.nodes or default_nodes(classifiers, options.factors)
+    nodes = difficulty_nodes(size, options.factors, classifiers)
+    grid = options.family().points.size * len(nodes.blocks) + len(nodes.weight)
+    roles = ("reference", "replication") if options.reference_answers else ("replication",)
+    answers = tuple(
+        lay_out_answers(
+            patterns[role],
+            *_places(patterns[role], cells[role]),
+            grid,
+            mesh,
+        )
+        for role in roles
+    )
+    (table,) = complete([cells["reference"]])
+    correct = jnp.asarray(on_places(table.correct.T, table))[:, None]
+    free, anchor = _anchors([patterns[role] for role in roles], options.factors)
+    return SharedData(
+        joint,
+        Sides(correct, joint.datasets[0].images - correct),
+        answers,
+        nodes,
+        jnp.asarray(free),
+        jnp.asarray(anchor),
+    )
+
+
+def _places(patterns: Patterns, cells: Cells) -> tuple[NDArray[np.intp], int]:
+    """Place of every pattern's (k, n) among the model's pairs, and how many pairs there are."""
+    (table,) = complete([cells])
+    size = int(table.shown.max()) + 1
+    keys = table.shown * size + table.selected  # increasing
+    row = np.searchsorted(keys, patterns.shown * size + patterns.selected)
+    return places(table)[row], on_places(table.images, table).size
+
+
+def _anchors(
+    datasets: Sequence[Patterns], factors: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Which further loadings are free and which positive, [C, F − 1] each.
+
+    Anchors are the classifiers that stand out most in the second and third principal components
+    of what their answers leave once the annotations are accounted for.
+    """
+    classifiers = datasets[0].correct.shape[1]
+    free = np.ones((classifiers, factors - 1))
+    anchor = np.zeros_like(free)
+    if factors == 1:
+        return free, anchor
+    scatter = sum(_residual_scatter(patterns) for patterns in datasets)
+    scale = np.sqrt(np.maximum(np.diag(scatter), 1e-12))
+    components = np.linalg.eigh(scatter / np.outer(scale, scale))[1][:, ::-1]
+    taken: list[int] = []
+    for factor in range(factors - 1):
+        size = np.abs(components[:, factor + 1])
+        size[taken] = -1.0
+        chosen = int(size.argmax())
+        taken.append(chosen)
+        free[chosen, factor:] = 0.0
+        anchor[chosen, factor] = 1.0
+    return free, anchor
+
+
+def _residual_scatter(patterns: Patterns) -> NDArray[np.float64]:
+    """Σ over images of products of the classifiers' answers less their mean in the cell, [C, C]."""
+    fresh = (np.diff(patterns.shown, prepend=-1) != 0) | (
+        np.diff(patterns.selected, prepend=-1) != 0
+    )
+    start = np.flatnonzero(fresh)
+    images = patterns.images.astype(np.float64)
+    correct = patterns.correct.astype(np.float64)
+    total = np.add.reduceat(images, start)
+    mean = np.add.reduceat(correct * images[:, None], start) / total[:, None]
+    residual = correct - mean[np.cumsum(fresh) - 1]
+    return residual.T @ (residual * images[:, None])
+
+
+def shared_annotations_only(data: SharedData) -> SharedData:
+    """The same data with every classifier's answers removed (shapes unchanged)."""
+    nothing = jax.tree.map(jnp.zeros_like, data.reference)
+    silent = tuple(
+        Answers(one.rows, jnp.zeros_like(one.images), one.mesh) for one in data.answers
+    )
+    return data._replace(joint=annotations_only(data.joint), reference=nothing, answers=silent)
+
+
+def shared_start(data: SharedData, options: SharedDifficultyOptions) -> dict[str, ArrayLike]:
+    """Values of all sites to begin the search for the mode: the prior means."""
+    start = joint_start(data.joint, options)
+    classifiers = len(data.joint.correct)
+    start["population_loading"] = np.asarray(options.loading[0])
+    start["classifier_loading"] = np.zeros(classifiers)
+    if options.factors > 1:
+        start["further_loading"] = np.zeros((classifiers, options.factors - 1))
+    if options.reference_answers:
+        start["reference_population_curve"] = start["population_curve"]
+        start["reference_classifier_curve"] = start["classifier_curve"]
+    return start
+
+
+def _loadings(data: SharedData, options: SharedDifficultyOptions) -> Array:
+    """Sample λ [C, F]; the sites are what standard deviations multiply."""
+    classifiers, further = data.free.shape
+    mean = sample_normal("population_loading", *options.loading, ())
+    with numpyro.plate("classifier", classifiers):
+        own = jnp.asarray(numpyro.sample("classifier_loading", dist.Normal(0.0, 1.0)))
+        columns = [(mean + options.classifier_loading * own)[:, None]]
+        if further:
+            law = dist.Normal(jnp.zeros((classifiers, further)), 1.0).to_event(1)
+            raw = jnp.asarray(numpyro.sample("further_loading", law))
+            scaled = data.free * raw + data.anchor * jnp.exp(0.5 * raw)
+            columns.append(options.further_loading * scaled)
+    return jnp.concatenate(columns, axis=1)
+
+
+class _Parts(NamedTuple):
+    """What both likelihoods share."""
+
+    logits: list[Array]  # η [C, X] of the data sets whose answers are modelled
+    tables: list[Array]  # log P(point | k, n) [M, X] of the same
+    loadings: Array  # [C, F]
+
+
+def _sample(data: SharedData, options: SharedDifficultyOptions) -> _Parts:
+    """All sites, the likelihood of the counts and what is reported."""
+    family, classifiers = options.family(), len(data.joint.correct)
+    mixtures = sample_mixtures(options, len(data.joint.datasets), 1)
+    logits = [sample_curves(options, family, classifiers)]
+    if options.reference_answers:
+        names = ("reference_population_curve", "reference_classifier_curve")
+        logits.insert(0, sample_curves(options, family, classifiers, names=names))
+    loadings = _loadings(data, options)
+    log_mass = [
+        log_pair_masses(mixture, counts.pairs)
+        for mixture, counts in zip(mixtures, data.joint.datasets, strict=True)
+    ]
+    first = 2 - len(logits)
+    tables = []
+    for index in range(first, 2):
+        pairs = data.joint.datasets[index].pairs
+        log_mass[index], table = log_tables(mixtures[index], pairs, options)
+        tables.append(table[0])
+    for index, (counts, masses) in enumerate(zip(data.joint.datasets, log_mass, strict=True)):
+        numpyro.factor(f"counts_{index}", jnp.sum(counts.images * masses))
+    curves = [jax.nn.sigmoid(logit)[:, None, :] for logit in logits]
+    right = contract(curves[-1], jnp.exp(tables[-1])[None])
+    report(data.joint, options, mixtures, curves[-1], log_mass, right)
+    numpyro.deterministic("loading", loadings)
+    if options.reference_answers:
+        reference = average_accuracy(curves[0], mixtures[0], options)[:, 0]
+        adjusted = average_accuracy(curves[1], mixtures[0], options)[:, 0]
+        numpyro.deterministic("population_reference_accuracy", reference)
+        numpyro.deterministic("population_gap", reference - adjusted)
+    return _Parts(logits, tables, loadings)
+
+
+def shared_difficulty(data: SharedData, options: SharedDifficultyOptions) -> None:
+    """NumPyro model; the module's docstring states it."""
+    parts = _sample(data, options)
+    for index, (eta, table, answers) in enumerate(
+        zip(parts.logits, parts.tables, data.answers, strict=True)
+    ):
+        value = log_answers(eta, parts.loadings, table, answers, data.nodes)
+        numpyro.factor(f"answers_{index}", value)
+
+
+def working_independence(data: SharedData, options: SharedDifficultyOptions) -> None:
+    """The same model with the likelihood of answers that the joint model has: a product over
+    classifiers, in which the loadings do not appear. Its mode is near and quickly found.
+    """
+    parts = _sample(data, options)
+    sides = [Sides(data.joint.correct, data.joint.wrong)]
+    if options.reference_answers:
+        sides.insert(0, data.reference)
+    for index, (eta, table, side) in enumerate(
+        zip(parts.logits, parts.tables, sides, strict=True)
+    ):
+        right = contract(jax.nn.sigmoid(eta)[:, None, :], jnp.exp(table)[None])
+        numpyro.factor(
+            f"answers_{index}",
+            jnp.sum(side.correct * jnp.log(right) + side.wrong * jnp.log1p(-right)),
+        )
+
+
+def shared_dims(data: SharedData, options: SharedDifficultyOptions) -> dict[str, tuple[str, ...]]:
+    """Names of the dimensions of the joint model's sites and quantities and of what is added."""
+    dims = joint_dims(data.joint, options)
+    dims |= {
+        "population_loading": (),
+        "classifier_loading": ("classifier",),
+        "loading": ("classifier", "factor"),
+    }
+    if options.factors > 1:
+        dims["further_loading"] = ("classifier", "further_factor")
+    if options.reference_answers:
+        dims |= {
+            "reference_population_curve": ("term",),
+            "reference_classifier_curve": ("classifier", "term"),
+            "population_reference_accuracy": ("classifier",),
+            "population_gap": ("classifier",),
+        }
+    return dims
