@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bayesrep.errors import ConvergenceError, ConvergenceWarning, StudyError
     from bayesrep.estimators import estimate, estimate_gaps
-    from bayesrep.inference import diagnose, fit, prior_predictive
+    from bayesrep.inference import check_agreement, describe_images, diagnose, fit, prior_predictive
     from bayesrep.simulate import simulate_study
     from bayesrep.statistics import SufficientStatistics
     from bayesrep.storage import read_study
     from bayesrep.study import Study
-    from bayesrep.summary import summarize
+    from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps
 
 __version__ = "0.1.0"
 
@@ -30,14 +30,19 @@ __all__ = [
     "StudyError",
     "SufficientStatistics",
     "__version__",
+    "check_agreement",
+    "compare_classifiers",
+    "describe_images",
     "diagnose",
     "estimate",
     "estimate_gaps",
     "fit",
     "prior_predictive",
+    "rank_classifiers",
     "read_study",
     "simulate_study",
     "summarize",
+    "summarize_gaps",
 ]
 
 _DEFINED_IN = {
@@ -46,14 +51,19 @@ _DEFINED_IN = {
     "Study": "bayesrep.study",
     "StudyError": "bayesrep.errors",
     "SufficientStatistics": "bayesrep.statistics",
+    "check_agreement": "bayesrep.inference",
+    "compare_classifiers": "bayesrep.summary",
+    "describe_images": "bayesrep.inference",
     "diagnose": "bayesrep.inference",
     "estimate": "bayesrep.estimators",
     "estimate_gaps": "bayesrep.estimators",
     "fit": "bayesrep.inference",
     "prior_predictive": "bayesrep.inference",
+    "rank_classifiers": "bayesrep.summary",
     "read_study": "bayesrep.storage",
     "simulate_study": "bayesrep.simulate",
     "summarize": "bayesrep.summary",
+    "summarize_gaps": "bayesrep.summary",
 }
 
 

@@ -274,6 +274,7 @@ def _fit(arguments: argparse.Namespace) -> int:
         groups=arguments.groups,
         datasets=arguments.datasets,
         device=arguments.device,
+        devices=arguments.devices,
         checkpoint=arguments.checkpoint,
         **dict(arguments.set),
     )
@@ -290,25 +291,61 @@ def _fit(arguments: argparse.Namespace) -> int:
 
 
 def _summarize(arguments: argparse.Namespace) -> int:
+    from bayesrep.report.text import estimates_table, gaps_table, populations_text
+    from bayesrep.summary import summarize, summarize_gaps
+
+    study, posterior = _fitted(arguments)
+    unconverged = arguments.allow_unconverged
+    table = summarize(study, posterior, allow_unconverged=unconverged)
+    gaps = summarize_gaps(study, posterior, allow_unconverged=unconverged)
+    text = (
+        f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n{gaps_table(gaps)}\n\n"
+        f"{populations_text(gaps)}"
+    )
+    return _emit_table(arguments, table, text, {"gaps": gaps.to_dicts()})
+
+
+def _fitted(arguments: argparse.Namespace) -> tuple[Any, Any]:
+    """The study and the posterior of a command, once its output can be written."""
     from bayesrep.inference import read_posterior
-    from bayesrep.report.text import estimates_table
     from bayesrep.storage import read_study
-    from bayesrep.summary import summarize
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
-    posterior = read_posterior(arguments.posterior)
-    table = summarize(
-        read_study(arguments.study), posterior, allow_unconverged=arguments.allow_unconverged
-    )
-    return _emit_table(arguments, table, estimates_table(table))
+    return read_study(arguments.study), read_posterior(arguments.posterior)
+
+
+def _ranks(arguments: argparse.Namespace) -> int:
+    from bayesrep.report.text import ranks_table
+    from bayesrep.summary import rank_classifiers
+
+    table = rank_classifiers(*_fitted(arguments), allow_unconverged=arguments.allow_unconverged)
+    return _emit_table(arguments, table, ranks_table(table))
+
+
+def _pairs(arguments: argparse.Namespace) -> int:
+    from bayesrep.report.text import pairs_table
+    from bayesrep.summary import compare_classifiers
+
+    table = compare_classifiers(*_fitted(arguments), allow_unconverged=arguments.allow_unconverged)
+    return _emit_table(arguments, table, pairs_table(table))
+
+
+def _images(arguments: argparse.Namespace) -> int:
+    from bayesrep.inference import describe_images
+    from bayesrep.report.text import images_table
+
+    table = describe_images(*_fitted(arguments))
+    return _emit_table(arguments, table, images_table(table))
 
 
 def _diagnose(arguments: argparse.Namespace) -> int:
     from bayesrep.inference import diagnose, read_posterior
     from bayesrep.inference.diagnosis import text
+    from bayesrep.storage import read_study
 
-    found = diagnose(read_posterior(arguments.posterior))
+    study = read_study(arguments.study) if arguments.study else None
+    found = diagnose(read_posterior(arguments.posterior), study)
     facts = {
         "trust": found.trust,
         "sentences": found.sentences,
@@ -338,7 +375,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (_add_demo, _add_simulate, _add_import, _add_check, _add_estimate, _add_fit):
         add(commands)
-    for add in (_add_mixtures, _add_annotators, _add_summarize, _add_diagnose, _add_loo):
+    for add in (_add_mixtures, _add_annotators, _add_summarize, _add_ranks, _add_pairs):
+        add(commands)
+    for add in (_add_images, _add_diagnose, _add_loo):
         add(commands)
     return parser
 
@@ -455,7 +494,12 @@ def _add_fit(commands: Any) -> None:
     command = _command(commands, "fit", _fit, "sample the joint posterior with NUTS")
     command.add_argument("study", type=Path, metavar="STUDY")
     command.add_argument("--out", type=Path, required=True, metavar="posterior.nc")
-    command.add_argument("--model", default="joint", help="probability model (joint)")
+    command.add_argument(
+        "--model",
+        choices=("joint", "shared-difficulty"),
+        default="joint",
+        help="joint, right for single classifiers, or shared-difficulty, for all together (joint)",
+    )
     command.add_argument(
         "--set",
         type=_setting,
@@ -484,6 +528,13 @@ def _add_fit(commands: Any) -> None:
         help="data sets in the hierarchy (reference,replication)",
     )
     command.add_argument("--device", default="auto", help="auto, cpu or gpu (auto)")
+    command.add_argument(
+        "--devices",
+        type=int,
+        default=1,
+        metavar="N",
+        help="spread the images over this many (shared-difficulty; 1)",
+    )
     command.add_argument(
         "--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break"
     )
@@ -519,12 +570,41 @@ def _add_summarize(commands: Any) -> None:
     command = _command(
         commands, "summarize", _summarize, "adjusted accuracies with credible intervals"
     )
+    _add_fitted(command)
+    _add_unconverged(command)
+
+
+def _add_fitted(command: argparse.ArgumentParser) -> None:
     command.add_argument("study", type=Path, metavar="STUDY")
     command.add_argument("posterior", type=Path, metavar="posterior.nc")
+    _add_csv(command)
+
+
+def _add_unconverged(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--allow-unconverged", action="store_true", help="show a fit that failed its checks"
     )
-    _add_csv(command)
+
+
+def _add_ranks(commands: Any) -> None:
+    command = _command(commands, "ranks", _ranks, "rank classifiers by adjusted accuracy")
+    _add_fitted(command)
+    _add_unconverged(command)
+
+
+def _add_pairs(commands: Any) -> None:
+    command = _command(
+        commands, "pairs", _pairs, "which of two classifiers is better once selection is removed"
+    )
+    _add_fitted(command)
+    _add_unconverged(command)
+
+
+def _add_images(commands: Any) -> None:
+    command = _command(
+        commands, "images", _images, "how hard every image is, for people and for classifiers"
+    )
+    _add_fitted(command)
 
 
 def _add_diagnose(commands: Any) -> None:
@@ -532,6 +612,9 @@ def _add_diagnose(commands: Any) -> None:
         commands, "diagnose", _diagnose, "say whether to trust a fit, and what to change"
     )
     command.add_argument("posterior", type=Path, metavar="posterior.nc")
+    command.add_argument(
+        "--study", type=Path, metavar="STUDY", help="check the agreement of classifiers too"
+    )
 
 
 def _add_loo(commands: Any) -> None:

@@ -113,3 +113,20 @@ def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> 
     freedom = x.shape[-1] - 2
     variance = np.sum(residual**2, axis=-1) / (freedom if freedom > 0 else np.nan)
     return np.sqrt(variance / np.where(scale > 0, scale, np.nan))
+
+
+def ranks(accuracy: ArrayLike) -> Floats:
+    """Rank of every classifier, 1 for the most accurate; ties share their mean rank.
+
+    Parameters
+    ----------
+    accuracy
+        [..., C].
+
+    Returns
+    -------
+    float64 [..., C]
+    """
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(-np.asarray(accuracy, float), axis=-1), dtype=float)

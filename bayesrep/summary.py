@@ -1,13 +1,25 @@
-"""The table a person reads: one row per classifier, then the mean and the slope."""
+"""Tables that a person reads: every classifier, all together, pair by pair, and by rank.
+
+What combines classifiers is taken from :func:`bayesrep.inference.together.together`, whose draws
+know that classifiers answer the same images.
+"""
 
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import ConvergenceError, StudyError
-from bayesrep.estimands import accuracy_line
+from bayesrep.errors import ConvergenceError
+from bayesrep.estimands import (
+    accuracy_line,
+    bias_corrected_gap,
+    ranks,
+    selection_gap,
+    share_explained,
+)
 from bayesrep.inference.posterior import arviz
+from bayesrep.inference.problem import check_fingerprint
+from bayesrep.inference.together import together
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
 
@@ -37,9 +49,9 @@ def summarize(
         adjusted accuracy. ``adjusted_accuracy`` is the posterior mean, ``lower`` and ``upper``
         the 2.5 % and 97.5 % quantiles. Two rows follow the classifiers: "(mean)", every column
         averaged over classifiers, and "(slope)", the slope of adjusted on reference accuracy in
-        ``adjusted_accuracy`` (beside that of the raw accuracy in ``replication_accuracy``). The
-        joint model treats classifiers as independent given the selection frequency, so the
-        intervals of these two rows are too narrow where classifiers err on the same images.
+        ``adjusted_accuracy`` (beside that of the raw accuracy in ``replication_accuracy``). Their
+        intervals know of the images that classifiers share; for the joint model that takes the
+        study itself, and from its sufficient statistics they are null.
 
     Raises
     ------
@@ -49,27 +61,27 @@ def summarize(
         If the posterior belongs to another study.
     """
     statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
-    attributes = posterior.posterior.attrs
-    if attributes.get("study_fingerprint") != statistics.fingerprint():
-        raise StudyError(
-            "the posterior was fitted to another study (fingerprints differ); fit this one"
-        )
-    if not attributes.get("converged") and not allow_unconverged:
-        raise ConvergenceError(str(attributes.get("verdict", "the fit carries no verdict")))
+    _check(statistics, posterior, allow_unconverged=allow_unconverged)
     adjusted = posterior.posterior["adjusted_accuracy"]
     draws = adjusted.values.reshape(-1, adjusted.shape[-1])  # [draw, C]
+    combined = draws
+    known = posterior.posterior.attrs["model"] != "joint"
+    if isinstance(study, Study):
+        combined, known = together(study, posterior).adjusted.reshape(draws.shape), True
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
-    slope, _ = accuracy_line(reference, draws)
+    slope, _ = accuracy_line(reference, combined)
     raw_slope, _ = accuracy_line(reference, replication)
-    rows = np.column_stack([draws, draws.mean(axis=1), slope])
+    rows = np.column_stack([draws, combined.mean(axis=1), slope])
     estimate = rows.mean(axis=0)
     lower, upper = np.quantile(rows, INTERVAL, axis=0)
+    if not known:
+        lower[-2:] = upper[-2:] = np.nan
     mean_reference = np.append(reference, [reference.mean(), np.nan])
     mean_replication = np.append(replication, [replication.mean(), raw_slope])
     is_slope = np.arange(len(estimate)) == len(reference) + 1
     table = pl.DataFrame(
         {
-            "method": [str(attributes["model"])] * len(estimate),
+            "method": [str(posterior.posterior.attrs["model"])] * len(estimate),
             "classifier": [*statistics.classifiers, MEAN_ROW, SLOPE_ROW],
             "reference_accuracy": mean_reference,
             "replication_accuracy": mean_replication,
@@ -82,6 +94,174 @@ def summarize(
         }
     )
     return table.fill_nan(None)
+
+
+def _check(statistics: SufficientStatistics, posterior: Any, *, allow_unconverged: bool) -> None:
+    check_fingerprint(statistics, posterior)
+    attributes = posterior.posterior.attrs
+    if not attributes.get("converged") and not allow_unconverged:
+        raise ConvergenceError(str(attributes.get("verdict", "the fit carries no verdict")))
+
+
+def _flat_draws(
+    study: Study, posterior: Any, seed: int, *, allow_unconverged: bool
+) -> tuple[np.ndarray, np.ndarray, SufficientStatistics]:
+    """Joint draws [S, C] of adjusted and of population reference accuracies."""
+    statistics = SufficientStatistics.from_study(study)
+    _check(statistics, posterior, allow_unconverged=allow_unconverged)
+    draws = together(study, posterior, seed=seed)
+    size = draws.adjusted.shape[-1]
+    return draws.adjusted.reshape(-1, size), draws.reference.reshape(-1, size), statistics
+
+
+def summarize_gaps(
+    study: Study, posterior: Any, *, seed: int = 0, allow_unconverged: bool = False
+) -> pl.DataFrame:
+    """The mean accuracy drop divided, and the line over classifiers, with 95 % intervals.
+
+    Parameters
+    ----------
+    study
+        The study that was fitted.
+    posterior
+        From :func:`bayesrep.fit` or :func:`bayesrep.inference.read_posterior`.
+    seed
+        See :func:`bayesrep.inference.together.together`.
+    allow_unconverged
+        Return the table even if the fit did not converge.
+
+    Returns
+    -------
+    polars.DataFrame
+        The columns of :func:`bayesrep.estimate_gaps`: method, quantity, estimate, lower, upper.
+        Its quantities are bias_corrected_gap and selection_gap (means over classifiers),
+        share_explained, slope and intercept of adjusted on reference accuracy; they compare with
+        the accuracies measured on the reference. Then population_gap, population_slope and
+        population_intercept compare with the accuracies on the population that the reference is
+        a sample of, and their intervals hold for another sample of images.
+
+    Raises
+    ------
+    ConvergenceError, StudyError
+        As :func:`bayesrep.summarize`.
+    """
+    adjusted, population, statistics = _flat_draws(
+        study, posterior, seed, allow_unconverged=allow_unconverged
+    )
+    reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
+    slope, intercept = accuracy_line(reference, adjusted)
+    population_slope, population_intercept = accuracy_line(population, adjusted)
+    rows = {
+        "bias_corrected_gap": bias_corrected_gap(reference, adjusted).mean(axis=1),
+        "selection_gap": selection_gap(adjusted, replication).mean(axis=1),
+        "share_explained": share_explained(reference, replication, adjusted),
+        "slope": slope,
+        "intercept": intercept,
+        "population_gap": (population - adjusted).mean(axis=1),
+        "population_slope": population_slope,
+        "population_intercept": population_intercept,
+    }
+    values = np.stack(list(rows.values()))
+    lower, upper = np.quantile(values, INTERVAL, axis=1)
+    return pl.DataFrame(
+        {
+            "method": [str(posterior.posterior.attrs["model"])] * len(rows),
+            "quantity": list(rows),
+            "estimate": values.mean(axis=1),
+            "lower": lower,
+            "upper": upper,
+        }
+    ).fill_nan(None)
+
+
+def compare_classifiers(
+    study: Study, posterior: Any, *, seed: int = 0, allow_unconverged: bool = False
+) -> pl.DataFrame:
+    """Every pair of classifiers: by how much one is better once selection is removed.
+
+    Parameters
+    ----------
+    study, posterior, seed, allow_unconverged
+        As :func:`summarize_gaps`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a pair, in the order of the study: classifier, other, ``raw_difference`` of their
+        replication accuracies, ``difference`` of their adjusted accuracies (classifier less other)
+        with lower and upper (95 %), and ``probability``, that the first is the better one. Of many
+        pairs some will be far apart by chance: each interval is for one pair.
+
+    Raises
+    ------
+    ConvergenceError, StudyError
+        As :func:`bayesrep.summarize`.
+    """
+    adjusted, _, statistics = _flat_draws(
+        study, posterior, seed, allow_unconverged=allow_unconverged
+    )
+    replication, names = statistics.accuracy("replication"), np.array(statistics.classifiers)
+    first, second = np.triu_indices(len(names), k=1)
+    interval = np.empty((2, len(first)))
+    mean, probability = np.empty(len(first)), np.empty(len(first))
+    for one in range(len(names) - 1):  # pairs of a row at a time: all at once need too much memory
+        here = first == one
+        apart = adjusted[:, one, None] - adjusted[:, one + 1 :]
+        mean[here], probability[here] = apart.mean(axis=0), (apart > 0).mean(axis=0)
+        interval[:, here] = np.quantile(apart, INTERVAL, axis=0)
+    return pl.DataFrame(
+        {
+            "classifier": names[first],
+            "other": names[second],
+            "raw_difference": replication[first] - replication[second],
+            "difference": mean,
+            "lower": interval[0],
+            "upper": interval[1],
+            "probability": probability,
+        }
+    )
+
+
+def rank_classifiers(
+    study: Study, posterior: Any, *, seed: int = 0, allow_unconverged: bool = False
+) -> pl.DataFrame:
+    """Ranks by adjusted accuracy, 1 the best, with 95 % intervals.
+
+    Parameters
+    ----------
+    study, posterior, seed, allow_unconverged
+        As :func:`summarize_gaps`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a classifier, the best first: classifier, adjusted_accuracy, ``reference_rank`` and
+        ``replication_rank`` by the measured accuracies, ``rank`` (posterior mean), lower and upper,
+        and ``best``, the probability to be the first.
+
+    Raises
+    ------
+    ConvergenceError, StudyError
+        As :func:`bayesrep.summarize`.
+    """
+    adjusted, _, statistics = _flat_draws(
+        study, posterior, seed, allow_unconverged=allow_unconverged
+    )
+    places = ranks(adjusted)
+    lower, upper = np.quantile(places, INTERVAL, axis=0, method="nearest")
+    best = places == places.min(axis=1, keepdims=True)
+    return pl.DataFrame(
+        {
+            "classifier": list(statistics.classifiers),
+            "adjusted_accuracy": adjusted.mean(axis=0),
+            "reference_rank": ranks(statistics.accuracy("reference")),
+            "replication_rank": ranks(statistics.accuracy("replication")),
+            "rank": places.mean(axis=0),
+            "lower": lower,
+            "upper": upper,
+            "best": (best / best.sum(axis=1, keepdims=True)).mean(axis=0),
+        }
+    ).sort("rank")
 
 
 def _diagnostics(rows: np.ndarray) -> dict[str, np.ndarray]:

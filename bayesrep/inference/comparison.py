@@ -128,7 +128,8 @@ def compare(posteriors: Mapping[str, Any]) -> pl.DataFrame:
     Raises
     ------
     StudyError
-        Where the fits are of different studies, data sets or groups.
+        Where the fits are of different studies, data sets or groups, or of the shared-difficulty
+        model.
 
     Notes
     -----
@@ -136,6 +137,13 @@ def compare(posteriors: Mapping[str, Any]) -> pl.DataFrame:
     move the mixtures.
     """
     _check_same_study(posteriors)
+    for name, posterior in posteriors.items():
+        if _attribute(posterior, "model") == "shared-difficulty":
+            raise StudyError(
+                f"{name!r} is a fit of the shared-difficulty model, in which a classifier's answer "
+                "cannot be left out alone; compare its agreement with the data instead "
+                "(bayesrep diagnose --study)"
+            )
     parts = {name: left_out(posterior) for name, posterior in posteriors.items()}
     total = {name: _total(own.values(), "elpd") for name, own in parts.items()}
     best = max(total, key=lambda name: total[name])

@@ -3,8 +3,8 @@
 The arrowhead of :mod:`bayesrep.inference.arrowhead` does not hold where classifiers share what is
 not observed of an image. Their *independent* counterpart has it, its mode is near and its whitening
 straightens most; from there L-BFGS climbs to the mode, and the whole Hessian there, one product
-with it for each parameter, makes the change of variables. The cost is that of two or three gradients
-a parameter, once.
+with it for each parameter, makes the change of variables. That costs about as much as one gradient
+for each parameter, once.
 """
 
 from typing import Any, NamedTuple

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
+from jax.sharding import Mesh
 
 REPEATS = 5
 
@@ -21,10 +23,13 @@ class Choice:
         A JAX device.
     reason
         One sentence with the times that were compared, if any were.
+    together
+        Whether it is the first of several that work on the same images.
     """
 
     device: Any
     reason: str
+    together: bool = False
 
 
 def available() -> dict[str, Any]:
@@ -53,9 +58,7 @@ def choose(device: str, chains: int, gradient: Callable[[Any, int], Any]) -> Cho
     """
     devices = available()
     if device != "auto":
-        name = next((n for n in devices if n == device or (device, n) == ("gpu", "cuda")), None)
-        if name is None:
-            raise ValueError(f"device {device!r} is not here; JAX has {', '.join(devices)}")
+        name = _platform(device)
         return Choice(devices[name], f"{name}: as asked")
     if len(devices) == 1:
         return Choice(devices["cpu"], "cpu: the only device that JAX finds here")
@@ -65,6 +68,37 @@ def choose(device: str, chains: int, gradient: Callable[[Any, int], Any]) -> Cho
         turns = -(-chains // min(chains, os.cpu_count() or 1)) if name == "cpu" else 1
         times[name] = turns * _seconds(lambda one=one, batch=batch: gradient(one, batch))
     return fastest(devices, times)
+
+
+def _platform(device: str) -> str:
+    """JAX's name of a kind of device that is here."""
+    devices = available()
+    name = next((n for n in devices if n == device or (device, n) == ("gpu", "cuda")), None)
+    if name is None:
+        raise ValueError(f"device {device!r} is not here; JAX has {', '.join(devices)}")
+    return name
+
+
+def spread_over(device: str, count: int) -> Mesh:
+    """A mesh of the first ``count`` devices of a kind, for images to be spread over.
+
+    Parameters
+    ----------
+    device
+        A platform of JAX; ``"auto"`` for JAX's default.
+    count
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many.
+    """
+    name = jax.default_backend() if device == "auto" else _platform(device)
+    here = jax.devices(name)
+    if not 1 <= count <= len(here):
+        raise ValueError(f"devices must be from 1 to {len(here)} ({name}); got {count}")
+    return Mesh(np.array(here[:count]), ("images",))
 
 
 def fastest(devices: Mapping[str, Any], seconds: Mapping[str, float]) -> Choice:

@@ -15,6 +15,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
+from bayesrep.inference.agreement import check_agreement
 from bayesrep.inference.comparison import WORST_PARETO_K, aligned
 from bayesrep.inference.nuts import MAX_TREE_DEPTH
 from bayesrep.inference.predictive import check_predictions, find_group
@@ -27,6 +28,7 @@ from bayesrep.inference.sensitivity import (
 )
 from bayesrep.inference.verdict import MAX_RHAT, MIN_ESS, diagnostics, judge
 from bayesrep.models.joint import LARGEST_K
+from bayesrep.study import Study
 
 Trust = Literal["yes", "with care", "no"]
 Floats = NDArray[np.float64]
@@ -97,18 +99,20 @@ class Diagnosis:
     sensitivity: pl.DataFrame | None
 
 
-def diagnose(posterior: Any) -> Diagnosis:
+def diagnose(posterior: Any, study: Study | None = None) -> Diagnosis:
     """Say what to believe of a fit.
 
     Parameters
     ----------
     posterior
         From :func:`bayesrep.fit` or :func:`bayesrep.inference.read_posterior`, of any method.
+    study
+        The study that was fitted; with it the agreement of classifiers is checked too.
 
     Raises
     ------
     StudyError
-        If there are no adjusted accuracies at all.
+        If there are no adjusted accuracies at all, or the posterior is of another study.
     """
     group = find_group(posterior, "posterior")
     if group is None or "adjusted_accuracy" not in group:
@@ -122,6 +126,8 @@ def diagnose(posterior: Any) -> Diagnosis:
     findings += [_check_advice(group)]
     predictions, told = _check_predictions(posterior, group)
     findings += told
+    if study is not None and len(study.classifiers) > 1:
+        findings += [_check_shared_images(study, posterior, group)]
     sensitivity, told = _check_prior(posterior)
     findings += told
     ordered = sorted(findings, key=lambda finding: -RANK[finding.trust])
@@ -345,6 +351,30 @@ def _check_predictions(
         for row in counts.iter_rows(named=True)
     ]
     return table, [*mixtures, curves]
+
+
+def _check_shared_images(study: Study, posterior: Any, group: xr.Dataset) -> Finding:
+    """Whether classifiers are right and wrong together as often as the model expects."""
+    found = check_agreement(study, posterior).summary.row(0, named=True)
+    observed, expected = (f"{100 * found[name]:.1f} %" for name in ("observed", "expected"))
+    check = "classifiers agree as predicted"
+    value, wanted = f"{observed}, {expected} expected", "p >= 0.05"
+    if found["p"] >= ALPHA:
+        return Finding(check, value, wanted, "yes")
+    sentence = (
+        f"Two classifiers are right or wrong together on {observed} of the images, where the model "
+        f"expects {expected}: "
+    )
+    if group.attrs.get("model") == "joint":
+        sentence += (
+            "they share what makes an image hard, which the joint model leaves out. Every single "
+            "classifier's interval holds all the same, and summarize's means, slopes, differences "
+            'and ranks allow for it; model="shared-difficulty" has it in the model.'
+        )
+    else:
+        sentence += "one difficulty of images is not enough; try factors=2."
+    trust: Trust = "yes" if group.attrs.get("model") == "joint" else "with care"
+    return Finding(check, value, wanted, trust, sentence)
 
 
 def _options(group: xr.Dataset) -> dict[str, Any]:

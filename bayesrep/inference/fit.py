@@ -27,7 +27,7 @@ from bayesrep.inference.arrowhead import (
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import Checkpoint, open_checkpoint
 from bayesrep.inference.density import Density, Position, build_density
-from bayesrep.inference.device import Choice, choose
+from bayesrep.inference.device import Choice, choose, spread_over
 from bayesrep.inference.laplace import laplace, normal_at
 from bayesrep.inference.mode import climb
 from bayesrep.inference.nuts import (
@@ -70,6 +70,7 @@ def fit(
     groups: str | None = None,
     datasets: Sequence[str] = REQUIRED_ROLES,
     device: str = "auto",
+    devices: int = 1,
     checkpoint: str | Path | None = None,
     **options: Any,
 ) -> Any:
@@ -85,7 +86,11 @@ def fit(
     study
         Annotation counts and correctness, or their sufficient statistics.
     model
-        ``"joint"``: :mod:`bayesrep.models.joint`.
+        ``"joint"``: :mod:`bayesrep.models.joint`, right about one classifier at a time.
+        ``"shared-difficulty"``: :mod:`bayesrep.models.shared_difficulty`, right about all of them
+        together. It needs the study itself, and time and memory grow with the number of images
+        that differ in counts or answers; chains keep every draw. Further variables: ``loading``,
+        ``population_reference_accuracy`` and ``population_gap``.
     method
         ``"nuts"``, the reference; or a quick approximation: ``"laplace"``, a normal by exact
         Hessians (:mod:`bayesrep.inference.laplace`), and ``"mean-field"``, ``"low-rank"`` and
@@ -112,12 +117,16 @@ def fit(
     device
         ``"auto"`` times one gradient on every kind of device that JAX finds and takes the
         fastest; or a platform, ``"cpu"`` or ``"gpu"``. The attribute ``device_choice`` says why.
+    devices
+        Spread the images of ``model="shared-difficulty"`` over this many devices of the kind chosen
+        (:mod:`jax.sharding`); chains then run as one batch.
     checkpoint
         A folder for the draws as they are made. After an interruption of any kind the same call
         goes on there and ends with the same draws.
     **options
         Sizes, families and priors: fields of :class:`bayesrep.models.joint.JointOptions`, such as
-        ``components=3`` or ``curve="gp"``.
+        ``components=3`` or ``curve="gp"``, or of
+        :class:`bayesrep.models.shared_difficulty.SharedDifficultyOptions`, such as ``factors=2``.
 
     Returns
     -------
@@ -150,7 +159,8 @@ def fit(
         raise ValueError(f"method must be one of {', '.join(get_args(Method))}; got {method!r}")
     if method != "nuts" and (feedback == "cut" or checkpoint is not None):
         raise ValueError(f"cut feedback and checkpoints are for method='nuts'; got {method!r}")
-    problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
+    mesh = None if devices == 1 else spread_over(device, devices)
+    problem = pose(study, model=model, options=options, groups=groups, datasets=datasets, mesh=mesh)
     schedule = Schedule(chains=chains, warmup=warmup, draws=draws)
     if problem.model.independent is not None:
         if method not in ("nuts", "laplace") or feedback == "cut":
@@ -164,7 +174,10 @@ def fit(
         bar = stack.enter_context(progress_bar(_work(method, feedback, schedule), show=progress))
         data = problem.data()
         tools = programs(problem, data)
-        chosen = _choose_device(device, chains, problem, tools, data)
+        if mesh is None:
+            chosen = _choose_device(device, chains, problem, tools, data)
+        else:
+            chosen = Choice(mesh.devices[0], f"{devices} devices, as asked", together=True)
         stack.enter_context(jax.default_device(chosen.device))
         facts = attributes(
             problem,
@@ -198,7 +211,7 @@ class _Run(NamedTuple):
 
     @property
     def vectorized(self) -> bool:
-        return self.device.device.platform != "cpu"
+        return self.device.together or self.device.device.platform != "cpu"
 
     def keys(self, stage: int) -> Any:
         """One key for each chain of a stage of the fit."""

@@ -199,7 +199,7 @@ def draw_normal(
 
 
 @lru_cache(maxsize=16)
-def _drawing(density: Density) -> Callable[[Whitening, Any, Position], Any]:
+def _drawing(density: Density) -> Callable[[Any, Any, Position], Any]:
     def drawing(normal: Any, data: Any, standard: Position) -> tuple[Position, Array, Array]:
         positions = jax.vmap(normal.__call__)(standard)
         log_normal = jax.vmap(log_standard_normal)(standard) - normal.log_volume()

@@ -22,8 +22,8 @@ from jax import Array
 from numpyro.infer.hmc import hmc
 
 from bayesrep.inference.arrowhead import Whitening
-from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.checkpoint import Checkpoint
+from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Position
 
 BLOCK = 25

@@ -47,6 +47,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincc, ndtr, ndtri
 
 from bayesrep.errors import StudyError
+from bayesrep.study import AnnotatedSet
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -103,6 +104,19 @@ def parse_cell(name: str) -> Cell:
     group, _, pair = name.rpartition(": ")
     selected, _, shown = pair.partition("/")
     return Cell(group, int(selected), int(shown))
+
+
+def cell_of_images(data: AnnotatedSet, names: NDArray[Any], column: str) -> NDArray[np.intp]:
+    """Index among the named cells of every image; ``column`` holds its group, if there are any."""
+    cells = [parse_cell(str(name)) for name in names]
+    place = {cell: index for index, cell in enumerate(cells)}
+    groups = data.groups[column] if column else np.full(len(data.shown), "")
+    return np.array(
+        [
+            place[Cell(str(g), int(k), int(n))]
+            for g, k, n in zip(groups, data.selected, data.shown, strict=True)
+        ]
+    )
 
 
 def calibrated_p(x2: Floats, mean: Floats | float, variance: Floats | float) -> float:

@@ -4,6 +4,7 @@ Every way to the posterior (NUTS, Laplace, SVI) starts from a `Problem`. Data ar
 compiled programs, so problems of the same shape share them.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -14,12 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 from numpy.typing import NDArray
+from numpyro import handlers
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, reason
 from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
 from bayesrep.inference.dense import DenseWhitening, climb_from, dense_whitening
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.mode import Climb, climb
+from bayesrep.inference.predictive import thinned
 from bayesrep.models import MODELS, Model
 from bayesrep.rules import REQUIRED_ROLES, listing
 from bayesrep.statistics import (
@@ -93,6 +96,10 @@ def pose(
     if model not in MODELS:
         raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
     chosen = MODELS[model]
+    if mesh is not None and chosen.independent is None:
+        raise ValueError(f"the {model} model does not grow with the images: devices must be 1")
+    if groups is not None and chosen.independent is not None:
+        raise ValueError(f"the {model} model takes no groups; fit model='joint' with them")
     known = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
     if unknown := sorted(set(options) - known):
         raise ValueError(
@@ -116,8 +123,6 @@ def pose(
             raise ValueError(
                 f"the {model} model needs the study itself, not its sufficient statistics"
             )
-        if groups is not None:
-            raise ValueError(f"the {model} model takes no groups; fit model='joint' with them")
         patterns = {role: patterns_of(study.datasets[role]) for role in REQUIRED_ROLES}
     return Problem(
         model,
@@ -131,6 +136,65 @@ def pose(
         patterns,
         mesh,
     )
+
+
+def pose_again(study: Study, posterior: Any) -> Problem:
+    """The problem whose posterior this is.
+
+    Raises
+    ------
+    StudyError
+        If the posterior belongs to another study, or was written by another version.
+    """
+    attributes = posterior.posterior.attrs
+    try:
+        options = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in json.loads(attributes["options"]).items()
+        }
+        problem = pose(
+            study,
+            model=attributes["model"],
+            options=options,
+            groups=attributes["groups"] or None,
+            datasets=json.loads(attributes["datasets"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise StudyError(f"the posterior is not one of this study: {reason(error)}") from None
+    check_fingerprint(problem.statistics, posterior)
+    return problem
+
+
+def check_fingerprint(statistics: SufficientStatistics, posterior: Any) -> None:
+    """Refuse a posterior of another study."""
+    if posterior.posterior.attrs.get("study_fingerprint") != statistics.fingerprint():
+        raise StudyError(
+            "the posterior was fitted to another study (fingerprints differ); fit this one"
+        )
+
+
+def at_draws(
+    problem: Problem, posterior: Any, function: Callable[[Any, Any], Any], draws: int
+) -> Any:
+    """What ``function(data, options)`` returns at some of the posterior's draws, [draw, ...].
+
+    Parameters
+    ----------
+    problem, posterior
+        As :func:`pose_again` takes and gives them.
+    function
+        Samples all sites of the model; here they have the values of the draws.
+    draws
+        How many, at most, evenly spaced.
+    """
+    group = posterior.posterior
+    sites = {name: jnp.asarray(thinned(group[name], draws)) for name in group.data_vars}
+
+    def one(sites: dict[str, Any]) -> Any:
+        return handlers.substitute(function, data=sites)(data, problem.options)
+
+    data = problem.data()
+    return jax.tree.map(np.asarray, jax.jit(lambda sites: jax.lax.map(one, sites))(sites))
 
 
 class Programs(NamedTuple):

@@ -42,7 +42,7 @@ from bayesrep.inference.posterior import arviz
 from bayesrep.inference.predictive import need_group
 from bayesrep.models import MODELS
 from bayesrep.numerics.pareto import pareto_smooth
-from bayesrep.statistics import Cells
+from bayesrep.statistics import Cells, Patterns
 
 Floats = NDArray[np.float64]
 
@@ -125,7 +125,10 @@ def prior_parts(posterior: Any) -> PriorParts | None:
         # Any data of the right shape: the prior does not look at them.
         one = np.ones(1, dtype=np.int64)
         cells = Cells(one, one, one, np.ones((1, classifiers), dtype=np.int64))
-        data = model.data([dict.fromkeys(roles, cells)] * groups)
+        image = Patterns(one, one, np.ones((1, classifiers), dtype=bool), one, one - 1)
+        data = model.data(
+            [dict.fromkeys(roles, cells)] * groups, dict.fromkeys(roles, image), chosen, None
+        )
         latent = list(model.start(data, chosen))
         if any(name not in group for name in latent):
             return None
@@ -249,6 +252,10 @@ def prior_sensitivity(posterior: Any, *, step: float = STEP) -> pl.DataFrame:
     parts = prior_parts(posterior)
     everything = log_prior(posterior) if parts is None else None
     total = log_likelihood(posterior)
+    together = group.attrs["model"] != "joint"
+    if together and parts is not None:  # all answers have one likelihood: what the prior leaves
+        density = need_group(posterior, "sample_stats", "lp")["lp"].values
+        total = density - parts.shared - parts.own.sum(axis=2)
     answers = need_group(posterior, "log_likelihood", "correct")["correct"].values
     counts = total - answers.sum(axis=(2, 3), dtype=np.float64)
     rows: list[dict[str, Any]] = []
@@ -258,7 +265,8 @@ def prior_sensitivity(posterior: Any, *, step: float = STEP) -> pl.DataFrame:
             quantity, likely = group["bias_corrected_gap"].values.mean(axis=2), total
         else:
             quantity = adjusted.values[:, :, own]
-            likely = counts + answers[:, :, own].sum(axis=2, dtype=np.float64)
+            alone = counts + answers[:, :, own].sum(axis=2, dtype=np.float64)
+            likely = total if together else alone
         believed = everything
         if parts is not None:
             believed = parts.shared if own < 0 else parts.shared + parts.own[:, :, own]

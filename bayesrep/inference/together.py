@@ -14,9 +14,9 @@ classifiers, which it takes to be independent. So
 
     Cov  =  Cov_post  +  Σ_x Σ_{c ≠ c'} (influence of c's answer) (influence of c''s answer)ᵀ
 
-is the sandwich covariance with the prior's part kept. Its correlations are taken; a classifier's own
-spread stays as it is. Draws are moved by the linear map that takes them from Cov_post to the new
-covariance with the least displacement.
+is the sandwich covariance with the prior's part kept. Its correlations are taken; a classifier's
+own spread stays as it is. Draws are moved by the linear map that takes them from Cov_post to the
+new covariance with the least displacement.
 
 The accuracy on the reference's *population* has influences (correct − accuracy) / N of its own; its
 covariance with A comes from the reference's annotation counts. Both are taken as normal.
@@ -30,10 +30,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError
-from bayesrep.inference.predictive import need_group, parse_cell
+from bayesrep.inference.predictive import cell_of_images, need_group
+from bayesrep.inference.problem import check_fingerprint
 from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import AnnotatedSet, Study
+from bayesrep.study import Study
 
 Floats = NDArray[np.float64]
 BLOCKS = 5
@@ -98,14 +98,6 @@ def together(study: Study, posterior: Any, *, seed: int = 0) -> Together:
     return Together((center + moves).reshape(adjusted.shape), reference.reshape(adjusted.shape))
 
 
-def check_fingerprint(statistics: SufficientStatistics, posterior: Any) -> None:
-    """Refuse a posterior of another study."""
-    if posterior.posterior.attrs.get("study_fingerprint") != statistics.fingerprint():
-        raise StudyError(
-            "the posterior was fitted to another study (fingerprints differ); fit this one"
-        )
-
-
 def _powers(matrix: Floats) -> tuple[Floats, Floats]:
     """Square root of a positive semidefinite matrix and its (pseudo-)inverse."""
     values, vectors = np.linalg.eigh(matrix)
@@ -145,19 +137,6 @@ def _products(parts: Floats) -> Floats:
     return (whole.T @ whole - same) / (BLOCKS * (BLOCKS - 1))
 
 
-def _cell_of_images(data: AnnotatedSet, names: NDArray[Any], column: str) -> NDArray[np.intp]:
-    """Index among the named cells of every image of a data set."""
-    cells = [parse_cell(str(name)) for name in names]
-    place = {cell: index for index, cell in enumerate(cells)}
-    groups = data.groups[column] if column else np.full(len(data.shown), "")
-    return np.array(
-        [
-            place[(str(g), int(k), int(n))]
-            for g, k, n in zip(groups, data.selected, data.shown, strict=True)
-        ]
-    )
-
-
 def excess_covariance(study: Study, posterior: Any) -> Floats:
     """What shared images add to the covariance of the joint model's adjusted accuracies, [C, C].
 
@@ -171,7 +150,7 @@ def excess_covariance(study: Study, posterior: Any) -> Floats:
     log_right = likelihood["log_right"]
     data = study.datasets["replication"]
     column = str(posterior.posterior.attrs["groups"])
-    cell = _cell_of_images(data, log_right["replication_cell"].values, column)
+    cell = cell_of_images(data, log_right["replication_cell"].values, column)
     order = np.argsort(cell, kind="stable")
     correct, cell = np.asarray(data.correct[order], dtype=float), cell[order]
     total = np.zeros((adjusted.shape[2],) * 2)
@@ -202,7 +181,7 @@ def _reference_draws(
     log_mass = _centered(likelihood["reference_images"]) / images
     influence = (log_mass.transpose(0, 2, 1) @ adjusted).mean(axis=0) / log_mass.shape[1]  # [M, l]
     column = str(posterior.posterior.attrs["groups"])
-    cell = _cell_of_images(data, likelihood["reference_cell"].values, column)
+    cell = cell_of_images(data, likelihood["reference_cell"].values, column)
     cross = residual.T @ influence[cell]  # [C, l]
     slope = cross @ precision
     noise = _powers(_at_least(residual.T @ residual - cross @ slope.T, 0.0))[0]

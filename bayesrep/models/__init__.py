@@ -10,7 +10,6 @@ from typing import Any
 from jax.typing import ArrayLike
 
 from bayesrep.models.joint import (
-    JointData,
     JointOptions,
     annotations_only,
     joint,
@@ -38,8 +37,9 @@ class Model:
     ----------
     function
         NumPyro model ``function(data, options)``. Latent sites have real support; those of a
-        classifier lie in the plate "classifier". Deterministic sites ``log_mass_i`` [group, cell], ``cell_accuracy`` [classifier, group,
-        cell] and ``adjusted_accuracy`` [classifier] are what is reported of the cells.
+        classifier lie in the plate "classifier". Deterministic sites ``log_mass_i`` [group, cell],
+        ``cell_accuracy`` [classifier, group, cell] and ``adjusted_accuracy`` [classifier] are what
+        is reported of the cells.
     options
         Frozen dataclass of sizes and priors; its defaults are the recommended model.
     data

@@ -12,7 +12,8 @@ Logits add, so an image's answers enter through two sums over classifiers: a pro
 classifiers] with [classifiers, points + factors] instead of one with [classifiers, points × nodes].
 And the grid's part, B, knows no image: with shifts r_j and t_q that leave little of it,
 
-    Σ_jq exp(α_xj + ε_xq − B_jq) = Σ_jq exp(α_xj − r_j) · w_q exp(r_j + t_q − B_jq) · exp(ε_xq − t_q)
+    Σ_jq exp(α_xj + ε_xq − B_jq)
+        = Σ_jq exp(α_xj − r_j) · w_q exp(r_j + t_q − B_jq) · exp(ε_xq − t_q)
 
 is a product of matrices too, and exponentials are taken of [images, points + nodes] only. What the
 shifts leave is at most C λ (range of u) / 4 in size, so nodes are divided into blocks of narrow
@@ -31,7 +32,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from bayesrep.statistics import Patterns
@@ -40,6 +41,8 @@ Floats = NDArray[np.float64]
 
 LARGEST_CHUNK = 2**19
 """Most entries of an array [images of a chunk, points + nodes]."""
+MULTIPLE = 256
+"""Images of a chunk are filled up to a multiple, so that studies of one design share programs."""
 STEPS = 40
 TOLERANCE = 1e-10
 FAR = 300.0
@@ -92,15 +95,18 @@ def lay_out_answers(
     size = len(cell)
     parts = 1 if mesh is None else mesh.size
     chunks = -(-size * grid // (LARGEST_CHUNK * parts))
-    each = -(-size // (chunks * 256 * parts)) * 256 * parts
+    each = -(-size // (chunks * MULTIPLE)) * MULTIPLE
+    each = -(-each // parts) * parts
     rows = np.zeros((chunks * each, patterns.correct.shape[1] + cells))
     rows[:size, : patterns.correct.shape[1]] = patterns.correct
     rows[np.arange(size), patterns.correct.shape[1] + cell] = 1.0
     images = np.zeros(chunks * each)
     images[:size] = patterns.images
-    return Answers(
-        jnp.asarray(rows.reshape(chunks, each, -1)), jnp.asarray(images.reshape(chunks, each)), mesh
-    )
+    shaped = rows.reshape(chunks, each, -1), images.reshape(chunks, each)
+    if mesh is None:
+        return Answers(jnp.asarray(shaped[0]), jnp.asarray(shaped[1]))
+    sharding = NamedSharding(mesh, PartitionSpec(None, *mesh.axis_names))
+    return Answers(jax.device_put(shaped[0], sharding), jax.device_put(shaped[1], sharding), mesh)
 
 
 def difficulty_nodes(size: int, factors: int, classifiers: int) -> Nodes:
@@ -154,10 +160,10 @@ def conditional_logit(eta: Array, spread: Array, weight: Array) -> Array:
         newton = state.m - excess * up * down / slope
         inside = (newton >= low) & (newton <= high)
         m = jnp.where(inside, newton, (low + high) / 2)
-        return _Solving(m, low, high, jnp.abs(m - state.m).max(), state.count + 1)
+        return _Solving(m, low, high, jnp.abs(m - state.m).max(), state.steps + 1)
 
     def unfinished(state: _Solving) -> Array:
-        return (state.moved > TOLERANCE) & (state.count < STEPS)
+        return (state.moved > TOLERANCE) & (state.steps < STEPS)
 
     begin = _Solving(start, low, high, jnp.asarray(jnp.inf, eta.dtype), jnp.asarray(0))
     return jax.lax.while_loop(unfinished, step, begin).m
@@ -168,7 +174,7 @@ class _Solving(NamedTuple):
     low: Array
     high: Array
     moved: Array
-    count: Array
+    steps: Array
 
 
 def _given(m: Array, spread: Array) -> tuple[Array, Array]:
@@ -188,7 +194,7 @@ def _conditional_logit_jvp(
     by_eta, by_spread, _ = tangents
     m = conditional_logit(eta, spread, weight)
     right, wrong = _given(m, spread)
-    slopes = weight * right * wrong  # [C, X, Q]
+    slopes = weight[None, None, :] * right * wrong  # [C, X, Q]
     marginal = jax.nn.sigmoid(eta) * jax.nn.sigmoid(-eta)
     moved = marginal * by_eta - jnp.einsum("cxq,cq->cx", slopes, by_spread)
     return m, moved / slopes.sum(axis=-1)
@@ -265,20 +271,17 @@ def _shares(rows: Array, natural: Array, grid: _Grid, nodes: Nodes) -> _Shares:
     by_node = by_node.reshape(len(rows), blocks, -1).transpose(1, 0, 2) - grid.by_node
     tops = [jax.lax.stop_gradient(part.max(axis=2)) for part in (by_point, by_node)]
     points, places = (
-        jnp.exp(part - top[:, :, None])
-        for part, top in zip((by_point, by_node), tops, strict=True)
+        jnp.exp(part - top[:, :, None]) for part, top in zip((by_point, by_node), tops, strict=True)
     )
     total = jnp.sum(points @ grid.kernel * places, axis=2)  # [H, B]
     level = tops[0] + tops[1]
     top = jax.lax.stop_gradient((level + jnp.log(total + TINY)).max(axis=0))
-    scale = jnp.exp(level - top)
+    scale = jnp.exp(level - top[None, :])
     whole = jnp.sum(scale * total, axis=0)
-    return _Shares(top + jnp.log(whole), points, places * (scale / whole)[:, :, None])
+    return _Shares(top + jnp.log(whole), points, places * (scale / whole[None, :])[:, :, None])
 
 
-def _local_sums(
-    natural: Array, base: Array, rows: Array, images: Array, nodes: Nodes
-) -> _Sums:
+def _local_sums(natural: Array, base: Array, rows: Array, images: Array, nodes: Nodes) -> _Sums:
     """Value and gradients over the chunks of one device."""
     grid = _grid(base, nodes)
 
@@ -324,6 +327,7 @@ def _sums(natural: Array, base: Array, answers: Answers, nodes: Nodes) -> _Sums:
         mesh=answers.mesh,
         in_specs=(everywhere, everywhere, spread, spread, everywhere),
         out_specs=everywhere,
+        check_vma=False,  # the scan starts from zeros that are the same everywhere
     )
     return shared(natural, base, answers.rows, answers.images, nodes)
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.scipy.special import logsumexp
+from jax.scipy.special import betaln, logsumexp
 from numpy.typing import NDArray
 
 from bayesrep.numerics import logit_quadrature
@@ -161,14 +161,18 @@ def log_virtual_tables(mixtures: Mixtures, pairs: Pairs, degree: int) -> tuple[A
     return logsumexp(log_components, axis=1), jnp.log(table)
 
 
+def selected_and_rejected(pairs: Pairs) -> tuple[Array, Array]:
+    """k and n − k of all pairs, [M] each; 0 rejected where a place of the grid has k > n."""
+    if isinstance(pairs, ListedPairs):
+        return pairs.selected, pairs.rejected
+    k = np.tile(np.arange(pairs.shown[-1] + 1.0), len(pairs.shown))
+    n = np.repeat(pairs.shown, pairs.shown[-1] + 1)
+    return jnp.asarray(k), jnp.asarray(np.maximum(n - k, 0))
+
+
 def log_node_tables(mixtures: Mixtures, pairs: Pairs) -> tuple[Array, Array]:
     """log P(k | n) [G, M], as `log_pair_masses`, and log P(node | k, n) [G, M, X] by quadrature."""
-    if isinstance(pairs, GridPairs):
-        k = np.tile(np.arange(pairs.shown[-1] + 1.0), len(pairs.shown))
-        n = np.repeat(pairs.shown, pairs.shown[-1] + 1)
-        selected, rejected = jnp.asarray(k), jnp.asarray(np.maximum(n - k, 0))
-    else:
-        selected, rejected = pairs.selected, pairs.rejected
+    selected, rejected = selected_and_rejected(pairs)
     log_density = logit_quadrature.log_mixture_weights(mixtures.log_weights, mixtures.a, mixtures.b)
     log_given = logit_quadrature.log_likelihood(selected, rejected)
     log_joint = log_density[:, None, :] + log_given[None]
@@ -187,3 +191,25 @@ def virtual_weights(mixtures: Mixtures, degree: int) -> Array:
     choices = log_binomial(degree, np.arange(degree + 1))
     masses = log_masses(mixtures.log_weights, mixtures.a, mixtures.b, [degree])
     return jnp.exp(choices[None, :] + masses[:, 0])
+
+
+def selection_moments(
+    mixtures: Mixtures, pairs: Pairs, points: NDArray[np.float64], *, exact: bool
+) -> Array:
+    """E[s | k, n, point of the curves] and E[s² | …], [2, M, X], under the first group's mixture.
+
+    Where the curves are ``exact``, in Bernstein form, point j stands for j of d further annotators:
+    s is then a mixture of Beta(a + k + j, b + n − k + d − j). Otherwise the point is s.
+    """
+    selected, rejected = selected_and_rejected(pairs)
+    if not exact:
+        moments = jnp.stack([points, jnp.square(points)])
+        return jnp.broadcast_to(moments[:, None, :], (2, len(selected), len(points)))
+    further = jnp.arange(len(points), dtype=selected.dtype)
+    a = mixtures.a[:, None, None] + (selected[:, None] + further[None, :])[None]
+    b = mixtures.b[:, None, None] + (rejected[:, None] + further[None, ::-1])[None]
+    mass = betaln(a, b) - betaln(mixtures.a, mixtures.b)[:, None, None]
+    share = jax.nn.softmax(mixtures.log_weights[0][:, None, None] + mass, axis=0)
+    mean = a / (a + b)
+    square = mean * (a + 1) / (a + b + 1)
+    return jnp.stack([jnp.sum(share * mean, axis=0), jnp.sum(share * square, axis=0)])

@@ -428,7 +428,6 @@ def report(
     right: Array,
 ) -> None:
     """Quantities of interest; not part of the density."""
-
     by_group = average_accuracy(curves, mixtures[0], options)
     numpyro.deterministic("adjusted_accuracy", by_group @ data.share)
     weight = jnp.stack([jnp.exp(m.log_weights) for m in mixtures])  # [D, G, K]

@@ -28,7 +28,7 @@ Heagerty (1999), "Marginally specified logistic-normal models", for curves kept 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,11 +43,20 @@ from numpy.typing import NDArray
 from bayesrep.models.answers import (
     Answers,
     Nodes,
+    conditional_logit,
     difficulty_nodes,
+    image_moments,
     lay_out_answers,
     log_answers,
 )
-from bayesrep.models.counts import complete, log_pair_masses, on_places, places
+from bayesrep.models.counts import (
+    Mixtures,
+    complete,
+    log_pair_masses,
+    on_places,
+    places,
+    selection_moments,
+)
 from bayesrep.models.joint import (
     JointData,
     JointOptions,
@@ -70,7 +79,7 @@ LARGEST_F = 3
 
 @dataclass(frozen=True)
 class SharedDifficultyOptions(JointOptions):
-    """Structure and priors: those of the joint model, and
+    """Structure and priors: those of the joint model, and of the difficulty and its loadings.
 
     Parameters
     ----------
@@ -123,10 +132,15 @@ class SharedData(NamedTuple):
 
 
 def default_nodes(classifiers: int, factors: int) -> int:
-    """Nodes of the grid in one dimension that its answers' information asks for."""
+    """Nodes of the grid in one dimension.
+
+    Spaced by less than two over the largest loading to be expected, 6 for one factor: where nodes
+    are steps apart on the logit scale, two classifiers that always agree would tell the grid's
+    weights from one another. And the finer the more classifiers narrow an image's difficulty down.
+    """
     if factors > 1:
-        return {2: 11, 3: 7}[factors]
-    return int(np.clip(2 * round(4 * np.sqrt(classifiers) / 2) + 1, 9, 49))
+        return {2: 13, 3: 9}[factors]
+    return int(np.clip(2 * round(2 * np.sqrt(classifiers)) + 1, 25, 49))
 
 
 def shared_data(
@@ -178,7 +192,7 @@ def shared_data(
     free, anchor = _anchors([patterns[role] for role in roles], options.factors)
     return SharedData(
         joint,
-        Sides(correct, joint.datasets[0].images - correct),
+        Sides(correct, joint.datasets[0].images[None] - correct),
         answers,
         nodes,
         jnp.asarray(free),
@@ -239,9 +253,7 @@ def _residual_scatter(patterns: Patterns) -> NDArray[np.float64]:
 def shared_annotations_only(data: SharedData) -> SharedData:
     """The same data with every classifier's answers removed (shapes unchanged)."""
     nothing = jax.tree.map(jnp.zeros_like, data.reference)
-    silent = tuple(
-        Answers(one.rows, jnp.zeros_like(one.images), one.mesh) for one in data.answers
-    )
+    silent = tuple(Answers(one.rows, jnp.zeros_like(one.images), one.mesh) for one in data.answers)
     return data._replace(joint=annotations_only(data.joint), reference=nothing, answers=silent)
 
 
@@ -277,6 +289,7 @@ def _loadings(data: SharedData, options: SharedDifficultyOptions) -> Array:
 class _Parts(NamedTuple):
     """What both likelihoods share."""
 
+    mixtures: list[Mixtures]
     logits: list[Array]  # η [C, X] of the data sets whose answers are modelled
     tables: list[Array]  # log P(point | k, n) [M, X] of the same
     loadings: Array  # [C, F]
@@ -312,7 +325,7 @@ def _sample(data: SharedData, options: SharedDifficultyOptions) -> _Parts:
         adjusted = average_accuracy(curves[1], mixtures[0], options)[:, 0]
         numpyro.deterministic("population_reference_accuracy", reference)
         numpyro.deterministic("population_gap", reference - adjusted)
-    return _Parts(logits, tables, loadings)
+    return _Parts(mixtures, logits, tables, loadings)
 
 
 def shared_difficulty(data: SharedData, options: SharedDifficultyOptions) -> None:
@@ -326,21 +339,73 @@ def shared_difficulty(data: SharedData, options: SharedDifficultyOptions) -> Non
 
 
 def working_independence(data: SharedData, options: SharedDifficultyOptions) -> None:
-    """The same model with the likelihood of answers that the joint model has: a product over
-    classifiers, in which the loadings do not appear. Its mode is near and quickly found.
+    """The same model with the joint model's likelihood of answers, a product over classifiers.
+
+    The loadings do not appear in it. Its mode is near and quickly found.
     """
     parts = _sample(data, options)
     sides = [Sides(data.joint.correct, data.joint.wrong)]
     if options.reference_answers:
         sides.insert(0, data.reference)
-    for index, (eta, table, side) in enumerate(
-        zip(parts.logits, parts.tables, sides, strict=True)
-    ):
+    for index, (eta, table, side) in enumerate(zip(parts.logits, parts.tables, sides, strict=True)):
         right = contract(jax.nn.sigmoid(eta)[:, None, :], jnp.exp(table)[None])
         numpyro.factor(
             f"answers_{index}",
             jnp.sum(side.correct * jnp.log(right) + side.wrong * jnp.log1p(-right)),
         )
+
+
+class Images(NamedTuple):
+    """What a draw of the parameters says of the images of one data set, pattern by pattern."""
+
+    frequency: Array  # [2, N] mean of s and of s² given annotations and answers
+    difficulty: Array  # [2 F, N] mean of u and of u²
+
+
+def image_posteriors(data: SharedData, options: SharedDifficultyOptions) -> list[Images]:
+    """Posterior moments of single images; call it with every site's value substituted.
+
+    One entry for each data set whose answers are modelled; N includes the padding.
+    """
+    parts, first = _sample(data, options), 2 - len(data.answers)
+    found = []
+    for index, answers in enumerate(data.answers):
+        role = first + index
+        pairs = data.joint.datasets[role].pairs
+        values = selection_moments(
+            parts.mixtures[role],
+            pairs,
+            options.family().points,
+            exact=options.curve == "bernstein",
+        )
+        moments = jax.lax.map(
+            lambda rows, index=index, values=values: image_moments(
+                parts.logits[index], parts.loadings, parts.tables[index], rows, data.nodes, values
+            ),
+            answers.rows,
+        )
+        found.append(Images(*(jnp.concatenate(list(part), axis=1) for part in moments)))
+    return found
+
+
+class Predictive(NamedTuple):
+    """From which the answers on one data set are drawn: J, u, then every classifier's answer."""
+
+    logit: Array  # [C, X] given u = 0
+    loadings: Array  # [C, F]
+    table: Array  # [M, X] P(point | k, n)
+
+
+def predictive(data: SharedData, options: SharedDifficultyOptions) -> list[Predictive]:
+    """Laws of the answers; call it with every site's value substituted."""
+    parts = _sample(data, options)
+    spread = parts.loadings @ data.nodes.difficulty.T
+    return [
+        Predictive(
+            conditional_logit(eta, spread, data.nodes.weight), parts.loadings, jnp.exp(table)
+        )
+        for eta, table in zip(parts.logits, parts.tables, strict=True)
+    ]
 
 
 def shared_dims(data: SharedData, options: SharedDifficultyOptions) -> dict[str, tuple[str, ...]]:

@@ -112,6 +112,72 @@ def _with_interval(row: Mapping[str, Any], show: Callable[[float | None], str]) 
     return f"{show(row['estimate'])} ({show(row['lower'])} to {show(row['upper'])})"
 
 
+def populations_text(table: pl.DataFrame) -> str:
+    """What :func:`bayesrep.summarize_gaps` says of the reference's population, in one line."""
+    by = {row["quantity"]: row for row in table.iter_rows(named=True)}
+    gap = _with_interval(by["population_gap"], lambda x: percent(x, 2))
+    slope = _with_interval(by["population_slope"], _slope)
+    return f"For other images of the same populations: gap {gap}, slope {slope}."
+
+
+def ranks_table(table: pl.DataFrame) -> str:
+    """Rows of :func:`bayesrep.rank_classifiers`."""
+    header = ["classifier", "adjusted", "rank", "95 % interval", "on reference", "on replication"]
+    rows = [
+        [
+            row["classifier"],
+            percent(row["adjusted_accuracy"]),
+            f"{row['rank']:.1f}",
+            f"{row['lower']:g} to {row['upper']:g}",
+            *(f"{row[name]:g}" for name in ("reference_rank", "replication_rank")),
+            percent(row["best"], 0),
+        ]
+        for row in table.iter_rows(named=True)
+    ]
+    return columns([*header, "first (%)"], rows)
+
+
+def pairs_table(table: pl.DataFrame) -> str:
+    """Rows of :func:`bayesrep.compare_classifiers`, differences in percent points."""
+    header = ["classifier", "other", "as measured", "adjusted", "95 % interval", "better (%)"]
+    rows = [
+        [
+            row["classifier"],
+            row["other"],
+            *(percent(row[name], 2) for name in ("raw_difference", "difference")),
+            f"{percent(row['lower'], 2)} to {percent(row['upper'], 2)}",
+            percent(row["probability"], 1),
+        ]
+        for row in table.iter_rows(named=True)
+    ]
+    return columns(header, rows)
+
+
+def images_table(table: pl.DataFrame, shown: int = 10) -> str:
+    """The images of :func:`bayesrep.describe_images` hardest for classifiers, and for people."""
+    header = ["image", "data set", "selected", "frequency", "classifiers right", "difficulty"]
+
+    def rows(part: pl.DataFrame) -> list[list[str]]:
+        return [
+            [
+                row["image"],
+                row["dataset"],
+                f"{row['selected']}/{row['shown']}",
+                f"{percent(row['selection_frequency'])} ± {percent(row['selection_frequency_sd'])}",
+                percent(row["right"], 0),
+                f"{row['difficulty']:.2f} ± {row['difficulty_sd']:.2f}",
+            ]
+            for row in part.iter_rows(named=True)
+        ]
+
+    machines = table.sort("difficulty", descending=True).head(shown)
+    people = table.sort("selection_frequency").head(shown)
+    return (
+        f"Hardest for classifiers, given how people see them:\n\n{columns(header, rows(machines))}"
+        f"\n\nHardest for people:\n\n{columns(header, rows(people))}"
+    )
+
+
 def components_table(table: pl.DataFrame) -> str:
     """Rows of `compare_components`; the best of each criterion and data set has a star."""
     best: dict[tuple[str, str], float] = {}

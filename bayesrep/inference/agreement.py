@@ -1,0 +1,139 @@
+"""Do classifiers agree as often as the model expects? What a product over classifiers gets wrong.
+
+Answers are drawn anew for the images at hand, given their annotations and a posterior draw, and
+two things compared with the observed: how often each pair of classifiers is right or wrong
+together, and on how many images none, one, two, … of the classifiers are right. The p-values are
+the usual posterior predictive ones, cautious where the model was fitted to the very same statistic.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep.inference.cells import completed_cells
+from bayesrep.inference.predictive import cell_of_images, need_group, thinned
+from bayesrep.inference.problem import Problem, at_draws, pose_again
+from bayesrep.models.counts import places
+from bayesrep.models.shared_difficulty import predictive
+from bayesrep.study import AnnotatedSet, Study
+
+Floats = NDArray[np.float64]
+DRAWS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """Observed and predicted agreement on the replication.
+
+    Attributes
+    ----------
+    summary : polars.DataFrame
+        statistic ("agreement", share of pairs of answers to an image that are both right or both
+        wrong; "none right" and "all right", shares of images; "variance", of the number of right
+        classifiers over images), observed, expected, lower and upper (95 % predictive), and p, the
+        share of predictions on the farther side, twice.
+    pairs : polars.DataFrame
+        classifier, other, observed, expected, lower, upper.
+    right : polars.DataFrame
+        right (number of classifiers), observed (images), expected, lower, upper.
+    """
+
+    summary: pl.DataFrame
+    pairs: pl.DataFrame
+    right: pl.DataFrame
+
+
+def check_agreement(
+    study: Study, posterior: Any, *, draws: int = DRAWS, seed: int = 0
+) -> Agreement:
+    """Compare the agreement of classifiers with the model's.
+
+    Parameters
+    ----------
+    study
+        The study that was fitted.
+    posterior
+        From :func:`bayesrep.fit`.
+    draws
+        Posterior draws to predict from, at most.
+    seed
+        Of the predictions.
+
+    Raises
+    ------
+    StudyError
+        If the posterior is of another study or lacks a group.
+    """
+    problem = pose_again(study, posterior)
+    data = study.datasets["replication"]
+    random = np.random.default_rng(seed)
+    observed = _statistics(np.asarray(data.correct))
+    drawn = [
+        _statistics(answers) for answers in _predictions(problem, posterior, data, draws, random)
+    ]
+    predicted = [np.stack(part) for part in zip(*drawn, strict=True)]
+    names = np.array(study.classifiers)
+    first, second = np.triu_indices(len(names), k=1)
+    tables = [_compared(o, p) for o, p in zip(observed, predicted, strict=True)]
+    tail = (predicted[0] >= observed[0]).mean(axis=0)
+    statistics = ["agreement", "none right", "all right", "variance"]
+    summary = pl.DataFrame({"statistic": statistics, **tables[0]}).with_columns(
+        p=pl.Series(np.minimum(1, 2 * np.minimum(tail, 1 - tail)))
+    )
+    return Agreement(
+        summary,
+        pl.DataFrame({"classifier": names[first], "other": names[second], **tables[1]}),
+        pl.DataFrame({"right": np.arange(len(names) + 1), **tables[2]}),
+    )
+
+
+def _compared(observed: Floats, predicted: Floats) -> dict[str, Floats]:
+    lower, upper = np.quantile(predicted, (0.025, 0.975), axis=0)
+    return {
+        "observed": observed,
+        "expected": predicted.mean(axis=0),
+        "lower": lower,
+        "upper": upper,
+    }
+
+
+def _statistics(correct: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+    """The summary [4], the agreement of pairs, and images by number of right classifiers."""
+    images, classifiers = correct.shape
+    answers = correct.astype(np.float32)
+    both = (answers.T @ answers).astype(float)
+    alone = np.diag(both)
+    agree = (images - alone[:, None] - alone + 2 * both) / images
+    pairs = agree[np.triu_indices(classifiers, k=1)]
+    right = np.bincount(correct.sum(axis=1), minlength=classifiers + 1).astype(float)
+    share, number = right / images, np.arange(classifiers + 1)
+    variance = share @ number**2 - (share @ number) ** 2
+    agreement = pairs.mean() if len(pairs) else np.nan
+    return np.array([agreement, share[0], share[-1], variance]), pairs, right
+
+
+def _predictions(
+    problem: Problem, posterior: Any, data: AnnotatedSet, draws: int, random: np.random.Generator
+) -> Iterator[NDArray[np.bool_]]:
+    """Answers [N, C] on a data set's images, draw by draw."""
+    log_right = need_group(posterior, "log_likelihood", "log_right")["log_right"]
+    cell = cell_of_images(data, log_right["replication_cell"].values, problem.grouping or "")
+    if problem.name == "joint":
+        for log_q in thinned(log_right, draws):
+            chance = np.exp(log_q.astype(float)).T[cell]
+            yield random.random(chance.shape) < chance
+        return
+    with jax.enable_x64(new_val=True):
+        laws = at_draws(problem, posterior, predictive, draws)[-1]
+    cell = places(completed_cells(problem)["replication"][0])[cell]
+    for logit, loadings, chances in zip(*laws, strict=True):
+        point = (random.random((len(cell), 1)) > chances.cumsum(axis=1)[cell]).sum(axis=1)
+        point = np.minimum(point, logit.shape[1] - 1)
+        difficulty = random.standard_normal((len(cell), loadings.shape[1]))
+        given = logit.T[point] + difficulty @ loadings.T
+        yield random.random(given.shape) < 1 / (1 + np.exp(-given))

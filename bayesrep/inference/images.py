@@ -1,0 +1,83 @@
+"""Single images: how often people select them, and how hard classifiers find them beyond that."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import StudyError
+from bayesrep.inference.problem import at_draws, pose_again
+from bayesrep.models.shared_difficulty import image_posteriors
+from bayesrep.study import Study
+
+DRAWS = 100
+
+
+def describe_images(study: Study, posterior: Any, *, draws: int = DRAWS) -> pl.DataFrame:
+    """Selection frequency and difficulty of every image, given annotations and all answers.
+
+    Parameters
+    ----------
+    study
+        The study that was fitted.
+    posterior
+        From :func:`bayesrep.fit` with ``model="shared-difficulty"``.
+    draws
+        Posterior draws to average over, at most.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row an image of every data set whose answers are modelled: dataset, image, label (where
+        there are labels), selected, shown, ``right`` (share of the classifiers that are),
+        ``selection_frequency`` and its ``selection_frequency_sd``: posterior mean and standard
+        deviation of s; ``difficulty`` and ``difficulty_sd``, of −u: 0 for the average image, 1 for
+        one that is harder for classifiers by a standard deviation than s makes it. Further factors
+        are ``difficulty_2`` and ``difficulty_3``.
+
+    Raises
+    ------
+    StudyError
+        If the posterior is of another study or model.
+    """
+    problem = pose_again(study, posterior)
+    if problem.name != "shared-difficulty":
+        raise StudyError(
+            f"the {problem.name} model knows no difficulty of single images; "
+            "fit model='shared-difficulty'"
+        )
+    with jax.enable_x64(new_val=True):
+        found = at_draws(problem, posterior, image_posteriors, draws)
+    roles = ("reference", "replication")[2 - len(found) :]
+    return pl.concat(
+        [
+            _table(study.datasets[role], problem.patterns[role].pattern, images)
+            for role, images in zip(roles, found, strict=True)
+        ]
+    )
+
+
+def _table(data: Any, pattern: Any, images: Any) -> pl.DataFrame:
+    frequency, difficulty = (part.mean(axis=0)[:, pattern] for part in images)
+    factors = len(difficulty) // 2
+    columns: dict[str, Any] = {
+        "dataset": [data.name] * len(pattern),
+        "image": data.images,
+        **({} if data.labels is None else {"label": data.labels}),
+        "selected": data.selected,
+        "shown": data.shown,
+        "right": np.asarray(data.correct).mean(axis=1),
+        "selection_frequency": frequency[0],
+        "selection_frequency_sd": _sd(*frequency),
+    }
+    for factor in range(factors):
+        suffix = f"_{factor + 1}" if factor else ""
+        mean, square = difficulty[factor], difficulty[factors + factor]
+        columns[f"difficulty{suffix}"] = -mean
+        columns[f"difficulty{suffix}_sd"] = _sd(mean, square)
+    return pl.DataFrame(columns)
+
+
+def _sd(mean: Any, square: Any) -> Any:
+    return np.sqrt(np.clip(square - np.square(mean), 0, None))

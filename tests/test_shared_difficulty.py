@@ -1,0 +1,572 @@
+"""The shared-difficulty model: its likelihood by brute force, its reductions, its hard cases."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, logsumexp
+
+import bayesrep
+from bayesrep.errors import ConvergenceWarning, StudyError
+from bayesrep.inference.dense import dense_hessian
+from bayesrep.inference.device import spread_over
+from bayesrep.inference.problem import find_mode, pose, programs
+from bayesrep.models.answers import (
+    conditional_logit,
+    difficulty_nodes,
+    image_moments,
+    lay_out_answers,
+    log_answers,
+)
+from bayesrep.statistics import Patterns, patterns_of
+
+X, M = 5, 4
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+    with jax.enable_x64(new_val=True):
+        yield
+
+
+def some_answers(classifiers, factors, images=40, seed=0, nodes=9):
+    rng = np.random.default_rng(seed)
+    patterns = Patterns(
+        selected=np.zeros(images, dtype=np.int64),
+        shown=np.ones(images, dtype=np.int64),
+        correct=rng.random((images, classifiers)) < 0.7,
+        images=rng.integers(1, 4, images),
+        pattern=np.arange(images),
+    )
+    cell = rng.integers(0, M, images)
+    eta = rng.normal(1.0, 1.5, (classifiers, X))
+    loadings = rng.normal(1.5, 1.0, (classifiers, factors))
+    table = np.log(rng.dirichlet(np.ones(X), M))
+    grid = difficulty_nodes(nodes, factors, classifiers)
+    answers = lay_out_answers(patterns, cell, M, X + len(grid.weight))
+    return patterns, cell, eta, loadings, table, answers, grid
+
+
+def brute_force(patterns, cell, eta, loadings, table, grid):
+    """Image by image, grid point by grid point."""
+    u, w = np.asarray(grid.difficulty), np.asarray(grid.weight)
+    u, w = u[w > 0], w[w > 0]
+    m = np.asarray(conditional_logit(jnp.asarray(eta), jnp.asarray(loadings @ u.T), jnp.asarray(w)))
+    total = 0.0
+    for row, k, many in zip(patterns.correct, cell, patterns.images, strict=True):
+        terms = []
+        for j in range(X):
+            for node, weight in zip(u, w, strict=True):
+                p = expit(m[:, j] + loadings @ node)
+                chance = np.where(row, p, 1 - p).prod()
+                terms.append(table[k, j] + np.log(weight) + np.log(chance))
+        total += many * logsumexp(terms)
+    return total
+
+
+@pytest.mark.parametrize("factors", [1, 2])
+def test_the_likelihood_is_the_sum_over_the_grid(factors):
+    patterns, cell, eta, loadings, table, answers, grid = some_answers(4, factors)
+    got = log_answers(*map(jnp.asarray, (eta, loadings, table)), answers, grid)
+    assert float(got) == pytest.approx(
+        brute_force(patterns, cell, eta, loadings, table, grid), rel=1e-12
+    )
+
+
+def direct(eta, loadings, table, answers, grid):
+    """The same by automatic differentiation, with an array of images × grid."""
+    spread = loadings @ grid.difficulty.T
+    logit = conditional_logit(eta, spread, grid.weight)[:, :, None] + spread[:, None, :]
+    rows = answers.rows.reshape(-1, answers.rows.shape[2])
+    right, cell = rows[:, : len(eta)], rows[:, len(eta) :]
+    given = jnp.einsum("nc,cxq->nxq", right, logit) - jax.nn.softplus(logit).sum(axis=0)[None]
+    both = given + (cell @ table)[:, :, None] + jnp.log(grid.weight)[None, None, :]
+    return answers.images.ravel() @ jax.scipy.special.logsumexp(both, axis=(1, 2))
+
+
+def test_the_derivatives_are_those_of_the_plain_formula():
+    *_, eta, loadings, table, answers, grid = some_answers(3, 1)
+    at = tuple(map(jnp.asarray, (eta, loadings, table)))
+    ours = jax.grad(log_answers, argnums=(0, 1, 2))(*at, answers, grid)
+    theirs = jax.grad(direct, argnums=(0, 1, 2))(*at, answers, grid)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+    rng = np.random.default_rng(1)
+    along = tuple(jnp.asarray(rng.normal(size=part.shape)) for part in at)
+
+    def second(function):
+        gradient = jax.grad(lambda parts: function(*parts, answers, grid))
+        return jax.jvp(gradient, (at,), (along,))[1]
+
+    for one, other in zip(second(log_answers), second(direct), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+
+
+def test_blocks_of_nodes_change_nothing_but_the_range_of_numbers():
+    *_, eta, loadings, table, answers, grid = some_answers(3, 1, nodes=12)
+    at = tuple(map(jnp.asarray, (eta, loadings, table)))
+    whole = log_answers(*at, answers, grid)
+    for blocks in (2, 3, 4, 12):
+        divided = grid._replace(blocks=jnp.zeros(blocks))
+        assert float(log_answers(*at, answers, divided)) == pytest.approx(float(whole), rel=1e-13)
+
+
+def test_hundreds_of_classifiers_stay_within_floating_point():
+    *_, eta, loadings, table, answers, grid = some_answers(400, 1, nodes=40)
+    at = tuple(map(jnp.asarray, (3 * eta, 2 * loadings, table)))
+    value, gradient = jax.value_and_grad(log_answers)(*at, answers, grid)
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()
+    assert float(value) == pytest.approx(float(direct(*at, answers, grid)), rel=1e-10)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    eta=st.floats(-40, 40),
+    loading=st.floats(-6, 6),
+    nodes=st.sampled_from([3, 9, 40]),
+    rise=st.floats(0, 3),
+)
+def test_the_marginal_is_kept_whatever_the_loading(eta, loading, nodes, rise):
+    with jax.enable_x64(new_val=True):
+        grid = difficulty_nodes(nodes, 1, 1)
+        spread = jnp.asarray([[loading]]) @ grid.difficulty.T
+        wanted = jnp.asarray([[eta, eta + rise]])
+        m = conditional_logit(wanted, spread, grid.weight)
+    given_u = np.asarray(m)[0][:, None] + np.asarray(spread)
+    w = np.asarray(grid.weight)
+    np.testing.assert_allclose(
+        np.log(expit(given_u) @ w) - np.log(expit(-given_u) @ w), wanted[0], atol=1e-8
+    )
+
+
+def test_the_implicit_derivative_is_that_of_the_solution():
+    grid = difficulty_nodes(9, 1, 1)
+
+    def solved(parameters):
+        spread = parameters[1][:, None] @ grid.difficulty.T
+        return conditional_logit(parameters[0][:, None], spread, grid.weight)[:, 0]
+
+    at = jnp.asarray([[-3.0, 0.5, 8.0], [0.1, 2.0, -1.5]])
+    slope, step = jax.jacfwd(solved)(at), 1e-5
+    for index in np.ndindex(at.shape):
+        ends = [
+            np.asarray(
+                solved(
+                    at
+                    + sign
+                    * step
+                    * (
+                        jnp.arange(at.size) == jnp.ravel_multi_index(index, at.shape, mode="clip")
+                    ).reshape(at.shape)
+                )
+            )
+            for sign in (1, -1)
+        ]
+        np.testing.assert_allclose(
+            slope[(slice(None), *index)], (ends[0] - ends[1]) / (2 * step), atol=1e-7
+        )
+
+
+def test_nothing_is_gathered_or_scattered_in_the_gradient():
+    *_, eta, loadings, table, answers, grid = some_answers(3, 1)
+    at = tuple(map(jnp.asarray, (eta, loadings, table)))
+    text = jax.jit(jax.grad(log_answers, argnums=(0, 1, 2))).lower(*at, answers, grid).as_text()
+    assert "scatter" not in text
+    assert "gather" not in text
+
+
+def test_what_is_said_of_single_images():
+    patterns, cell, eta, loadings, table, answers, grid = some_answers(4, 1, images=12)
+    values = np.random.default_rng(2).random((2, M, X))
+    by_value, by_node = image_moments(
+        *map(jnp.asarray, (eta, loadings, table)), answers.rows[0], grid, jnp.asarray(values)
+    )
+    u, w = np.asarray(grid.difficulty)[:, 0], np.asarray(grid.weight)
+    m = np.asarray(conditional_logit(jnp.asarray(eta), jnp.asarray(loadings * u), jnp.asarray(w)))
+    p = expit(m[:, :, None] + (loadings * u)[:, None, :])
+    for row in range(12):
+        right = patterns.correct[row][:, None, None]
+        share = np.where(right, p, 1 - p).prod(axis=0) * np.exp(table[cell[row]])[:, None] * w
+        share /= share.sum()
+        np.testing.assert_allclose(
+            by_value[:, row], values[:, cell[row]] @ share.sum(axis=1), rtol=1e-9
+        )
+        moments = [share.sum(axis=0) @ u, share.sum(axis=0) @ u**2]
+        np.testing.assert_allclose(by_node[:, row], moments, rtol=1e-9, atol=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), classifiers=st.integers(1, 12))
+def test_patterns_hold_every_image_once(seed, classifiers):
+    rng = np.random.default_rng(seed)
+    shown = rng.integers(1, 300, 60)
+    data = bayesrep.Study.from_arrays(
+        **{
+            role: {
+                "selected": rng.integers(0, np.minimum(shown, 3) + 1),
+                "shown": shown,
+                "correct": rng.random((60, classifiers)) < 0.5,
+            }
+            for role in ("reference", "replication")
+        },
+        classifiers=[f"c{i}" for i in range(classifiers)],
+    ).datasets["replication"]
+    found = patterns_of(data)
+    assert found.images.sum() == 60
+    for name in ("selected", "shown", "correct"):
+        np.testing.assert_array_equal(getattr(found, name)[found.pattern], getattr(data, name))
+    pairs = list(zip(found.shown, found.selected, strict=True))
+    assert pairs == sorted(pairs)
+    keys = {(*pair, *row) for pair, row in zip(pairs, found.correct.tolist(), strict=True)}
+    assert len(keys) == len(found.images)
+
+
+def ready(study, **options):
+    problem = pose(study, model="shared-difficulty", options=options)
+    data = problem.data()
+    return problem, data, programs(problem, data)
+
+
+def test_one_classifier_has_the_joint_models_posterior():
+    """Their log densities differ by the loadings' prior alone, wherever one looks."""
+    study = bayesrep.simulate_study(seed=3, images=300, classifiers=1)
+    problem, data, tools = ready(study, reference_answers=False)
+    joint = pose(study, model="joint", options={})
+    joint_data = joint.data()
+    joint_tools = programs(joint, joint_data)
+    start = problem.model.start(data, problem.options)
+    rng = np.random.default_rng(0)
+    differences = []
+    for _ in range(3):
+        values = {
+            name: np.asarray(value) + 0.3 * rng.normal(size=np.shape(value))
+            for name, value in start.items()
+        }
+        loading = (values["population_loading"] - 1.5) / 1.0, *values["classifier_loading"]
+        prior = 0.5 * np.square(loading).sum()
+        shared = jax.jit(tools.density.potential)(tools.density.to_position(values), data)
+        own = {name: values[name] for name in joint_tools.density.sites}
+        at = joint_tools.density.to_position(own)
+        alone = jax.jit(joint_tools.density.potential)(at, joint_data)
+        differences.append(float(shared - alone) - prior)
+    np.testing.assert_allclose(differences, differences[0], atol=1e-7)
+
+
+@pytest.fixture(scope="module")
+def study():
+    return bayesrep.simulate_study(seed=5, images=600, classifiers=4)
+
+
+def fitted(study, **options):
+    arguments = {"method": "laplace", "chains": 2, "draws": 500, "progress": False, **options}
+    return bayesrep.fit(study, model="shared-difficulty", **arguments)
+
+
+@pytest.fixture(scope="module")
+def posterior(study):
+    return fitted(study)
+
+
+@pytest.fixture(scope="module")
+def joint(study):
+    return bayesrep.fit(study, method="laplace", progress=False)
+
+
+def test_doubling_the_grid_moves_no_adjusted_accuracy(study):
+    """The mode's move is, to first order, H⁻¹ times the change of the gradient."""
+    problem, data, tools = ready(study)
+    white = tools.whiten_whole(find_mode(problem, tools, data).position, data)
+    gradients = []
+    for nodes in (25, 49):
+        _, data, finer = ready(study, nodes=nodes)
+        gradient = jax.jit(jax.grad(finer.density.potential))(white.center, data)
+        gradients.append(jax.flatten_util.ravel_pytree(gradient)[0])
+    assert len(data.nodes.weight) == 49
+    move = white.root.T @ (gradients[0] - gradients[1])
+    _, back = jax.flatten_util.ravel_pytree(white.center)
+    _, data, _ = ready(study)
+    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), white.center, white(back(move)))
+    adjusted = np.asarray(tools.quantities(both, data)["adjusted_accuracy"])
+    assert np.abs(move).max() > 0
+    assert np.abs(adjusted[0] - adjusted[1]).max() < 1e-4
+
+
+def test_the_mode_is_one_and_the_whitening_whitens(study):
+    problem, data, tools = ready(study)
+    white = tools.whiten_whole(find_mode(problem, tools, data).position, data)
+    gradient = jax.jit(jax.grad(tools.density.potential))(white.center, data)
+    hessian = np.asarray(jax.jit(lambda at: dense_hessian(tools.density, at, data))(white.center))
+    flat = np.concatenate([np.ravel(gradient[name]) for name in ("shared", "units")])
+    assert np.abs(white.root.T @ flat).max() < 1e-3
+    identity = np.asarray(white.root).T @ hessian @ np.asarray(white.root)
+    np.testing.assert_allclose(identity, np.eye(len(flat)), atol=0.02)
+    volume = -0.5 * np.linalg.slogdet(hessian)[1]
+    assert float(white.log_volume()) == pytest.approx(volume, abs=1e-2)
+
+
+def simulated_from_the_model(loadings, images=600, seed=0):
+    """Answers by the model's own law, curves of one level, and the replication's difficulties."""
+    rng = np.random.default_rng(seed)
+    loadings = np.reshape(loadings, (len(loadings), -1))
+
+    def side(level):
+        s = rng.beta(8, 2, images)
+        u = rng.normal(size=(images, loadings.shape[1]))
+        given_u = level + 3 * (s[:, None] - 0.8) + u @ loadings.T
+        correct = rng.random((images, len(loadings))) < expit(given_u)
+        return {"selected": rng.binomial(36, s), "shown": 36, "correct": correct}, u
+
+    (reference, _), (replication, u) = side(1.5), side(1.0)
+    names = [f"c{i}" for i in range(len(loadings))]
+    made = bayesrep.Study.from_arrays(
+        reference=reference, replication=replication, classifiers=names
+    )
+    return made, u
+
+
+def test_loadings_and_difficulties_are_recovered():
+    """Four sd of four loadings: false alarms in 3 of 10,000; the rest is far from its bounds."""
+    loadings = np.array([0.3, 1.2, 2.0, 2.5])
+    made, u = simulated_from_the_model(loadings)
+    found = fitted(made)
+    draws = found.posterior["loading"].values.reshape(-1, 4)
+    # The curves' own bend is small here, so conditional and marginal loadings are the same.
+    assert (np.abs(draws.mean(axis=0) - loadings) < 4 * draws.std(axis=0)).all()
+    images = bayesrep.describe_images(made, found)
+    assert images.columns[:2] == ["dataset", "image"]
+    images = images.tail(600)
+    assert np.corrcoef(-u[:, 0], images["difficulty"])[0, 1] > 0.6
+    square = images["difficulty"].to_numpy() ** 2 + images["difficulty_sd"].to_numpy() ** 2
+    assert 0.85 < square.mean() < 1.15
+
+
+def test_without_a_shared_difficulty_intervals_are_those_of_the_joint_model():
+    made, _ = simulated_from_the_model(np.zeros(4))
+    found = fitted(made)
+    assert np.abs(found.posterior["loading"].values.mean(axis=(0, 1))).max() < 0.8
+    alone = bayesrep.fit(made, method="laplace", progress=False)
+    spreads = [p.posterior["adjusted_accuracy"].values.mean(axis=2).std() for p in (found, alone)]
+    assert spreads[0] / spreads[1] == pytest.approx(1, abs=0.15)
+    moved = bayesrep.inference.together(made, alone).adjusted.mean(axis=2).std()
+    assert moved / spreads[1] == pytest.approx(1, abs=0.2)
+
+
+def test_two_identical_classifiers_and_one_that_is_always_right():
+    made, _ = simulated_from_the_model(np.array([1.0, 2.0]))
+    sides = {}
+    for role, data in made.datasets.items():
+        one, other = np.asarray(data.correct)[:, :1], np.asarray(data.correct)[:, 1:]
+        correct = np.concatenate([one, one, np.ones_like(one), other], axis=1)
+        sides[role] = {"selected": data.selected, "shown": data.shown, "correct": correct}
+    twins = bayesrep.Study.from_arrays(**sides, classifiers=["a", "twin", "always right", "b"])
+    found = fitted(twins)
+    adjusted = found.posterior["adjusted_accuracy"].values.reshape(-1, 4)
+    assert np.isfinite(adjusted).all()
+    assert adjusted[:, 2].mean() > 0.98
+    alone = bayesrep.fit(twins, method="laplace", progress=False)
+    own = adjusted[:, :2].std(axis=0)
+    expected = alone.posterior["adjusted_accuracy"].values.std(axis=(0, 1))[:2]
+    np.testing.assert_allclose(own, expected, rtol=0.15)  # a coarse grid would say 0.2
+    apart = adjusted[:, 0] - adjusted[:, 1]
+    assert apart.std() < 0.8 * own.mean()
+    assert abs(apart.mean()) < 0.003
+
+
+def test_further_factors_are_identified_by_their_anchors():
+    rng = np.random.default_rng(4)
+    loadings = np.column_stack(
+        [np.full(6, 1.5), np.repeat([1.5, -1.5], 3) * rng.uniform(0.8, 1, 6)]
+    )
+    made, _ = simulated_from_the_model(loadings, images=800)
+    found = fitted(made, factors=2, nodes=9, reference_answers=False)
+    second = found.posterior["loading"].values.mean(axis=(0, 1))[:, 1]
+    signs = np.sign(loadings[:, 1])
+    assert (np.sign(second) == signs).all() or (np.sign(second) == -signs).all()
+    assert (np.abs(second) > 0.4).all()
+    table = bayesrep.describe_images(made, found)
+    assert {"difficulty", "difficulty_2", "difficulty_2_sd"} <= set(table.columns)
+    check = bayesrep.check_agreement(made, found)
+    assert check.summary["p"][0] > 0.01
+
+
+def test_what_a_fit_holds(study, posterior):
+    group = posterior.posterior
+    population = group["population_reference_accuracy"].values
+    np.testing.assert_allclose(
+        group["population_gap"].values, population - group["adjusted_accuracy"].values
+    )
+    assert group["loading"].dims == ("chain", "draw", "classifier", "factor")
+    truth = study.truth.reference_accuracy
+    sd = population.std(axis=(0, 1))
+    assert (np.abs(population.mean(axis=(0, 1)) - truth) < 4 * sd).all()
+    assert posterior.log_likelihood["log_right"].shape[2] == 4
+    assert group.attrs["model"] == "shared-difficulty"
+
+
+def test_nuts_agrees_with_laplace_and_repeats(study, posterior):
+    arguments = {"method": "nuts", "warmup": 100, "draws": 100, "seed": 2}
+    with pytest.warns(ConvergenceWarning):
+        draws = fitted(study, **arguments)
+    with pytest.warns(ConvergenceWarning):
+        again = fitted(study, **arguments)
+    one, other = (
+        p.posterior["adjusted_accuracy"].values.reshape(-1, 4) for p in (draws, posterior)
+    )
+    np.testing.assert_array_equal(one, again.posterior["adjusted_accuracy"].values.reshape(-1, 4))
+    # 200 draws: standard error about 0.1 sd; the mode is off by up to 0.4.
+    assert (np.abs(one.mean(axis=0) - other.mean(axis=0)) < 0.8 * other.std(axis=0)).all()
+    assert one.mean(axis=1).std() / other.mean(axis=1).std() == pytest.approx(1, abs=0.3)
+    assert not draws.sample_stats["diverging"].values.any()
+
+
+def test_the_sandwich_knows_what_the_model_knows(study, posterior, joint):
+    """The collapsed posterior of the mean is too narrow; both remedies widen it alike."""
+
+    def mean_sd(draws):
+        return draws.mean(axis=-1).std()
+
+    moved, whole = (bayesrep.inference.together(study, p) for p in (joint, posterior))
+    narrow = mean_sd(joint.posterior["adjusted_accuracy"].values)
+    assert mean_sd(moved.adjusted) > 1.15 * narrow
+    assert mean_sd(moved.adjusted) / mean_sd(whole.adjusted) == pytest.approx(1, abs=0.15)
+    gaps = [mean_sd(both.reference - both.adjusted) for both in (moved, whole)]
+    assert gaps[0] / gaps[1] == pytest.approx(1, abs=0.2)
+    np.testing.assert_allclose(
+        moved.adjusted.std(axis=(0, 1)),
+        joint.posterior["adjusted_accuracy"].values.std(axis=(0, 1)),
+        rtol=1e-6,
+    )
+    again = bayesrep.inference.together(study, joint)
+    np.testing.assert_array_equal(moved.reference, again.reference)
+
+
+def test_agreement_shows_what_the_joint_model_leaves_out(study, posterior, joint):
+    collapsed, shared = (bayesrep.check_agreement(study, p) for p in (joint, posterior))
+    assert collapsed.summary["p"].to_list() == [0, 0, 0, 0]
+    assert (shared.summary["p"] > 0.02).all()
+    assert (collapsed.pairs["observed"] > collapsed.pairs["upper"]).all()
+    inside = (shared.right["observed"] >= shared.right["lower"]) & (
+        shared.right["observed"] <= shared.right["upper"]
+    )
+    assert inside.sum() >= 4
+    assert shared.right["observed"].sum() == 600
+    found = bayesrep.diagnose(joint, study)
+    assert any("share what makes an image hard" in text for text in found.sentences)
+    assert not any(
+        "right or wrong together" in t for t in bayesrep.diagnose(posterior, study).sentences
+    )
+
+
+def test_tables_of_all_classifiers_together(study, posterior, joint):
+    for fit in (posterior, joint):
+        gaps = bayesrep.summarize_gaps(study, fit)
+        by = {row["quantity"]: row for row in gaps.iter_rows(named=True)}
+        raw = sum(by[name]["estimate"] for name in ("bias_corrected_gap", "selection_gap"))
+        drop = (
+            study.datasets["reference"].correct.mean()
+            - study.datasets["replication"].correct.mean()
+        )
+        assert raw == pytest.approx(drop)
+        assert all(row["lower"] < row["estimate"] < row["upper"] for row in by.values())
+        table = bayesrep.summarize(study, fit)
+        mean, slope = table.row(4, named=True), table.row(5, named=True)
+        assert mean["bias_corrected_gap"] == pytest.approx(by["bias_corrected_gap"]["estimate"])
+        assert slope["upper"] == pytest.approx(by["slope"]["upper"])
+    pairs = bayesrep.compare_classifiers(study, posterior)
+    assert len(pairs) == 6
+    ranks = bayesrep.rank_classifiers(study, posterior)
+    assert ranks["best"].sum() == pytest.approx(1)
+    assert ranks["rank"].sum() == pytest.approx(10)
+    assert ranks["classifier"][0] == "tf_efficientnet_b7_ap"
+    first = pairs.filter(pairs["other"] == ranks["classifier"][0])
+    assert (first["probability"] < 0.5).all()
+
+
+def test_statistics_alone_give_no_joint_interval(study, joint, posterior):
+    statistics = bayesrep.SufficientStatistics.from_study(study)
+    rows = bayesrep.summarize(statistics, joint).tail(2)
+    assert rows["lower"].null_count() == 2
+    assert rows["adjusted_accuracy"].null_count() == 0
+    assert bayesrep.summarize(statistics, posterior).tail(2)["lower"].null_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"factors": 5}, "factors must be from 1 to 3"),
+        ({"nodes": 2}, "nodes >= 3"),
+        ({"loading": (1.0, 0.0)}, "loading is .mean, sd."),
+        ({"groups": "superclass"}, "takes no groups"),
+        ({"method": "flow"}, "method='nuts' or 'laplace'"),
+        ({"method": "nuts", "feedback": "cut"}, "feedback='full'"),
+        ({"devices": 99}, "devices must be from 1 to"),
+    ],
+)
+def test_what_is_refused(study, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(study, **arguments)
+
+
+def test_more_is_refused(study, joint):
+    two = bayesrep.simulate_study(images=50, classifiers=2)
+    with pytest.raises(ValueError, match="3 factors need as many classifiers; the study has 2"):
+        fitted(two, factors=3)
+    with pytest.raises(ValueError, match="needs the study itself"):
+        fitted(bayesrep.SufficientStatistics.from_study(study))
+    with pytest.raises(ValueError, match="does not grow with the images"):
+        pose(study, model="joint", options={}, mesh=spread_over("cpu", 1))
+    with pytest.raises(StudyError, match="knows no difficulty of single images"):
+        bayesrep.describe_images(study, joint)
+    with pytest.raises(StudyError, match="fingerprints differ"):
+        bayesrep.check_agreement(two, joint)
+    with pytest.raises(StudyError, match="shown is 0 for image"):
+        bayesrep.Study.from_arrays(
+            reference={"selected": [0], "shown": [0], "correct": [[True]]},
+            replication={"selected": [0], "shown": [1], "correct": [[True]]},
+            classifiers=["a"],
+        )
+
+
+def test_shared_fits_are_not_compared_answer_by_answer(posterior, joint):
+    with pytest.raises(StudyError, match="cannot be left out alone"):
+        bayesrep.inference.compare({"a": joint, "b": posterior})
+
+
+def test_images_spread_over_devices_give_the_same_density_and_gradient():
+    script = """
+        import jax, numpy as np, bayesrep
+        from bayesrep.inference.device import spread_over
+        from bayesrep.inference.problem import pose, programs
+        study = bayesrep.simulate_study(seed=1, images=700, classifiers=5)
+        found = []
+        with jax.enable_x64(new_val=True):
+            for mesh in (None, spread_over("cpu", 2)):
+                problem = pose(study, model="shared-difficulty", options={}, mesh=mesh)
+                data = problem.data()
+                tools = programs(problem, data)
+                at = tools.start(problem.model.start(data, problem.options))
+                value = jax.jit(jax.value_and_grad(tools.density.potential))(at, data)
+                found.append([np.asarray(leaf) for leaf in jax.tree.leaves(value)])
+                spread = len(data.answers[0].rows.sharding.device_set)
+                assert spread == (1 if mesh is None else 2), spread
+        for one, other in zip(*found, strict=True):
+            assert np.abs(one - other).max() <= 1e-10 * np.abs(one).max()
+        print("same")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+    )
+    assert done.stdout.strip() == "same", done.stderr
