@@ -159,26 +159,24 @@ def table_text(found: Mapping[str, Any]) -> str:
 
 
 def draw(results: Sequence[Mapping[str, Any]]) -> Any:
-    """Intervals of the mean gap and of the slope, study by study, about the truth."""
-    drawing, axes = panels(2, 3, sharex="row", sharey=True)
-    shown = [r for r in results if r["key"].startswith("outside/")][:50]
-    for row, quantity in enumerate(("mean gap", "slope")):
-        scale = 100 if quantity == "mean gap" else 1
-        for axis, (method, label) in zip(axes[row], METHODS.items(), strict=True):
-            values = np.array([r["methods"][method][quantity] for r in shown])
-            errors = scale * (values - np.array([r["truth"][quantity] for r in shown])[:, None])
-            missed = (errors[:, 2] > 0) | (errors[:, 3] < 0)
-            for color, those, name in (
-                (COLORS["joint"], ~missed, "truth inside"),
-                (COLORS["raw"], missed, "truth outside"),
-            ):
-                where = np.flatnonzero(those)
-                axis.hlines(where, errors[those, 2], errors[those, 3], color=color, label=name)
-            axis.axvline(0, color="0.4", lw=0.8)
-            axis.set_title(label, fontsize=10)
-            unit = " (points)" if quantity == "mean gap" else ""
-            axis.set_xlabel(f"{quantity} less the truth{unit}")
-        axes[row][0].set_ylabel("study")
+    """Intervals of the mean gap, study by study, about the truth."""
+    drawing, row = panels(len(METHODS))
+    shown = [r for r in results if r["key"].startswith(f"{PROCESSES[0]}/")][:50]
+    for axes, (method, label) in zip(row, METHODS.items(), strict=True):
+        values = np.array([r["methods"][method]["mean gap"] for r in shown])
+        errors = 100 * (values - np.array([r["truth"]["mean gap"] for r in shown])[:, None])
+        missed = (errors[:, 2] > 0) | (errors[:, 3] < 0)
+        for color, those, name in (
+            (COLORS["joint"], ~missed, "truth inside"),
+            (COLORS["raw"], missed, "truth outside"),
+        ):
+            where = np.flatnonzero(those)
+            axes.hlines(where, errors[those, 2], errors[those, 3], color=color, label=name)
+        axes.axvline(0, color="0.4", lw=0.8)
+        axes.set_title(label, fontsize=10)
+        axes.set_xlabel("mean gap less the truth (points)")
+        axes.set_xlim(-4, 4)
+    row[0].set_ylabel("study")
     legend_below(drawing)
     return drawing
 
