@@ -252,10 +252,11 @@ def prior_sensitivity(posterior: Any, *, step: float = STEP) -> pl.DataFrame:
     parts = prior_parts(posterior)
     everything = log_prior(posterior) if parts is None else None
     total = log_likelihood(posterior)
-    together = group.attrs["model"] != "joint"
-    if together and parts is not None:  # all answers have one likelihood: what the prior leaves
+    together = None
+    if parts is not None and group.attrs["model"] != "joint":
+        # All answers have one likelihood: what the prior leaves of the density.
         density = need_group(posterior, "sample_stats", "lp")["lp"].values
-        total = density - parts.shared - parts.own.sum(axis=2)
+        together = total = density - parts.shared - parts.own.sum(axis=2)
     answers = need_group(posterior, "log_likelihood", "correct")["correct"].values
     counts = total - answers.sum(axis=(2, 3), dtype=np.float64)
     rows: list[dict[str, Any]] = []
@@ -266,7 +267,7 @@ def prior_sensitivity(posterior: Any, *, step: float = STEP) -> pl.DataFrame:
         else:
             quantity = adjusted.values[:, :, own]
             alone = counts + answers[:, :, own].sum(axis=2, dtype=np.float64)
-            likely = total if together else alone
+            likely = alone if together is None else together
         believed = everything
         if parts is not None:
             believed = parts.shared if own < 0 else parts.shared + parts.own[:, :, own]

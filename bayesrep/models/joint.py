@@ -16,7 +16,9 @@ Annotators tell about the mixtures of all data sets and correctness about the re
 mixture and the curves; every sum over s is exact (families other than ``bernstein``: quadrature).
 Each classifier's data follow this model whatever the others do. Across classifiers the images are
 the same, and the product of the classifiers' likelihoods ignores that: intervals are right for one
-classifier at a time, not for means or differences of several.
+classifier at a time. For means or differences of several, draws have to be moved
+(:mod:`bayesrep.inference.together`) or the images' difficulty modelled
+(:mod:`bayesrep.models.shared_difficulty`).
 
 Components are identified by their order: the lowest logit mean, then positive steps whose priors
 keep them away from zero, so labels do not switch. Every prior is normal on an unbounded scale;
