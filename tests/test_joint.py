@@ -174,8 +174,10 @@ def test_arrowhead_is_the_hessian():
     _, data, density, sites = _case()
     position = density.to_position(sites)
     flat, unravel = jax.flatten_util.ravel_pytree(position)
-    dense = jax.hessian(lambda v: density.potential(unravel(v), data))(flat)
-    blocks = arrowhead_hessian(lambda p: density.potential(p, data), position)
+    dense = jax.jit(jax.hessian(lambda v: density.potential(unravel(v), data)))(flat)
+    blocks = jax.jit(lambda at: arrowhead_hessian(lambda p: density.potential(p, data), at))(
+        position
+    )
     shared, (units, each) = density.shared, position["units"].shape
     np.testing.assert_allclose(blocks.shared, dense[:shared, :shared], rtol=1e-8, atol=1e-8)
     for c in range(units):
@@ -192,18 +194,18 @@ def test_whitening_standardises_at_the_mode_and_newton_solves():
     def potential(position):
         return density.potential(position, data)
 
-    mode = climb(density, density.to_position(sites), data)
+    mode = jax.jit(lambda at: climb(density, at, data))(density.to_position(sites))
     assert float(mode.decrement) <= 1e-6
-    hessian = arrowhead_hessian(potential, mode.position)
+    hessian = jax.jit(lambda at: arrowhead_hessian(potential, at))(mode.position)
     white = whitening(hessian, mode.position)
     zero = jax.tree.map(jnp.zeros_like, mode.position)
     flat, unravel = jax.flatten_util.ravel_pytree(zero)
-    identity = jax.hessian(lambda v: potential(white(unravel(v))))(flat)
+    identity = jax.jit(jax.hessian(lambda v: potential(white(unravel(v)))))(flat)
     np.testing.assert_allclose(identity, np.eye(len(flat)), atol=1e-6)
 
-    gradient = jax.grad(potential)(density.to_position(sites))
+    gradient = jax.jit(jax.grad(potential))(density.to_position(sites))
     step = newton_direction(hessian, gradient)
-    dense = jax.hessian(lambda v: potential(unravel(v)))(
+    dense = jax.jit(jax.hessian(lambda v: potential(unravel(v))))(
         jax.flatten_util.ravel_pytree(mode.position)[0]
     )
     np.testing.assert_allclose(

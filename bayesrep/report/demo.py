@@ -140,9 +140,9 @@ def demo_text(demo: Demo) -> str:
             columns(header, rows),
             "",
             str(demo.posterior.posterior.attrs["verdict"]),
-            "The joint model's interval of the mean gap takes classifiers as independent and is too"
-            " narrow: they see the same images. Those of the other methods resample the images, and"
-            " miss where the method is biased.",
+            "Intervals of the mean gap allow for the images that classifiers share: the joint"
+            " model's by a sandwich covariance, the others' by resampling images, which misses"
+            " where the method is biased.",
         ]
     )
 
