@@ -339,3 +339,36 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path):
         assert error.count("\n") == 1
     assert cli.main([str(part) for part in (*fit, "--set", "degree")]) == 2
     assert not (tmp_path / "never.nc").exists()
+
+
+def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):
+    status, _, err = run(capsys, "ranks", study_path, posterior_path)
+    assert (status, "not converged" in err) == (1, True)
+    table = tmp_path / "pairs.csv"
+    status, text, _ = run(
+        capsys, "pairs", study_path, posterior_path, "--allow-unconverged", "--csv", table
+    )
+    assert status == 0
+    assert "better (%)" in text
+    assert len(table.read_text().splitlines()) == 4
+    status, text, _ = run(capsys, "ranks", study_path, posterior_path, "--allow-unconverged")
+    assert status == 0
+    assert len(text.splitlines()) == 5
+    status, _, err = run(capsys, "images", study_path, posterior_path)
+    assert status == 1
+    assert err.strip().endswith("fit model='shared-difficulty'")
+    status, text, _ = run(capsys, "diagnose", posterior_path, "--study", study_path)
+    assert "classifiers agree as predicted" in text
+
+
+def test_a_fit_of_all_classifiers_together(capsys, tmp_path, study_path):
+    path = tmp_path / "all.nc"
+    arguments = ("--model", "shared-difficulty", "--method", "laplace", "--no-progress")
+    status, _, _ = run(capsys, "fit", study_path, "--out", path, *arguments)
+    assert status == 0
+    status, text, _ = run(capsys, "images", study_path, path)
+    assert status == 0
+    assert "Hardest for classifiers" in text
+    status, text, _ = run(capsys, "summarize", study_path, path)
+    assert status == 0
+    assert "other images of the same populations" in text
