@@ -148,14 +148,10 @@ def pose_again(study: Study, posterior: Any) -> Problem:
     """
     attributes = posterior.posterior.attrs
     try:
-        options = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in json.loads(attributes["options"]).items()
-        }
         problem = pose(
             study,
             model=attributes["model"],
-            options=options,
+            options=recorded_options(attributes),
             groups=attributes["groups"] or None,
             datasets=json.loads(attributes["datasets"]),
         )
@@ -163,6 +159,14 @@ def pose_again(study: Study, posterior: Any) -> Problem:
         raise StudyError(f"the posterior is not one of this study: {reason(error)}") from None
     check_fingerprint(problem.statistics, posterior)
     return problem
+
+
+def recorded_options(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """The model's options as a posterior's attributes hold them."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in json.loads(str(attributes["options"])).items()
+    }
 
 
 def check_fingerprint(statistics: SufficientStatistics, posterior: Any) -> None:

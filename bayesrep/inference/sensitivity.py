@@ -40,6 +40,7 @@ from numpyro import handlers
 from bayesrep.errors import StudyError
 from bayesrep.inference.posterior import arviz
 from bayesrep.inference.predictive import need_group
+from bayesrep.inference.problem import recorded_options
 from bayesrep.models import MODELS
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.statistics import Cells, Patterns
@@ -111,12 +112,8 @@ def prior_parts(posterior: Any) -> PriorParts | None:
         return None
     model = MODELS[str(attributes["model"])]
     try:
-        options = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in json.loads(str(attributes["options"])).items()
-        }
         roles = [str(role) for role in json.loads(str(attributes["datasets"]))]
-        chosen = model.options(**options)
+        chosen = model.options(**recorded_options(attributes))
     except (KeyError, TypeError, ValueError):
         return None
     classifiers = group["adjusted_accuracy"].shape[2]

@@ -3,10 +3,10 @@
 Classifiers answer independently given the image's virtual annotators J (or its selection frequency,
 at quadrature nodes) and its difficulty u ~ N(0, I)::
 
-    log P(f_x | k_x, n_x) = log Σ_j P(J = j | k_x, n_x) Σ_q w_q Π_c σ(±(η_cj + λ_c u_q))
-                          = log Σ_jq exp( Σ_c f_xc η_cj + log P(j | k_x, n_x)
+    log P(f_x | k_x, n_x) = log Σ_j P(J = j | k_x, n_x) Σ_q w_q Π_c σ(±(m_cj + λ_c u_q))
+                          = log Σ_jq exp( Σ_c f_xc m_cj + log P(j | k_x, n_x)
                                           + u_q Σ_c f_xc λ_c + log w_q − B_jq ),
-    B_jq = Σ_c log(1 + exp(η_cj + λ_c u_q))
+    B_jq = Σ_c log(1 + exp(m_cj + λ_c u_q)),     m from :func:`conditional_logit`
 
 Logits add, so an image's answers enter through two sums over classifiers: a product of [images,
 classifiers] with [classifiers, points + factors] instead of one with [classifiers, points × nodes].
@@ -25,7 +25,6 @@ curves, Q nodes of the difficulty, F factors.
 """
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -289,8 +288,7 @@ def _local_sums(natural: Array, base: Array, rows: Array, images: Array, nodes: 
         rows, images = data
         value, points, places = _shares(rows, natural, grid, nodes)
         places = places * images[None, :, None]
-        by_point = jnp.sum(points * (places @ grid.kernel.transpose(0, 2, 1)), axis=0)
-        by_node = _side_by_side(places * (points @ grid.kernel))
+        by_point, by_node = _margins(points, places, grid)
         terms = points.transpose(0, 2, 1) @ places  # [H, X, Q / H], of the kernel
         more = _Sums(
             images @ value,
@@ -306,6 +304,12 @@ def _local_sums(natural: Array, base: Array, rows: Array, images: Array, nodes: 
     )
     sums = jax.lax.scan(chunk, nothing, (rows, images))[0]
     return sums._replace(base=-_side_by_side(grid.kernel * sums.base))
+
+
+def _margins(points: Array, places: Array, grid: _Grid) -> tuple[Array, Array]:
+    """Shares summed over nodes [B, X] and over points [B, Q]."""
+    by_point = jnp.sum(points * (places @ grid.kernel.transpose(0, 2, 1)), axis=0)
+    return by_point, _side_by_side(places * (points @ grid.kernel))
 
 
 def _side_by_side(blocks: Array) -> Array:
@@ -332,7 +336,7 @@ def _sums(natural: Array, base: Array, answers: Answers, nodes: Nodes) -> _Sums:
     return shared(natural, base, answers.rows, answers.images, nodes)
 
 
-@partial(jax.custom_vjp)
+@jax.custom_vjp
 def _log_sum(natural: Array, base: Array, answers: Answers, nodes: Nodes) -> Array:
     return _sums(natural, base, answers, nodes).value
 
@@ -383,8 +387,7 @@ def image_moments(
     grid = _grid(base, nodes)
     _, points, places = _shares(rows, natural, grid, nodes)
     cell = rows[:, len(loadings) :]
-    by_point = jnp.sum(points * (places @ grid.kernel.transpose(0, 2, 1)), axis=0)
-    by_node = _side_by_side(places * (points @ grid.kernel))
+    by_point, by_node = _margins(points, places, grid)
     by_value = jnp.einsum("bx,bm,vmx->vb", by_point, cell, values)
     both = jnp.concatenate([nodes.difficulty, jnp.square(nodes.difficulty)], axis=1)
     return by_value, (by_node @ both).T
