@@ -1,14 +1,32 @@
-"""Folders that appear whole or not at all."""
+"""Files and folders that appear whole or not at all."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["replaced_folder"]
+__all__ = ["replaced_file", "replaced_folder"]
+
+
+@contextmanager
+def replaced_file(target: Path) -> Generator[Path]:
+    """Give the name of a new file beside ``target`` that takes its place if the block succeeds.
+
+    Parameters
+    ----------
+    target
+        Where the file goes; what is there is replaced.
+    """
+    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
+    try:
+        yield partial
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -1,10 +1,25 @@
 """The library's own exceptions and warnings, in one place so that any room can raise them."""
 
-__all__ = ["ConvergenceError", "ConvergenceWarning", "StudyError", "reason"]
+__all__ = [
+    "ConvergenceError",
+    "ConvergenceWarning",
+    "PredictionError",
+    "PredictionWarning",
+    "StudyError",
+    "reason",
+]
 
 
 class StudyError(ValueError):
     """Data that cannot be a study; the message is one line naming what, where and what to do."""
+
+
+class PredictionError(ValueError):
+    """Images, labels or classifiers that cannot be evaluated; one line as in `StudyError`."""
+
+
+class PredictionWarning(UserWarning):
+    """Predictions were made, but something about them is probably wrong."""
 
 
 class ConvergenceError(RuntimeError):

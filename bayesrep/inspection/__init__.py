@@ -17,7 +17,11 @@ import polars as pl
 from bayesrep import folder, rules
 from bayesrep.errors import StudyError
 from bayesrep.inspection.manifest import Manifest, read_manifest
-from bayesrep.inspection.predictions import listed_or_found, read_predictions
+from bayesrep.inspection.predictions import (
+    complete_classifiers,
+    listed_or_found,
+    read_predictions,
+)
 from bayesrep.inspection.tables import KEYS, read_counts, read_table, texts_in_order
 from bayesrep.study import AnnotatedSet, Study
 
@@ -32,12 +36,13 @@ def inspect(path: Path) -> Generator[str, None, Study | None]:
     counts = yield from read_counts(path)
     images = yield from read_table(path / folder.IMAGES, KEYS)
     classifiers = yield from listed_or_found(path, manifest)
+    complete = complete_classifiers(path, manifest)
     if counts is None:
         return None
     yield from _strangers(path, manifest, counts, images)
     datasets: dict[str, AnnotatedSet] = {}
     for role, name in manifest.roles.items():
-        data = yield from _dataset(path, role, name, counts, images, classifiers)
+        data = yield from _dataset(path, role, name, counts, images, classifiers, complete)
         if data is not None:
             datasets[role] = data
     if len(datasets) < len(manifest.roles):
@@ -75,6 +80,7 @@ def _dataset(
     counts: pl.DataFrame,
     images: pl.DataFrame | None,
     classifiers: Sequence[str],
+    complete: Sequence[str],
 ) -> Generator[str, None, AnnotatedSet | None]:
     where = f"{folder.COUNTS}, data set {name!r}"
     rows = counts.filter(pl.col("dataset") == name)
@@ -85,7 +91,8 @@ def _dataset(
     if not sound:
         return None
     texts = None if images is None else (yield from texts_in_order(name, images, rows["image"]))
-    correct = yield from read_predictions(path, role, name, rows["image"], classifiers)
+    order = rows["image"]
+    correct = yield from read_predictions(path, role, name, order, classifiers, complete)
     if not counted or texts is None or correct is None:
         return None
     labels = texts.pop("label", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from bayesrep.errors import StudyError
 from bayesrep.inspection.manifest import Manifest
 from bayesrep.inspection.tables import in_order, join_violations, key_violations, read_file
 
-__all__ = ["listed_or_found", "read_predictions"]
+__all__ = ["complete_classifiers", "listed_or_found", "read_predictions"]
 
 
 def listed_or_found(path: Path, manifest: Manifest) -> Generator[str, None, list[str]]:
@@ -31,15 +31,38 @@ def listed_or_found(path: Path, manifest: Manifest) -> Generator[str, None, list
     return sorted(found)
 
 
+def complete_classifiers(path: Path, manifest: Manifest) -> list[str]:
+    """Return, sorted, the classifiers with a file in every folder of predictions that must have it.
+
+    Candidates may be without predictions altogether; where they have some, they count.
+    """
+    found = [
+        names
+        for role, dataset in manifest.roles.items()
+        if (names := set(folder.names_in(path / folder.prediction_folder(dataset), ".parquet")))
+        or role in rules.REQUIRED_ROLES
+    ]
+    return sorted(set.intersection(*found))
+
+
 def read_predictions(
-    path: Path, role: str, name: str, order: pl.Series, classifiers: Sequence[str]
+    path: Path,
+    role: str,
+    name: str,
+    order: pl.Series,
+    classifiers: Sequence[str],
+    complete: Collection[str],
 ) -> Generator[str, None, NDArray[np.bool_] | None]:
-    """Return correct [N, C] of one data set."""
+    """Return correct [N, C] of one data set.
+
+    Files of classifiers that are neither listed nor ``complete`` belong to evaluations that are
+    still to be made on another data set, and are left alone.
+    """
     where = folder.prediction_folder(name)
     found = set(folder.names_in(path / where, ".parquet"))
     if role == "candidates" and not found:
         return np.zeros((len(order), 0), dtype=np.bool_)
-    sound = yield from rules.checked(_file_violations(str(where), found, classifiers))
+    sound = yield from rules.checked(_file_violations(str(where), found, classifiers, complete))
     correct = np.zeros((len(order), len(classifiers)), dtype=np.bool_)
 
     def column(number: int) -> tuple[list[str], NDArray[Any]]:
@@ -57,13 +80,15 @@ def read_predictions(
     return correct if sound else None
 
 
-def _file_violations(where: str, found: set[str], classifiers: Sequence[str]) -> Iterator[str]:
+def _file_violations(
+    where: str, found: set[str], classifiers: Sequence[str], complete: Collection[str]
+) -> Iterator[str]:
     if missing := [classifier for classifier in classifiers if classifier not in found]:
         yield (
             f"{where}: no predictions of {rules.listing(missing, 'classifier')}; every classifier "
             "needs predictions on every data set, add the files or drop the classifiers"
         )
-    if unlisted := sorted(found - set(classifiers)):
+    if unlisted := sorted((found & set(complete)) - set(classifiers)):
         yield (
             f"{where}: predictions of {rules.listing(unlisted, 'classifier')} that "
             f"{folder.MANIFEST} does not list; list the classifiers or remove the files"

@@ -1,0 +1,111 @@
+"""Preprocessed images on disk, memory-mapped: decoded once, read by every later pass.
+
+A cache folder holds one folder per set of images and preprocessing, named by a digest of both::
+
+    pixels.uint8    [N, H, W, 3]
+    done.uint8      [N], 1 where the image's pixels are complete
+    about.json      the preprocessing and the number of images, for people
+
+Pixels reach the disk before the mark that says so (`PixelCache.flush`), so neither a killed process
+nor a power cut leaves a mark without its pixels. Several processes may fill a cache together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import PredictionError, reason
+from bayesrep.vision.pixels import Preprocessing
+
+__all__ = ["PixelCache"]
+
+
+class PixelCache:
+    """The preprocessed pixels of a set of images, filled as they are first decoded.
+
+    Parameters
+    ----------
+    folder
+        The cache folder, shared by all sets and preprocessings.
+    fingerprint
+        Digest of the set of images; see `bayesrep.vision.images.ImageSet.fingerprint`.
+    images
+        Their number.
+    preprocessing
+        What was made of them.
+
+    Raises
+    ------
+    PredictionError
+        Where the disk has no room.
+    """
+
+    def __init__(
+        self, folder: Path, fingerprint: str, images: int, preprocessing: Preprocessing
+    ) -> None:
+        from PIL import __version__ as pillow  # resizing may change between versions
+
+        key = f"{fingerprint}\n{preprocessing!r}\n{pillow}"
+        self._folder = folder / hashlib.sha256(key.encode()).hexdigest()[:24]
+        shape = (images, *preprocessing.size, 3)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._pixels = _mapped(self._folder / "pixels.uint8", shape)
+            self._done = _mapped(self._folder / "done.uint8", (images,))
+            about = {"images": images, "pillow": pillow, **asdict(preprocessing)}
+            (self._folder / "about.json").write_text(json.dumps(about, indent=2) + "\n")
+        except OSError as error:
+            raise PredictionError(
+                f"{folder}: no cache of {np.prod(shape) / 1e9:.1f} GB can be made there "
+                f"({reason(error)}); choose another folder or leave it out"
+            ) from error
+        self._known = self._done.astype(np.bool_)
+        self._pending: list[int] = []
+        self._lock = Lock()
+
+    def get(self, rows: NDArray[np.int64]) -> NDArray[np.uint8] | None:
+        """Return the pixels [n, H, W, 3] of these images, or None where some are not kept."""
+        if not len(rows) or not self._known[rows].all():
+            return None
+        first, last = int(rows[0]), int(rows[-1])
+        if last - first + 1 == len(rows) and (np.diff(rows) == 1).all():
+            return self._pixels[first : last + 1]  # a view: nothing is copied
+        return self._pixels[rows]
+
+    def put(self, row: int, pixels: NDArray[np.uint8]) -> None:
+        """Keep the pixels [H, W, 3] of one image."""
+        if self._known[row]:
+            return
+        self._pixels[row] = pixels
+        with self._lock:
+            self._known[row] = True
+            self._pending.append(row)
+
+    def flush(self) -> None:
+        """Bring all pixels to the disk, then mark them as complete."""
+        with self._lock:
+            pending, self._pending = self._pending, []
+        if pending:
+            self._pixels.flush()
+            self._done[pending] = 1
+            self._done.flush()
+
+
+def _mapped(path: Path, shape: tuple[int, ...]) -> np.memmap[tuple[int, ...], np.dtype[np.uint8]]:
+    """Map a file of the shape's size, with the disk's room reserved before anything is written."""
+    size = int(np.prod(shape))
+    with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
+        if os.fstat(file.fileno()).st_size != size:
+            # Writing through a map to a full disk kills the process: better an error now.
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            file.truncate(size)
+    return np.memmap(path, dtype=np.uint8, mode="r+", shape=shape)

@@ -1,0 +1,33 @@
+"""The 1,000 classes of ImageNet (ILSVRC 2012) and their order, written down once.
+
+Classifiers number the classes by their WordNet numbers (wnid) sorted as text: class 0 is n01440764.
+Two other orders are in circulation and give chance accuracy when they are mistaken for it: the
+challenge's own numbers 1 to 1,000 (its development kit), and the folder names "0" to "999" sorted
+as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+__all__ = ["CLASSES", "class_index", "synsets"]
+
+CLASSES = 1000
+
+
+@cache
+def synsets() -> tuple[str, ...]:
+    """Return the 1,000 wnids in class order."""
+    text = files("bayesrep.vision").joinpath("imagenet_classes.txt").read_text(encoding="ascii")
+    names = tuple(text.split())
+    assert len(set(names)) == CLASSES, "imagenet_classes.txt must hold 1,000 distinct wnids"
+    assert list(names) == sorted(names), "imagenet_classes.txt must be in class order"
+    return names
+
+
+@cache
+def class_index() -> Mapping[str, int]:
+    """Return the class number of every wnid."""
+    return {name: number for number, name in enumerate(synsets())}

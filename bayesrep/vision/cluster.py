@@ -1,0 +1,176 @@
+"""Going through all images on many machines or GPUs, with Ray (extra ``[ray]``).
+
+Each worker holds all classifiers of a pass, on one GPU or one CPU core, and takes chunks of images
+until none is left. A worker that dies costs its chunk, which another one takes, and is replaced.
+The blocks are those of a run on one machine, so the answers are, too. Images, weights and the cache
+must be reachable under the same paths everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import PredictionError, reason
+from bayesrep.vision.evaluate import Device
+from bayesrep.vision.images import ImageSet
+from bayesrep.vision.local import Found, Local, weights_budget
+from bayesrep.vision.networks import Architecture, offline_without_hub
+from bayesrep.vision.pixels import Preprocessing
+
+__all__ = ["Cluster"]
+
+CHUNK = 4  # blocks in a chunk: what a dead worker costs
+
+
+class Worker(Local):
+    """What runs on each Ray worker."""
+
+    def load(
+        self, architectures: Sequence[Architecture]
+    ) -> tuple[Sequence[Architecture], dict[str, str], Sequence[Architecture]]:
+        """Load what fits, from the hub where it can be reached from here."""
+        with offline_without_hub(architectures):
+            return super().load(architectures)
+
+    def answer(self, blocks: Sequence[NDArray[np.int64]]) -> list[Found]:
+        """Answer one chunk."""
+        return list(self.through_images(blocks))
+
+    def process(self) -> int:
+        """Return the worker's process number."""
+        import os
+
+        return os.getpid()
+
+
+class Cluster:
+    """Workers on a Ray cluster, one for each GPU, or CPU core where there is none.
+
+    Parameters
+    ----------
+    address
+        "local" to start Ray on this machine, "auto" or an address to join a cluster.
+    images
+        All images.
+    device
+        What each worker runs networks on.
+    workers
+        How many; None for all the cluster has.
+
+    Raises
+    ------
+    PredictionError
+        Where Ray is not installed, or the cluster cannot be reached or has nothing free.
+    """
+
+    def __init__(
+        self, address: str, images: ImageSet, device: Device, workers: int | None = None
+    ) -> None:
+        try:
+            import ray
+        except ModuleNotFoundError as error:
+            raise PredictionError(
+                "ray is not installed; `pip install 'bayesrep[ray]'` brings it"
+            ) from error
+        self._ray, self._own = ray, not ray.is_initialized()
+        if self._own:
+            _start(ray, address, workers)
+        resources = ray.cluster_resources()
+        gpus, cpus = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
+        count = workers or (gpus if device.is_cuda else cpus)
+        if count < 1:
+            raise PredictionError(f"the Ray cluster {address!r} has no GPU; give --device cpu")
+        threads = max(1, cpus // count) if device.is_cuda else 1
+        self._options = {"num_gpus": 1 if device.is_cuda else 0, "num_cpus": threads}
+        self._arguments = (ray.put(images), device, threads)
+        # Workers that compute on the cores of one machine share its memory.
+        self._budget = None if device.is_cuda else weights_budget(device) // count
+        self._count = count
+        self._loaded: Sequence[Architecture] = ()
+        self._kept: tuple[Path, Sequence[Preprocessing]] | None = None
+        self.workers: list[Any] = [self._new() for _ in range(count)]
+
+    def load(
+        self, architectures: Sequence[Architecture]
+    ) -> tuple[Sequence[Architecture], dict[str, str], Sequence[Architecture]]:
+        """Load on every worker what fits the first; return it, failures, and the rest."""
+        try:
+            loaded, refused, rest = self._ray.get(self.workers[0].load.remote(architectures))
+            self._ray.get([worker.load.remote(loaded) for worker in self.workers[1:]])
+        except self._ray.exceptions.RayActorError as error:
+            raise PredictionError(
+                f"a Ray worker died while it loaded classifiers ({reason(error)}); take fewer "
+                "workers"
+            ) from error
+        self._loaded = loaded
+        return loaded, refused, rest
+
+    def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:
+        """Keep the pixels of these preprocessings in a cache folder that all workers see."""
+        self._kept = folder, preprocessings
+        self._ray.get([worker.keep.remote(*self._kept) for worker in self.workers])
+
+    def through_images(self, blocks: Sequence[NDArray[np.int64]]) -> Iterator[Found]:
+        """Yield what the loaded classifiers say about all blocks, in any order."""
+        chunks = [blocks[first : first + CHUNK] for first in range(0, len(blocks), CHUNK)][::-1]
+        idle, busy, deaths = list(self.workers), dict[Any, tuple[Any, Any]](), 0
+        while chunks or busy:
+            while chunks and idle:
+                worker, chunk = idle.pop(), chunks.pop()
+                busy[worker.answer.remote(chunk)] = worker, chunk
+            (ready, *_), _ = self._ray.wait(list(busy), num_returns=1)
+            worker, chunk = busy.pop(ready)
+            try:
+                yield from self._ray.get(ready)
+            except self._ray.exceptions.RayActorError as error:
+                deaths += 1
+                if deaths > 3 * self._count:
+                    raise PredictionError(
+                        f"Ray workers died {deaths} times ({reason(error)}); look for what kills "
+                        "them (often memory: take fewer workers)"
+                    ) from error
+                chunks.append(chunk)
+                self.workers.remove(worker)
+                worker = self._replacement()
+                self.workers.append(worker)
+            idle.append(worker)
+
+    def close(self) -> None:
+        """Stop the workers, and Ray where it was started here."""
+        for worker in self.workers:
+            self._ray.kill(worker)
+        if self._own:
+            self._ray.shutdown()
+
+    def _new(self) -> Any:
+        worker = self._ray.remote(Worker).options(**self._options)
+        return worker.remote(*self._arguments, self._budget)
+
+    def _replacement(self) -> Any:
+        worker = self._new()
+        worker.load.remote(self._loaded)  # what is asked of it later waits: calls keep their order
+        if self._kept is not None:
+            worker.keep.remote(*self._kept)
+        return worker
+
+
+def _start(ray: Any, address: str, workers: int | None) -> None:
+    local = address == "local"
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level="ERROR",
+            include_dashboard=False if local else None,
+            **({"num_cpus": workers} if local and workers else {}),
+        )
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        raise PredictionError(
+            f"the Ray cluster {address!r} cannot be reached ({reason(error)}); start it, or give "
+            "local"
+        ) from error

@@ -1,0 +1,277 @@
+"""Running classifiers on a block of preprocessed images: normalise, forward, top five.
+
+The normalised input is timm's to the last bit (its prefetching loader: x.sub(255 mean).div(255
+std)), computed once for all classifiers that share it, in channels-last layout.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import PredictionError, reason
+from bayesrep.vision.networks import Architecture, Network
+from bayesrep.vision.pixels import Block, Preprocessing
+
+__all__ = [
+    "TOP",
+    "Answers",
+    "Device",
+    "choose_device",
+    "evaluate",
+    "in_groups",
+    "input_of",
+    "upload",
+]
+
+TOP = 5
+PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+GPU_BATCH, CPU_BATCH = 256, 16  # on a CPU, a batch whose activations stay in the cache is fastest
+
+Input: TypeAlias = tuple[Preprocessing, tuple[float, ...], tuple[float, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """A classifier's five likeliest classes for some images, likeliest first.
+
+    Attributes
+    ----------
+    labels : uint16 [n, 5]
+        Class numbers.
+    probabilities : float32 [n, 5]
+        Softmax probabilities.
+    seconds
+        Time that the classifier itself took.
+    """
+
+    labels: NDArray[np.uint16]
+    probabilities: NDArray[np.float32]
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Device:
+    """Where and how networks are run.
+
+    Attributes
+    ----------
+    name
+        torch's name: "cpu", "cuda", "cuda:1", "mps".
+    precision
+        "float32", "bfloat16" or "float16"; the last two by automatic mixed precision.
+    batch_size
+        Images sent through a network at once, to begin with.
+    limits
+        Of classifiers that ran out of memory, half the batch that was too large; kept for the rest
+        of the run.
+    """
+
+    name: str
+    precision: str
+    batch_size: int
+    limits: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether this is an NVIDIA (or ROCm) GPU."""
+        return self.name.startswith("cuda")
+
+
+def choose_device(
+    name: str = "auto", precision: str = "auto", batch_size: int | None = None
+) -> Device:
+    """Return the device asked for, or the best there is.
+
+    Parameters
+    ----------
+    name
+        "auto" (a GPU where there is one), or torch's name of a device.
+    precision
+        "auto" (float16 on a CUDA GPU, with images of non-finite outputs done again in float32;
+        float32 elsewhere), "float32", "bfloat16" or "float16".
+    batch_size
+        Images sent through a network at once; None to choose.
+
+    Raises
+    ------
+    PredictionError
+        Where the device is not there, or an argument has none of these values.
+    """
+    import torch
+
+    if precision not in PRECISIONS:
+        raise PredictionError(f"precision {precision!r} is none of {', '.join(PRECISIONS)}")
+    if batch_size is not None and batch_size < 1:
+        raise PredictionError(f"a batch of {batch_size} images is empty; give 1 or more")
+    if name == "auto":
+        mps = torch.backends.mps.is_available()
+        name = "cuda" if torch.cuda.is_available() else "mps" if mps else "cpu"
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise PredictionError(f"device {name!r} is not available here; try cpu") from error
+    cuda = name.startswith("cuda")
+    if precision == "auto":
+        precision = "float16" if cuda else "float32"
+    return Device(name, precision, batch_size or (CPU_BATCH if name == "cpu" else GPU_BATCH))
+
+
+def in_groups(networks: Iterable[Network]) -> dict[Input, list[Network]]:
+    """Group networks by what they want to see."""
+    groups: defaultdict[Input, list[Network]] = defaultdict(list)
+    for network in networks:
+        groups[input_of(network.architecture)].append(network)
+    return dict(groups)
+
+
+def upload(
+    blocks: Sequence[Block], preprocessings: Iterable[Preprocessing], device: Device
+) -> dict[Preprocessing, Any]:
+    """Bring the pixels of some blocks to the device.
+
+    Returns
+    -------
+    mapping of Preprocessing to uint8 tensor [n, H, W, 3]. On a CUDA device the copies are queued,
+    from pinned memory, on the current stream.
+    """
+    return {
+        key: _on_device([block.pixels[key] for block in blocks], device) for key in preprocessings
+    }
+
+
+def evaluate(
+    pixels: Mapping[Preprocessing, Any], groups: Mapping[Input, Sequence[Network]], device: Device
+) -> dict[str, Answers | str]:
+    """Return the answers of every network on some images.
+
+    Parameters
+    ----------
+    pixels
+        uint8 [n, H, W, 3] on the device for every preprocessing (see `upload`).
+    groups
+        Networks by input (see `in_groups`).
+    device
+        Where they run.
+
+    Returns
+    -------
+    mapping of classifier to its answers, or to the reason why it has none.
+    """
+    import torch
+
+    answers: dict[str, Answers | str] = {}
+    with torch.inference_mode():
+        for key, networks in groups.items():
+            parts = pixels[key[0]].split(device.batch_size)
+            found: dict[str, list[Answers]] = {n.architecture.name: [] for n in networks}
+            for part in parts:
+                images = _normalised(part, key)
+                for network in networks:
+                    name = network.architecture.name
+                    if name in answers:
+                        continue
+                    try:
+                        found[name].append(_answers(network, images, device))
+                    except (RuntimeError, MemoryError, PredictionError) as error:
+                        answers[name] = reason(error)
+            answers |= {name: _joined(p) for name, p in found.items() if name not in answers}
+    return answers
+
+
+def input_of(architecture: Architecture) -> Input:
+    """Return all that decides what a classifier sees of an image."""
+    return architecture.preprocessing, architecture.mean, architecture.std
+
+
+def _on_device(arrays: Sequence[NDArray[np.uint8]], device: Device) -> Any:
+    """Return uint8 [n, H, W, 3] on the device; what is uploaded is pinned and does not wait."""
+    import torch
+
+    tensors = [torch.from_numpy(array) for array in arrays]
+    if device.is_cuda:
+        tensors = [tensor.pin_memory().to(device.name, non_blocking=True) for tensor in tensors]
+    elif device.name != "cpu":
+        tensors = [tensor.to(device.name) for tensor in tensors]
+    return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+
+
+def _normalised(pixels: Any, key: Input) -> Any:
+    """Return float32 [n, 3, H, W] in channels-last layout from uint8 [n, H, W, 3]."""
+    import torch
+
+    (_, mean, std), (count, height, width, _) = key, pixels.shape
+    # A row of the image at a time: the same sums, with all channels in one contiguous operand.
+    row = [torch.tensor([255 * x for x in values]).repeat(width) for values in (mean, std)]
+    center, scale = (values.to(pixels.device) for values in row)
+    flat = pixels.reshape(count * height, 3 * width).to(torch.float32)
+    flat.sub_(center).div_(scale)
+    return flat.view(count, height, width, 3).permute(0, 3, 1, 2)
+
+
+def _answers(network: Network, images: Any, device: Device) -> Answers:
+    import torch
+
+    start = time.perf_counter()
+    with _precision(device):
+        logits = _logits(network, images, device)
+    if not bool(torch.isfinite(logits).all()):
+        logits = _logits(network, images, device)  # without mixed precision
+        if not bool(torch.isfinite(logits).all()):
+            raise PredictionError("its outputs are not finite, its weights may be damaged")
+    probabilities, labels = logits.float().softmax(-1).topk(TOP)
+    values = probabilities.cpu().numpy()  # waits for the device
+    labels = labels.cpu().numpy().astype(np.uint16)
+    return Answers(labels, values, time.perf_counter() - start)
+
+
+def _logits(network: Network, images: Any, device: Device) -> Any:
+    """Return [n, 1000], in smaller and smaller batches while memory runs out."""
+    import torch
+
+    name = network.architecture.name
+    while True:
+        limit = min(device.limits.get(name, len(images)), len(images))
+        try:
+            return torch.cat([network.module(part) for part in images.split(limit)])
+        except (RuntimeError, MemoryError) as error:
+            if limit == 1 or not _out_of_memory(error):
+                raise
+        device.limits[name] = limit // 2
+        if device.is_cuda:
+            torch.cuda.empty_cache()
+
+
+def _joined(parts: Sequence[Answers]) -> Answers:
+    return Answers(
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.probabilities for part in parts]),
+        sum(part.seconds for part in parts),
+    )
+
+
+@contextmanager
+def _precision(device: Device) -> Generator[None]:
+    import torch
+
+    dtypes = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+    dtype = dtypes.get(device.precision)
+    kind = device.name.split(":")[0]
+    with torch.autocast(kind, dtype) if dtype else nullcontext():
+        yield
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    import torch
+
+    words = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(
+        word in str(error).lower() for word in words
+    )

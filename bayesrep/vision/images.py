@@ -1,0 +1,283 @@
+"""Where images lie: class folders, flat folders, tar shards, or a table of paths and labels.
+
+Nothing is decoded or unpacked here. An `ImageSet` says where the bytes of every image are and which
+class it is meant to show; it is small, whatever the images' number, and can be sent to other
+machines that see the same files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tarfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep import rules
+from bayesrep.errors import PredictionError, reason
+from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
+
+__all__ = ["ImageSet", "list_images", "select"]
+
+_SUFFIXES = frozenset(
+    {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+)
+_COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Images that can be read one by one, and the classes they are meant to show.
+
+    Attributes
+    ----------
+    names : tuple of N str
+        Unique: paths relative to the folder or archive, or as the table of paths gives them.
+    labels : int64 [N]
+        Class numbers, 0 to 999 (see `bayesrep.vision.classes`).
+    files : tuple of str
+        Files on disk.
+    place : int64 [N, 3]
+        Of each image: its file's number in ``files``, where it begins, and how many bytes it has
+        (-1: the whole file).
+    """
+
+    names: tuple[str, ...]
+    labels: NDArray[np.int64]
+    files: tuple[str, ...]
+    place: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def read(self, image: int) -> bytes:
+        """Return the encoded bytes of one image."""
+        file, offset, size = self.place[image].tolist()
+        with open(self.files[file], "rb") as stream:
+            stream.seek(offset)
+            return stream.read(size)
+
+    def take(self, images: Sequence[int]) -> ImageSet:
+        """Return some of the images, in the order given."""
+        return ImageSet(
+            tuple(self.names[image] for image in images),
+            self.labels[list(images)],
+            self.files,
+            self.place[list(images)],
+        )
+
+    def fingerprint(self) -> str:
+        """Return a hexadecimal digest of where the images are and when their files changed."""
+        digest = hashlib.sha256()
+        for name in sorted(self.files):
+            try:
+                status = os.stat(name)
+                digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+            except OSError:
+                digest.update(f"{name}\0missing\n".encode())
+        digest.update("\n".join(self.names).encode("utf-8", "surrogateescape"))
+        digest.update(self.place[:, 1:].tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file in a folder or an archive: its relative path and where its bytes are."""
+
+    name: str
+    file: str
+    offset: int = 0
+    size: int = -1
+
+
+def list_images(path: str | Path, *, labels: str | Path | None = None) -> ImageSet:
+    """List the images under a path and the class of each.
+
+    Parameters
+    ----------
+    path
+        One of
+
+        - a folder of class folders, named by wnid or 0 ... 999 (read as numbers);
+        - a flat folder of images, with ``labels`` or a ground-truth file beside them;
+        - a ``.tar`` file, or a folder of them, holding any of these or WebDataset samples (each
+          image with a ``.cls`` file of the same name); read in place, never unpacked;
+        - a ``.csv`` file with the columns path (relative to the table) and label.
+    labels
+        A ground-truth file for a flat folder; see `bayesrep.vision.labels.read_labels`.
+
+    Returns
+    -------
+    ImageSet
+        Sorted by class and name; images of a table or of WebDataset shards in their own order.
+
+    Raises
+    ------
+    PredictionError
+        Naming the file, folders or images, and what was expected.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise PredictionError(f"{path} does not exist; give a folder, a .tar or a .csv file")
+    if path.is_file() and path.suffix.lower() == ".csv":
+        return _from_table(path)
+    archives = _archives(path)
+    entries = list(_archived(archives) if archives else _in_folder(path))
+    images = [entry for entry in entries if PurePosixPath(entry.name).suffix.lower() in _SUFFIXES]
+    if not images:
+        kinds = ", ".join(sorted(_SUFFIXES))
+        raise PredictionError(f"{path} holds no images; known are {kinds}")
+    names = [entry.name for entry in images]
+    beside = {entry.name: entry for entry in entries if entry.name.endswith(".cls")}
+    if labels is not None:
+        numbers = read_labels(Path(labels), names)
+    elif beside:
+        numbers = _labels_beside(images, beside)
+        return _image_set(images, numbers)
+    else:
+        numbers = labels_by_folder(names, str(path))
+        if numbers is None:
+            numbers = labels_of_flat(names, path if path.is_dir() else path.parent)
+    order = sorted(range(len(images)), key=lambda at: (int(numbers[at]), names[at]))
+    return _image_set([images[at] for at in order], numbers[order])
+
+
+def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
+    """Return the images that a study counts, under the names it gives them.
+
+    Parameters
+    ----------
+    images
+        All images found.
+    names
+        The study's names: relative paths, file names, or file names without their suffix.
+    dataset
+        The data set's name, for messages.
+
+    Raises
+    ------
+    PredictionError
+        Where an image of the study is not found, or a name fits several.
+    """
+    best: list[str] = list(names)
+    for shorten in (str, _file_name, _stem):
+        found: dict[str, list[int]] = {}
+        for number, name in enumerate(images.names):
+            found.setdefault(shorten(name), []).append(number)
+        missing = [name for name in names if name not in found]
+        if not missing:
+            if several := [name for name in names if len(found[name]) > 1]:
+                raise PredictionError(
+                    f"data set {dataset!r}: several files are called {rules.listing(several)}; "
+                    "name the study's images by their paths"
+                )
+            chosen = images.take([found[name][0] for name in names])
+            return ImageSet(tuple(names), chosen.labels, chosen.files, chosen.place)
+        best = min(best, missing, key=len)
+    raise PredictionError(
+        f"data set {dataset!r}: no file for {rules.listing(best)} of the study; looked for its "
+        f"names as paths, file names and names without suffix among {len(images)} images such as "
+        f"{images.names[0]!r}"
+    )
+
+
+def _file_name(name: str) -> str:
+    return PurePosixPath(name).name
+
+
+def _stem(name: str) -> str:
+    return PurePosixPath(name).stem
+
+
+def _image_set(entries: Sequence[_Entry], labels: NDArray[np.int64]) -> ImageSet:
+    names = tuple(entry.name for entry in entries)
+    for violation in rules.image_violations("the images", names):
+        raise PredictionError(violation)
+    files = {name: number for number, name in enumerate(dict.fromkeys(e.file for e in entries))}
+    place = np.array([(files[e.file], e.offset, e.size) for e in entries], dtype=np.int64)
+    return ImageSet(names, labels, tuple(files), place)
+
+
+def _archives(path: Path) -> list[Path]:
+    """Return the tar files meant by a path, none where it is a folder of images."""
+    if path.is_dir():
+        inside = sorted(path.glob("*.tar"))
+        return inside if inside else []
+    if path.name.lower().endswith(_COMPRESSED):
+        raise PredictionError(
+            f"{path} is compressed, so no image can be read without unpacking those before it; "
+            "decompress it to a .tar first (gunzip)"
+        )
+    if path.suffix.lower() != ".tar":
+        raise PredictionError(f"{path} is not a folder, a .tar or a .csv file")
+    return [path]
+
+
+def _archived(archives: Iterable[Path]) -> Iterator[_Entry]:
+    several = len(archives := list(archives)) > 1
+    for archive in archives:
+        try:
+            with tarfile.open(archive, "r:") as tar:
+                for member in tar:
+                    name = PurePosixPath(member.name)
+                    if member.isfile() and not name.name.startswith("."):
+                        shown = f"{archive.stem}/{name}" if several else str(name)
+                        yield _Entry(shown, str(archive), member.offset_data, member.size)
+        except (tarfile.TarError, OSError) as error:
+            raise PredictionError(
+                f"{archive} cannot be read as a tar file ({reason(error)}); make or fetch it again"
+            ) from error
+
+
+def _in_folder(path: Path) -> Iterator[_Entry]:
+    for folder, inside, files in os.walk(path, followlinks=True):
+        inside[:] = sorted(name for name in inside if not name.startswith("."))
+        relative = PurePosixPath(Path(folder).relative_to(path).as_posix())
+        for name in sorted(files):
+            if not name.startswith("."):
+                yield _Entry(str(relative / name), os.path.join(folder, name))
+
+
+def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> NDArray[np.int64]:
+    """Read the ``.cls`` file of every WebDataset sample; a sample's key ends at the first dot."""
+    keys = {_key(name): entry for name, entry in beside.items()}
+    if missing := [entry.name for entry in images if _key(entry.name) not in keys]:
+        raise PredictionError(f"no .cls file beside {rules.listing(missing)}; give every image one")
+    labels: list[str] = []
+    for image in images:
+        entry = keys[_key(image.name)]
+        with open(entry.file, "rb") as stream:
+            stream.seek(entry.offset)
+            labels.append(stream.read(entry.size).decode("utf-8", "replace").strip())
+    return class_numbers(labels, [entry.name for entry in images], "the .cls files")
+
+
+def _key(name: str) -> str:
+    path = PurePosixPath(name)
+    return str(path.parent / path.name.split(".")[0])
+
+
+def _from_table(path: Path) -> ImageSet:
+    try:
+        table = pl.read_csv(path, infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise PredictionError(f"{path} is not a readable table ({reason(error)})") from error
+    if missing := [name for name in ("path", "label") if name not in table.columns]:
+        columns = rules.listing(missing, "column")
+        raise PredictionError(f"{path}: {columns} missing; the table needs path and label")
+    if table.select("path", "label").null_count().sum_horizontal().item():
+        raise PredictionError(f"{path}: a path or label is empty; fill in both in every row")
+    if not len(table):
+        raise PredictionError(f"{path} holds no images; give a row for each")
+    names, labels = table["path"].to_list(), table["label"].to_list()
+    entries = [_Entry(name, str(path.parent / name)) for name in names]
+    if missing := [entry.name for entry in entries if not os.path.isfile(entry.file)]:
+        raise PredictionError(
+            f"{path}: no file for {rules.listing(missing)}; paths are relative to the table"
+        )
+    return _image_set(entries, class_numbers(labels, names, str(path)))

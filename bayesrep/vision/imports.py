@@ -1,0 +1,62 @@
+"""Importing torch, torchvision and timm, also where torchvision's compiled part does not load."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from bayesrep.errors import PredictionError
+
+__all__ = ["load_timm"]
+
+_MISSING = "operator torchvision::nms does not exist"
+_OPERATORS = (
+    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+)
+_definitions: list[Any] = []  # torch forgets a library's operators when the library is collected
+
+
+@cache
+def load_timm() -> ModuleType:
+    """Return the module timm, imported with what it needs.
+
+    torchvision's compiled operators do not load beside a torch of another build (a CPU torch, in
+    most cases), and its import then stops at the first operator that it registers more for. Image
+    transforms use none of them, so on exactly that error the two operators are declared, without
+    an implementation, and the import is tried once more.
+
+    Raises
+    ------
+    PredictionError
+        Where torch, torchvision or timm is not installed.
+    """
+    try:
+        _load_torchvision()
+        import timm
+        import timm.data  # evaluation settings and transforms
+    except ModuleNotFoundError as error:
+        raise PredictionError(
+            f"{error.name} is not installed; `pip install 'bayesrep[timm]'` brings torch, "
+            "torchvision and timm"
+        ) from error
+    return timm
+
+
+def _load_torchvision() -> None:
+    import torch
+
+    try:
+        import torchvision
+    except RuntimeError as error:
+        if _MISSING not in str(error):
+            raise
+        library = torch.library.Library("torchvision", "FRAGMENT")
+        for operator in _OPERATORS:
+            library.define(operator)
+        _definitions.append(library)
+        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        import torchvision  # noqa: F401

@@ -1,0 +1,256 @@
+"""Which class an image is meant to show: folder names, ground-truth files, and their traps.
+
+Class numbers are those of `bayesrep.vision.classes` throughout: wnids sorted as text, from 0. Of
+the two other orders in circulation, the development kit's is recognised and translated (it needs
+the kit's ``meta.mat``), and numeric folder names are read as numbers, never sorted as text.
+`likely_mistake` names the order that was mistaken where a whole data set comes out at chance.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep import rules
+from bayesrep.errors import PredictionError, reason
+from bayesrep.vision.classes import CLASSES, class_index
+
+__all__ = [
+    "class_numbers",
+    "labels_by_folder",
+    "labels_of_flat",
+    "likely_mistake",
+    "read_labels",
+]
+
+DEVKIT = "ILSVRC2012_validation_ground_truth.txt"
+KNOWN_FILES = (  # as published, the most explicit first
+    "LOC_val_solution.csv",
+    "imagenet_2012_validation_synset_labels.txt",
+    "val.txt",
+    "labels.csv",
+    "labels.txt",
+    DEVKIT,
+)
+_IMAGE_COLUMNS = ("path", "image", "ImageId", "filename", "file", "name")
+_LABEL_COLUMNS = ("label", "wnid", "synset", "class", "PredictionString")
+
+
+def class_numbers(labels: Sequence[str], images: Sequence[str], where: str) -> NDArray[np.int64]:
+    """Turn wnids, or class numbers 0 to 999, into class numbers.
+
+    Parameters
+    ----------
+    labels : N str
+        All wnids or all numbers.
+    images : N str
+        The images they belong to, for messages.
+    where
+        Names the source of the labels.
+
+    Raises
+    ------
+    PredictionError
+        Naming the images whose label is neither.
+    """
+    known = class_index()
+    wnids = [known.get(label, -1) for label in labels]
+    numbers = [int(label) if label.isdecimal() else -1 for label in labels]
+    found = wnids if max(wnids) >= 0 else numbers
+    result = np.array(found, dtype=np.int64)
+    bad = (result < 0) | (result >= CLASSES)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise PredictionError(
+            f"{where}: label {labels[at]!r} is not one of the 1,000 ImageNet classes, for "
+            f"{rules.listing(np.asarray(images)[bad])}; give wnids such as n01440764, or numbers "
+            "0 to 999"
+        )
+    return result
+
+
+def labels_by_folder(names: Sequence[str], where: str) -> NDArray[np.int64] | None:
+    """Read classes from the names of the folders that the images lie in.
+
+    Parameters
+    ----------
+    names : N str
+        Relative paths.
+    where
+        Names the folder or archive, for messages.
+
+    Returns
+    -------
+    int64 [N], or None where no image lies in a folder named like a class.
+
+    Raises
+    ------
+    PredictionError
+        Where some folders are named like classes and others are not.
+    """
+    folders = [PurePosixPath(name).parent.name for name in names]
+    distinct = list(dict.fromkeys(folders))
+    known = class_index()
+    by_wnid = [folder for folder in distinct if folder in known]
+    by_number = [folder for folder in distinct if folder.isdecimal()]
+    like = by_wnid or by_number
+    if not like:
+        return None
+    if other := sorted(set(distinct) - set(like)):
+        kind = "wnids of the 1,000 ImageNet classes" if by_wnid else "class numbers 0 to 999"
+        raise PredictionError(
+            f"{where}: {rules.listing(other, 'folder')} among folders named by {kind}; rename or "
+            "move them away"
+        )
+    return class_numbers(folders, names, where)
+
+
+def labels_of_flat(names: Sequence[str], folder: Path) -> NDArray[np.int64]:
+    """Find the ground-truth file of a flat folder, in it or beside it, and read it.
+
+    Raises
+    ------
+    PredictionError
+        Where there is none.
+    """
+    for place in (folder, folder.parent):
+        for name in KNOWN_FILES:
+            if (place / name).is_file():
+                return read_labels(place / name, names)
+    raise PredictionError(
+        f"{folder}: the images lie in no folders named by class, and there is no file of labels "
+        f"({', '.join(KNOWN_FILES)}) with them; give one (--labels FILE)"
+    )
+
+
+def read_labels(path: Path, names: Sequence[str]) -> NDArray[np.int64]:
+    """Read a ground-truth file.
+
+    Parameters
+    ----------
+    path
+        A table (``.csv``) of image and label; or text with a line per image that holds its name and
+        its label, or the label alone, in the order of the sorted file names. Labels are wnids or
+        class numbers from 0; bare numbers in a file named like the development kit's are taken for
+        the challenge's own, from 1, and translated by the ``meta.mat`` beside it.
+    names : N str
+        Relative paths of the images.
+
+    Raises
+    ------
+    PredictionError
+        Naming the file and the images it does not label.
+    """
+    if not path.is_file():
+        raise PredictionError(f"{path} does not exist; give the file of the images' labels")
+    try:
+        if path.suffix.lower() == ".csv":
+            rows = _table_rows(path)
+        else:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            rows = [tokens for line in lines if (tokens := line.split())]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise PredictionError(f"{path} cannot be read as text ({reason(error)})") from error
+    if not rows:
+        raise PredictionError(f"{path} holds no labels; give a line per image")
+    if all(len(row) == 1 for row in rows):
+        return _positional([row[0] for row in rows], names, path)
+    if short := [row for row in rows if len(row) < 2]:
+        raise PredictionError(
+            f"{path}: {rules.listing([row[0] for row in short], 'line')} without a label; give "
+            "every image one"
+        )
+    return _named({row[0]: row[1] for row in rows}, names, path)
+
+
+def likely_mistake(
+    labels: NDArray[np.int64], predicted: NDArray[np.int64]
+) -> tuple[str, float] | None:
+    """Find the order of classes that would explain an accuracy at chance.
+
+    Parameters
+    ----------
+    labels : int64 [N]
+        Class numbers as they were read.
+    predicted : int64 [N]
+        A classifier's answers.
+
+    Returns
+    -------
+    (what went wrong, the accuracy under that reading), or None where no known mistake fits.
+    """
+    as_text = np.array([int(name) for name in sorted(str(number) for number in range(CLASSES))])
+    readings = {
+        "the labels are positions of the folder names sorted as text (0, 1, 10, 100, ...)": as_text,
+        "the folder names were sorted as text (0, 1, 10, 100, ...) when they were numbered": (
+            np.argsort(as_text)
+        ),
+        "the labels count from 1": np.arange(CLASSES) - 1,
+        "the labels are one too low": np.arange(CLASSES) + 1,
+    }
+    accuracy = {name: float(np.mean(m[labels] == predicted)) for name, m in readings.items()}
+    name = max(accuracy, key=lambda name: accuracy[name])
+    return (name, accuracy[name]) if accuracy[name] > 0.05 else None
+
+
+def _table_rows(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        header, *rows = list(csv.reader(stream)) or [[]]
+    image = next((header.index(name) for name in _IMAGE_COLUMNS if name in header), None)
+    label = next((header.index(name) for name in _LABEL_COLUMNS if name in header), None)
+    if image is None or label is None:
+        raise PredictionError(
+            f"{path}: its columns are {', '.join(header)}; it needs one of "
+            f"{', '.join(_IMAGE_COLUMNS)} and one of {', '.join(_LABEL_COLUMNS)}"
+        )
+    # A prediction string is a wnid and the boxes of the objects.
+    cells = [[row[image], *row[label].split()[:1]] for row in rows if len(row) > max(image, label)]
+    return [cell for cell in cells if cell[0]]
+
+
+def _positional(labels: list[str], names: Sequence[str], path: Path) -> NDArray[np.int64]:
+    if len(labels) != len(names):
+        raise PredictionError(
+            f"{path}: {len(labels)} labels without names for {len(names)} images; give one line "
+            "per image, in the order of the sorted file names, or lines of name and label"
+        )
+    order = sorted(range(len(names)), key=lambda at: PurePosixPath(names[at]).name)
+    if path.name == DEVKIT or ("1000" in labels and "0" not in labels):
+        labels = _translated(labels, path)
+    result = np.empty(len(names), dtype=np.int64)
+    result[order] = class_numbers(labels, [names[at] for at in order], str(path))
+    return result
+
+
+def _named(labels: dict[str, str], names: Sequence[str], path: Path) -> NDArray[np.int64]:
+    def of(name: str) -> str | None:
+        pure = PurePosixPath(name)
+        return next((labels[key] for key in (name, pure.name, pure.stem) if key in labels), None)
+
+    found = [of(name) for name in names]
+    if missing := [name for name, label in zip(names, found, strict=True) if label is None]:
+        raise PredictionError(f"{path}: no label for {rules.listing(missing)}; add their lines")
+    return class_numbers([str(label) for label in found], names, str(path))
+
+
+def _translated(labels: list[str], path: Path) -> list[str]:
+    """Turn the challenge's own numbers, 1 to 1,000, into wnids."""
+    places = (path.parent / "meta.mat", path.parent.parent / "meta.mat")
+    meta = next((place for place in places if place.is_file()), None)
+    if meta is None:
+        raise PredictionError(
+            f"{path}: bare numbers are the challenge's own (1 to 1,000, not in class order) and "
+            "need the development kit's meta.mat beside them; or give labels as wnids"
+        )
+    from scipy.io import loadmat
+
+    try:
+        table = loadmat(meta, squeeze_me=True)["synsets"]
+        wnids = {str(int(row["ILSVRC2012_ID"])): str(row["WNID"]) for row in table}
+    except (KeyError, ValueError, TypeError, OSError) as error:
+        raise PredictionError(f"{meta} is not the development kit's ({reason(error)})") from error
+    return [wnids.get(label, label) for label in labels]

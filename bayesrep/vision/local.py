@@ -1,0 +1,297 @@
+"""Going through all images on this machine: every core, or cores that read and a GPU that answers.
+
+On a CPU each thread takes a block of images from reading to answers, with torch single-threaded
+inside: no core waits for another, and the answers do not depend on the number of threads. With a
+GPU the threads read, one thread uploads ahead on a stream of its own, and the calling thread
+computes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import PredictionError
+from bayesrep.vision.cache import PixelCache
+from bayesrep.vision.evaluate import Answers, Device, evaluate, in_groups, upload
+from bayesrep.vision.images import ImageSet
+from bayesrep.vision.networks import Architecture, Network, load_network
+from bayesrep.vision.pixels import Block, Pixels, Preprocessing, read_block
+
+__all__ = [
+    "BLOCK",
+    "Found",
+    "Local",
+    "in_blocks",
+    "load_some",
+    "single_threaded",
+    "through_images",
+    "weights_budget",
+]
+
+BLOCK = 16  # images read together by one thread
+FLUSH = 64  # results after which kept pixels are brought to the disk
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What came out of some images.
+
+    Attributes
+    ----------
+    rows : int64 [n]
+        The images that could be decoded.
+    answers
+        Of each classifier, on these images; or why it has none.
+    failures
+        Images that could not be decoded, and why.
+    """
+
+    rows: NDArray[np.int64]
+    answers: Mapping[str, Answers | str]
+    failures: tuple[tuple[int, str], ...]
+
+
+def in_blocks(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Part images into blocks; the same however they are spread over threads and machines."""
+    return [rows[first : first + BLOCK] for first in range(0, len(rows), BLOCK)]
+
+
+def load_some(
+    architectures: Sequence[Architecture], device: Device, budget: int
+) -> tuple[list[Network], dict[str, str], Sequence[Architecture]]:
+    """Load classifiers, in order, while their weights fit the memory set aside for them.
+
+    Parameters
+    ----------
+    architectures
+        Those still to be evaluated.
+    device
+        Where they go.
+    budget
+        Bytes for all of them; the first is loaded whatever its size.
+
+    Returns
+    -------
+    Those loaded, the reasons why some cannot be, and the rest.
+    """
+    networks: list[Network] = []
+    refused: dict[str, str] = {}
+    for number, architecture in enumerate(architectures):
+        try:
+            networks.append(load_network(architecture, device.name))
+        except PredictionError as error:
+            refused[architecture.name] = str(error)
+            continue
+        # The next is likely to be as large as the largest so far.
+        sizes = [network.size for network in networks]
+        if sum(sizes) + max(sizes) > budget:
+            return networks, refused, architectures[number + 1 :]
+    return networks, refused, ()
+
+
+def weights_budget(device: Device) -> int:
+    """Return how many bytes of weights may be in memory together: a third of what is free."""
+    import torch
+
+    if device.is_cuda:
+        return torch.cuda.mem_get_info(device.name)[0] // 3
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        kilobytes = next(line.split()[1] for line in lines if line.startswith("MemAvailable"))
+        return int(kilobytes) * 1024 // 3
+    except (OSError, StopIteration):
+        return 2**31  # elsewhere: two gigabytes, which any machine has
+
+
+def through_images(
+    images: ImageSet,
+    blocks: Sequence[NDArray[np.int64]],
+    networks: Sequence[Network],
+    kept: Mapping[Preprocessing, Pixels],
+    device: Device,
+    workers: int,
+) -> Iterator[Found]:
+    """Yield what all networks say about all blocks, in order.
+
+    Parameters
+    ----------
+    images, blocks
+        The images, and which of them.
+    networks
+        Classifiers that are in memory together.
+    kept
+        Pixels kept between passes; each image is preprocessed for all of them when it is decoded.
+    device
+        Where networks run.
+    workers
+        Threads that read (and on a CPU, compute).
+    """
+    groups = in_groups(networks)
+    seen = list(dict.fromkeys(key[0] for key in groups))
+    read_for = list(dict.fromkeys([*seen, *kept]))
+
+    def read(rows: NDArray[np.int64]) -> Block:
+        return read_block(images, rows, read_for, kept)
+
+    def answer(pixels: Mapping[Preprocessing, Any], read: Sequence[Block]) -> Found:
+        rows = np.concatenate([block.rows for block in read])
+        failures = tuple(failure for block in read for failure in block.failures)
+        return Found(rows, evaluate(pixels, groups, device) if len(rows) else {}, failures)
+
+    def whole(rows: NDArray[np.int64]) -> Found:
+        block = read(rows)
+        return answer(upload([block], seen, device), [block])
+
+    with _threads(workers) as pool:
+        if device.name == "cpu":
+            yield from _ahead(pool, whole, blocks, 2 * workers)
+            return
+        batches = _batched(_ahead(pool, read, blocks, 4 * workers), device.batch_size)
+        for pixels, batch in _uploaded(batches, seen, device):
+            yield answer(pixels, batch)
+
+
+class Local:
+    """The machine we are on, as a place where images are gone through.
+
+    Parameters
+    ----------
+    images
+        All images.
+    device
+        Where networks run.
+    workers
+        Threads that read (and on a CPU, compute).
+    budget
+        Bytes of weights that may be in memory together; None for a third of what is free.
+    """
+
+    def __init__(
+        self, images: ImageSet, device: Device, workers: int, budget: int | None = None
+    ) -> None:
+        self._images, self._device, self._workers = images, device, workers
+        self._budget = budget
+        self._networks: list[Network] = []
+        self._kept: dict[Preprocessing, PixelCache] = {}
+
+    def load(
+        self, architectures: Sequence[Architecture]
+    ) -> tuple[Sequence[Architecture], dict[str, str], Sequence[Architecture]]:
+        """Load what fits; return it, the reasons why some cannot be had, and the rest."""
+        self._networks = []  # those of the last pass go before the next come
+        budget = weights_budget(self._device) if self._budget is None else self._budget
+        self._networks, refused, rest = load_some(architectures, self._device, budget)
+        return [network.architecture for network in self._networks], refused, rest
+
+    def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:
+        """Keep the pixels of these preprocessings in a cache folder from now on."""
+        digest, count = self._images.fingerprint(), len(self._images)
+        self._kept = {key: PixelCache(folder, digest, count, key) for key in preprocessings}
+
+    def through_images(self, blocks: Sequence[NDArray[np.int64]]) -> Iterator[Found]:
+        """Yield what the loaded classifiers say about all blocks, in order."""
+        found = through_images(
+            self._images, blocks, self._networks, self._kept, self._device, self._workers
+        )
+        try:
+            for number, part in enumerate(found, start=1):
+                yield part
+                if number % FLUSH == 0:
+                    self._flush()
+        finally:
+            self._flush()
+
+    def close(self) -> None:
+        """Let networks and pixels go."""
+        self._networks, self._kept = [], {}
+
+    def _flush(self) -> None:
+        for pixels in self._kept.values():
+            pixels.flush()
+
+
+@contextmanager
+def single_threaded() -> Generator[None]:
+    """Keep torch from splitting an operation over cores that are all busy with other images."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _threads(workers: int) -> Generator[ThreadPoolExecutor]:
+    import torch
+
+    pool = ThreadPoolExecutor(workers, "bayesrep", initializer=lambda: torch.set_num_threads(1))
+    try:
+        with single_threaded():
+            yield pool
+    finally:  # also when interrupted: what has not begun is dropped
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _ahead(
+    pool: ThreadPoolExecutor, task: Callable[[_Item], _Result], items: Iterable[_Item], ahead: int
+) -> Iterator[_Result]:
+    """Yield task(item) in order while at most ``ahead`` further items are under way."""
+    under_way: deque[Future[_Result]] = deque()
+    for item in items:
+        under_way.append(pool.submit(task, item))
+        if len(under_way) > ahead:
+            yield under_way.popleft().result()
+    while under_way:
+        yield under_way.popleft().result()
+
+
+def _batched(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
+    """Gather blocks until they hold about ``size`` images."""
+    batch: list[Block] = []
+    for block in blocks:
+        batch.append(block)
+        if sum(len(block.rows) for block in batch) + BLOCK > size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _uploaded(
+    batches: Iterable[list[Block]], preprocessings: Sequence[Preprocessing], device: Device
+) -> Iterator[tuple[dict[Preprocessing, Any], list[Block]]]:
+    """Yield batches on the device, the next one on its way while one is computed."""
+    import torch
+
+    stream = torch.cuda.Stream(device.name) if device.is_cuda else None
+
+    def send(batch: list[Block]) -> tuple[dict[Preprocessing, Any], list[Block], Any]:
+        if stream is None:
+            return upload(batch, preprocessings, device), batch, None
+        with torch.cuda.stream(stream):
+            pixels = upload(batch, preprocessings, device)
+            return pixels, batch, stream.record_event()
+
+    with ThreadPoolExecutor(1, "bayesrep-upload") as uploader:
+        for pixels, batch, ready in _ahead(uploader, send, batches, 1):
+            if ready is not None:
+                current = torch.cuda.current_stream(device.name)
+                current.wait_event(ready)
+                for tensor in pixels.values():
+                    tensor.record_stream(current)  # not reused by the other stream too early
+            yield pixels, batch

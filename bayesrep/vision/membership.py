@@ -1,0 +1,119 @@
+"""A study as predictions see it: the images it counts, the classifiers it lists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+
+from bayesrep import folder, rules
+from bayesrep.atomic import replaced_file
+from bayesrep.errors import StudyError
+from bayesrep.inspection.manifest import Manifest, read_manifest
+from bayesrep.inspection.predictions import complete_classifiers
+from bayesrep.inspection.tables import read_counts
+from bayesrep.vision.classes import class_index, synsets
+from bayesrep.vision.images import ImageSet, select
+
+__all__ = ["counted_images", "list_complete_classifiers"]
+
+_Value = TypeVar("_Value")
+
+
+def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
+    """Return the images of a data set that the study counts, or all where it counts none yet.
+
+    Parameters
+    ----------
+    study
+        The study's folder; it need not exist.
+    dataset
+        The data set.
+    images
+        What was found on disk.
+
+    Raises
+    ------
+    StudyError
+        Where the study's own files are damaged or do not know the data set.
+    PredictionError
+        Where an image is not found.
+    """
+    manifest = _manifest(study)
+    if manifest is None:
+        return images
+    if dataset not in manifest.roles.values():
+        known = rules.listing(manifest.roles.values(), "data set")
+        raise StudyError(f"{study} has the {known}, not {dataset!r}; give one of them (--dataset)")
+    counts = _value(read_counts(study), study)
+    names = (
+        counts.filter(pl.col("dataset") == dataset)["image"].to_list() if counts is not None else []
+    )
+    chosen = select(images, names, dataset)
+    _compare_labels(study, dataset, chosen)
+    return chosen
+
+
+def list_complete_classifiers(study: Path) -> list[str]:
+    """Add classifiers with predictions on every data set to study.json, where it lists any.
+
+    Returns
+    -------
+    list of str
+        Those that were added.
+    """
+    manifest = _manifest(study)
+    if manifest is None or manifest.classifiers is None:
+        return []
+    complete = complete_classifiers(study, manifest)
+    added = [name for name in complete if name not in manifest.classifiers]
+    if added:
+        file = study / folder.MANIFEST
+        content = json.loads(file.read_text(encoding="utf-8"))
+        content["classifiers"] = [*manifest.classifiers, *added]
+        with replaced_file(file) as partial:
+            text = json.dumps(content, indent=2, ensure_ascii=False)
+            partial.write_text(text + "\n", encoding="utf-8")
+    return added
+
+
+def _manifest(study: Path) -> Manifest | None:
+    if not (study / folder.MANIFEST).exists():
+        return None
+    return _value(read_manifest(study), study)
+
+
+def _value(steps: Generator[str, None, _Value], study: Path) -> _Value:
+    """Return what an inspection ends with; raise at the first rule it finds broken."""
+    try:
+        violation = next(steps)
+    except StopIteration as end:
+        return end.value
+    raise StudyError(f"{study}: {violation}")
+
+
+def _compare_labels(study: Path, dataset: str, images: ImageSet) -> None:
+    """Refuse labels on disk that differ from the study's own, where these are wnids."""
+    file = study / folder.IMAGES
+    if not file.exists():
+        return
+    table = pl.read_parquet(file, glob=False)
+    if "label" not in table.columns:
+        return
+    rows = table.filter(pl.col("dataset") == dataset).select("image", "label")
+    labels = dict(zip(rows["image"].to_list(), rows["label"].to_list(), strict=True))
+    known, found = class_index(), synsets()
+    differing = [
+        name
+        for name, number in zip(images.names, images.labels.tolist(), strict=True)
+        if labels.get(name) in known and labels[name] != found[number]
+    ]
+    if differing:
+        number = int(images.labels[images.names.index(differing[0])])
+        raise StudyError(
+            f"{study}, data set {dataset!r}: {rules.listing(differing)} labelled otherwise than on "
+            f"disk ({labels[differing[0]]} in the study, {found[number]} on disk); correct one"
+        )

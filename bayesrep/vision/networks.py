@@ -1,0 +1,268 @@
+"""Classifiers from timm: their names, their weights, and what they want to see.
+
+Weights come from the hub through timm's own loader, or from a folder of files. Nothing in a file of
+weights is executed: safetensors hold none, and other checkpoints go through torch's loader of
+weights alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import warnings
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bayesrep import rules
+from bayesrep.errors import PredictionError, reason
+from bayesrep.vision.classes import CLASSES
+from bayesrep.vision.imports import load_timm
+from bayesrep.vision.pixels import Preprocessing
+
+__all__ = [
+    "Architecture",
+    "Network",
+    "check_names",
+    "describe",
+    "load_network",
+    "offline_without_hub",
+]
+
+_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A classifier as far as it is known before its weights are loaded.
+
+    Attributes
+    ----------
+    name
+        As the user calls it.
+    full_name
+        timm's architecture and tag of the weights, such as "resnet18.a1_in1k".
+    weights
+        Where the weights come from: "hub:timm/resnet18.a1_in1k", "url:https://...", or
+        "sha256:..." of a file.
+    file
+        The file of weights, where they come from a folder.
+    preprocessing, mean, std
+        What its images go through; timm's test size and crop where it gives one for testing.
+    """
+
+    name: str
+    full_name: str
+    weights: str
+    file: Path | None
+    preprocessing: Preprocessing
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A classifier ready to answer, with its module in evaluation mode on its device."""
+
+    architecture: Architecture
+    module: Any
+    size: int  # bytes of parameters and buffers
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Check that every name is one of timm's, and given once.
+
+    Raises
+    ------
+    PredictionError
+        Naming those that are not, with the nearest known name.
+    """
+    for violation in rules.classifier_violations("classifiers", names):
+        raise PredictionError(violation)
+    timm = load_timm()
+    if unknown := [name for name in names if not timm.is_model(name)]:
+        base = unknown[0].split(".")[0]
+        near = difflib.get_close_matches(base, timm.list_models(), n=1)
+        hint = f"the nearest is {near[0]!r}" if near else "timm.list_models() has them all"
+        raise PredictionError(
+            f"timm {timm.__version__} does not know {rules.listing(unknown, 'classifier')}; {hint}"
+        )
+
+
+def describe(name: str, weights: Path | None = None) -> Architecture:
+    """Return what is known of a classifier without loading it.
+
+    Parameters
+    ----------
+    name
+        timm's name, with or without a tag; names of earlier versions are followed.
+    weights
+        A folder with a file of weights for it, instead of timm's own.
+
+    Raises
+    ------
+    PredictionError
+        Where the tag is unknown, the head is not that of the 1,000 ImageNet classes, the input is
+        not RGB, or there are no weights.
+    """
+    timm = load_timm()
+    config = _pretrained_config(name)
+    full = f"{config.architecture}.{config.tag}" if config.tag else str(config.architecture)
+    if config.num_classes != CLASSES:
+        raise PredictionError(
+            f"classifier {name!r} ({full}) has {_head(config.num_classes)}, not the 1,000 ImageNet "
+            f"classes; {_alternative(str(config.architecture))}"
+        )
+    if config.input_size[0] != 3:
+        raise PredictionError(f"classifier {name!r} ({full}) does not take RGB images; drop it")
+    file = None if weights is None else _weights_file(name, full, weights)
+    source = _file_digest(file) if file else _own_weights(name, config)
+    data = timm.data.resolve_data_config(pretrained_cfg=config.to_dict(), use_test_size=True)
+    return Architecture(
+        name, full, source, file, Preprocessing.of(data), tuple(data["mean"]), tuple(data["std"])
+    )
+
+
+def load_network(architecture: Architecture, device: Any) -> Network:
+    """Load a classifier with its weights.
+
+    Raises
+    ------
+    PredictionError
+        Where the weights cannot be had or do not fit.
+    """
+    import torch
+
+    timm = load_timm()
+    own = architecture.file is None
+    overlay = None if own else {"state_dict": _read_weights(architecture), "url": "", "file": ""}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # renamed models; meta-data of old checkpoints
+            module = timm.create_model(
+                architecture.full_name, pretrained=True, pretrained_cfg_overlay=overlay
+            )
+    except Exception as error:  # the hub, the file system, torch: each raises its own
+        raise PredictionError(_load_failure(architecture, error)) from error
+    del overlay
+    module.pretrained_cfg.pop("state_dict", None)  # else the weights stay in memory twice
+    if module.num_classes != CLASSES:
+        heads = _head(module.num_classes)
+        raise PredictionError(f"classifier {architecture.name!r} has {heads}, not 1,000")
+    module = module.eval().to(device, memory_format=torch.channels_last)
+    tensors: Iterable[Any] = [*module.parameters(), *module.buffers()]
+    return Network(architecture, module, sum(t.numel() * t.element_size() for t in tensors))
+
+
+@contextmanager
+def offline_without_hub(architectures: Sequence[Architecture]) -> Generator[None]:
+    """Ask the hub once whether it is there; without it, take what is cached and never wait.
+
+    Parameters
+    ----------
+    architectures
+        What will be loaded; where all of it comes from files, nothing is asked.
+    """
+    if all(architecture.file is not None for architecture in architectures):
+        yield
+        return
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    try:
+        if not before:
+            huggingface_hub.get_session().head(constants.ENDPOINT, timeout=10)
+    except Exception:  # whichever client is behind it, it could not connect
+        constants.HF_HUB_OFFLINE = True  # its environment variable is read at import only
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def _pretrained_config(name: str) -> Any:
+    timm = load_timm()
+    try:
+        config = timm.get_pretrained_cfg(name)
+        if config is None:  # a name of an earlier version: only building it tells the new one
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                made = timm.create_model(name).pretrained_cfg
+            config = timm.get_pretrained_cfg(f"{made['architecture']}.{made['tag']}".rstrip("."))
+    except (RuntimeError, ValueError) as error:
+        raise PredictionError(
+            f"classifier {name!r}: {reason(error)} {_alternative(name.split('.')[0])}"
+        ) from error
+    return config
+
+
+def _head(classes: int) -> str:
+    return f"a head of {classes:,} classes" if classes else "no classification head"
+
+
+def _alternative(architecture: str) -> str:
+    """Name trained weights of an architecture for the 1,000 classes, where timm has some."""
+    timm = load_timm()
+    candidates = timm.list_pretrained(f"{architecture}.*")
+    fit = [name for name in candidates if timm.get_pretrained_cfg(name).num_classes == CLASSES]
+    return f"use for example {fit[0]}" if fit else "leave it out"
+
+
+def _own_weights(name: str, config: Any) -> str:
+    if config.hf_hub_id:
+        return f"hub:{config.hf_hub_id}"
+    if config.url:
+        return f"url:{config.url}"
+    raise PredictionError(
+        f"timm has no trained weights of classifier {name!r}; leave it out or give a file of "
+        "weights (--weights DIR)"
+    )
+
+
+def _weights_file(name: str, full: str, folder: Path) -> Path:
+    if not folder.is_dir():
+        raise PredictionError(f"{folder} is not a folder; give one with files of weights")
+    stems = dict.fromkeys((name, full, full.split(".")[0]))
+    for stem in stems:
+        for suffix in _SUFFIXES:
+            for file in (folder / f"{stem}{suffix}", folder / stem / f"model{suffix}"):
+                if file.is_file():
+                    return file
+    looked = " or ".join(f"{stem}.safetensors" for stem in stems)
+    raise PredictionError(
+        f"{folder} holds no weights of classifier {name!r}; looked for {looked} (or .pth, .pt, "
+        ".bin)"
+    )
+
+
+def _file_digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+
+
+def _read_weights(architecture: Architecture) -> Any:
+    load_timm()
+    from timm.models import load_state_dict
+
+    try:
+        return load_state_dict(str(architecture.file), weights_only=True)
+    except Exception as error:  # not safetensors, or a pickle of more than weights
+        raise PredictionError(
+            f"{architecture.file} cannot be read as weights alone ({type(error).__name__}: "
+            f"{reason(error)}); convert it to safetensors"
+        ) from error
+
+
+def _load_failure(architecture: Architecture, error: Exception) -> str:
+    shown = architecture.weights.split(":", 1)[1]
+    name = architecture.name
+    if architecture.file is not None:
+        return f"{architecture.file} does not fit classifier {name!r} ({reason(error)})"
+    return (
+        f"the weights of classifier {name!r} ({shown}) are not on this machine and cannot be "
+        f"fetched ({type(error).__name__}: {reason(error)[:120]}); connect once, or give a folder "
+        "of weights (--weights DIR)"
+    )
