@@ -12,7 +12,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bayesrep.errors import ConvergenceError, ConvergenceWarning, StudyError
+    from bayesrep.errors import (
+        ConvergenceError,
+        ConvergenceWarning,
+        PredictionError,
+        PredictionWarning,
+        StudyError,
+    )
     from bayesrep.estimators import estimate, estimate_gaps
     from bayesrep.inference import check_agreement, describe_images, diagnose, fit, prior_predictive
     from bayesrep.simulate import simulate_study
@@ -20,12 +26,15 @@ if TYPE_CHECKING:
     from bayesrep.storage import read_study
     from bayesrep.study import Study
     from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps
+    from bayesrep.vision import predict
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ConvergenceError",
     "ConvergenceWarning",
+    "PredictionError",
+    "PredictionWarning",
     "Study",
     "StudyError",
     "SufficientStatistics",
@@ -37,6 +46,7 @@ __all__ = [
     "estimate",
     "estimate_gaps",
     "fit",
+    "predict",
     "prior_predictive",
     "rank_classifiers",
     "read_study",
@@ -48,6 +58,8 @@ __all__ = [
 _DEFINED_IN = {
     "ConvergenceError": "bayesrep.errors",
     "ConvergenceWarning": "bayesrep.errors",
+    "PredictionError": "bayesrep.errors",
+    "PredictionWarning": "bayesrep.errors",
     "Study": "bayesrep.study",
     "StudyError": "bayesrep.errors",
     "SufficientStatistics": "bayesrep.statistics",
@@ -58,6 +70,7 @@ _DEFINED_IN = {
     "estimate": "bayesrep.estimators",
     "estimate_gaps": "bayesrep.estimators",
     "fit": "bayesrep.inference",
+    "predict": "bayesrep.vision",
     "prior_predictive": "bayesrep.inference",
     "rank_classifiers": "bayesrep.summary",
     "read_study": "bayesrep.storage",

@@ -173,6 +173,8 @@ def _import(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import describe_study
     from bayesrep.sources import READERS
 
+    if arguments.source == "tables" and _import_annotations(arguments):
+        return 0
     _new_study(arguments.out, force=arguments.force)
     reader = READERS[arguments.source]
     accepted = inspect.signature(reader).parameters
@@ -190,6 +192,38 @@ def _import(arguments: argparse.Namespace) -> int:
     return _emit(arguments, text, {"study": str(arguments.out), "fingerprint": study.fingerprint()})
 
 
+def _import_annotations(arguments: argparse.Namespace) -> bool:
+    """Begin a study from tables without predictions; return whether these are such tables."""
+    from bayesrep.sources.tables import read_annotations
+    from bayesrep.storage import write_annotations
+
+    roles = {
+        role: value
+        for role in ("reference", "replication")
+        if (value := getattr(arguments, role)) is not None
+    }
+    datasets = read_annotations(arguments.files, **roles)
+    if datasets is None:
+        return False
+    source = {"source": "tables", "files": [path.name for path in map(Path, arguments.files)]}
+    write_annotations(
+        datasets,
+        arguments.out,
+        name=arguments.name or "study",
+        provenance=source,
+        force=arguments.force,
+    )
+    counted = ", ".join(f"{data.name} ({len(data.images):,} images)" for data in datasets.values())
+    names = " and ".join(data.name for data in datasets.values())
+    text = (
+        f"{counted}\nWritten to {arguments.out}\n"
+        f"Next: bayesrep predict --study {arguments.out} --dataset NAME --images PATH "
+        f"--classifiers NAMES, for {names}"
+    )
+    _emit(arguments, text, {"study": str(arguments.out), "fingerprint": None})
+    return True
+
+
 def _check(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import describe_study
     from bayesrep.storage import check_study, read_study
@@ -201,6 +235,99 @@ def _check(arguments: argparse.Namespace) -> int:
         return _fail(f"{arguments.study}: {len(broken)} {rules} broken")
     text = f"{describe_study(read_study(arguments.study))}\nNo rule is broken."
     return _emit(arguments, text, {"study": str(arguments.study), "broken": []})
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    from bayesrep.vision import catalog_names
+
+    if arguments.list:
+        return _list_catalogs(arguments)
+    needed = ("images", "dataset", "study")
+    missing = [f"--{name}" for name in needed if getattr(arguments, name) is None]
+    if not arguments.classifiers and not arguments.catalog:
+        missing.append("--classifiers or --catalog")
+    if missing:
+        print(f"bayesrep predict: {', '.join(missing)} must be given", file=sys.stderr)
+        return 2
+    if arguments.csv:
+        _new_file(arguments.csv)
+    from bayesrep.report.text import predictions_table
+    from bayesrep.vision import predict
+
+    classifiers = arguments.classifiers or []
+    if arguments.catalog:
+        here, vanished = catalog_names(arguments.catalog)
+        classifiers += [name for name in here if name not in classifiers]
+        for entry in vanished:
+            print(f"bayesrep: {entry.classifier}: {entry.note}", file=sys.stderr)
+    report = predict(
+        arguments.images,
+        arguments.dataset,
+        classifiers,
+        arguments.study,
+        labels=arguments.labels,
+        device=arguments.device,
+        batch_size=arguments.batch_size,
+        precision=arguments.precision,
+        workers=arguments.workers,
+        weights=arguments.weights,
+        cache=arguments.cache,
+        ray=arguments.ray,
+        force=arguments.force,
+        progress=not arguments.no_progress,
+    )
+    text = f"{predictions_table(report.table)}\nWritten to {arguments.study}/predictions"
+    if report.listed:
+        text += f"\nNew in the study, with predictions on every data set: {len(report.listed)}"
+    facts = {"failures": report.failures.to_dicts(), "listed": list(report.listed)}
+    _emit_table(arguments, report.table, text, facts)
+    if left_out := len(report.left_out):
+        return _fail(
+            f"{left_out} of {len(report.table)} classifiers were left out; the table says why"
+        )
+    if len(report.failures) and not arguments.allow_failures:
+        return _fail(
+            f"{len(report.failures)} images could not be decoded, {arguments.study}/"
+            "failures.parquet says why; repair them and run this again, or give --allow-failures"
+        )
+    return 0
+
+
+def _list_catalogs(arguments: argparse.Namespace) -> int:
+    from bayesrep.report.text import columns
+    from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
+
+    parts: list[str] = []
+    facts: dict[str, Any] = {}
+    for name, source in CATALOGS.items():
+        here, _ = catalog_names(name)
+        entries = read_catalog(name)
+        rows = [[e.classifier, e.timm if e.timm in here else "-", e.note] for e in entries]
+        parts.append(f"{name}: {source}\n\n{columns(['in the paper', 'in timm', ''], rows)}")
+        facts[name] = [
+            {"classifier": e.classifier, "timm": e.timm if e.timm in here else None, "note": e.note}
+            for e in entries
+        ]
+    return _emit(arguments, "\n\n".join(parts), facts)
+
+
+def _names(text: str) -> list[str]:
+    """NAME,NAME,... or @FILE with a name a line, where # begins a comment."""
+    if not text.startswith("@"):
+        return [name for part in text.split(",") if (name := part.strip())]
+    try:
+        lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise argparse.ArgumentTypeError(f"{text[1:]}: {reason(error)}") from None
+    return [name for line in lines if (name := line.split("#")[0].strip())]
+
+
+def _count_or_auto(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither auto nor a whole number above 0")
+    return int(text)
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
@@ -373,7 +500,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"bayesrep {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_demo, _add_simulate, _add_import, _add_check, _add_estimate, _add_fit):
+    for add in (_add_demo, _add_simulate, _add_import, _add_predict, _add_check):
+        add(commands)
+    for add in (_add_estimate, _add_fit):
         add(commands)
     for add in (_add_mixtures, _add_annotators, _add_summarize, _add_ranks, _add_pairs):
         add(commands)
@@ -442,6 +571,47 @@ def _add_import(commands: Any) -> None:
 def _add_check(commands: Any) -> None:
     command = _command(commands, "check", _check, "list every broken rule of a study")
     command.add_argument("study", type=Path, metavar="STUDY")
+
+
+def _add_predict(commands: Any) -> None:
+    command = _command(
+        commands, "predict", _predict, "run timm classifiers over a folder of images (extra [timm])"
+    )
+    command.add_argument(
+        "--images", type=Path, metavar="PATH", help="class folders, flat folder, .tar or .csv"
+    )
+    command.add_argument("--dataset", metavar="NAME", help="the data set's name in the study")
+    command.add_argument("--study", type=Path, help="the study's folder, created where needed")
+    command.add_argument(
+        "--classifiers",
+        type=_names,
+        metavar="NAMES|@FILE",
+        help="timm's names, separated by commas, or a file with one a line",
+    )
+    command.add_argument("--catalog", metavar="NAME", help="the classifiers of a paper: see --list")
+    command.add_argument("--list", action="store_true", help="list the catalogs and stop")
+    command.add_argument(
+        "--labels", type=Path, metavar="FILE", help="ground truth of a flat folder"
+    )
+    command.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, mps")
+    command.add_argument("--batch-size", type=_count_or_auto, metavar="auto|N")
+    command.add_argument(
+        "--precision", default="auto", choices=("auto", "float32", "bfloat16", "float16")
+    )
+    command.add_argument("--workers", type=_count_or_auto, metavar="auto|N", help="threads")
+    command.add_argument(
+        "--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's"
+    )
+    command.add_argument(
+        "--cache", type=Path, metavar="DIR", help="keep preprocessed images for later runs"
+    )
+    command.add_argument("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
+    command.add_argument(
+        "--allow-failures", action="store_true", help="exit 0 though images cannot be decoded"
+    )
+    command.add_argument("--force", action="store_true", help="predict again from the start")
+    command.add_argument("--no-progress", action="store_true", help="no progress on stderr")
+    command.add_argument("--csv", type=Path, metavar="FILE", help="also write the table here")
 
 
 def _add_estimate(commands: Any) -> None:

@@ -16,6 +16,7 @@ study.json: then they are the files found, sorted.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,12 @@ import numpy as np
 import polars as pl
 
 from bayesrep import folder
-from bayesrep.atomic import replaced_folder
+from bayesrep.atomic import replaced_file, replaced_folder
 from bayesrep.errors import StudyError, reason
 from bayesrep.inspection import inspect
-from bayesrep.study import AnnotatedSet, Study
+from bayesrep.study import JSON, AnnotatedSet, Study
 
-__all__ = ["check_study", "read_study", "write_study"]
+__all__ = ["check_study", "read_study", "write_annotations", "write_study"]
 
 
 def read_study(path: str | Path) -> Study:
@@ -91,6 +92,53 @@ def write_study(study: Study, path: str | Path, *, force: bool = False) -> None:
         raise StudyError(text) from error
 
 
+def write_annotations(
+    datasets: Mapping[str, AnnotatedSet],
+    path: str | Path,
+    *,
+    name: str = "study",
+    provenance: Mapping[str, JSON] | None = None,
+    force: bool = False,
+) -> None:
+    """Write a study that has no predictions yet; its classifiers will be those found beside it.
+
+    Parameters
+    ----------
+    datasets
+        Role to data set; predictions in them are left out.
+    path
+        The folder: a new one, or one that `bayesrep.predict` made, to which counts are added.
+    name, provenance
+        As those of a `Study`.
+    force
+        As for `write_study`.
+
+    Raises
+    ------
+    StudyError
+        As `write_study`.
+    """
+    target = Path(path).resolve()
+    content = {
+        "format": folder.FORMAT,
+        "name": name,
+        "roles": {role: data.name for role, data in datasets.items()},
+        "provenance": dict(provenance or {}),
+    }
+    try:
+        if (target / folder.PREDICTIONS).is_dir() and not (target / folder.MANIFEST).exists():
+            _write_tables(list(datasets.values()), target)
+            _write_manifest(content, target)
+            return
+        _refuse_existing(target, force=force)
+        with replaced_folder(target) as partial:
+            _write_tables(list(datasets.values()), partial)
+            _write_manifest(content, partial)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        text = f"{path} cannot be written ({reason(error)}); choose another place"
+        raise StudyError(text) from error
+
+
 def _inspected(path: Path) -> tuple[list[str], Study | None]:
     lines: list[str] = []
     inspection = inspect(path)
@@ -116,13 +164,24 @@ def _refuse_existing(target: Path, *, force: bool) -> None:
 
 def _write_files(study: Study, path: Path) -> None:
     datasets = list(study.datasets.values())
-    pl.concat([_counts_table(data) for data in datasets]).write_parquet(path / folder.COUNTS)
-    images = pl.concat([_images_table(data) for data in datasets], how="diagonal")
-    images.write_parquet(path / folder.IMAGES)
+    _write_tables(datasets, path)
     for data in datasets:
         _write_predictions(path, data, study.classifiers)
-    text = json.dumps(_manifest(study), indent=2, ensure_ascii=False, default=np.ndarray.tolist)
-    (path / folder.MANIFEST).write_text(text + "\n", encoding="utf-8")
+    _write_manifest(_manifest(study), path)
+
+
+def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
+    counts = pl.concat([_counts_table(data) for data in datasets])
+    images = pl.concat([_images_table(data) for data in datasets], how="diagonal")
+    for table, name in ((counts, folder.COUNTS), (images, folder.IMAGES)):
+        with replaced_file(path / name) as partial:
+            table.write_parquet(partial)
+
+
+def _write_manifest(content: Mapping[str, Any], path: Path) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False, default=np.ndarray.tolist)
+    with replaced_file(path / folder.MANIFEST) as partial:
+        partial.write_text(text + "\n", encoding="utf-8")
 
 
 def _counts_table(data: AnnotatedSet) -> pl.DataFrame:

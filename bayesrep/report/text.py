@@ -90,6 +90,24 @@ def estimates_table(table: pl.DataFrame) -> str:
     return columns(header + (["R-hat", "ESS"] if diagnosed else []), rows)
 
 
+def predictions_table(table: pl.DataFrame) -> str:
+    """Rows of :func:`bayesrep.predict`; accuracies in percent."""
+    header = ["classifier", "images", "top-1", "top-5", "seconds", "failures", "status"]
+    rows = [
+        [
+            row["classifier"],
+            f"{row['images']:,}",
+            percent(row["top1"], 2),
+            percent(row["top5"], 2),
+            f"{row['seconds']:.1f}",
+            MISSING if row["failures"] is None else f"{row['failures']:,}",
+            row["status"],
+        ]
+        for row in table.iter_rows(named=True)
+    ]
+    return columns(header, rows)
+
+
 def gaps_table(table: pl.DataFrame) -> str:
     """Rows of :func:`bayesrep.estimate_gaps`, one line a method; gaps and shares in percent."""
     header = ["method", "bias-corrected gap", "selection gap", "share explained", "slope"]

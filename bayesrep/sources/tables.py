@@ -11,7 +11,8 @@ predictions      dataset, image and one column of true and false per classifier,
 images           dataset, image, label, and any further columns as groups of images
 ===============  ===========================================================================
 
-Counts or annotations, and predictions, are needed; images are optional. Several files of a kind
+Counts or annotations, and predictions, are needed; images are optional (`read_annotations` makes do
+without predictions, which `bayesrep.predict` then adds). Several files of a kind
 are taken together. Annotations may use crowd-kit's column names: ``task`` is read as image and,
 where there is a ``task`` and a ``worker``, ``label`` is read as selected. Columns that a kind does
 not name are ignored in counts, annotations and long predictions. True and false are written as
@@ -33,7 +34,7 @@ from bayesrep.errors import StudyError
 from bayesrep.sources.table_files import flags, read_table, require, texts, whole_numbers
 from bayesrep.study import AnnotatedSet, Study
 
-__all__ = ["read_tables"]
+__all__ = ["read_annotations", "read_tables"]
 
 _KEY = ("dataset", "image")
 _KINDS = {
@@ -89,27 +90,72 @@ def read_tables(
         to do.
     """
     tables = list(_recognised(paths))
-    for needed, kinds in (
-        ("counts or annotations", ("counts", "annotations")),
-        ("predictions", ("predictions", "wide predictions")),
-    ):
-        if not any(kind in kinds for kind, _ in tables):
-            raise StudyError(
-                f"{_files(paths)}: no table of {needed}; give one with the columns "
-                + " or ".join(", ".join(_KINDS[kind]) for kind in kinds[:2])
-            )
+    _require_kinds(tables, paths, "predictions", ("predictions", "wide predictions"))
     names = {"reference": reference, "replication": replication}
-    counts = {role: _counts(tables, dataset) for role, dataset in names.items()}
     classifiers = _classifiers(tables, list(names.values()))
     return Study(
-        datasets={
-            role: _annotated(tables, dataset, counts[role], classifiers)
-            for role, dataset in names.items()
-        },
+        datasets=_annotated_sets(tables, paths, names, classifiers),
         classifiers=tuple(classifiers),
         name=name,
         provenance={"source": "tables", "files": [Path(path).name for path in paths]},
     )
+
+
+def read_annotations(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = "reference",
+    replication: str = "replication",
+) -> dict[str, AnnotatedSet] | None:
+    """Read a study that has no predictions yet.
+
+    Parameters
+    ----------
+    paths, reference, replication
+        As for `read_tables`.
+
+    Returns
+    -------
+    mapping of role to AnnotatedSet
+        Each with no column in ``correct``; None where the tables do hold predictions.
+
+    Raises
+    ------
+    StudyError
+        As `read_tables`.
+    """
+    tables = list(_recognised(paths))
+    if any("predictions" in kind for kind, _ in tables):
+        return None
+    names = {"reference": reference, "replication": replication}
+    return _annotated_sets(tables, paths, names, [])
+
+
+def _annotated_sets(
+    tables: Sequence[tuple[str, _Table]],
+    paths: Sequence[str | Path],
+    names: Mapping[str, str],
+    classifiers: Sequence[str],
+) -> dict[str, AnnotatedSet]:
+    _require_kinds(tables, paths, "counts or annotations", ("counts", "annotations"))
+    counts = {role: _counts(tables, dataset) for role, dataset in names.items()}
+    return {
+        role: _annotated(tables, dataset, counts[role], classifiers)
+        for role, dataset in names.items()
+    }
+
+
+def _require_kinds(
+    tables: Sequence[tuple[str, _Table]],
+    paths: Sequence[str | Path],
+    needed: str,
+    kinds: tuple[str, str],
+) -> None:
+    if not any(kind in kinds for kind, _ in tables):
+        raise StudyError(
+            f"{_files(paths)}: no table of {needed}; give one with the columns "
+            + " or ".join(", ".join(_KINDS[kind]) for kind in kinds)
+        )
 
 
 def _recognised(paths: Sequence[str | Path]) -> Iterator[tuple[str, _Table]]:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import mmap
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -58,15 +60,17 @@ class PixelCache:
         shape = (images, *preprocessing.size, 3)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._pixels = _mapped(self._folder / "pixels.uint8", shape)
-            self._done = _mapped(self._folder / "done.uint8", (images,))
+            self._map = _mapped(self._folder / "pixels.uint8", math.prod(shape))
+            self._marks = _mapped(self._folder / "done.uint8", images)
             about = {"images": images, "pillow": pillow, **asdict(preprocessing)}
             (self._folder / "about.json").write_text(json.dumps(about, indent=2) + "\n")
         except OSError as error:
             raise PredictionError(
-                f"{folder}: no cache of {np.prod(shape) / 1e9:.1f} GB can be made there "
+                f"{folder}: no cache of {math.prod(shape) / 1e9:.1f} GB can be made there "
                 f"({reason(error)}); choose another folder or leave it out"
             ) from error
+        self._pixels = np.frombuffer(self._map, dtype=np.uint8).reshape(shape)
+        self._done = np.frombuffer(self._marks, dtype=np.uint8)
         self._known = self._done.astype(np.bool_)
         self._pending: list[int] = []
         self._lock = Lock()
@@ -90,22 +94,23 @@ class PixelCache:
             self._pending.append(row)
 
     def flush(self) -> None:
-        """Bring all pixels to the disk, then mark them as complete."""
+        """Bring all pixels to the disk, then mark them as complete; let go of the memory."""
         with self._lock:
             pending, self._pending = self._pending, []
         if pending:
-            self._pixels.flush()
+            self._map.flush()
             self._done[pending] = 1
-            self._done.flush()
+            self._marks.flush()
+        if hasattr(mmap, "MADV_DONTNEED"):  # pages of the map would count as this process's own
+            self._map.madvise(mmap.MADV_DONTNEED)
 
 
-def _mapped(path: Path, shape: tuple[int, ...]) -> np.memmap[tuple[int, ...], np.dtype[np.uint8]]:
-    """Map a file of the shape's size, with the disk's room reserved before anything is written."""
-    size = int(np.prod(shape))
+def _mapped(path: Path, size: int) -> mmap.mmap:
+    """Map a file, with the disk's room reserved before anything is written."""
     with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
         if os.fstat(file.fileno()).st_size != size:
             # Writing through a map to a full disk kills the process: better an error now.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, size)
             file.truncate(size)
-    return np.memmap(path, dtype=np.uint8, mode="r+", shape=shape)
+        return mmap.mmap(file.fileno(), size)

@@ -8,6 +8,7 @@ must be reachable under the same paths everywhere.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -161,7 +162,10 @@ class Cluster:
 
 def _start(ray: Any, address: str, workers: int | None) -> None:
     local = address == "local"
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
+        if host and port.isdecimal():  # Ray itself would try for minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(
             address=address,
             log_to_driver=False,

@@ -109,7 +109,8 @@ def describe(name: str, weights: Path | None = None) -> Architecture:
     """
     timm = load_timm()
     config = _pretrained_config(name)
-    full = f"{config.architecture}.{config.tag}" if config.tag else str(config.architecture)
+    tagged = config.tag and config.tag != "untrained"
+    full = f"{config.architecture}.{config.tag}" if tagged else str(config.architecture)
     if config.num_classes != CLASSES:
         raise PredictionError(
             f"classifier {name!r} ({full}) has {_head(config.num_classes)}, not the 1,000 ImageNet "

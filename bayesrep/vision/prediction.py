@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import os
-import shutil
-import time
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from bayesrep.errors import PredictionError, PredictionWarning, reason
+from bayesrep import rules
+from bayesrep.errors import PredictionError, PredictionWarning
+from bayesrep.vision.classes import CLASSES
 from bayesrep.vision.cluster import Cluster
-from bayesrep.vision.evaluate import Answers, Device, choose_device
-from bayesrep.vision.images import ImageSet, list_images
+from bayesrep.vision.evaluate import choose_device
+from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import likely_mistake
-from bayesrep.vision.local import Found, Local, in_blocks
+from bayesrep.vision.local import Local
 from bayesrep.vision.membership import counted_images, list_complete_classifiers
-from bayesrep.vision.networks import (
-    Architecture,
-    check_names,
-    describe,
-    offline_without_hub,
-)
-from bayesrep.vision.pixels import Preprocessing, decode
-from bayesrep.vision.progress import Progress, progress_bar
-from bayesrep.vision.results import Results, folder_of_pixels, read_failures, write_failures
+from bayesrep.vision.networks import Architecture, check_names, describe, offline_without_hub
+from bayesrep.vision.results import read_failures
+from bayesrep.vision.run import Engine, Run, open_results, still_failing
 
 __all__ = ["Report", "predict"]
 
-SAVE_SECONDS = 20.0  # a killed run loses at most about this much work
 CHANCE_IMAGES = 200  # fewer images cannot tell a poor classifier from chance
+CHANCE_LEVEL = (
+    1e-6  # of as many right answers by chance: a false alarm needs a very poor classifier
+)
+_DONE = ("done", "already done")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,32 +58,9 @@ class Report:
     listed: tuple[str, ...] = ()
 
     @property
-    def complete(self) -> bool:
-        """Whether every classifier has an answer for every image."""
-        done = self.table["status"].is_in(["done", "already done"])
-        return bool(done.all()) and not len(self.failures)
-
-
-class Engine(Protocol):
-    """Something that holds the classifiers of a pass and goes through images with them."""
-
-    def load(
-        self, architectures: Sequence[Architecture]
-    ) -> tuple[Sequence[Architecture], dict[str, str], Sequence[Architecture]]:
-        """Load what fits; return it, the reasons why some cannot be had, and the rest."""
-        ...
-
-    def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:
-        """Keep the pixels of these preprocessings in a cache folder from now on."""
-        ...
-
-    def through_images(self, blocks: Sequence[NDArray[np.int64]]) -> Iterator[Found]:
-        """Yield what the loaded classifiers say about all blocks."""
-        ...
-
-    def close(self) -> None:
-        """Give everything back."""
-        ...
+    def left_out(self) -> pl.DataFrame:
+        """The rows of classifiers without predictions."""
+        return self.table.filter(~pl.col("status").is_in(_DONE))
 
 
 def predict(
@@ -174,161 +147,91 @@ def predict(
     listed = counted_images(folder, dataset, list_images(images, labels=labels))
     with _quiet_images():
         known, status = _described(names, None if weights is None else Path(weights))
-        results = _opened(folder, dataset, listed, known, target, force=force)
-        failures = _still_failing(listed, read_failures(folder, dataset))
-        run = _Run(folder, dataset, listed, results, failures, status)
+        results = open_results(folder, dataset, listed, known, target, force=force)
+        failures = still_failing(listed, read_failures(folder, dataset))
+        run = Run(folder, dataset, listed, results, failures, status)
         todo = [a for a in known if not results[a.name].is_finished(run.failing())]
         if todo:
-            threads = workers or len(os.sched_getaffinity(0))
+            local = ray is None
             engine: Engine = (
-                Local(listed, target, threads)
-                if ray is None
+                Local(listed, target, workers or len(os.sched_getaffinity(0)))
+                if local
                 else Cluster(ray, listed, target, workers)
             )
             try:
-                with offline_without_hub(todo if ray is None else ()):
+                with offline_without_hub(todo if local else ()):
                     where = None if cache is None else Path(cache)
                     run.evaluate(todo, engine, where, show=progress)
             finally:
                 engine.close()
-    return run.report(names, known)
+        run.save_failures()
+    return _report(run, names, known)
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """One data set's classifiers on their way to being finished."""
+def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Report:
+    full = {architecture.name: architecture.full_name for architecture in known}
+    rows = [_row(run, name, full.get(name)) for name in names]
+    table = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    if not table["status"].is_in(_DONE).any():
+        if len(run.failures) == len(run.images):
+            why = f"no image can be decoded; the first: {next(iter(run.failures.values()))}"
+            raise PredictionError(why)
+        raise PredictionError(_first_of(table["status"].to_list()))
+    _warn_of_chance(run, table)
+    failures = read_failures(run.study, run.dataset)
+    listed = pl.DataFrame(
+        {"image": list(failures), "reason": list(failures.values())},
+        schema={"image": pl.String, "reason": pl.String},
+    )
+    return Report(table, listed, tuple(list_complete_classifiers(run.study)))
 
-    study: Path
-    dataset: str
-    images: ImageSet
-    results: Mapping[str, Results]
-    failures: dict[int, str]  # row: reason
-    status: dict[str, str]
-    seconds: dict[str, float] = field(default_factory=dict[str, float])
 
-    def failing(self) -> NDArray[np.bool_]:
-        mask = np.zeros(len(self.images), dtype=np.bool_)
-        mask[list(self.failures)] = True
-        return mask
+def _row(run: Run, name: str, full: str | None) -> tuple[Any, ...]:
+    status, took = run.status.get(name), run.seconds.get(name, 0.0)
+    if status is None:
+        status = _DONE[1] if run.results[name].file.exists() else "no image can be decoded"
+    if status not in _DONE:
+        return name, full, 0, None, None, took, None, status
+    count, top1, top5 = run.results[name].accuracies()
+    return name, full, count, top1 / count, top5 / count, took, len(run.images) - count, status
 
-    def evaluate(
-        self, todo: Sequence[Architecture], engine: Engine, cache: Path | None, *, show: bool
-    ) -> None:
-        missing = sum(int((~self.results[a.name].done).sum()) for a in todo)
-        temporary = self.study / folder_of_pixels(self.dataset)
-        if cache is not None:
-            engine.keep(cache, _preprocessings(todo))
-        with progress_bar(missing, len(todo), show=show) as bar:
-            rest, first = todo, True
-            while rest:
-                bar.stage("loading classifiers")
-                loaded, refused, rest = engine.load(rest)
-                for name, why in refused.items():
-                    self._leave_out(name, why, bar)
-                if first and rest and cache is None:
-                    _keep_for_this_run(engine, temporary, todo, len(self.images), bar)
-                first = False
-                if loaded:
-                    self._pass(loaded, engine, bar)
-        shutil.rmtree(temporary, ignore_errors=True)
 
-    def _pass(self, loaded: Sequence[Architecture], engine: Engine, bar: Progress) -> None:
-        """Go once through all images that any of the classifiers still needs."""
-        done = np.all([self.results[a.name].done for a in loaded], axis=0)
-        rows = np.flatnonzero(~done & ~self.failing())
-        waiting: dict[str, list[tuple[NDArray[np.int64], Answers]]] = {a.name: [] for a in loaded}
-        bar.stage(f"{len(loaded)} classifiers at once" if len(loaded) > 1 else loaded[0].name)
-        saved = time.monotonic()
-        try:
-            for found in engine.through_images(in_blocks(rows)):
-                self.failures.update(found.failures)
-                for name, answers in found.answers.items():
-                    if isinstance(answers, Answers):
-                        waiting[name].append((found.rows, answers))
-                    elif name not in self.status:
-                        self._leave_out(name, answers, bar)
-                bar.advance((len(found.rows) + len(found.failures)) * len(loaded))
-                if time.monotonic() - saved > SAVE_SECONDS:
-                    self._save(waiting)
-                    saved = time.monotonic()
-        finally:  # also when interrupted
-            self._save(waiting)
-        for architecture in loaded:
-            result = self.results[architecture.name]
-            if (result.done | self.failing()).all() and result.done.any():
-                result.finish(_facts())
-                self.status.setdefault(architecture.name, "done")
-            bar.classifier_done()
+def _warn_of_chance(run: Run, table: pl.DataFrame) -> None:
+    """Say what is probably wrong where classifiers are at chance: never a finding."""
+    from scipy.stats import binom
 
-    def _save(self, waiting: Mapping[str, list[tuple[NDArray[np.int64], Answers]]]) -> None:
-        for name, parts in waiting.items():
-            if parts:
-                rows = np.concatenate([rows for rows, _ in parts])
-                labels = np.concatenate([answers.labels for _, answers in parts])
-                values = np.concatenate([answers.probabilities for _, answers in parts])
-                took = sum(answers.seconds for _, answers in parts)
-                self.results[name].add(rows, Answers(labels, values, took))
-                self.seconds[name] = self.seconds.get(name, 0.0) + took
-                parts.clear()
-        names = {self.images.names[row]: why for row, why in sorted(self.failures.items())}
-        write_failures(self.study, self.dataset, names)
-
-    def _leave_out(self, name: str, why: str, bar: Progress) -> None:
-        self.status[name] = why
-        bar.pause()
-        warnings.warn(f"classifier {name!r} left out: {why}", PredictionWarning, stacklevel=2)
-
-    def report(self, names: Sequence[str], known: Sequence[Architecture]) -> Report:
-        full = {architecture.name: architecture.full_name for architecture in known}
-        rows = [self._row(name, full.get(name)) for name in names]
-        table = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-        if all(status not in ("done", "already done") for status in table["status"]):
-            if len(self.failures) == len(self.images):
-                why = f"no image can be decoded, the first: {next(iter(self.failures.values()))}"
-                raise PredictionError(why)
-            more = f" ({len(names) - 1} more were left out)" if len(names) > 1 else ""
-            raise PredictionError(f"{table['status'][0]}{more}")
-        self._warn_of_chance(table)
-        failures = read_failures(self.study, self.dataset)
-        listed = pl.DataFrame(
-            {"image": list(failures), "reason": list(failures.values())},
-            schema={"image": pl.String, "reason": pl.String},
+    done = table.filter(pl.col("status").is_in(_DONE))
+    count, right = done["images"].to_numpy(), (done["top1"] * done["images"]).round().to_numpy()
+    chance = binom.sf(right - 1, count, 1 / CLASSES) > CHANCE_LEVEL
+    at_chance = done.filter(pl.Series(chance & (count >= CHANCE_IMAGES)))["classifier"].to_list()
+    if not at_chance:
+        return
+    where = f"data set {run.dataset!r}"
+    if len(at_chance) < len(done):
+        text = (
+            f"{where}: {rules.listing(at_chance, 'classifier')} no better than chance, others are; "
+            "look at their weights"
         )
-        return Report(table, listed, tuple(list_complete_classifiers(self.study)))
-
-    def _row(self, name: str, full: str | None) -> tuple[Any, ...]:
-        status = self.status.get(name, "already done")
-        if status not in ("done", "already done"):
-            return name, full, 0, None, None, self.seconds.get(name, 0.0), None, status
-        count, top1, top5 = self.results[name].accuracies()
-        took, missing = self.seconds.get(name, 0.0), len(self.images) - count
-        return name, full, count, top1 / count, top5 / count, took, missing, status
-
-    def _warn_of_chance(self, table: pl.DataFrame) -> None:
-        """Say why all classifiers are at chance, if they are: never a finding, always a mistake."""
-        from scipy.stats import binom
-
-        best = (
-            table.filter(pl.col("top1").is_not_null())
-            .sort("top1", descending=True)
-            .row(0, named=True)
-        )
-        answered, right = best["images"], round(best["top1"] * best["images"])
-        if answered < CHANCE_IMAGES or binom.sf(right - 1, answered, 1e-3) < 1e-6:
-            return
-        mistake = likely_mistake(*self.results[best["classifier"]].predicted())
+    else:
+        best = int(np.argmax(right))
+        name = done["classifier"][best]
+        mistake = likely_mistake(*run.results[name].predicted())
         cause = (
-            f"most likely {mistake[0]}: read so, {best['classifier']} is right on {mistake[1]:.1%}"
+            f"{mistake[0]}: read otherwise, {name} is right on {mistake[1]:.1%}"
             if mistake
-            else "most likely the labels are in another order of classes (bayesrep's is that of "
-            "the sorted wnids), or the weights are untrained"
+            else "the labels are in another order of classes than that of the sorted wnids, or the "
+            "weights are untrained"
         )
-        warnings.warn(
-            f"data set {self.dataset!r}: no classifier is better than chance ({right} of "
-            f"{answered} images right); {cause}",
-            PredictionWarning,
-            stacklevel=3,
+        text = (
+            f"{where}: no classifier is better than chance ({right[best]:.0f} of {count[best]} "
+            f"images right at best); most likely {cause}"
         )
+    warnings.warn(text, PredictionWarning, stacklevel=3)
+
+
+def _first_of(reasons: Sequence[str]) -> str:
+    more = f" ({len(reasons) - 1} more were left out)" if len(reasons) > 1 else ""
+    return f"{reasons[0]}{more}"
 
 
 _SCHEMA = {
@@ -355,77 +258,10 @@ def _described(
         except PredictionError as error:
             refused[name] = str(error)
     if not known:
-        more = f" ({len(refused) - 1} more were left out)" if len(refused) > 1 else ""
-        raise PredictionError(f"{next(iter(refused.values()))}{more}")
+        raise PredictionError(_first_of(list(refused.values())))
     for why in refused.values():
         warnings.warn(why, PredictionWarning, stacklevel=3)
     return known, refused
-
-
-def _opened(
-    study: Path,
-    dataset: str,
-    images: ImageSet,
-    known: Iterable[Architecture],
-    device: Device,
-    *,
-    force: bool,
-) -> dict[str, Results]:
-    results: dict[str, Results] = {}
-    for architecture in known:
-        if force:
-            Results.forget(study, dataset, architecture.name)
-        identity = {
-            "full_name": architecture.full_name,
-            "weights": architecture.weights,
-            "preprocessing": str(architecture.preprocessing),
-            "precision": device.precision,
-        }
-        name = architecture.name
-        results[name] = Results(study, dataset, name, images, identity)
-    return results
-
-
-def _still_failing(images: ImageSet, failures: Mapping[str, str]) -> dict[int, str]:
-    """Try once more what could not be decoded earlier; it may have been repaired."""
-    rows = {name: row for row, name in enumerate(images.names)}
-    failing: dict[int, str] = {}
-    for name in failures:
-        if name in rows:
-            try:
-                decode(images.read(rows[name]))
-            except Exception as error:  # as in `read_block`
-                failing[rows[name]] = f"{type(error).__name__}: {reason(error)}"
-    return failing
-
-
-def _preprocessings(architectures: Iterable[Architecture]) -> list[Preprocessing]:
-    return list(dict.fromkeys(a.preprocessing for a in architectures))
-
-
-def _keep_for_this_run(
-    engine: Engine, place: Path, todo: Sequence[Architecture], images: int, bar: Progress
-) -> None:
-    """Keep pixels until the run ends, so that several passes decode once, where there is room."""
-    keys = _preprocessings(todo)
-    need = images * sum(key.image_bytes() for key in keys)
-    place.mkdir(parents=True, exist_ok=True)
-    if shutil.disk_usage(place).free > 2 * need:
-        engine.keep(place, keys)
-    else:
-        bar.say(
-            f"{place} has no room for {need / 1e9:.0f} GB of preprocessed images: they are decoded "
-            "again in every pass (--cache names a larger disk)"
-        )
-
-
-def _facts() -> dict[str, str]:
-    import timm
-    import torch
-
-    from bayesrep import __version__
-
-    return {"bayesrep": __version__, "timm": timm.__version__, "torch": torch.__version__}
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,8 @@ class Results:
         table = self._all_rows()
         self._write(table, self.file, {**self._identity, **facts})
         shutil.rmtree(self.parts, ignore_errors=True)
+        with suppress(OSError):  # other classifiers still have parts
+            self.parts.parent.rmdir()
 
     def is_finished(self, failing: NDArray[np.bool_]) -> bool:
         """Whether the one file holds every image that can be decoded, and nothing else."""
@@ -209,5 +212,6 @@ def write_failures(study: Path, dataset: str, failures: Mapping[str, str]) -> No
     if not len(table):
         file.unlink(missing_ok=True)
         return
+    study.mkdir(parents=True, exist_ok=True)
     with replaced_file(file) as partial:
         table.write_parquet(partial)

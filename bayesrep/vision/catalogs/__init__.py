@@ -1,0 +1,75 @@
+"""Lists of classifiers that papers evaluated, under the names they have in timm today.
+
+Each catalog is a table: the paper's name, timm's name with the tag of the same weights (empty where
+timm has them no longer), and a note. Where an architecture has several weights, the tag is that of
+the weights timm gave in the paper's year, checked against the accuracies the paper prints.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from bayesrep.errors import PredictionError
+from bayesrep.vision.imports import load_timm
+
+__all__ = ["CATALOGS", "Entry", "catalog_names", "read_catalog"]
+
+CATALOGS = {
+    "engstrom2020": "Engstrom et al. (2020), Identifying Statistical Bias in Dataset Replication, "
+    "table 2",
+    "shankar2020": "Shankar et al. (2020), Evaluating Machine Accuracy on ImageNet, table 1 (of "
+    "its 72 networks the paper names these)",
+    "tsipras2020": "Tsipras et al. (2020), From ImageNet to Image Classification, table 1",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A classifier of a paper.
+
+    Attributes
+    ----------
+    classifier
+        The paper's name.
+    timm
+        Today's name in timm with the tag of the same weights; empty where it has vanished.
+    note
+        What to know about it.
+    """
+
+    classifier: str
+    timm: str
+    note: str
+
+
+@cache
+def read_catalog(name: str) -> tuple[Entry, ...]:
+    """Return the classifiers of a catalog, in the paper's order.
+
+    Raises
+    ------
+    PredictionError
+        Where there is no such catalog.
+    """
+    if name not in CATALOGS:
+        known = ", ".join(CATALOGS)
+        raise PredictionError(f"there is no catalog {name!r}; there are {known}")
+    text = files("bayesrep.vision.catalogs").joinpath(f"{name}.csv").read_text(encoding="utf-8")
+    return tuple(Entry(**row) for row in csv.DictReader(text.splitlines()))
+
+
+def catalog_names(name: str) -> tuple[list[str], list[Entry]]:
+    """Return timm's names of a catalog's classifiers, and the entries that timm does not have.
+
+    Raises
+    ------
+    PredictionError
+        Where there is no such catalog.
+    """
+    available = set(load_timm().list_pretrained())
+    entries = read_catalog(name)
+    here = [entry.timm for entry in entries if entry.timm in available]
+    return here, [entry for entry in entries if entry.timm not in available]

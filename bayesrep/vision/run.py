@@ -1,0 +1,259 @@
+"""A run: one data set's classifiers on their way to being finished, pass by pass."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import PredictionWarning, reason
+from bayesrep.vision.evaluate import Answers, Device
+from bayesrep.vision.images import ImageSet
+from bayesrep.vision.local import Found, in_blocks
+from bayesrep.vision.networks import Architecture
+from bayesrep.vision.pixels import Preprocessing, decode
+from bayesrep.vision.progress import Progress, progress_bar
+from bayesrep.vision.results import Results, folder_of_pixels, write_failures
+
+__all__ = ["Engine", "Run", "open_results", "still_failing"]
+
+SAVE_SECONDS = 20.0  # a killed run loses at most about this much work
+
+
+class Engine(Protocol):
+    """Something that holds the classifiers of a pass and goes through images with them."""
+
+    def load(
+        self, architectures: Sequence[Architecture]
+    ) -> tuple[Sequence[Architecture], dict[str, str], Sequence[Architecture]]:
+        """Load what fits; return it, the reasons why some cannot be had, and the rest."""
+        ...
+
+    def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:
+        """Keep the pixels of these preprocessings in a cache folder from now on."""
+        ...
+
+    def through_images(self, blocks: Sequence[NDArray[np.int64]]) -> Iterator[Found]:
+        """Yield what the loaded classifiers say about all blocks."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What is known of one data set's classifiers, and what has been found in this run.
+
+    Attributes
+    ----------
+    study, dataset
+        Where results go.
+    images
+        All images.
+    results
+        The files of each classifier.
+    failures
+        Why images could not be decoded, by row.
+    status
+        Of each classifier that is done or left out: "done", or why not.
+    seconds
+        Time that each network itself took.
+    """
+
+    study: Path
+    dataset: str
+    images: ImageSet
+    results: Mapping[str, Results]
+    failures: dict[int, str]  # row: reason
+    status: dict[str, str] = field(default_factory=dict[str, str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    def failing(self) -> NDArray[np.bool_]:
+        """Return bool [N], true where an image cannot be decoded."""
+        mask = np.zeros(len(self.images), dtype=np.bool_)
+        mask[list(self.failures)] = True
+        return mask
+
+    def save_failures(self) -> None:
+        """Write what could not be decoded, in place of what an earlier run said."""
+        names = {self.images.names[row]: why for row, why in sorted(self.failures.items())}
+        write_failures(self.study, self.dataset, names)
+
+    def evaluate(
+        self, todo: Sequence[Architecture], engine: Engine, cache: Path | None, *, show: bool
+    ) -> None:
+        """Go through all images with all classifiers in as few passes as memory allows.
+
+        Parameters
+        ----------
+        todo
+            Classifiers that are not finished.
+        engine
+            What goes through the images.
+        cache
+            A folder of pixels for this and later runs, or None.
+        show
+            Progress on standard error.
+
+        Warns
+        -----
+        PredictionWarning
+            For each classifier that cannot be loaded or has no usable outputs.
+        """
+        missing = sum(int((~self.results[a.name].done).sum()) for a in todo)
+        temporary = self.study / folder_of_pixels(self.dataset)
+        if cache is not None:
+            engine.keep(cache, _preprocessings(todo))
+        with progress_bar(missing, len(todo), show=show) as bar:
+            rest, first = todo, True
+            while rest:
+                bar.stage("loading classifiers")
+                loaded, refused, rest = engine.load(rest)
+                for name, why in refused.items():
+                    self._leave_out(name, why, bar)
+                if first and rest and cache is None:
+                    _keep_for_this_run(engine, temporary, todo, len(self.images), bar)
+                first = False
+                if loaded:
+                    self._pass(loaded, engine, bar)
+        shutil.rmtree(temporary, ignore_errors=True)
+
+    def _pass(self, loaded: Sequence[Architecture], engine: Engine, bar: Progress) -> None:
+        """Go once through all images that any of the classifiers still needs."""
+        done = np.all([self.results[a.name].done for a in loaded], axis=0)
+        rows = np.flatnonzero(~done & ~self.failing())
+        waiting: dict[str, list[tuple[NDArray[np.int64], Answers]]] = {a.name: [] for a in loaded}
+        bar.stage(f"{len(loaded)} classifiers at once" if len(loaded) > 1 else loaded[0].name)
+        saved = time.monotonic()
+        try:
+            for found in engine.through_images(in_blocks(rows)):
+                self.failures.update(found.failures)
+                for name, answers in found.answers.items():
+                    if isinstance(answers, Answers):
+                        waiting[name].append((found.rows, answers))
+                    elif name not in self.status:
+                        self._leave_out(name, answers, bar)
+                bar.advance((len(found.rows) + len(found.failures)) * len(loaded))
+                if time.monotonic() - saved > SAVE_SECONDS:
+                    self._save(waiting)
+                    saved = time.monotonic()
+        finally:  # also when interrupted
+            self._save(waiting)
+        for architecture in loaded:
+            result = self.results[architecture.name]
+            if (result.done | self.failing()).all() and result.done.any():
+                result.finish(_facts())
+                self.status.setdefault(architecture.name, "done")
+            bar.classifier_done()
+
+    def _save(self, waiting: Mapping[str, list[tuple[NDArray[np.int64], Answers]]]) -> None:
+        for name, parts in waiting.items():
+            if parts:
+                rows = np.concatenate([rows for rows, _ in parts])
+                labels = np.concatenate([answers.labels for _, answers in parts])
+                values = np.concatenate([answers.probabilities for _, answers in parts])
+                took = sum(answers.seconds for _, answers in parts)
+                self.results[name].add(rows, Answers(labels, values, took))
+                self.seconds[name] = self.seconds.get(name, 0.0) + took
+                parts.clear()
+        self.save_failures()
+
+    def _leave_out(self, name: str, why: str, bar: Progress) -> None:
+        self.status[name] = why
+        bar.pause()
+        warnings.warn(f"classifier {name!r} left out: {why}", PredictionWarning, stacklevel=2)
+
+
+def open_results(
+    study: Path,
+    dataset: str,
+    images: ImageSet,
+    known: Iterable[Architecture],
+    device: Device,
+    *,
+    force: bool = False,
+) -> dict[str, Results]:
+    """Return the files of every classifier, with what an earlier run left in them.
+
+    Parameters
+    ----------
+    study, dataset
+        Where the files are.
+    images
+        What they should cover.
+    known
+        The classifiers.
+    device
+        Its precision is part of how rows are made.
+    force
+        Forget earlier rows.
+
+    Raises
+    ------
+    PredictionError
+        Where earlier rows were made otherwise.
+    """
+    results: dict[str, Results] = {}
+    for architecture in known:
+        if force:
+            Results.forget(study, dataset, architecture.name)
+        identity = {
+            "full_name": architecture.full_name,
+            "weights": architecture.weights,
+            "preprocessing": str(architecture.preprocessing),
+            "precision": device.precision,
+        }
+        name = architecture.name
+        results[name] = Results(study, dataset, name, images, identity)
+    return results
+
+
+def still_failing(images: ImageSet, failures: Mapping[str, str]) -> dict[int, str]:
+    """Try once more what could not be decoded earlier; it may have been repaired."""
+    rows = {name: row for row, name in enumerate(images.names)}
+    failing: dict[int, str] = {}
+    for name in failures:
+        if name in rows:
+            try:
+                decode(images.read(rows[name]))
+            except Exception as error:  # as in `read_block`
+                failing[rows[name]] = f"{type(error).__name__}: {reason(error)}"
+    return failing
+
+
+def _preprocessings(architectures: Iterable[Architecture]) -> list[Preprocessing]:
+    return list(dict.fromkeys(a.preprocessing for a in architectures))
+
+
+def _keep_for_this_run(
+    engine: Engine, place: Path, todo: Sequence[Architecture], images: int, bar: Progress
+) -> None:
+    """Keep pixels until the run ends, so that several passes decode once, where there is room."""
+    keys = _preprocessings(todo)
+    need = images * sum(key.image_bytes() for key in keys)
+    place.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(place).free > 2 * need:
+        engine.keep(place, keys)
+    else:
+        bar.say(
+            f"{place} has no room for {need / 1e9:.0f} GB of preprocessed images: they are decoded "
+            "again in every pass (--cache names a larger disk)"
+        )
+
+
+def _facts() -> dict[str, str]:
+    import timm
+    import torch
+
+    from bayesrep import __version__
+
+    return {"bayesrep": __version__, "timm": timm.__version__, "torch": torch.__version__}

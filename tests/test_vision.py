@@ -1,0 +1,889 @@
+"""Evaluating classifiers: pixels to the bit, answers, resuming, failures, weights, catalogs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import bayesrep
+from bayesrep import folder
+from bayesrep.cli import main
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError
+from bayesrep.vision.cache import PixelCache
+from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
+from bayesrep.vision.classes import synsets
+from bayesrep.vision.evaluate import Device, choose_device, evaluate, in_groups, upload
+from bayesrep.vision.images import list_images
+from bayesrep.vision.imports import load_timm
+from bayesrep.vision.local import Local, in_blocks
+from bayesrep.vision.networks import Network, describe, load_network
+from bayesrep.vision.pixels import Preprocessing, decode, read_block
+from bayesrep.vision.run import Run, open_results
+
+timm = load_timm()
+import torch
+from safetensors.torch import save_file
+
+CPU = Device("cpu", "float32", 16)
+NAMES = ["test_vit", "test_resnet", "test_byobnet"]
+TABLE = Path(__file__).resolve().parents[2] / "shared" / "engstrom2020_table2.csv"
+
+
+def noise(rng, height, width, channels=3):
+    return rng.integers(0, 256, (height, width, channels), dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def odd_images(tmp_path_factory):
+    """One image of every kind that loaders stumble over, in one class folder."""
+    root = tmp_path_factory.mktemp("odd")
+    place = root / synsets()[7]
+    place.mkdir()
+    rng = np.random.default_rng(3)
+    rgb = Image.fromarray(noise(rng, 130, 190))
+    rgb.save(place / "plain.jpg", quality=90)
+    rgb.save(place / "progressive.JPEG", progressive=True)
+    rgb.convert("L").save(place / "grey.jpg")
+    rgb.convert("CMYK").save(place / "cmyk.jpg")
+    rgb.convert("P").save(place / "palette.png", transparency=bytes(range(256)))
+    rgb.convert("1").save(place / "bilevel.png")
+    rgb.convert("RGBA").save(place / "alpha.png")
+    rgb.convert("L").convert("LA").save(place / "grey-alpha.png")
+    deep = rng.integers(0, 65536, (130, 190)).astype(np.uint16)
+    Image.fromarray(deep).save(place / "deep.png")
+    frames = [Image.fromarray(noise(rng, 60, 50)) for _ in range(3)]
+    frames[0].save(place / "animated.gif", save_all=True, append_images=frames[1:])
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    rgb.save(place / "rotated.jpg", exif=exif)
+    Image.fromarray(noise(rng, 20, 300)).save(place / "flat.webp")
+    Image.fromarray(noise(rng, 1, 1)).save(place / "pixel.bmp")
+    return root
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    root = tmp_path_factory.mktemp("weights")
+    for seed, name in enumerate(NAMES):
+        torch.manual_seed(seed)
+        save_file(timm.create_model(name).state_dict(), root / f"{name}.safetensors")
+    return root
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """90 images in 5 class folders."""
+    root = tmp_path_factory.mktemp("pictures")
+    rng = np.random.default_rng(0)
+    for number in range(90):
+        place = root / synsets()[200 * (number % 5)]
+        place.mkdir(exist_ok=True)
+        small = Image.fromarray(noise(rng, 6, 8))
+        small.resize((240, 180), Image.Resampling.BICUBIC).save(place / f"{number:03d}.JPEG")
+    return root
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, pictures, weights):
+    """A study's folder with uninterrupted predictions on v1."""
+    study = tmp_path_factory.mktemp("finished") / "study"
+    predict(pictures, study, weights)
+    return study
+
+
+def predict(images, study, weights, names=NAMES, dataset="v1", **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PredictionWarning)
+        return bayesrep.predict(
+            images, dataset, names, study, weights=weights, progress=False, **options
+        )
+
+
+def table(study, name, dataset="v1"):
+    return pl.read_parquet(study / folder.prediction_file(dataset, name))
+
+
+def assert_same_predictions(one, other, names=NAMES):
+    for name in names:
+        assert table(one, name).equals(table(other, name))
+
+
+def timm_pixels(root, preprocessing):
+    """The pixels [N, H, W, 3] by timm's own data set, with the images' names."""
+    transform = timm.data.create_transform(
+        (3, *preprocessing.size),
+        interpolation=preprocessing.interpolation,
+        crop_pct=preprocessing.crop_pct,
+        crop_mode=preprocessing.crop_mode,
+        mean=preprocessing.fill or (0.485, 0.456, 0.406),
+        use_prefetcher=True,
+    )
+    files = sorted(root.glob("*/*"))
+
+    class Reader:
+        def __len__(self):
+            return len(files)
+
+        def __getitem__(self, number):
+            return files[number].open("rb"), 0
+
+    data = timm.data.ImageDataset(str(root), reader=Reader(), transform=transform)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {file.name: data[at][0].permute(1, 2, 0).numpy() for at, file in enumerate(files)}
+
+
+# Pixels
+
+
+@pytest.mark.filterwarnings("ignore:Palette images with Transparency")
+@pytest.mark.parametrize(
+    "preprocessing",
+    [
+        Preprocessing((224, 224), 0.875, "center", "bicubic"),
+        Preprocessing((160, 160), 0.95, "center", "bilinear"),
+        Preprocessing((96, 96), 1.0, "squash", "bicubic"),
+        Preprocessing((64, 64), 0.9, "border", "bicubic", (0.5, 0.25, 0.75)),
+        Preprocessing((64, 96), 0.875, "center", "bicubic"),
+    ],
+    ids=lambda p: f"{p.crop_mode}-{p.interpolation}-{p.size[0]}x{p.size[1]}",
+)
+def test_pixels_are_timms_to_the_bit(odd_images, preprocessing):
+    images = list_images(odd_images)
+    rows = np.arange(len(images))
+    block = read_block(images, rows, [preprocessing], {})
+    assert block.failures == ()
+    expected = timm_pixels(odd_images, preprocessing)
+    assert len(expected) == 13
+    for row, name in enumerate(images.names):
+        np.testing.assert_array_equal(block.pixels[preprocessing][row], expected[Path(name).name])
+
+
+@settings(max_examples=25)
+@given(
+    width=st.integers(1, 300),
+    height=st.integers(1, 300),
+    size=st.integers(8, 64),
+    crop=st.sampled_from([0.875, 0.9, 0.95, 1.0]),
+    filter_=st.sampled_from(["bicubic", "bilinear"]),
+)
+def test_center_crop_by_pillow_alone(width, height, size, crop, filter_):
+    """Independently of timm: shorter side to floor(size / crop), then the middle."""
+    image = Image.fromarray(noise(np.random.default_rng(width), height, width))
+    shorter = int(size / crop + 1e-9)
+    scale = shorter / min(width, height)
+    target = (
+        (shorter, int(shorter * height / width))
+        if width <= height
+        else (int(shorter * width / height), shorter)
+    )
+    assert max(target) >= size, scale
+    resized = image.resize(target, getattr(Image.Resampling, filter_.upper()))
+    left, top = (int(round((side - size) / 2.0)) for side in target)
+    expected = np.asarray(resized.crop((left, top, left + size, top + size)))
+    found = Preprocessing((size, size), crop, "center", filter_).apply(image)
+    np.testing.assert_array_equal(found, expected)
+
+
+# timm's data set leaves the files it opens to be collected.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_normalised_input_is_timms_prefetching_loader_to_the_bit(pictures, weights):
+    architecture = describe("test_vit", weights)
+    seen = []
+
+    class Record(torch.nn.Module):
+        def forward(self, x):
+            seen.append(x.clone())
+            return torch.zeros(len(x), 1000)
+
+    network = Network(architecture, Record(), 0)
+    images = list_images(pictures)
+    block = read_block(images, np.arange(16), [architecture.preprocessing], {})
+    groups = in_groups([network])
+    evaluate(upload([block], [architecture.preprocessing], CPU), groups, CPU)
+    config = timm.data.resolve_data_config(model=timm.create_model("test_vit"), use_test_size=True)
+    loader = timm.data.create_loader(
+        timm.data.ImageDataset(str(pictures)),
+        config["input_size"],
+        16,
+        interpolation=config["interpolation"],
+        mean=config["mean"],
+        std=config["std"],
+        crop_pct=config["crop_pct"],
+        num_workers=0,
+        device=torch.device("cpu"),
+    )
+    expected, _ = next(iter(loader))
+    assert torch.equal(seen[0], expected)
+    assert seen[0].is_contiguous(memory_format=torch.channels_last)
+
+
+# Answers
+
+
+def test_answers_are_those_of_the_networks(pictures, weights, finished):
+    for name in NAMES:
+        module = timm.create_model(name)
+        module.load_state_dict(timm.models.load_state_dict(str(weights / f"{name}.safetensors")))
+        config = timm.data.resolve_data_config(model=module.eval(), use_test_size=True)
+        transform = timm.data.create_transform(**config)
+        rows = table(finished, name)
+        assert rows["image"].is_unique().all()
+        assert len(rows) == 90
+        batch = torch.stack([transform(decode((pictures / i).read_bytes())) for i in rows["image"]])
+        with torch.inference_mode():
+            top = module(batch).softmax(-1).topk(5)
+        found = rows.select(f"probability_{k}" for k in range(1, 6)).to_numpy()
+        np.testing.assert_allclose(found, top.values.numpy(), rtol=2e-4)
+        labels = np.asarray(synsets())[top.indices.numpy()]
+        assert rows["label_1"].to_list() == labels[:, 0].tolist()
+        assert (rows["label"] == rows["image"].str.split("/").list.first()).all()
+        assert (rows["correct"] == (rows["label"] == rows["label_1"])).all()
+        facts = json.loads(
+            pl.read_parquet_metadata(finished / folder.prediction_file("v1", name))["bayesrep"]
+        )
+        assert facts["weights"].startswith("sha256:")
+        assert facts["precision"] == "float32"
+
+
+def test_the_file_is_read_by_other_tools(finished):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = parquet.read_table(finished / folder.prediction_file("v1", "test_vit"))
+    assert rows.column("label_1").to_pylist()[0] in synsets()
+    assert str(rows.schema.field("correct").type) == "bool"
+
+
+@pytest.mark.parametrize("options", [{"workers": 1}, {"workers": 5}, {"batch_size": 7}])
+def test_answers_do_not_depend_on_threads_or_batches(
+    tmp_path, pictures, weights, finished, options
+):
+    predict(pictures, tmp_path / "study", weights, **options)
+    if "batch_size" not in options:
+        assert_same_predictions(finished, tmp_path / "study")
+        return
+    for name in NAMES:
+        one, other = table(finished, name), table(tmp_path / "study", name)
+        assert one.drop(pl.selectors.float()).equals(other.drop(pl.selectors.float()))
+
+
+def test_images_are_decoded_once_for_all_classifiers_and_passes(
+    monkeypatch, tmp_path, pictures, weights, finished
+):
+    calls = []
+    module = sys.modules["bayesrep.vision.pixels"]
+    monkeypatch.setattr(module, "decode", lambda data: calls.append(1) or decode(data))
+    predict(pictures, tmp_path / "one", weights)
+    assert len(calls) == 90
+    # One classifier in memory at a time: three passes, and still every image once.
+    monkeypatch.setattr(sys.modules["bayesrep.vision.local"], "weights_budget", lambda _: 0)
+    predict(pictures, tmp_path / "three", weights)
+    assert len(calls) == 180
+    assert_same_predictions(finished, tmp_path / "three")
+    assert not list((tmp_path / "three" / "predictions" / "v1").glob(".*"))
+
+
+def test_a_cache_is_filled_once_and_used_by_later_runs(monkeypatch, tmp_path, pictures, weights):
+    predict(pictures, tmp_path / "one", weights, cache=tmp_path / "cache")
+    about = [json.loads(file.read_text()) for file in (tmp_path / "cache").glob("*/about.json")]
+    assert sorted(entry["interpolation"] for entry in about) == ["bicubic", "bilinear"]
+
+    def never(_):
+        raise AssertionError("decoded again")
+
+    monkeypatch.setattr(sys.modules["bayesrep.vision.pixels"], "decode", never)
+    predict(pictures, tmp_path / "two", weights, cache=tmp_path / "cache")
+    assert_same_predictions(tmp_path / "one", tmp_path / "two")
+
+
+def test_a_cache_forgets_images_that_changed(tmp_path):
+    preprocessing = Preprocessing((4, 4), 1.0, "center", "bicubic")
+    cache = PixelCache(tmp_path, "first", 5, preprocessing)
+    pixels = np.full((4, 4, 3), 9, dtype=np.uint8)
+    assert cache.get(np.array([1, 2])) is None
+    cache.put(1, pixels)
+    cache.put(2, pixels + 1)
+    np.testing.assert_array_equal(cache.get(np.array([1, 2])), [pixels, pixels + 1])
+    # What has not been flushed is not there for a later process; what has, is.
+    assert PixelCache(tmp_path, "first", 5, preprocessing).get(np.array([1])) is None
+    cache.flush()
+    later = PixelCache(tmp_path, "first", 5, preprocessing)
+    np.testing.assert_array_equal(later.get(np.array([2, 1])), [pixels + 1, pixels])
+    assert PixelCache(tmp_path, "second", 5, preprocessing).get(np.array([1])) is None
+
+
+def test_a_cache_that_does_not_fit_is_refused_before_it_is_written(monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(PredictionError, match=r"no cache of 0\.2 GB .*No space left"):
+        PixelCache(tmp_path, "x", 1000, Preprocessing((224, 224), 1.0, "center", "bicubic"))
+
+
+def test_out_of_memory_halves_the_batch_and_goes_on():
+    sizes = []
+
+    class Small(torch.nn.Module):
+        def forward(self, x):
+            sizes.append(len(x))
+            if len(x) > 3:
+                raise torch.OutOfMemoryError("out of memory")
+            return x.mean((1, 2, 3))[:, None] * torch.arange(1000.0)
+
+    preprocessing = Preprocessing((4, 4), 1.0, "center", "bicubic")
+    architecture = replace(describe_any(), preprocessing=preprocessing)
+    pixels = torch.randint(0, 255, (10, 4, 4, 3), dtype=torch.uint8)
+    network = Network(architecture, Small(), 0)
+    device = Device("cpu", "float32", 16)
+    answers = evaluate({preprocessing: pixels}, in_groups([network]), device)["any"]
+    assert len(answers.labels) == 10
+    assert sizes[:3] == [10, 5, 2]
+    assert max(sizes[2:]) == 2
+    evaluate({preprocessing: pixels}, in_groups([network]), device)
+    assert max(sizes[2:]) == 2  # remembered
+
+
+def describe_any():
+    return replace(describe("test_vit"), name="any")
+
+
+def test_outputs_that_are_not_finite_are_done_again_in_full_precision():
+    class Overflowing(torch.nn.Module):
+        def forward(self, x):
+            out = x.mean((1, 2, 3))[:, None] * torch.arange(1000.0)
+            return out * (float("inf") if torch.is_autocast_enabled("cpu") else 1.0)
+
+    class Broken(torch.nn.Module):
+        def forward(self, x):
+            return torch.full((len(x), 1000), float("nan"))
+
+    preprocessing = Preprocessing((4, 4), 1.0, "center", "bicubic")
+    good = replace(describe_any(), preprocessing=preprocessing)
+    bad = replace(good, name="bad")
+    pixels = torch.randint(0, 255, (4, 4, 4, 3), dtype=torch.uint8)
+    networks = [Network(good, Overflowing(), 0), Network(bad, Broken(), 0)]
+    found = evaluate({preprocessing: pixels}, in_groups(networks), Device("cpu", "bfloat16", 16))
+    assert np.isfinite(found["any"].probabilities).all()
+    assert "not finite" in found["bad"]
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_reduced_precision_agrees_nearly(tmp_path, pictures, weights, finished, precision):
+    predict(pictures, tmp_path / "study", weights, ["test_vit"], precision=precision)
+    one, other = table(finished, "test_vit"), table(tmp_path / "study", "test_vit")
+    np.testing.assert_allclose(one["probability_1"], other["probability_1"], rtol=0.05)
+
+
+# Interrupted, resumed, repaired
+
+
+def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(tmp_path, pictures, weights, finished):
+    study = tmp_path / "study"
+    script = f"""
+        import sys, time, warnings
+        warnings.simplefilter("ignore")
+        import bayesrep
+        from bayesrep.vision import run, local
+        run.SAVE_SECONDS = 0.0
+        through = local.through_images
+        def slowly(*arguments):
+            for found in through(*arguments):
+                yield found
+                time.sleep(0.2)
+        local.through_images = slowly
+        bayesrep.predict({str(pictures)!r}, "v1", {NAMES!r}, {str(study)!r},
+                         weights={str(weights)!r}, progress=False)
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
+    parts = study / "predictions" / "v1" / ".parts"
+    deadline = time.monotonic() + 120
+    while len(list(parts.glob("*/*.parquet"))) < 7 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    saved = pl.concat([pl.read_parquet(file) for file in sorted(parts.glob("test_vit/*.parquet"))])
+    assert 0 < len(saved) < 90
+    report = predict(pictures, study, weights)
+    assert report.table["status"].to_list() == ["done"] * 3
+    assert_same_predictions(finished, study)
+    assert not list((study / "predictions" / "v1").glob(".*"))
+    again = predict(pictures, study, weights)
+    assert again.table["status"].to_list() == ["already done"] * 3
+    assert again.table.drop("status", "seconds").equals(report.table.drop("status", "seconds"))
+
+
+def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, pictures, weights, finished):
+    module = sys.modules["bayesrep.vision.local"]
+    through = module.through_images
+
+    def interrupted(*arguments):
+        for number, found in enumerate(through(*arguments)):
+            if number == 3:
+                raise KeyboardInterrupt
+            yield found
+
+    monkeypatch.setattr(module, "through_images", interrupted)
+    study = tmp_path / "study"
+    with pytest.raises(KeyboardInterrupt):
+        predict(pictures, study, weights)
+    monkeypatch.setattr(module, "through_images", through)
+    images = list_images(pictures)
+    known = [describe(name, weights) for name in NAMES]
+    results = open_results(study, "v1", images, known, CPU)
+    assert [int(result.done.sum()) for result in results.values()] == [48] * 3
+    predict(pictures, study, weights)
+    assert_same_predictions(finished, study)
+
+
+def test_rows_made_otherwise_are_never_mixed(tmp_path, pictures, weights, finished):
+    study = tmp_path / "study"
+    predict(pictures, study, weights, ["test_vit"])
+    with pytest.raises(
+        PredictionError, match=r"made with precision 'float32', now it is 'bfloat16'"
+    ):
+        predict(pictures, study, weights, ["test_vit"], precision="bfloat16")
+    report = predict(pictures, study, weights, ["test_vit"], precision="bfloat16", force=True)
+    assert report.table["status"].item() == "done"
+    foreign = study / folder.prediction_file("v1", "test_resnet")
+    pl.DataFrame({"image": ["a"], "correct": [True]}).write_parquet(foreign)
+    with pytest.raises(PredictionError, match="not made here"):
+        predict(pictures, study, weights, ["test_resnet"])
+    foreign.write_bytes(b"half a file")
+    with pytest.raises(PredictionError, match=r"test_resnet.parquet cannot be read"):
+        predict(pictures, study, weights, ["test_resnet"])
+
+
+def test_what_cannot_be_decoded_is_listed_and_tried_again(
+    capsys, tmp_path, odd_images, pictures, weights
+):
+    place = tmp_path / "images" / synsets()[0]
+    place.mkdir(parents=True)
+    whole = (odd_images / synsets()[7] / "plain.jpg").read_bytes()
+    for number in range(20):
+        (place / f"good-{number}.jpg").write_bytes(whole)
+    (place / "truncated.jpg").write_bytes(whole[: len(whole) // 2])
+    (place / "empty.png").write_bytes(b"")
+    (place / "text.gif").write_bytes(b"GIF, honestly")
+    study = tmp_path / "study"
+    command = [
+        *(
+            "predict",
+            "--images",
+            str(tmp_path / "images"),
+            "--dataset",
+            "v1",
+            "--study",
+            str(study),
+        ),
+        *("--classifiers", "test_vit,test_resnet", "--weights", str(weights), "--no-progress"),
+    ]
+    assert main(command) == 1
+    said = capsys.readouterr()
+    assert "3 images could not be decoded" in said.err
+    assert len(said.err.strip().splitlines()) == 1
+    failures = pl.read_parquet(study / "failures.parquet")
+    assert failures["dataset"].unique().to_list() == ["v1"]
+    reasons = dict(zip(failures["image"], failures["reason"], strict=True))
+    assert "truncated" in reasons[f"{synsets()[0]}/truncated.jpg"]
+    assert len(table(study, "test_vit")) == 20
+    assert main([*command, "--allow-failures"]) == 0
+    assert "already done" in capsys.readouterr().out
+    # Another data set's failures stay; a repaired image is answered by all classifiers.
+    predict(pictures, study, weights, ["test_vit"], dataset="v2")
+    for name in ("truncated.jpg", "empty.png"):
+        (place / name).write_bytes(whole)
+    report = predict(tmp_path / "images", study, weights, ["test_vit", "test_resnet"])
+    assert report.table["status"].to_list() == ["done", "done"]
+    assert report.failures["image"].to_list() == [f"{synsets()[0]}/text.gif"]
+    assert len(table(study, "test_resnet")) == 22
+    (place / "text.gif").unlink()
+    report = predict(tmp_path / "images", study, weights, ["test_vit", "test_resnet"])
+    assert report.table["status"].to_list() == ["already done"] * 2
+    assert not len(report.failures)
+
+
+def test_no_image_at_all(tmp_path, weights):
+    place = tmp_path / "images" / "3"
+    place.mkdir(parents=True)
+    (place / "a.jpg").write_bytes(b"")
+    with pytest.raises(PredictionError, match="no image can be decoded; the first: Unidentified"):
+        predict(tmp_path / "images", tmp_path / "study", weights, ["test_vit"])
+
+
+# Chance
+
+
+def test_chance_ends_with_the_likely_cause(tmp_path, weights, monkeypatch):
+    """Folders 0 ... 999 whose numbers are positions in a text-sorted list: the classic mistake."""
+    right = {}
+
+    class Oracle(torch.nn.Module):
+        num_classes = 1000
+
+        def forward(self, x):
+            # The class is written into the colour of the image.
+            mean, std = (torch.tensor(v)[:, None, None] for v in ((0.5,) * 3, (0.5,) * 3))
+            value = (x * std + mean).mean((2, 3)).mul(255).round().long()
+            found = value[:, 0] * 100 + value[:, 1] * 10 + value[:, 2]
+            return torch.nn.functional.one_hot(found, 1000).float() * 50
+
+    architecture = replace(
+        describe("test_vit", weights),
+        preprocessing=Preprocessing((8, 8), 1.0, "squash", "bilinear"),
+        mean=(0.5,) * 3,
+        std=(0.5,) * 3,
+    )
+    as_text = sorted(range(1000), key=str)
+    for label in range(0, 1000, 3):
+        digits = [as_text[label] // 100, as_text[label] // 10 % 10, as_text[label] % 10]
+        place = tmp_path / "images" / str(label)
+        place.mkdir(parents=True)
+        pixels = np.broadcast_to(np.array(digits, dtype=np.uint8), (8, 8, 3))
+        Image.fromarray(np.ascontiguousarray(pixels)).save(place / "a.png")
+        right[label] = as_text[label]
+    module = sys.modules["bayesrep.vision.prediction"]
+    monkeypatch.setattr(module, "describe", lambda *_: architecture)
+    monkeypatch.setattr(
+        sys.modules["bayesrep.vision.local"],
+        "load_network",
+        lambda a, _: Network(a, Oracle().eval(), 1),
+    )
+    with pytest.warns(PredictionWarning, match=r"sorted as text.*test_vit is right on 100\.0%"):
+        bayesrep.predict(
+            tmp_path / "images", "v2", ["test_vit"], tmp_path / "study", progress=False
+        )
+
+
+# Weights, names, heads, devices
+
+
+def test_a_pickle_in_a_checkpoint_is_never_executed(tmp_path, pictures):
+    import pickle
+
+    class Evil:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "executed"),))
+
+    folder_ = tmp_path / "weights"
+    folder_.mkdir()
+    torch.save({"state_dict": Evil()}, folder_ / "test_vit.pth")
+    (folder_ / "test_resnet.pt").write_bytes(pickle.dumps(Evil()))
+    for name in ("test_vit", "test_resnet"):
+        with pytest.raises(PredictionError, match="cannot be read as weights alone"):
+            predict(pictures, tmp_path / "study", folder_, [name])
+    assert not (tmp_path / "executed").exists()
+
+
+def test_checkpoints_of_weights_alone_are_read(tmp_path, pictures, weights, finished):
+    folder_ = tmp_path / "weights"
+    (folder_ / "test_resnet.r160_in1k").mkdir(parents=True)
+    for name, place in (
+        ("test_vit", folder_ / "test_vit.pth"),
+        ("test_resnet", folder_ / "test_resnet.r160_in1k" / "model.pt"),
+    ):
+        state = timm.models.load_state_dict(str(weights / f"{name}.safetensors"))
+        torch.save({"state_dict": state, "epoch": 3}, place)
+    names = ["test_vit", "test_resnet"]
+    predict(pictures, tmp_path / "study", folder_, names)
+    for name in names:
+        assert table(finished, name).equals(table(tmp_path / "study", name))
+
+
+def test_weights_that_do_not_fit_or_are_not_there(tmp_path, pictures, weights):
+    folder_ = tmp_path / "weights"
+    folder_.mkdir()
+    (folder_ / "test_vit.safetensors").write_bytes(
+        (weights / "test_resnet.safetensors").read_bytes()
+    )
+    with pytest.raises(PredictionError, match="test_vit.safetensors does not fit classifier"):
+        predict(pictures, tmp_path / "study", folder_, ["test_vit"])
+    with pytest.raises(
+        PredictionError, match=r"no weights of classifier 'test_byobnet'; looked for"
+    ):
+        predict(pictures, tmp_path / "study", folder_, ["test_byobnet", "test_convnext"])
+    with pytest.raises(PredictionError, match="is not a folder"):
+        predict(pictures, tmp_path / "study", tmp_path / "nowhere", ["test_vit"])
+
+
+def test_one_classifier_that_cannot_be_had_does_not_stop_the_others(
+    capsys, tmp_path, pictures, weights
+):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PredictionWarning)
+        status = main(
+            [
+                *("predict", "--images", str(pictures), "--dataset", "v1", "--no-progress"),
+                *("--study", str(tmp_path / "study"), "--weights", str(weights), "--json"),
+                *("--classifiers", "test_vit,test_convnext"),
+            ]
+        )
+    said = capsys.readouterr()
+    rows = json.loads(said.out)["rows"]
+    assert status == 1
+    assert [row["classifier"] for row in rows] == ["test_vit", "test_convnext"]
+    assert rows[0]["status"] == "done"
+    assert "no weights" in rows[1]["status"]
+    assert "PredictionWarning" in said.err
+    assert "1 of 2 classifiers were left out" in said.err
+
+
+def test_without_network_and_weights_there_is_one_clear_line(monkeypatch, tmp_path, pictures):
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    def unreachable(*_, **__):
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(huggingface_hub, "get_session", unreachable)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    begin = time.monotonic()
+    with pytest.raises(
+        PredictionError, match=r"timm/resnet18\.a1_in1k.*connect once, or give"
+    ) as e:
+        predict(pictures, tmp_path / "study", None, ["resnet18"])
+    assert "\n" not in str(e.value)
+    assert time.monotonic() - begin < 30  # the hub's own retries take a minute
+    assert constants.HF_HUB_OFFLINE is False
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("vit_base_patch16_224.augreg_in21k", r"a head of 21,843 classes.*use for example"),
+        ("vit_base_patch16_clip_224.openai", r"a head of 512 classes"),
+        ("seresnet18", "no trained weights"),
+        ("resnet18.nope", "Invalid pretrained tag"),
+    ],
+)
+def test_classifiers_that_cannot_answer_are_refused_with_the_reason(name, message):
+    with pytest.raises(PredictionError, match=message):
+        describe(name)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["resnet81"], "does not know classifier 'resnet81'; the nearest is 'resnet"),
+        ([], "there are no classifiers"),
+        (["test_vit", "test_vit"], "given more than once"),
+    ],
+)
+def test_names_are_checked_before_anything_else(tmp_path, names, message):
+    with pytest.raises(PredictionError, match=message):
+        predict(tmp_path / "nowhere", tmp_path / "study", None, names)
+
+
+def test_renamed_classifiers_are_followed():
+    assert describe("gluon_resnet18_v1b").full_name == "resnet18.gluon_in1k"
+    assert describe("resnet50.tv_in1k").weights == "hub:timm/resnet50.tv_in1k"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "cuda:77"}, "device 'cuda:77' is not available"),
+        ({"device": "toaster"}, "device 'toaster' is not available"),
+        ({"precision": "float8"}, "precision 'float8' is none of"),
+        ({"batch_size": 0}, "a batch of 0 images"),
+        ({"workers": 0}, "0 workers"),
+        ({"dataset": ""}, "empty name"),
+    ],
+)
+def test_bad_options_are_one_line(tmp_path, pictures, weights, options, message):
+    with pytest.raises(PredictionError, match=message):
+        predict(pictures, tmp_path / "study", weights, **options)
+    assert not (tmp_path / "study").exists()
+
+
+def test_the_device_is_chosen_by_what_is_there():
+    device = choose_device()
+    assert device.precision == ("float16" if device.is_cuda else "float32")
+
+
+# Catalogs
+
+
+@pytest.mark.parametrize("name", CATALOGS)
+def test_catalogs_name_what_timm_has(name):
+    here, vanished = catalog_names(name)
+    entries = read_catalog(name)
+    assert len(here) + len(vanished) == len(entries)
+    assert all(entry.note for entry in vanished)
+    assert all(timm.get_pretrained_cfg(full).num_classes == 1000 for full in here)
+    assert {entry.timm for entry in vanished} == {""}  # else timm has renamed something
+
+
+def test_the_papers_136_classifiers():
+    entries = read_catalog("engstrom2020")
+    assert len({entry.classifier for entry in entries}) == 136
+    assert len({entry.timm for entry in entries if entry.timm}) == 135
+
+
+@pytest.mark.skipif(not TABLE.exists(), reason="the paper's table is not beside the project")
+def test_the_papers_classifiers_are_in_its_order():
+    names = pl.read_csv(TABLE)["classifier"].to_list()
+    assert [entry.classifier for entry in read_catalog("engstrom2020")] == names
+
+
+def test_catalogs_on_the_command_line(capsys):
+    assert main(["predict", "--list", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert set(facts) == set(CATALOGS)
+    assert facts["tsipras2020"][0] == {
+        "classifier": "alexnet",
+        "timm": None,
+        "note": "no longer in timm",
+    }
+    assert main(["predict", "--list"]) == 0
+    assert "resnet18.tv_in1k" in capsys.readouterr().out
+    assert main(["predict", "--images", "x"]) == 2
+    assert "--dataset, --study, --classifiers or --catalog must be given" in capsys.readouterr().err
+
+
+def test_a_file_of_names(capsys, tmp_path, pictures, weights):
+    names = tmp_path / "names.txt"
+    names.write_text("# small ones\ntest_vit\n\ntest_resnet  # bilinear\n")
+    command = [
+        *("predict", "--images", str(pictures), "--dataset", "v1", "--no-progress", "--json"),
+        *("--study", str(tmp_path / "study"), "--weights", str(weights)),
+    ]
+    assert main([*command, "--classifiers", f"@{names}"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["classifier"] for row in rows] == ["test_vit", "test_resnet"]
+    assert main([*command, "--classifiers", f"@{tmp_path}/no.txt"]) == 2
+
+
+# A study
+
+
+def counts(path, images):
+    rows = "\n".join(f"{dataset},{image},{k % 3},3" for dataset, image, k in images)
+    path.write_text(f"dataset,image,selected,shown\n{rows}\n")
+    return path
+
+
+def test_predictions_complete_a_study_of_counts(capsys, tmp_path, pictures, weights):
+    images = list_images(pictures)
+    stems = [Path(name).stem for name in images.names]
+    chosen = [("v1", s, k) for k, s in enumerate(stems[:40])]
+    chosen += [("v2", s, k) for k, s in enumerate(stems[40:70])]
+    study = tmp_path / "study"
+    table_ = str(counts(tmp_path / "counts.csv", chosen))
+    begin = ["import", "tables", table_, "--reference", "v1", "--replication", "v2"]
+    assert main([*begin, "--out", str(study)]) == 0
+    assert "Next: bayesrep predict" in capsys.readouterr().out
+    assert bayesrep.predict  # the study has no classifiers yet, and says so
+    with pytest.raises(StudyError, match="there are no classifiers"):
+        bayesrep.read_study(study)
+    predict(pictures, study, weights, ["test_vit"], dataset="v1")
+    with pytest.raises(StudyError, match="v2: no predictions of classifier 'test_vit'"):
+        bayesrep.read_study(study)
+    predict(pictures, study, weights, ["test_vit"], dataset="v2")
+    read = bayesrep.read_study(study)
+    assert read.classifiers == ("test_vit",)
+    assert len(read.reference.images) == 40
+    with pytest.raises(StudyError, match="has the data sets 'v1', 'v2', not 'v3'"):
+        predict(pictures, study, weights, ["test_vit"], dataset="v3")
+
+
+def test_counts_are_added_to_predictions_that_came_first(tmp_path, pictures, weights):
+    study = tmp_path / "study"
+    for dataset in ("v1", "v2"):
+        predict(pictures, study, weights, ["test_vit"], dataset=dataset)
+    names = list_images(pictures).names
+    chosen = [(dataset, name, k) for dataset in ("v1", "v2") for k, name in enumerate(names[:50])]
+    file = counts(tmp_path / "counts.csv", chosen)
+    begin = ["import", "tables", str(file), "--reference", "v1", "--replication", "v2"]
+    assert main([*begin, "--out", str(study)]) == 0
+    # All 90 images were predicted, 50 are counted: the same command drops the rest, without work.
+    with pytest.raises(StudyError, match=r"not in counts\.parquet"):
+        bayesrep.read_study(study)
+    for dataset in ("v1", "v2"):
+        report = predict(pictures, study, weights, ["test_vit"], dataset=dataset)
+        assert report.table["images"].item() == 50
+        assert report.table["seconds"].item() == 0
+    assert bayesrep.read_study(study).classifiers == ("test_vit",)
+
+
+def test_classifiers_join_a_listed_study_once_both_sets_have_them(tmp_path, pictures, weights):
+    study = tmp_path / "study"
+    names = list_images(pictures).names
+    data = {
+        "images": list(names),
+        "labels": [name.split("/")[0] for name in names],
+        "selected": 2,
+        "shown": 3,
+        "correct": np.ones((90, 1), dtype=bool),
+    }
+    bayesrep.Study.from_arrays(
+        reference={"name": "v1", **data}, replication={"name": "v2", **data}, classifiers=["other"]
+    ).write(study)
+    assert predict(pictures, study, weights, ["test_vit"], dataset="v1").listed == ()
+    assert bayesrep.read_study(study).classifiers == ("other",)  # not broken meanwhile
+    assert predict(pictures, study, weights, ["test_vit"], dataset="v2").listed == ("test_vit",)
+    assert bayesrep.read_study(study).classifiers == ("other", "test_vit")
+
+
+def test_labels_that_contradict_the_study_are_refused(tmp_path, pictures, weights):
+    names = list_images(pictures).names
+    labels = [name.split("/")[0] for name in names]
+    labels[3] = synsets()[999]
+    data = {
+        "images": list(names),
+        "labels": labels,
+        "selected": 2,
+        "shown": 3,
+        "correct": np.ones((90, 1), dtype=bool),
+    }
+    bayesrep.Study.from_arrays(
+        reference={"name": "v1", **data}, replication={"name": "v2", **data}, classifiers=["other"]
+    ).write(tmp_path / "study")
+    with pytest.raises(StudyError, match=f"image '{names[3]}' labelled otherwise"):
+        predict(pictures, tmp_path / "study", weights, ["test_vit"])
+
+
+def test_memory_is_that_of_one_classifier_at_a_time(tmp_path, pictures, weights):
+    images = list_images(pictures)
+    known = [describe(name, weights) for name in NAMES]
+    held = []
+
+    class Watched(Local):
+        def load(self, architectures):
+            loaded, refused, rest = super().load(architectures)
+            held.append(len(self._networks))
+            return loaded, refused, rest
+
+    results = open_results(tmp_path, "v1", images, known, CPU)
+    run = Run(tmp_path, "v1", images, results, {})
+    run.evaluate(known, Watched(images, CPU, 2, budget=0), None, show=False)
+    assert held == [1, 1, 1]
+
+
+def test_blocks_do_not_depend_on_who_takes_them():
+    blocks = in_blocks(np.arange(100))
+    assert [len(block) for block in blocks] == [16] * 6 + [4]
+    np.testing.assert_array_equal(np.concatenate(blocks), np.arange(100))
+
+
+def test_a_network_is_loaded_in_evaluation_mode(weights):
+    network = load_network(describe("test_resnet", weights), "cpu")
+    assert not network.module.training
+    assert network.size == sum(
+        t.numel() * t.element_size() for t in network.module.state_dict().values()
+    )
+    assert "state_dict" not in network.module.pretrained_cfg

@@ -1,0 +1,104 @@
+"""Evaluation over Ray workers: the answers of one machine, whatever happens to a worker."""
+
+import os
+import signal
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+import bayesrep
+from bayesrep import folder
+from bayesrep.errors import PredictionError, PredictionWarning
+from bayesrep.vision.classes import synsets
+from bayesrep.vision.evaluate import Device
+from bayesrep.vision.images import list_images
+from bayesrep.vision.imports import load_timm
+from bayesrep.vision.networks import describe
+from bayesrep.vision.run import Run, open_results
+
+timm = load_timm()
+import torch
+from safetensors.torch import save_file
+
+NAMES = ["test_vit", "test_byobnet"]
+# Ray leaves pipes and sockets to be collected.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    root = tmp_path_factory.mktemp("cluster")
+    rng = np.random.default_rng(0)
+    for number in range(400):
+        where = root / "images" / synsets()[number % 4]
+        where.mkdir(parents=True, exist_ok=True)
+        small = Image.fromarray(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8))
+        small.resize((180, 170)).save(where / f"{number}.JPEG")
+    (root / "images" / synsets()[0] / "broken.JPEG").write_bytes(b"")
+    (root / "weights").mkdir()
+    for name in NAMES:
+        torch.manual_seed(0)
+        save_file(timm.create_model(name).state_dict(), root / "weights" / f"{name}.safetensors")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PredictionWarning)
+        bayesrep.predict(
+            root / "images", "v1", NAMES, root / "local", weights=root / "weights", progress=False
+        )
+    return root
+
+
+def test_a_killed_worker_costs_nothing_but_its_batch(place):
+    from bayesrep.vision.cluster import Cluster
+
+    images = list_images(place / "images")
+    known = [describe(name, place / "weights") for name in NAMES]
+    study, device = place / "spread", Device("cpu", "float32", 16)
+    results = open_results(study, "v1", images, known, device)
+    cluster = Cluster("local", images, device, workers=2)
+    processes = cluster._ray.get([worker.process.remote() for worker in cluster.workers])
+    through, killed = cluster.through_images, []
+
+    def killing(blocks):
+        for number, found in enumerate(through(blocks)):
+            if number == 2:
+                os.kill(processes[0], signal.SIGKILL)
+                killed.append(processes[0])
+            yield found
+
+    cluster.through_images = killing
+    try:
+        run = Run(study, "v1", images, results, {})
+        run.evaluate(known, cluster, place / "cache", show=False)
+        alive = cluster._ray.get([worker.process.remote() for worker in cluster.workers])
+    finally:
+        cluster.close()
+    assert killed
+    assert killed[0] not in alive
+    assert len(alive) == 2
+    assert list(run.failures.values())[0].startswith("UnidentifiedImageError")
+    for name in NAMES:
+        file = folder.prediction_file("v1", name)
+        one, other = pl.read_parquet(place / "local" / file), pl.read_parquet(study / file)
+        assert len(one) == 400
+        assert one.equals(other)
+
+
+def test_a_cluster_that_is_not_there(place):
+    with pytest.raises(PredictionError, match=r"Ray cluster '127\.0\.0\.1:1' cannot be reached"):
+        bayesrep.predict(
+            place / "images",
+            "v1",
+            NAMES,
+            place / "elsewhere",
+            weights=place / "weights",
+            ray="127.0.0.1:1",
+            progress=False,
+        )

@@ -1,0 +1,241 @@
+"""Where images lie and which class they show: every layout, and the known ways to get it wrong."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.io import savemat
+
+from bayesrep.errors import PredictionError
+from bayesrep.vision.classes import CLASSES, class_index, synsets
+from bayesrep.vision.images import list_images, select
+from bayesrep.vision.labels import likely_mistake, read_labels
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "imagenetv2" / "data"
+
+
+def touch(root, *names, data=b"pixels"):
+    for name in names:
+        place = root / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data + name.encode())
+    return root
+
+
+def archive(path, members):
+    with tarfile.open(path, "w") as tar:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def labelled(images):
+    return dict(zip(images.names, images.labels.tolist(), strict=True))
+
+
+def test_class_order_is_that_of_timm():
+    from bayesrep.vision.imports import load_timm
+
+    load_timm()
+    from timm.data import ImageNetInfo
+
+    assert list(synsets()) == ImageNetInfo("imagenet-1k").label_names()
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the ImageNet-v2 release is not beside the project")
+def test_class_order_is_that_of_the_published_predictions():
+    info = json.loads((DATA / "metadata" / "class_info.json").read_text())
+    assert {row["wnid"]: row["cid"] for row in info} == dict(class_index())
+
+
+def test_class_folders_by_wnid(tmp_path):
+    first, last = synsets()[0], synsets()[999]
+    touch(tmp_path, f"{last}/b.JPEG", f"{first}/a.jpg", f"{first}/notes.txt", ".hidden/x.jpg")
+    assert labelled(list_images(tmp_path)) == {f"{first}/a.jpg": 0, f"{last}/b.JPEG": 999}
+
+
+def test_numeric_folders_are_numbers_never_text(tmp_path):
+    touch(tmp_path, *(f"{number}/image.jpeg" for number in range(CLASSES)))
+    images = list_images(tmp_path)
+    assert images.labels.tolist() == list(range(CLASSES))
+    assert [int(name.split("/")[0]) for name in images.names] == list(range(CLASSES))
+
+
+def test_a_folder_that_is_no_class_is_named(tmp_path):
+    touch(tmp_path, "0/a.jpg", "1000/b.jpg")
+    with pytest.raises(PredictionError, match=r"'1000' is not one of the 1,000.*'1000/b.jpg'"):
+        list_images(tmp_path)
+    touch(tmp_path, "misc/c.jpg")
+    with pytest.raises(PredictionError, match="folder 'misc' among folders named by class numbers"):
+        list_images(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("val.txt", "v_2.JPEG 7\nv_1.JPEG 3\n"),
+        ("imagenet_2012_validation_synset_labels.txt", f"{synsets()[3]}\n{synsets()[7]}\n"),
+        (
+            "LOC_val_solution.csv",
+            f"ImageId,PredictionString\nv_1,{synsets()[3]} 1 2 3 4\nv_2,{synsets()[7]} 9 9 9 9\n",
+        ),
+        ("labels.csv", f"image,label\nv_1.JPEG,{synsets()[3]}\nv_2.JPEG,{synsets()[7]}\n"),
+        ("labels.txt", "3\n7\n"),
+    ],
+)
+def test_flat_folder_with_a_published_ground_truth(tmp_path, name, text):
+    touch(tmp_path / "val", "v_1.JPEG", "v_2.JPEG")
+    (tmp_path / name).write_text(text)
+    assert labelled(list_images(tmp_path / "val")) == {"v_1.JPEG": 3, "v_2.JPEG": 7}
+
+
+def test_the_challenges_own_numbers_are_translated_by_its_kit_only(tmp_path):
+    touch(tmp_path / "val", "v_1.JPEG", "v_2.JPEG")
+    truth = tmp_path / "ILSVRC2012_validation_ground_truth.txt"
+    truth.write_text("2\n1\n")
+    with pytest.raises(PredictionError, match=r"need the development kit's meta\.mat"):
+        list_images(tmp_path / "val")
+    rows = np.array(
+        [(1, synsets()[500]), (2, synsets()[20])], dtype=[("ILSVRC2012_ID", int), ("WNID", "O")]
+    )
+    savemat(tmp_path / "meta.mat", {"synsets": rows})
+    assert labelled(list_images(tmp_path / "val")) == {"v_1.JPEG": 20, "v_2.JPEG": 500}
+    numbers = tmp_path / "numbers.txt"  # 1,000 without 0: it cannot count from 0
+    numbers.write_text("1000\n1\n")
+    (tmp_path / "meta.mat").unlink()
+    with pytest.raises(PredictionError, match="not in class order"):
+        list_images(tmp_path / "val", labels=numbers)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("v_1.JPEG 3\n", "no label for image 'v_2.JPEG'"),
+        ("3\n", "1 labels without names for 2 images"),
+        ("v_1.JPEG 3\nv_2.JPEG\n", "line 'v_2.JPEG' without a label"),
+        ("v_1.JPEG n999\nv_2.JPEG n01440764\n", "'n999' is not one of the 1,000"),
+        ("", "holds no labels"),
+    ],
+)
+def test_bad_ground_truth_is_one_line(tmp_path, text, message):
+    file = tmp_path / "truth.txt"
+    file.write_text(text)
+    with pytest.raises(PredictionError, match=message):
+        read_labels(file, ["v_1.JPEG", "v_2.JPEG"])
+
+
+def test_flat_folder_without_labels_says_what_to_give(tmp_path):
+    touch(tmp_path, "a.jpg")
+    with pytest.raises(PredictionError, match="--labels FILE"):
+        list_images(tmp_path)
+
+
+def test_tar_of_class_folders_is_read_in_place(tmp_path):
+    path = archive(tmp_path / "v2.tar", {"v2/10/a.jpeg": b"ten", "v2/9/b.jpeg": b"nine"})
+    images = list_images(path)
+    assert labelled(images) == {"v2/9/b.jpeg": 9, "v2/10/a.jpeg": 10}
+    assert [images.read(row) for row in range(2)] == [b"nine", b"ten"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_webdataset_shards(tmp_path):
+    for shard in range(2):
+        members = {}
+        for number in range(3):
+            members[f"{number:05d}.jpg"] = f"{shard}{number}".encode()
+            members[f"{number:05d}.cls"] = str(100 * shard + number).encode()
+        archive(tmp_path / f"shard-{shard}.tar", members)
+    images = list_images(tmp_path)
+    assert images.labels.tolist() == [0, 1, 2, 100, 101, 102]
+    assert images.read(4) == b"11"
+    archive(tmp_path / "shard-2.tar", {"00000.jpg": b"", "00001.cls": b"1"})
+    with pytest.raises(PredictionError, match=r"no \.cls file beside image 'shard-2/00000.jpg'"):
+        list_images(tmp_path)
+
+
+def test_table_of_paths(tmp_path):
+    touch(tmp_path, "x/a.jpg", "b.png")
+    table = tmp_path / "images.csv"
+    table.write_text(f"path,label\nx/a.jpg,{synsets()[5]}\nb.png,{synsets()[1]}\n")
+    images = list_images(table)
+    assert labelled(images) == {"x/a.jpg": 5, "b.png": 1}
+    assert images.read(1) == b"pixelsb.png"
+    for text, message in (
+        ("path,label\nno.jpg,3\n", "no file for image 'no.jpg'"),
+        ("file,label\nb.png,3\n", "column 'path' missing"),
+        ("path,label\nb.png,\n", "is empty"),
+        ("path,label\n", "holds no images"),
+        ("path,label\nb.png,1\nb.png,1\n", "given more than once"),
+    ):
+        table.write_text(text)
+        with pytest.raises(PredictionError, match=message):
+            list_images(table)
+
+
+def test_what_is_not_there_or_not_readable(tmp_path):
+    with pytest.raises(PredictionError, match="does not exist"):
+        list_images(tmp_path / "nothing")
+    with pytest.raises(PredictionError, match="holds no images"):
+        list_images(tmp_path)
+    packed = tmp_path / "a.tar.gz"
+    packed.write_bytes(b"")
+    with pytest.raises(PredictionError, match="compressed"):
+        list_images(packed)
+    broken = tmp_path / "a.tar"
+    broken.write_bytes(b"not a tar file" * 100)
+    with pytest.raises(PredictionError, match="cannot be read as a tar file"):
+        list_images(broken)
+
+
+def test_a_study_names_its_images_by_path_name_or_stem(tmp_path):
+    touch(tmp_path, *(f"{number}/i{number}.jpeg" for number in range(12)))
+    images = list_images(tmp_path)
+    for names in (["3/i3.jpeg", "11/i11.jpeg"], ["i3.jpeg", "i11.jpeg"], ["i3", "i11"]):
+        chosen = select(images, names, "v2")
+        assert chosen.names == tuple(names)
+        assert chosen.labels.tolist() == [3, 11]
+        assert chosen.read(1).endswith(b"11/i11.jpeg")
+    with pytest.raises(
+        PredictionError, match="data set 'v2': no file for image 'i99' of the study"
+    ):
+        select(images, ["i3", "i99"], "v2")
+    touch(tmp_path, "3/i4.jpeg")
+    with pytest.raises(PredictionError, match="several files are called image 'i4'"):
+        select(list_images(tmp_path), ["i4"], "v2")
+
+
+@given(st.permutations(range(CLASSES)), st.sampled_from(["text", "positions", "from one", "none"]))
+def test_the_mistaken_order_is_found(order, mistake):
+    truth = np.array(order[:500])
+    predicted = np.where(np.arange(500) % 4 == 0, (truth + 17) % CLASSES, truth)
+    as_text = np.array(sorted(range(CLASSES), key=str))
+    wrong = {
+        "text": as_text,  # the label is the class's number, its folder sorted as text
+        "positions": np.argsort(as_text),
+        "from one": np.arange(CLASSES) + 1,
+        "none": np.roll(np.arange(CLASSES), 123),
+    }[mistake]
+    labels = wrong[truth]
+    keep = labels < CLASSES
+    found = likely_mistake(labels[keep], predicted[keep])
+    if mistake == "none":
+        assert found is None
+    else:
+        assert found is not None
+        assert found[1] > 0.6
+
+
+def test_fingerprint_follows_files_and_names(tmp_path):
+    touch(tmp_path, "0/a.jpg", "1/b.jpg")
+    before = list_images(tmp_path).fingerprint()
+    assert list_images(tmp_path).fingerprint() == before
+    assert list_images(tmp_path).take([1]).fingerprint() != before
+    touch(tmp_path, "1/b.jpg", data=b"other")
+    assert list_images(tmp_path).fingerprint() != before
