@@ -37,7 +37,7 @@ timm = load_timm()
 import torch
 from safetensors.torch import save_file
 
-CPU = Device("cpu", "float32", 16)
+CPU = Device("cpu", "float32", 24)
 NAMES = ["test_vit", "test_resnet", "test_byobnet"]
 TABLE = Path(__file__).resolve().parents[2] / "shared" / "engstrom2020_table2.csv"
 
@@ -280,6 +280,15 @@ def test_answers_do_not_depend_on_threads_or_batches(
         assert one.drop(pl.selectors.float()).equals(other.drop(pl.selectors.float()))
 
 
+def test_the_way_of_accelerators_gives_the_same_answers(tmp_path, pictures, weights, finished):
+    """Threads that read, one that uploads, larger batches: here on a CPU by another name."""
+    predict(pictures, tmp_path / "study", weights, device="cpu:0")
+    for name in NAMES:
+        one, other = table(finished, name), table(tmp_path / "study", name)
+        assert one.drop(pl.selectors.float()).equals(other.drop(pl.selectors.float()))
+        np.testing.assert_allclose(one["probability_5"], other["probability_5"], rtol=1e-4)
+
+
 def test_images_are_decoded_once_for_all_classifiers_and_passes(
     monkeypatch, tmp_path, pictures, weights, finished
 ):
@@ -444,7 +453,7 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, pictures, w
     images = list_images(pictures)
     known = [describe(name, weights) for name in NAMES]
     results = open_results(study, "v1", images, known, CPU)
-    assert [int(result.done.sum()) for result in results.values()] == [48] * 3
+    assert [int(result.done.sum()) for result in results.values()] == [72] * 3
     predict(pictures, study, weights)
     assert_same_predictions(finished, study)
 
@@ -710,6 +719,32 @@ def test_bad_options_are_one_line(tmp_path, pictures, weights, options, message)
     assert not (tmp_path / "study").exists()
 
 
+def test_a_study_that_cannot_be_written_is_refused_before_work(tmp_path, pictures, weights):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "study"):
+        with pytest.raises(PredictionError, match="is not a writable folder"):
+            predict(pictures, place, weights)
+
+
+def test_a_full_disk_keeps_what_was_written(monkeypatch, tmp_path, pictures, weights, finished):
+    write, written = pl.DataFrame.write_parquet, []
+
+    def full(self, *arguments, **options):
+        if len(written) == 2:
+            raise OSError(28, "No space left on device")
+        written.append(1)
+        return write(self, *arguments, **options)
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    monkeypatch.setattr(sys.modules["bayesrep.vision.run"], "SAVE_SECONDS", 0.0)
+    with pytest.raises(PredictionError, match="No space left on device.*is kept"):
+        predict(pictures, tmp_path / "study", weights)
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", write)
+    assert not list((tmp_path / "study").rglob("*.partial"))
+    predict(pictures, tmp_path / "study", weights)
+    assert_same_predictions(finished, tmp_path / "study")
+
+
 def test_the_device_is_chosen_by_what_is_there():
     device = choose_device()
     assert device.precision == ("float16" if device.is_cuda else "float32")
@@ -876,7 +911,7 @@ def test_memory_is_that_of_one_classifier_at_a_time(tmp_path, pictures, weights)
 
 def test_blocks_do_not_depend_on_who_takes_them():
     blocks = in_blocks(np.arange(100))
-    assert [len(block) for block in blocks] == [16] * 6 + [4]
+    assert [len(block) for block in blocks] == [24] * 4 + [4]
     np.testing.assert_array_equal(np.concatenate(blocks), np.arange(100))
 
 

@@ -60,7 +60,7 @@ def test_a_killed_worker_costs_nothing_but_its_batch(place):
 
     images = list_images(place / "images")
     known = [describe(name, place / "weights") for name in NAMES]
-    study, device = place / "spread", Device("cpu", "float32", 16)
+    study, device = place / "spread", Device("cpu", "float32", 24)
     results = open_results(study, "v1", images, known, device)
     cluster = Cluster("local", images, device, workers=2)
     processes = cluster._ray.get([worker.process.remote() for worker in cluster.workers])

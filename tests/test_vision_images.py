@@ -194,6 +194,16 @@ def test_what_is_not_there_or_not_readable(tmp_path):
         list_images(broken)
 
 
+def test_names_that_are_not_text(tmp_path):
+    (tmp_path / "0").mkdir()
+    try:
+        (tmp_path / "0" / "a\udcff.jpg").write_bytes(b"")
+    except OSError:
+        pytest.skip("the file system takes UTF-8 only")
+    with pytest.raises(PredictionError, match="not text in UTF-8"):
+        list_images(tmp_path)
+
+
 def test_a_study_names_its_images_by_path_name_or_stem(tmp_path):
     touch(tmp_path, *(f"{number}/i{number}.jpeg" for number in range(12)))
     images = list_images(tmp_path)

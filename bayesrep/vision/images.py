@@ -196,11 +196,21 @@ def _stem(name: str) -> str:
 
 def _image_set(entries: Sequence[_Entry], labels: NDArray[np.int64]) -> ImageSet:
     names = tuple(entry.name for entry in entries)
+    if strange := [name for name in names if not _is_text(name)]:
+        raise PredictionError(f"{rules.listing(strange)}: not text in UTF-8; rename the files")
     for violation in rules.image_violations("the images", names):
         raise PredictionError(violation)
     files = {name: number for number, name in enumerate(dict.fromkeys(e.file for e in entries))}
     place = np.array([(files[e.file], e.offset, e.size) for e in entries], dtype=np.int64)
     return ImageSet(names, labels, tuple(files), place)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:  # bytes of another encoding, escaped by the file system's
+        return False
+    return True
 
 
 def _archives(path: Path) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -35,21 +36,20 @@ def load_timm() -> ModuleType:
     """
     try:
         _load_torchvision()
-        import timm
-        import timm.data  # evaluation settings and transforms
+        import_module("timm.data")  # evaluation settings and transforms
+        return import_module("timm")
     except ModuleNotFoundError as error:
         raise PredictionError(
             f"{error.name} is not installed; `pip install 'bayesrep[timm]'` brings torch, "
             "torchvision and timm"
         ) from error
-    return timm
 
 
 def _load_torchvision() -> None:
     import torch
 
     try:
-        import torchvision
+        import_module("torchvision")
     except RuntimeError as error:
         if _MISSING not in str(error):
             raise
@@ -59,4 +59,4 @@ def _load_torchvision() -> None:
         _definitions.append(library)
         for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
             del sys.modules[name]
-        import torchvision  # noqa: F401
+        import_module("torchvision")

@@ -8,6 +8,7 @@ computes.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,6 +31,7 @@ __all__ = [
     "BLOCK",
     "Found",
     "Local",
+    "cores",
     "in_blocks",
     "load_some",
     "single_threaded",
@@ -37,7 +39,7 @@ __all__ = [
     "weights_budget",
 ]
 
-BLOCK = 16  # images read together by one thread
+BLOCK = 24  # images read together by one thread
 FLUSH = 64  # results after which kept pixels are brought to the disk
 
 _Item = TypeVar("_Item")
@@ -113,6 +115,12 @@ def weights_budget(device: Device) -> int:
         return int(kilobytes) * 1024 // 3
     except (OSError, StopIteration):
         return 2**31  # elsewhere: two gigabytes, which any machine has
+
+
+def cores() -> int:
+    """Return the number of processor cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def through_images(

@@ -94,7 +94,9 @@ def decode(data: bytes) -> Any:
     """
     from PIL import Image
 
-    return Image.open(io.BytesIO(data)).convert("RGB")
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 class Pixels(Protocol):

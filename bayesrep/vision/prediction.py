@@ -21,7 +21,7 @@ from bayesrep.vision.evaluate import choose_device
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import likely_mistake
-from bayesrep.vision.local import Local
+from bayesrep.vision.local import Local, cores
 from bayesrep.vision.membership import counted_images, list_complete_classifiers
 from bayesrep.vision.networks import Architecture, check_names, describe, offline_without_hub
 from bayesrep.vision.results import read_failures
@@ -44,7 +44,8 @@ class Report:
     ----------
     table
         One row per classifier: classifier, full_name (timm's, with its tag), images, top1, top5
-        (fractions of the images answered), seconds (of the network itself, in this run), failures
+        (fractions of the images answered), seconds (of the network itself, in
+        this run, summed over threads), failures
         (images without an answer), status ("done", "already done", or why there is nothing).
     failures
         image, reason: what could not be decoded.
@@ -144,17 +145,18 @@ def predict(
     if workers is not None and workers < 1:
         raise PredictionError(f"{workers} workers can do nothing; give 1 or more")
     target = choose_device(device, precision, batch_size)
+    _check_writable(folder)
     listed = counted_images(folder, dataset, list_images(images, labels=labels))
     with _quiet_images():
         known, status = _described(names, None if weights is None else Path(weights))
         results = open_results(folder, dataset, listed, known, target, force=force)
         failures = still_failing(listed, read_failures(folder, dataset))
         run = Run(folder, dataset, listed, results, failures, status)
-        todo = [a for a in known if not results[a.name].is_finished(run.failing())]
+        todo = [a for a in known if not run.is_finished(a)]
         if todo:
             local = ray is None
             engine: Engine = (
-                Local(listed, target, workers or len(os.sched_getaffinity(0)))
+                Local(listed, target, workers or cores())
                 if local
                 else Cluster(ray, listed, target, workers)
             )
@@ -166,6 +168,14 @@ def predict(
                 engine.close()
         run.save_failures()
     return _report(run, names, known)
+
+
+def _check_writable(study: Path) -> None:
+    place = next(path for path in (study, *study.absolute().parents) if path.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise PredictionError(
+            f"{study} cannot be written: {place} is not a writable folder; choose another"
+        )
 
 
 def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Report:

@@ -142,8 +142,9 @@ class Results:
 
     def _rows_done(self) -> NDArray[np.bool_]:
         done = np.zeros(len(self._images), dtype=np.bool_)
-        numbers = {name: row for row, name in enumerate(self._images.names)}
-        for file in self._files():
+        files = self._files()
+        numbers = {name: row for row, name in enumerate(self._images.names)} if files else {}
+        for file in files:
             self._check(file)
             names = pl.read_parquet(file, columns=["image"], glob=False)["image"].to_list()
             done[[numbers[name] for name in names if name in numbers]] = True
@@ -174,8 +175,13 @@ class Results:
         return order.join(rows, on="image", how="inner", maintain_order="left")
 
     def _write(self, table: pl.DataFrame, file: Path, facts: Mapping[str, Any]) -> None:
-        with replaced_file(file) as partial:
-            table.write_parquet(partial, metadata={_KEY: json.dumps(facts)})
+        try:
+            with replaced_file(file) as partial:
+                table.write_parquet(partial, metadata={_KEY: json.dumps(facts)})
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise PredictionError(
+                f"{file} cannot be written ({reason(error)}); what was written before is kept"
+            ) from error
 
 
 def folder_of_pixels(dataset: str) -> Path:

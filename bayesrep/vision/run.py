@@ -83,6 +83,11 @@ class Run:
         mask[list(self.failures)] = True
         return mask
 
+    def is_finished(self, architecture: Architecture) -> bool:
+        """Whether a classifier has its one file, after making it where all rows are there."""
+        finished = self.results[architecture.name].is_finished(self.failing())
+        return finished or self._finish(architecture)
+
     def save_failures(self) -> None:
         """Write what could not be decoded, in place of what an earlier run said."""
         names = {self.images.names[row]: why for row, why in sorted(self.failures.items())}
@@ -149,11 +154,17 @@ class Run:
         finally:  # also when interrupted
             self._save(waiting)
         for architecture in loaded:
-            result = self.results[architecture.name]
-            if (result.done | self.failing()).all() and result.done.any():
-                result.finish(_facts())
-                self.status.setdefault(architecture.name, "done")
+            self._finish(architecture)
             bar.classifier_done()
+
+    def _finish(self, architecture: Architecture) -> bool:
+        """Put the rows of a classifier into its one file, if there is one for every image."""
+        result = self.results[architecture.name]
+        if not (result.done | self.failing()).all() or not result.done.any():
+            return False
+        result.finish(_facts())
+        self.status.setdefault(architecture.name, "done")
+        return True
 
     def _save(self, waiting: Mapping[str, list[tuple[NDArray[np.int64], Answers]]]) -> None:
         for name, parts in waiting.items():
