@@ -11,6 +11,7 @@ VERSION := $(call version_of,$(PYTHON))
 VENV := $(if $(wildcard .venv),$(if $(filter $(VERSION),$(call version_of,.venv/bin/python)),.venv,.venv-$(VERSION)),.venv)
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+COMPLETE := $(VENV)/.installed-extras
 
 SUPPORTED := $(filter-out 2.% 3.0 3.1 3.2 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10,$(VERSION))
 UNSUPPORTED = bayesrep needs Python 3.11 or newer, but "$(PYTHON)" is $(or $(VERSION),not found); name another one: make $(or $(firstword $(MAKECMDGOALS)),demo) PYTHON=python3.12
@@ -24,7 +25,7 @@ help: ## list the targets
 demo: $(INSTALLED) ## simulate a study, fit it and compare with the truth (OUT=folder, ARGS=--quick)
 	$(BIN)/bayesrep demo --out $(OUT) $(ARGS)
 
-test: $(INSTALLED) ## run the test suite (ARGS=tests/test_package.py)
+test: $(COMPLETE) ## run the test suite (ARGS=tests/test_package.py)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 lint: $(INSTALLED) ## check style, formatting and the import order of the rooms
@@ -32,10 +33,10 @@ lint: $(INSTALLED) ## check style, formatting and the import order of the rooms
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
 
-types: $(INSTALLED) ## check types
+types: $(COMPLETE) ## check types
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-bench: $(INSTALLED) ## run every benchmark, one after the other
+bench: $(COMPLETE) ## run every benchmark, one after the other
 	@set -e; for file in $(wildcard benchmarks/[a-z]*.py); do \
 	    name=$$(basename $$file .py); \
 	    echo "== benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name $(ARGS); \
@@ -47,4 +48,10 @@ $(INSTALLED): pyproject.toml constraints-cpu.txt
 	@$(PYTHON) -m venv $(VENV)
 	@echo "Installing bayesrep and what it needs into $(VENV) (about 1 GB; several minutes on a slow line)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev]'
+	@touch $@
+
+# torch, timm and Ray are for tests and type checks alone: nothing that they test is ever skipped.
+$(COMPLETE): $(INSTALLED)
+	@echo "Installing torch, timm and Ray (another 1 GB with a torch for CPUs)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev,timm,ray]'
 	@touch $@

@@ -1,13 +1,19 @@
 """Settings of every test: CPU, no silent broadcasting over ranks, the same examples each time."""
 
 import os
+import shutil
 import sys
+import tempfile
 
 # Before anything imports JAX; the environment also reaches the processes that tests start.
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["MPLBACKEND"] = "Agg"
-os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "0"  # of the command line, in the home folder
+# Most of the suite's time is compilation, and many tests, and the processes they start, compile the
+# same programs. The folder is this run's own: pytest's workers inherit its name.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="bayesrep-tests-")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
 import pytest
 from hypothesis import settings
@@ -22,3 +28,12 @@ def programs_end_with_their_module():
     yield
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
+
+
+def pytest_unconfigure(config):
+    """Remove this run's compiled programs, once, when the last test is done."""
+    folder = os.environ["JAX_COMPILATION_CACHE_DIR"]
+    if not hasattr(config, "workerinput") and os.path.basename(folder).startswith(
+        "bayesrep-tests-"
+    ):
+        shutil.rmtree(folder, ignore_errors=True)

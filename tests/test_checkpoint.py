@@ -78,7 +78,6 @@ def test_a_killed_process_ends_with_the_same_draws(tmp_path):
     """kill -9 in the middle of sampling, then the same command again."""
     folder = tmp_path / "checkpoint"
     cached = {  # compiled programs, so that only the first process compiles
-        "JAX_ENABLE_COMPILATION_CACHE": "1",
         "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "programs"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     }

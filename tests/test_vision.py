@@ -745,6 +745,39 @@ def test_a_full_disk_keeps_what_was_written(monkeypatch, tmp_path, pictures, wei
     assert_same_predictions(finished, tmp_path / "study")
 
 
+@pytest.mark.parametrize("missing", ["torch", "timm"])
+def test_without_the_extra_there_is_one_line(missing):
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None; from bayesrep.cli import main; "
+        "sys.exit(main(['predict', '--list']))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    assert f"{missing} is not installed; `pip install 'bayesrep[timm]'`" in result.stderr
+
+
+def test_damaged_files_of_the_study_are_named(tmp_path, pictures, weights):
+    (tmp_path / "failures.parquet").write_bytes(b"PAR1")
+    with pytest.raises(PredictionError, match=r"failures\.parquet cannot be read"):
+        predict(pictures, tmp_path, weights, ["test_vit"])
+    (tmp_path / "study.json").write_text("{")
+    with pytest.raises(StudyError, match=r"study\.json cannot be read as JSON"):
+        predict(pictures, tmp_path, weights, ["test_vit"])
+
+
+def test_a_network_that_fails_is_left_out_with_its_reason():
+    class Fussy(torch.nn.Module):
+        def forward(self, x):
+            raise AssertionError("Input height (4) doesn't match model (224).")
+
+    preprocessing = Preprocessing((4, 4), 1.0, "center", "bicubic")
+    network = Network(replace(describe_any(), preprocessing=preprocessing), Fussy(), 0)
+    pixels = torch.zeros((2, 4, 4, 3), dtype=torch.uint8)
+    found = evaluate({preprocessing: pixels}, in_groups([network]), CPU)
+    assert found["any"] == "AssertionError: Input height (4) doesn't match model (224)."
+
+
 def test_the_device_is_chosen_by_what_is_there():
     device = choose_device()
     assert device.precision == ("float16" if device.is_cuda else "float32")

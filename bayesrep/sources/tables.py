@@ -90,11 +90,12 @@ def read_tables(
         to do.
     """
     tables = list(_recognised(paths))
+    _require_counts(tables, paths)
     _require_kinds(tables, paths, "predictions", ("predictions", "wide predictions"))
     names = {"reference": reference, "replication": replication}
     classifiers = _classifiers(tables, list(names.values()))
     return Study(
-        datasets=_annotated_sets(tables, paths, names, classifiers),
+        datasets=_annotated_sets(tables, names, classifiers),
         classifiers=tuple(classifiers),
         name=name,
         provenance={"source": "tables", "files": [Path(path).name for path in paths]},
@@ -127,22 +128,22 @@ def read_annotations(
     tables = list(_recognised(paths))
     if any("predictions" in kind for kind, _ in tables):
         return None
-    names = {"reference": reference, "replication": replication}
-    return _annotated_sets(tables, paths, names, [])
+    _require_counts(tables, paths)
+    return _annotated_sets(tables, {"reference": reference, "replication": replication}, [])
 
 
 def _annotated_sets(
-    tables: Sequence[tuple[str, _Table]],
-    paths: Sequence[str | Path],
-    names: Mapping[str, str],
-    classifiers: Sequence[str],
+    tables: Sequence[tuple[str, _Table]], names: Mapping[str, str], classifiers: Sequence[str]
 ) -> dict[str, AnnotatedSet]:
-    _require_kinds(tables, paths, "counts or annotations", ("counts", "annotations"))
     counts = {role: _counts(tables, dataset) for role, dataset in names.items()}
     return {
         role: _annotated(tables, dataset, counts[role], classifiers)
         for role, dataset in names.items()
     }
+
+
+def _require_counts(tables: Sequence[tuple[str, _Table]], paths: Sequence[str | Path]) -> None:
+    _require_kinds(tables, paths, "counts or annotations", ("counts", "annotations"))
 
 
 def _require_kinds(

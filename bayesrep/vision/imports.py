@@ -40,7 +40,7 @@ def load_timm() -> ModuleType:
         return import_module("timm")
     except ModuleNotFoundError as error:
         raise PredictionError(
-            f"{error.name} is not installed; `pip install 'bayesrep[timm]'` brings torch, "
+            f"{(error.name or 'timm').split('.')[0]} is not installed; `pip install 'bayesrep[timm]'` brings torch, "
             "torchvision and timm"
         ) from error
 

@@ -14,7 +14,7 @@ from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError
 from bayesrep.inspection.manifest import Manifest, read_manifest
 from bayesrep.inspection.predictions import complete_classifiers
-from bayesrep.inspection.tables import read_counts
+from bayesrep.inspection.tables import KEYS, read_counts, read_table
 from bayesrep.vision.classes import class_index, synsets
 from bayesrep.vision.images import ImageSet, select
 
@@ -100,8 +100,8 @@ def _compare_labels(study: Path, dataset: str, images: ImageSet) -> None:
     file = study / folder.IMAGES
     if not file.exists():
         return
-    table = pl.read_parquet(file, glob=False)
-    if "label" not in table.columns:
+    table = _value(read_table(file, KEYS), study)
+    if table is None or "label" not in table.columns:
         return
     rows = table.filter(pl.col("dataset") == dataset).select("image", "label")
     labels = dict(zip(rows["image"].to_list(), rows["label"].to_list(), strict=True))

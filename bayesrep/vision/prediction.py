@@ -189,10 +189,8 @@ def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Re
         raise PredictionError(_first_of(table["status"].to_list()))
     _warn_of_chance(run, table)
     failures = read_failures(run.study, run.dataset)
-    listed = pl.DataFrame(
-        {"image": list(failures), "reason": list(failures.values())},
-        schema={"image": pl.String, "reason": pl.String},
-    )
+    columns = {"image": list(failures), "reason": list(failures.values())}
+    listed = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     return Report(table, listed, tuple(list_complete_classifiers(run.study)))
 
 

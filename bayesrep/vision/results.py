@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from bayesrep.vision.images import ImageSet
 __all__ = ["Results", "folder_of_pixels", "read_failures", "write_failures"]
 
 FAILURES = "failures.parquet"
+_FAILURES = {"dataset": pl.String, "image": pl.String, "reason": pl.String}
 _KEY = "bayesrep"
 _LABELS = [f"label_{rank}" for rank in range(1, TOP + 1)]
 _PROBABILITIES = [f"probability_{rank}" for rank in range(1, TOP + 1)]
@@ -196,28 +197,29 @@ def _places(study: Path, dataset: str, classifier: str) -> tuple[Path, Path]:
 
 def read_failures(study: Path, dataset: str) -> dict[str, str]:
     """Return the images of a data set that could not be decoded, and why."""
-    file = study / FAILURES
-    if not file.exists():
-        return {}
-    rows = pl.read_parquet(file, glob=False).filter(pl.col("dataset") == dataset)
+    rows = _all_failures(study).filter(pl.col("dataset") == dataset)
     return dict(zip(rows["image"].to_list(), rows["reason"].to_list(), strict=True))
 
 
 def write_failures(study: Path, dataset: str, failures: Mapping[str, str]) -> None:
     """Replace the failures of one data set; without any of any set, the file goes."""
     file = study / FAILURES
-    new = pl.DataFrame(
-        {"image": list(failures), "reason": list(failures.values())},
-        schema={"image": pl.String, "reason": pl.String},
-    ).select(pl.lit(dataset).alias("dataset"), pl.all())
-    tables: Sequence[pl.DataFrame] = [new]
-    if file.exists():
-        others = pl.read_parquet(file, glob=False).filter(pl.col("dataset") != dataset)
-        tables = [others, new]
-    table = pl.concat(tables)
+    columns = {"dataset": dataset, "image": list(failures), "reason": list(failures.values())}
+    others = _all_failures(study).filter(pl.col("dataset") != dataset)
+    table = pl.concat([others, pl.DataFrame(columns, schema=_FAILURES)])
     if not len(table):
         file.unlink(missing_ok=True)
         return
     study.mkdir(parents=True, exist_ok=True)
     with replaced_file(file) as partial:
         table.write_parquet(partial)
+
+
+def _all_failures(study: Path) -> pl.DataFrame:
+    file = study / FAILURES
+    if not file.exists():
+        return pl.DataFrame(schema=_FAILURES)
+    try:
+        return pl.read_parquet(file, columns=list(_FAILURES), glob=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise PredictionError(f"{file} cannot be read ({reason(error)}); remove it") from error
