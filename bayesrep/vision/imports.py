@@ -39,9 +39,10 @@ def load_timm() -> ModuleType:
         import_module("timm.data")  # evaluation settings and transforms
         return import_module("timm")
     except ModuleNotFoundError as error:
+        name = (error.name or "timm").split(".")[0]
         raise PredictionError(
-            f"{(error.name or 'timm').split('.')[0]} is not installed; `pip install 'bayesrep[timm]'` brings torch, "
-            "torchvision and timm"
+            f"{name} is not installed; `pip install 'bayesrep[timm]'` brings torch, torchvision "
+            "and timm"
         ) from error
 
 
