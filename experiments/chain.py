@@ -143,8 +143,10 @@ def train(root: Path, images: int, seed: int) -> None:
         save_file(module.state_dict(), root / f"{name}.safetensors")
 
 
-def run(root: Path, images: int, seed: int, *, progress: bool = False) -> dict[str, Any]:
-    """Make the data, predict, fit and summarize; return what came out."""
+def run(
+    root: Path, images: int, seed: int, *, method: str = "nuts", progress: bool = False
+) -> dict[str, Any]:
+    """Make the data, predict, fit (by a method of `bayesrep.fit`), summarize; return it all."""
     counts = make_data(root, images, seed)
     train(root / "weights", min(images, 1000), seed)
     datasets = read_annotations([counts], reference="v1", replication="v2")
@@ -161,7 +163,7 @@ def run(root: Path, images: int, seed: int, *, progress: bool = False) -> dict[s
         )
         assert not len(report.left_out), "every classifier has predictions"
     study = bayesrep.read_study(root / "study")
-    posterior = bayesrep.fit(study, seed=seed, progress=progress)
+    posterior = bayesrep.fit(study, method=method, seed=seed, progress=progress)
     summary = bayesrep.summarize(study, posterior, allow_unconverged=True)
     points = bayesrep.estimate(study, POINTS, seed=seed)
     gaps = {
