@@ -8,6 +8,7 @@ must be reachable under the same paths everywhere.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,13 +20,13 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError, reason
 from bayesrep.vision.evaluate import Device
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.local import Found, Local, weights_budget
+from bayesrep.vision.local import Found, Local, blocks_in_batch, weights_budget
 from bayesrep.vision.networks import Architecture, offline_without_hub
 from bayesrep.vision.pixels import Preprocessing
 
 __all__ = ["Cluster"]
 
-CHUNK = 4  # blocks in a chunk: what a dead worker costs
+CHUNK = 4  # batches in a chunk: what a dead worker costs
 
 
 class Worker(Local):
@@ -44,8 +45,6 @@ class Worker(Local):
 
     def process(self) -> int:
         """Return the worker's process number."""
-        import os
-
         return os.getpid()
 
 
@@ -91,7 +90,7 @@ class Cluster:
         self._arguments = (ray.put(images), device, threads)
         # Workers that compute on the cores of one machine share its memory.
         self._budget = None if device.is_cuda else weights_budget(device) // count
-        self._count = count
+        self._count, self._chunk = count, CHUNK * blocks_in_batch(device)
         self._loaded: Sequence[Architecture] = ()
         self._kept: tuple[Path, Sequence[Preprocessing]] | None = None
         self.workers: list[Any] = [self._new() for _ in range(count)]
@@ -118,7 +117,8 @@ class Cluster:
 
     def through_images(self, blocks: Sequence[NDArray[np.int64]]) -> Iterator[Found]:
         """Yield what the loaded classifiers say about all blocks, in any order."""
-        chunks = [blocks[first : first + CHUNK] for first in range(0, len(blocks), CHUNK)][::-1]
+        size = self._chunk
+        chunks = [blocks[first : first + size] for first in range(0, len(blocks), size)][::-1]
         idle, busy, deaths = list(self.workers), dict[Any, tuple[Any, Any]](), 0
         while chunks or busy:
             while chunks and idle:

@@ -98,7 +98,7 @@ def choose_device(
         "auto" (float16 on a CUDA GPU, with images of non-finite outputs done again in float32;
         float32 elsewhere), "float32", "bfloat16" or "float16".
     batch_size
-        Images sent through a network at once; None to choose.
+        Images sent through a network at once, at most 24 on a CPU; None to choose.
 
     Raises
     ------

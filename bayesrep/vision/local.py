@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,6 +32,7 @@ __all__ = [
     "BLOCK",
     "Found",
     "Local",
+    "blocks_in_batch",
     "cores",
     "in_blocks",
     "load_some",
@@ -166,7 +168,8 @@ def through_images(
         if device.name == "cpu":
             yield from _ahead(pool, whole, blocks, 2 * workers)
             return
-        batches = _batched(_ahead(pool, read, blocks, 4 * workers), device.batch_size)
+        ahead = 4 * workers + blocks_in_batch(device)
+        batches = _batched(_ahead(pool, read, blocks, ahead), blocks_in_batch(device))
         for pixels, batch in _uploaded(batches, seen, device):
             yield answer(pixels, batch)
 
@@ -268,15 +271,15 @@ def _ahead(
         yield under_way.popleft().result()
 
 
-def _batched(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
-    """Gather blocks until they hold about ``size`` images."""
-    batch: list[Block] = []
-    for block in blocks:
-        batch.append(block)
-        if sum(len(block.rows) for block in batch) + BLOCK > size:
-            yield batch
-            batch = []
-    if batch:
+def blocks_in_batch(device: Device) -> int:
+    """Return how many blocks are computed together: one on a CPU, as many as fit elsewhere."""
+    return 1 if device.name == "cpu" else max(1, device.batch_size // BLOCK)
+
+
+def _batched(blocks: Iterable[Block], count: int) -> Iterator[list[Block]]:
+    """Gather blocks; by number, so that batches are the same whoever takes them."""
+    iterator = iter(blocks)
+    while batch := list(islice(iterator, count)):
         yield batch
 
 

@@ -253,7 +253,7 @@ def _read_weights(architecture: Architecture) -> Any:
     except Exception as error:  # not safetensors, or a pickle of more than weights
         raise PredictionError(
             f"{architecture.file} cannot be read as weights alone ({type(error).__name__}: "
-            f"{reason(error)}); convert it to safetensors"
+            f"{reason(error)}); restore it, or convert it to safetensors"
         ) from error
 
 
