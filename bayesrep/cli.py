@@ -172,11 +172,13 @@ def _simulate(arguments: argparse.Namespace) -> int:
 def _import(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import describe_study
     from bayesrep.sources import READERS
+    from bayesrep.sources.tables import read_begun
+    from bayesrep.storage import awaits_counts
 
-    if arguments.source == "tables" and _import_annotations(arguments):
-        return 0
-    _new_study(arguments.out, force=arguments.force)
-    reader = READERS[arguments.source]
+    tables = arguments.source == "tables"
+    if not (tables and awaits_counts(arguments.out)):
+        _new_study(arguments.out, force=arguments.force)
+    reader = read_begun if tables else READERS[arguments.source]
     accepted = inspect.signature(reader).parameters
     given = {
         name: getattr(arguments, name)
@@ -187,24 +189,17 @@ def _import(arguments: argparse.Namespace) -> int:
         if name not in accepted:
             raise StudyError(f"the source {arguments.source} takes no --{name}")
     study = reader(arguments.files, **given)
+    if isinstance(study, dict):
+        return _begin_study(arguments, study)
     study.write(arguments.out, force=arguments.force)
     text = f"{describe_study(study)}\nWritten to {arguments.out}"
     return _emit(arguments, text, {"study": str(arguments.out), "fingerprint": study.fingerprint()})
 
 
-def _import_annotations(arguments: argparse.Namespace) -> bool:
-    """Begin a study from tables without predictions; return whether these are such tables."""
-    from bayesrep.sources.tables import read_annotations
+def _begin_study(arguments: argparse.Namespace, datasets: dict[str, Any]) -> int:
+    """Write a study whose predictions are still to be made."""
     from bayesrep.storage import write_annotations
 
-    roles = {
-        role: value
-        for role in ("reference", "replication")
-        if (value := getattr(arguments, role)) is not None
-    }
-    datasets = read_annotations(arguments.files, **roles)
-    if datasets is None:
-        return False
     source = {"source": "tables", "files": [path.name for path in map(Path, arguments.files)]}
     write_annotations(
         datasets,
@@ -220,8 +215,7 @@ def _import_annotations(arguments: argparse.Namespace) -> bool:
         f"Next: bayesrep predict --study {arguments.out} --dataset NAME --images PATH "
         f"--classifiers NAMES, for {names}"
     )
-    _emit(arguments, text, {"study": str(arguments.out), "fingerprint": None})
-    return True
+    return _emit(arguments, text, {"study": str(arguments.out), "fingerprint": None})
 
 
 def _check(arguments: argparse.Namespace) -> int:

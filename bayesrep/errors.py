@@ -6,6 +6,7 @@ __all__ = [
     "PredictionError",
     "PredictionWarning",
     "StudyError",
+    "kind_and_reason",
     "reason",
 ]
 
@@ -34,6 +35,11 @@ def reason(error: BaseException) -> str:
     """Return what an exception says in one line, for use inside a message of our own."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return text.strip().splitlines()[0]
+
+
+def kind_and_reason(error: BaseException) -> str:
+    """Return the same with the exception's type, where the text alone may say little."""
+    return f"{type(error).__name__}: {reason(error)}"
 
 
 class EstimateWarning(UserWarning):

@@ -30,7 +30,14 @@ from bayesrep.errors import StudyError, reason
 from bayesrep.inspection import inspect
 from bayesrep.study import JSON, AnnotatedSet, Study
 
-__all__ = ["check_study", "read_study", "write_annotations", "write_study"]
+__all__ = [
+    "awaits_counts",
+    "check_study",
+    "read_study",
+    "write_annotations",
+    "write_manifest",
+    "write_study",
+]
 
 
 def read_study(path: str | Path) -> Study:
@@ -92,6 +99,12 @@ def write_study(study: Study, path: str | Path, *, force: bool = False) -> None:
         raise StudyError(text) from error
 
 
+def awaits_counts(path: str | Path) -> bool:
+    """Whether a folder holds predictions, as `bayesrep.predict` makes them, but no study yet."""
+    path = Path(path)
+    return (path / folder.PREDICTIONS).is_dir() and not (path / folder.MANIFEST).exists()
+
+
 def write_annotations(
     datasets: Mapping[str, AnnotatedSet],
     path: str | Path,
@@ -126,14 +139,14 @@ def write_annotations(
         "provenance": dict(provenance or {}),
     }
     try:
-        if (target / folder.PREDICTIONS).is_dir() and not (target / folder.MANIFEST).exists():
+        if awaits_counts(target):
             _write_tables(list(datasets.values()), target)
-            _write_manifest(content, target)
+            write_manifest(content, target)
             return
         _refuse_existing(target, force=force)
         with replaced_folder(target) as partial:
             _write_tables(list(datasets.values()), partial)
-            _write_manifest(content, partial)
+            write_manifest(content, partial)
     except (OSError, pl.exceptions.PolarsError) as error:
         text = f"{path} cannot be written ({reason(error)}); choose another place"
         raise StudyError(text) from error
@@ -167,7 +180,7 @@ def _write_files(study: Study, path: Path) -> None:
     _write_tables(datasets, path)
     for data in datasets:
         _write_predictions(path, data, study.classifiers)
-    _write_manifest(_manifest(study), path)
+    write_manifest(_manifest(study), path)
 
 
 def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
@@ -178,7 +191,8 @@ def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
             table.write_parquet(partial)
 
 
-def _write_manifest(content: Mapping[str, Any], path: Path) -> None:
+def write_manifest(content: Mapping[str, Any], path: Path) -> None:
+    """Write the study.json of the study at ``path``, whole or not at all."""
     text = json.dumps(content, indent=2, ensure_ascii=False, default=np.ndarray.tolist)
     with replaced_file(path / folder.MANIFEST) as partial:
         partial.write_text(text + "\n", encoding="utf-8")

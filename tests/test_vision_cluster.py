@@ -63,7 +63,12 @@ def test_a_killed_worker_costs_nothing_but_its_batch(place):
     study, device = place / "spread", Device("cpu", "float32", 24)
     results = open_results(study, "v1", images, known, device)
     cluster = Cluster("local", images, device, workers=2)
-    processes = cluster._ray.get([worker.process.remote() for worker in cluster.workers])
+
+    def numbers():
+        calls = [w.__ray_call__.remote(lambda _: os.getpid()) for w in cluster.workers]
+        return cluster._ray.get(calls)
+
+    processes = numbers()
     through, killed = cluster.through_images, []
 
     def killing(blocks):
@@ -77,7 +82,7 @@ def test_a_killed_worker_costs_nothing_but_its_batch(place):
     try:
         run = Run(study, "v1", images, results, {})
         run.evaluate(known, cluster, place / "cache", show=False)
-        alive = cluster._ray.get([worker.process.remote() for worker in cluster.workers])
+        alive = numbers()
     finally:
         cluster.close()
     assert killed

@@ -4,7 +4,6 @@ ArviZ 0.23 keeps groups in ``InferenceData``, ArviZ 1.x in xarray's ``DataTree``
 here from one xarray data set per group, with names and coordinates alike.
 """
 
-import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError, reason
 
 Group = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
@@ -76,14 +76,11 @@ def write_posterior(posterior: Any, path: str | Path, *, force: bool = False) ->
     target = Path(path)
     if target.exists() and not force:
         raise StudyError(f"{target} exists; choose another path or pass force=True (--force)")
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        posterior.to_netcdf(str(temporary), engine="h5netcdf")
-        os.replace(temporary, target)
+        with replaced_file(target) as partial:
+            posterior.to_netcdf(str(partial), engine="h5netcdf")
     except OSError as error:
         raise StudyError(f"cannot write {target}: {reason(error)}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_posterior(path: str | Path) -> Any:

@@ -11,7 +11,7 @@ predictions      dataset, image and one column of true and false per classifier,
 images           dataset, image, label, and any further columns as groups of images
 ===============  ===========================================================================
 
-Counts or annotations, and predictions, are needed; images are optional (`read_annotations` makes do
+Counts or annotations, and predictions, are needed; images are optional (`read_begun` makes do
 without predictions, which `bayesrep.predict` then adds). Several files of a kind
 are taken together. Annotations may use crowd-kit's column names: ``task`` is read as image and,
 where there is a ``task`` and a ``worker``, ``label`` is read as selected. Columns that a kind does
@@ -34,7 +34,7 @@ from bayesrep.errors import StudyError
 from bayesrep.sources.table_files import flags, read_table, require, texts, whole_numbers
 from bayesrep.study import AnnotatedSet, Study
 
-__all__ = ["read_annotations", "read_tables"]
+__all__ = ["read_begun", "read_tables"]
 
 _KEY = ("dataset", "image")
 _KINDS = {
@@ -93,32 +93,27 @@ def read_tables(
     _require_counts(tables, paths)
     _require_kinds(tables, paths, "predictions", ("predictions", "wide predictions"))
     names = {"reference": reference, "replication": replication}
-    classifiers = _classifiers(tables, list(names.values()))
-    return Study(
-        datasets=_annotated_sets(tables, names, classifiers),
-        classifiers=tuple(classifiers),
-        name=name,
-        provenance={"source": "tables", "files": [Path(path).name for path in paths]},
-    )
+    return _study(tables, paths, names, name)
 
 
-def read_annotations(
+def read_begun(
     paths: Sequence[str | Path],
     *,
     reference: str = "reference",
     replication: str = "replication",
-) -> dict[str, AnnotatedSet] | None:
-    """Read a study that has no predictions yet.
+    name: str = "study",
+) -> Study | dict[str, AnnotatedSet]:
+    """Read a study, or its annotations where there are no predictions yet.
 
     Parameters
     ----------
-    paths, reference, replication
+    paths, reference, replication, name
         As for `read_tables`.
 
     Returns
     -------
-    mapping of role to AnnotatedSet
-        Each with no column in ``correct``; None where the tables do hold predictions.
+    Study, or mapping of role to AnnotatedSet
+        The latter, each with no column in ``correct``, where no table holds predictions.
 
     Raises
     ------
@@ -126,10 +121,26 @@ def read_annotations(
         As `read_tables`.
     """
     tables = list(_recognised(paths))
-    if any("predictions" in kind for kind, _ in tables):
-        return None
     _require_counts(tables, paths)
-    return _annotated_sets(tables, {"reference": reference, "replication": replication}, [])
+    names = {"reference": reference, "replication": replication}
+    if any("predictions" in kind for kind, _ in tables):
+        return _study(tables, paths, names, name)
+    return _annotated_sets(tables, names, [])
+
+
+def _study(
+    tables: Sequence[tuple[str, _Table]],
+    paths: Sequence[str | Path],
+    names: Mapping[str, str],
+    name: str,
+) -> Study:
+    classifiers = _classifiers(tables, list(names.values()))
+    return Study(
+        datasets=_annotated_sets(tables, names, classifiers),
+        classifiers=tuple(classifiers),
+        name=name,
+        provenance={"source": "tables", "files": [Path(path).name for path in paths]},
+    )
 
 
 def _annotated_sets(

@@ -8,7 +8,6 @@ must be reachable under the same paths everywhere.
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from bayesrep.errors import PredictionError, reason
 from bayesrep.vision.evaluate import Device
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import Found, Local, blocks_in_batch, weights_budget
-from bayesrep.vision.networks import Architecture, offline_without_hub
+from bayesrep.vision.networks import Architecture
 from bayesrep.vision.pixels import Preprocessing
 
 __all__ = ["Cluster"]
@@ -32,20 +31,9 @@ CHUNK = 4  # batches in a chunk: what a dead worker costs
 class Worker(Local):
     """What runs on each Ray worker."""
 
-    def load(
-        self, architectures: Sequence[Architecture]
-    ) -> tuple[Sequence[Architecture], dict[str, str], Sequence[Architecture]]:
-        """Load what fits, from the hub where it can be reached from here."""
-        with offline_without_hub(architectures):
-            return super().load(architectures)
-
     def answer(self, blocks: Sequence[NDArray[np.int64]]) -> list[Found]:
         """Answer one chunk."""
         return list(self.through_images(blocks))
-
-    def process(self) -> int:
-        """Return the worker's process number."""
-        return os.getpid()
 
 
 class Cluster:

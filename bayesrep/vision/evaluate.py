@@ -16,18 +16,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import PredictionError, reason
+from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.vision.networks import Architecture, Network
 from bayesrep.vision.pixels import Block, Preprocessing
 
 __all__ = [
+    "CPU_BATCH",
     "TOP",
     "Answers",
     "Device",
     "choose_device",
     "evaluate",
     "in_groups",
-    "input_of",
     "upload",
 ]
 
@@ -55,6 +55,15 @@ class Answers:
     labels: NDArray[np.uint16]
     probabilities: NDArray[np.float32]
     seconds: float
+
+    @classmethod
+    def joined(cls, parts: Sequence[Answers]) -> Answers:
+        """Return the answers on several groups of images, one after the other."""
+        return cls(
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.probabilities for part in parts]),
+            sum(part.seconds for part in parts),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +137,7 @@ def in_groups(networks: Iterable[Network]) -> dict[Input, list[Network]]:
     """Group networks by what they want to see."""
     groups: defaultdict[Input, list[Network]] = defaultdict(list)
     for network in networks:
-        groups[input_of(network.architecture)].append(network)
+        groups[_input(network.architecture)].append(network)
     return dict(groups)
 
 
@@ -181,13 +190,12 @@ def evaluate(
                     try:
                         found[name].append(_answers(network, images, device))
                     except Exception as error:  # a network raises whatever its parts do
-                        answers[name] = f"{type(error).__name__}: {reason(error)}"
-            answers |= {name: _joined(p) for name, p in found.items() if name not in answers}
+                        answers[name] = kind_and_reason(error)
+            answers |= {name: Answers.joined(p) for name, p in found.items() if name not in answers}
     return answers
 
 
-def input_of(architecture: Architecture) -> Input:
-    """Return all that decides what a classifier sees of an image."""
+def _input(architecture: Architecture) -> Input:
     return architecture.preprocessing, architecture.mean, architecture.std
 
 
@@ -247,14 +255,6 @@ def _logits(network: Network, images: Any, device: Device) -> Any:
         device.limits[name] = limit // 2
         if device.is_cuda:
             torch.cuda.empty_cache()
-
-
-def _joined(parts: Sequence[Answers]) -> Answers:
-    return Answers(
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.probabilities for part in parts]),
-        sum(part.seconds for part in parts),
-    )
 
 
 @contextmanager

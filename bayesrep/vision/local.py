@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError
 from bayesrep.vision.cache import PixelCache
-from bayesrep.vision.evaluate import Answers, Device, evaluate, in_groups, upload
+from bayesrep.vision.evaluate import CPU_BATCH, Answers, Device, evaluate, in_groups, upload
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.networks import Architecture, Network, load_network
+from bayesrep.vision.networks import Architecture, Network, load_network, offline_without_hub
 from bayesrep.vision.pixels import Block, Pixels, Preprocessing, read_block
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
     "weights_budget",
 ]
 
-BLOCK = 24  # images read together by one thread
+BLOCK = CPU_BATCH  # images read together by one thread, and on a CPU computed together
 FLUSH = 64  # results after which kept pixels are brought to the disk
 
 _Item = TypeVar("_Item")
@@ -203,7 +203,8 @@ class Local:
         """Load what fits; return it, the reasons why some cannot be had, and the rest."""
         self._networks = []  # those of the last pass go before the next come
         budget = weights_budget(self._device) if self._budget is None else self._budget
-        self._networks, refused, rest = load_some(architectures, self._device, budget)
+        with offline_without_hub(architectures):
+            self._networks, refused, rest = load_some(architectures, self._device, budget)
         return [network.architecture for network in self._networks], refused, rest
 
     def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:

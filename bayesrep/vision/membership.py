@@ -10,11 +10,11 @@ from typing import TypeVar
 import polars as pl
 
 from bayesrep import folder, rules
-from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError
 from bayesrep.inspection.manifest import Manifest, read_manifest
 from bayesrep.inspection.predictions import complete_classifiers
 from bayesrep.inspection.tables import KEYS, read_counts, read_table
+from bayesrep.storage import write_manifest
 from bayesrep.vision.classes import class_index, synsets
 from bayesrep.vision.images import ImageSet, select
 
@@ -71,12 +71,8 @@ def list_complete_classifiers(study: Path) -> list[str]:
     complete = complete_classifiers(study, manifest)
     added = [name for name in complete if name not in manifest.classifiers]
     if added:
-        file = study / folder.MANIFEST
-        content = json.loads(file.read_text(encoding="utf-8"))
-        content["classifiers"] = [*manifest.classifiers, *added]
-        with replaced_file(file) as partial:
-            text = json.dumps(content, indent=2, ensure_ascii=False)
-            partial.write_text(text + "\n", encoding="utf-8")
+        content = json.loads((study / folder.MANIFEST).read_text(encoding="utf-8"))
+        write_manifest(content | {"classifiers": [*manifest.classifiers, *added]}, study)
     return added
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep import rules
-from bayesrep.errors import PredictionError, reason
+from bayesrep.errors import PredictionError, kind_and_reason, reason
 from bayesrep.vision.classes import CLASSES
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
@@ -252,8 +252,8 @@ def _read_weights(architecture: Architecture) -> Any:
         return load_state_dict(str(architecture.file), weights_only=True)
     except Exception as error:  # not safetensors, or a pickle of more than weights
         raise PredictionError(
-            f"{architecture.file} cannot be read as weights alone ({type(error).__name__}: "
-            f"{reason(error)}); restore it, or convert it to safetensors"
+            f"{architecture.file} cannot be read as weights alone ({kind_and_reason(error)}); "
+            "restore it, or convert it to safetensors"
         ) from error
 
 

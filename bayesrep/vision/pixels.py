@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import reason
+from bayesrep.errors import kind_and_reason
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 
@@ -149,10 +149,14 @@ def read_block(
     kept
         Where pixels of earlier passes are and new ones go; empty to keep none.
     """
-    found = {key: kept[key].get(rows) if key in kept else None for key in preprocessings}
-    wanted = [key for key in preprocessings if found[key] is None]
+    found = {
+        key: pixels
+        for key in preprocessings
+        if key in kept and (pixels := kept[key].get(rows)) is not None
+    }
+    wanted = [key for key in preprocessings if key not in found]
     if not wanted:
-        return Block(rows, {key: pixels for key, pixels in found.items() if pixels is not None})
+        return Block(rows, found)
     arrays = {key: np.empty((len(rows), *key.size, 3), dtype=np.uint8) for key in wanted}
     good: list[int] = []
     failures: list[tuple[int, str]] = []
@@ -162,14 +166,13 @@ def read_block(
             for key in wanted:
                 arrays[key][place] = key.apply(image)
         except Exception as error:  # decoders raise whatever a broken file makes them stumble over
-            failures.append((row, f"{type(error).__name__}: {reason(error)}"))
+            failures.append((row, kind_and_reason(error)))
             continue
         good.append(place)
         for key in wanted:
             if key in kept:
                 kept[key].put(row, arrays[key][place])
-    pixels = {key: arrays[key] if found[key] is None else found[key] for key in preprocessings}
+    pixels = found | arrays
     if failures:
-        pixels = {key: values[good] for key, values in pixels.items() if values is not None}
-    sound = {key: values for key, values in pixels.items() if values is not None}
-    return Block(rows[good], sound, tuple(failures))
+        pixels = {key: values[good] for key, values in pixels.items()}
+    return Block(rows[good], pixels, tuple(failures))

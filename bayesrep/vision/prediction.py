@@ -23,16 +23,14 @@ from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import likely_mistake
 from bayesrep.vision.local import Local, cores
 from bayesrep.vision.membership import counted_images, list_complete_classifiers
-from bayesrep.vision.networks import Architecture, check_names, describe, offline_without_hub
+from bayesrep.vision.networks import Architecture, check_names, describe
 from bayesrep.vision.results import read_failures
 from bayesrep.vision.run import Engine, Run, open_results, still_failing
 
 __all__ = ["Report", "predict"]
 
 CHANCE_IMAGES = 200  # fewer images cannot tell a poor classifier from chance
-CHANCE_LEVEL = (
-    1e-6  # of as many right answers by chance: a false alarm needs a very poor classifier
-)
+CHANCE_LEVEL = 1e-6  # as many right answers are rarer by chance: better than chance
 _DONE = ("done", "already done")
 
 
@@ -44,9 +42,9 @@ class Report:
     ----------
     table
         One row per classifier: classifier, full_name (timm's, with its tag), images, top1, top5
-        (fractions of the images answered), seconds (of the network itself, in
-        this run, summed over threads), failures
-        (images without an answer), status ("done", "already done", or why there is nothing).
+        (fractions of the images answered), seconds (of the network itself in this run, summed over
+        threads), failures (images without an answer), status ("done", "already done", or why there
+        is nothing).
     failures
         image, reason: what could not be decoded.
     listed
@@ -154,16 +152,14 @@ def predict(
         run = Run(folder, dataset, listed, results, failures, status)
         todo = [a for a in known if not run.is_finished(a)]
         if todo:
-            local = ray is None
             engine: Engine = (
                 Local(listed, target, workers or cores())
-                if local
+                if ray is None
                 else Cluster(ray, listed, target, workers)
             )
             try:
-                with offline_without_hub(todo if local else ()):
-                    where = None if cache is None else Path(cache)
-                    run.evaluate(todo, engine, where, show=progress)
+                where = None if cache is None else Path(cache)
+                run.evaluate(todo, engine, where, show=progress)
             finally:
                 engine.close()
         run.save_failures()
@@ -188,7 +184,7 @@ def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Re
             raise PredictionError(why)
         raise PredictionError(_first_of(table["status"].to_list()))
     _warn_of_chance(run, table)
-    failures = read_failures(run.study, run.dataset)
+    failures = run.named_failures()
     columns = {"image": list(failures), "reason": list(failures.values())}
     listed = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     return Report(table, listed, tuple(list_complete_classifiers(run.study)))

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import PredictionWarning, reason
+from bayesrep.errors import PredictionWarning, kind_and_reason
 from bayesrep.vision.evaluate import Answers, Device
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import Found, in_blocks
@@ -88,10 +88,13 @@ class Run:
         finished = self.results[architecture.name].is_finished(self.failing())
         return finished or self._finish(architecture)
 
+    def named_failures(self) -> dict[str, str]:
+        """Return why images could not be decoded, by name and in the order of the images."""
+        return {self.images.names[row]: why for row, why in sorted(self.failures.items())}
+
     def save_failures(self) -> None:
         """Write what could not be decoded, in place of what an earlier run said."""
-        names = {self.images.names[row]: why for row, why in sorted(self.failures.items())}
-        write_failures(self.study, self.dataset, names)
+        write_failures(self.study, self.dataset, self.named_failures())
 
     def evaluate(
         self, todo: Sequence[Architecture], engine: Engine, cache: Path | None, *, show: bool
@@ -170,11 +173,9 @@ class Run:
         for name, parts in waiting.items():
             if parts:
                 rows = np.concatenate([rows for rows, _ in parts])
-                labels = np.concatenate([answers.labels for _, answers in parts])
-                values = np.concatenate([answers.probabilities for _, answers in parts])
-                took = sum(answers.seconds for _, answers in parts)
-                self.results[name].add(rows, Answers(labels, values, took))
-                self.seconds[name] = self.seconds.get(name, 0.0) + took
+                answers = Answers.joined([answers for _, answers in parts])
+                self.results[name].add(rows, answers)
+                self.seconds[name] = self.seconds.get(name, 0.0) + answers.seconds
                 parts.clear()
         self.save_failures()
 
@@ -237,7 +238,7 @@ def still_failing(images: ImageSet, failures: Mapping[str, str]) -> dict[int, st
             try:
                 decode(images.read(rows[name]))
             except Exception as error:  # as in `read_block`
-                failing[rows[name]] = f"{type(error).__name__}: {reason(error)}"
+                failing[rows[name]] = kind_and_reason(error)
     return failing
 
 
