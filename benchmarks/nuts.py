@@ -28,7 +28,7 @@ import bayesrep
 from bayesrep import Study, SufficientStatistics
 from bayesrep.inference.device import available
 from bayesrep.report.text import MISSING, columns
-from benchmarks.likelihood import Requirement, requirement_numbers, requirement_text, say
+from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.results import save
 
 CHAINS, WARMUP, DRAWS = 4, 500, 500

@@ -29,13 +29,8 @@ import bayesrep
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models.answers import Answers, Nodes, conditional_logit, log_answers
 from bayesrep.report.text import columns
-from benchmarks.likelihood import (
-    Requirement,
-    median_seconds,
-    requirement_numbers,
-    requirement_text,
-    say,
-)
+from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
+from benchmarks.likelihood import median_seconds
 from experiments.results import save
 
 SMALL = (8, 2_000)

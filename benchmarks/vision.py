@@ -44,6 +44,7 @@ from bayesrep.vision.evaluate import CPU_BATCH, Device, in_groups
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import single_threaded
 from bayesrep.vision.networks import describe, load_network
+from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 
 SAME = [
     "test_vit",
@@ -165,11 +166,6 @@ def networks_alone(weights: Path, count: int) -> float:
         return time.perf_counter() - begin
 
 
-def say(text: str) -> None:
-    """Tell on standard error how far the benchmark is."""
-    print(text, file=sys.stderr, flush=True)
-
-
 def seconds(task: Callable[[], Any]) -> tuple[float, Any]:
     """Wall seconds of a task, and what it returns."""
     begin = time.perf_counter()
@@ -272,8 +268,7 @@ def main() -> int:
     say(f"memory with {LISTED:,} classifiers and {IMAGES:,} images listed")
     command = [sys.executable, "-m", "benchmarks.vision", "--memory"]
     peaks = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    # Here, not above: they bring JAX, and the loader's processes are forked, which JAX forbids.
-    from benchmarks.likelihood import Requirement, requirement_numbers, requirement_text
+    # Here, not above: it brings JAX, and the loader's processes are forked, which JAX forbids.
     from experiments.results import save
 
     medians = {key: statistics.median(values) for key, values in times.items()}
