@@ -171,9 +171,9 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 def _import(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import describe_study
-    from bayesrep.sources import READERS
+    from bayesrep.sources import ANSWERS, READERS
     from bayesrep.sources.tables import read_begun
-    from bayesrep.storage import awaits_counts
+    from bayesrep.storage import awaits_counts, write_study
 
     tables = arguments.source == "tables"
     if not (tables and awaits_counts(arguments.out)):
@@ -188,12 +188,33 @@ def _import(arguments: argparse.Namespace) -> int:
     for name in given:
         if name not in accepted:
             raise StudyError(f"the source {arguments.source} takes no --{name}")
+    if arguments.source == "imagenetv2" and all(path.is_dir() for path in arguments.files):
+        return _begin_predictions(arguments, ANSWERS["imagenetv2"](arguments.files, **given))
     study = reader(arguments.files, **given)
     if isinstance(study, dict):
         return _begin_study(arguments, study)
-    study.write(arguments.out, force=arguments.force)
+    answers = (
+        ANSWERS[arguments.source](arguments.files, **given) if arguments.source in ANSWERS else ()
+    )
+    write_study(study, arguments.out, force=arguments.force, answers=answers)
     text = f"{describe_study(study)}\nWritten to {arguments.out}"
     return _emit(arguments, text, {"study": str(arguments.out), "fingerprint": study.fingerprint()})
+
+
+def _begin_predictions(arguments: argparse.Namespace, answers: list[Any]) -> int:
+    """Write published answers to which counts are still to be added."""
+    from bayesrep.storage import write_answers
+
+    write_answers(answers, arguments.out, force=arguments.force)
+    names = [each.dataset for each in answers]
+    text = (
+        f"Answers of {len(answers[0].classifiers)} classifiers on {' and '.join(names)}\n"
+        f"Written to {arguments.out}\n"
+        f"Next: bayesrep multilabel {arguments.out} --dataset {names[0]} --labels FILE, or add "
+        f"counts: bayesrep import tables counts.csv --reference {names[0]} --replication "
+        f"{names[1]} --out {arguments.out}"
+    )
+    return _emit(arguments, text, {"study": str(arguments.out), "fingerprint": None})
 
 
 def _begin_study(arguments: argparse.Namespace, datasets: dict[str, Any]) -> int:

@@ -5,6 +5,7 @@ __all__ = [
     "ConvergenceWarning",
     "PredictionError",
     "PredictionWarning",
+    "ProtocolWarning",
     "StudyError",
     "kind_and_reason",
     "reason",
@@ -21,6 +22,10 @@ class PredictionError(ValueError):
 
 class PredictionWarning(UserWarning):
     """Predictions were made, but something about them is probably wrong."""
+
+
+class ProtocolWarning(UserWarning):
+    """An evaluation protocol leaves something out."""
 
 
 class ConvergenceError(RuntimeError):

@@ -6,7 +6,8 @@
     images.parquet                              dataset, image, label, optional group columns
     counts.parquet                              dataset, image, selected, shown
     annotations.parquet                         instead of counts: dataset, image, worker, selected
-    predictions/<dataset>/<classifier>.parquet  image, correct, further columns ignored
+    predictions/<dataset>/<classifier>.parquet  image, correct; where the answers are known, label,
+                                                label_1 ... label_5 and probability_1 ... 5
 
 Names of data sets and classifiers are percent-encoded in file names. Images keep the order of
 counts.parquet; all other tables are joined to it by name. ``classifiers`` may be left out of
@@ -28,6 +29,8 @@ from bayesrep import folder
 from bayesrep.atomic import replaced_file, replaced_folder
 from bayesrep.errors import StudyError, reason
 from bayesrep.inspection import inspect
+from bayesrep.predictions import Predictions
+from bayesrep.rules import listing
 from bayesrep.study import JSON, AnnotatedSet, Study
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "check_study",
     "read_study",
     "write_annotations",
+    "write_answers",
     "write_manifest",
     "write_study",
 ]
@@ -71,7 +75,9 @@ def check_study(path: str | Path) -> list[str]:
     return _inspected(Path(path))[0]
 
 
-def write_study(study: Study, path: str | Path, *, force: bool = False) -> None:
+def write_study(
+    study: Study, path: str | Path, *, force: bool = False, answers: Sequence[Predictions] = ()
+) -> None:
     """Write a study as a folder, whole or not at all.
 
     Parameters
@@ -82,18 +88,27 @@ def write_study(study: Study, path: str | Path, *, force: bool = False) -> None:
         The folder to create; its parents are created too.
     force
         Replace a study (or an empty folder) that is already there, once the new one is complete.
+    answers
+        What the classifiers answered, for data sets of which that is known; those to images that
+        the study lacks are left out.
 
     Raises
     ------
     StudyError
         Where the path exists and ``force`` is not given, or is something else than a study, or
-        cannot be written.
+        cannot be written; where answers are missing or contradict the study.
     """
     target = Path(path).resolve()
+    known = {each.dataset: each for each in answers}
+    tables = {
+        data.name: _answered(data, study.classifiers, known[data.name])
+        for data in study.datasets.values()
+        if data.name in known
+    }
     try:
         _refuse_existing(target, force=force)
         with replaced_folder(target) as partial:
-            _write_files(study, partial)
+            _write_files(study, partial, tables)
     except (OSError, pl.exceptions.PolarsError) as error:
         text = f"{path} cannot be written ({reason(error)}); choose another place"
         raise StudyError(text) from error
@@ -175,11 +190,75 @@ def _refuse_existing(target: Path, *, force: bool) -> None:
         )
 
 
-def _write_files(study: Study, path: Path) -> None:
+def write_answers(answers: Sequence[Predictions], path: str | Path, *, force: bool = False) -> None:
+    """Write predictions to which counts are still to be added; see `write_annotations`.
+
+    Parameters
+    ----------
+    answers
+        What classifiers answered on each data set.
+    path, force
+        As for `write_study`.
+
+    Raises
+    ------
+    StudyError
+        As `write_study`.
+    """
+    target = Path(path).resolve()
+    try:
+        _refuse_existing(target, force=force)
+        with replaced_folder(target) as partial:
+            for each in answers:
+                _write_prediction_files(partial, each.dataset, answer_tables(each))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        text = f"{path} cannot be written ({reason(error)}); choose another place"
+        raise StudyError(text) from error
+
+
+def answer_tables(predictions: Predictions) -> dict[str, pl.DataFrame]:
+    """Return each classifier's answers as a table with the columns of a file of predictions."""
+    names = pl.Series(predictions.classes, dtype=pl.String)
+    shown = {"image": predictions.images, "label": names[predictions.labels]}
+    tables: dict[str, pl.DataFrame] = {}
+    for number, classifier in enumerate(predictions.classifiers):
+        ranks = enumerate(predictions.answers[number].T, start=1)
+        columns: dict[str, Any] = {f"label_{rank}": names[values] for rank, values in ranks}
+        if predictions.confidence is not None:
+            columns["probability_1"] = predictions.confidence[number]
+        correct = predictions.answers[number, :, 0] == predictions.labels
+        tables[classifier] = pl.DataFrame({**shown, **columns, "correct": correct})
+    return tables
+
+
+def _answered(
+    data: AnnotatedSet, classifiers: Sequence[str], predictions: Predictions
+) -> dict[str, pl.DataFrame]:
+    """The answers to a study's images, in its order."""
+    rows = {name: row for row, name in enumerate(predictions.images.tolist())}
+    lacking = [name for name in data.images.tolist() if name not in rows]
+    absent = sorted(set(classifiers) - set(predictions.classifiers))
+    if lacking or absent:
+        what = listing(lacking) if lacking else listing(absent, "classifier")
+        raise StudyError(f"data set {data.name!r}: no answers for {what}; give all or none")
+    mine = predictions.on(np.array([rows[name] for name in data.images.tolist()]))
+    order = [mine.classifiers.index(name) for name in classifiers]
+    wrong = (mine.correct[order].T != data.correct).any(axis=1)
+    if wrong.any():
+        images = listing(data.images[wrong].tolist())
+        raise StudyError(f"data set {data.name!r}: answers contradict what is right on {images}")
+    tables = answer_tables(mine)
+    return {name: tables[name] for name in classifiers}
+
+
+def _write_files(
+    study: Study, path: Path, answers: Mapping[str, Mapping[str, pl.DataFrame]]
+) -> None:
     datasets = list(study.datasets.values())
     _write_tables(datasets, path)
     for data in datasets:
-        _write_predictions(path, data, study.classifiers)
+        tables = answers.get(data.name) or _correctness(data, study.classifiers)
+        _write_prediction_files(path, data.name, tables)
     write_manifest(_manifest(study), path)
 
 
@@ -209,13 +288,18 @@ def _images_table(data: AnnotatedSet) -> pl.DataFrame:
     return table.select(pl.lit(data.name).alias("dataset"), pl.all())
 
 
-def _write_predictions(path: Path, data: AnnotatedSet, classifiers: tuple[str, ...]) -> None:
-    images = pl.Series("image", data.images)
-    (path / folder.prediction_folder(data.name)).mkdir(parents=True)
+def _correctness(data: AnnotatedSet, classifiers: Sequence[str]) -> dict[str, pl.DataFrame]:
     # A data set of candidates may come without predictions: no columns, no files.
-    for classifier, correct in zip(classifiers, data.correct.T, strict=False):
-        table = pl.DataFrame({"image": images, "correct": np.ascontiguousarray(correct)})
-        table.write_parquet(path / folder.prediction_file(data.name, classifier))
+    return {
+        name: pl.DataFrame({"image": data.images, "correct": np.ascontiguousarray(correct)})
+        for name, correct in zip(classifiers, data.correct.T, strict=False)
+    }
+
+
+def _write_prediction_files(path: Path, dataset: str, tables: Mapping[str, pl.DataFrame]) -> None:
+    (path / folder.prediction_folder(dataset)).mkdir(parents=True)
+    for classifier, table in tables.items():
+        table.write_parquet(path / folder.prediction_file(dataset, classifier))
 
 
 def _manifest(study: Study) -> dict[str, Any]:

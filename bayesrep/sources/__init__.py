@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from bayesrep.predictions import Predictions
 from bayesrep.sources import cifar10h, imagenetv2, madrylab, tables
 from bayesrep.study import Study
 
-__all__ = ["READERS", "Reader"]
+__all__ = ["ANSWERS", "READERS", "Reader"]
 
 # Called with a sequence of paths, and options by keyword where a reader has any: cifar10h takes
 # seed; imagenetv2 and tables take reference and replication; tables takes name.
@@ -23,4 +24,10 @@ READERS: Mapping[str, Reader] = {
     "imagenetv2": imagenetv2.read,
     "madrylab": madrylab.read,
     "tables": tables.read_tables,
+}
+
+# Of the sources that know what classifiers answered; called as their readers are.
+ANSWERS: Mapping[str, Callable[..., list[Predictions]]] = {
+    "imagenetv2": imagenetv2.read_answers,
+    "tables": tables.read_answers,
 }

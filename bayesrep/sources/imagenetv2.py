@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,42 +26,17 @@ from numpy.typing import NDArray
 
 from bayesrep import rules
 from bayesrep.errors import StudyError
+from bayesrep.predictions import Predictions, code_type
 from bayesrep.sources.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
 from bayesrep.study import AnnotatedSet, Study
 
-__all__ = ["MATCHED_FREQUENCY", "VALIDATION", "Predictions", "read", "read_predictions"]
+__all__ = ["MATCHED_FREQUENCY", "VALIDATION", "read", "read_answers", "read_predictions"]
 
 VALIDATION = "imagenet-validation-original"
 MATCHED_FREQUENCY = "imagenetv2-b-33"  # the upstream name of ImageNet-v2 MatchedFrequency
 
 _COUNTS = ("dataset", "image", "selected", "shown")
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Who classified which image of a test set correctly.
-
-    Attributes
-    ----------
-    dataset
-        The test set's upstream name.
-    images : str [N]
-        File names or hashes, in the upstream order.
-    labels : str [N]
-        The true classes' WordNet numbers (wnid).
-    classifiers : tuple of C str
-        Names, sorted.
-    correct, correct_top5 : bool [N, C]
-        Whether the first, or any of the five, predicted classes is the true one.
-    """
-
-    dataset: str
-    images: NDArray[np.str_]
-    labels: NDArray[np.str_]
-    classifiers: tuple[str, ...]
-    correct: NDArray[np.bool_]
-    correct_top5: NDArray[np.bool_]
 
 
 def read(
@@ -92,21 +66,19 @@ def read(
     StudyError
         If the counts are missing, name images that are not in the list, or anything cannot be read.
     """
-    folders = [Path(path) for path in paths if Path(path).is_dir()]
+    folder = _folder(paths)
     tables = [Path(path) for path in paths if not Path(path).is_dir()]
-    if len(folders) != 1:
-        raise StudyError(f"imagenetv2: {len(folders)} folders given; give the one upstream folder")
     if not tables:
         raise StudyError(
-            f"{folders[0]}: holds predictions but no annotations; give also a .csv or .parquet "
+            f"{folder}: holds predictions but no annotations; give also a .csv or .parquet "
             f"table of counts with the columns {', '.join(_COUNTS)}"
         )
     counts = pl.concat([_read_counts(path) for path in tables])
     found = {
-        role: read_predictions(folders[0], name)
+        role: read_predictions(folder, name)
         for role, name in (("reference", reference), ("replication", replication))
     }
-    _check_same_classifiers(folders[0], found["reference"], found["replication"])
+    _check_same_classifiers(folder, found["reference"], found["replication"])
     datasets = {role: _annotated(each, counts, tables) for role, each in found.items()}
     return Study(
         datasets=datasets,
@@ -119,6 +91,42 @@ def read(
             },
         },
     )
+
+
+def _folder(paths: Sequence[str | Path]) -> Path:
+    folders = [Path(path) for path in paths if Path(path).is_dir()]
+    if len(folders) != 1:
+        raise StudyError(f"imagenetv2: {len(folders)} folders given; give the one upstream folder")
+    return folders[0]
+
+
+def read_answers(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = VALIDATION,
+    replication: str = MATCHED_FREQUENCY,
+) -> list[Predictions]:
+    """Read what the classifiers answered on both test sets; counts are not needed.
+
+    Parameters
+    ----------
+    paths, reference, replication
+        As for `read`.
+
+    Returns
+    -------
+    list of Predictions
+        Of the reference and of the replication.
+
+    Raises
+    ------
+    StudyError
+        As `read`.
+    """
+    folder = _folder(paths)
+    found = [read_predictions(folder, name) for name in (reference, replication)]
+    _check_same_classifiers(folder, *found)
+    return found
 
 
 def read_predictions(
@@ -146,7 +154,7 @@ def read_predictions(
     """
     root = Path(data_dir)
     images, labels = _image_list(root / "datasets" / f"{dataset}.json")
-    truth = _class_numbers(root / "metadata" / "class_info.json", labels)
+    classes = _classes(root / "metadata" / "class_info.json", labels)
     folder = root / "predictions" / dataset
     names = sorted(path.stem for path in folder.glob("*.npy"))
     if classifiers is not None:
@@ -155,14 +163,17 @@ def read_predictions(
         names = list(classifiers)
     if not names:
         raise StudyError(f"{folder}: no .npy predictions; give the upstream data folder")
-    hits = [_top5(folder / f"{name}.npy", len(images)) == truth[:, None] for name in names]
+    numbers = {wnid: number for number, wnid in enumerate(classes)}
+    answers = np.empty((len(names), len(images), 5), dtype=code_type(len(classes)))
+    for place, name in enumerate(names):
+        answers[place] = _top5(folder / f"{name}.npy", len(images), len(classes))
     return Predictions(
         dataset=dataset,
         images=images,
-        labels=labels,
+        classes=classes,
+        labels=np.array([numbers[wnid] for wnid in labels.tolist()], dtype=answers.dtype),
         classifiers=tuple(names),
-        correct=np.column_stack([hit[:, 0] for hit in hits]),
-        correct_top5=np.column_stack([hit.any(axis=1) for hit in hits]),
+        answers=answers,
     )
 
 
@@ -178,26 +189,31 @@ def _image_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
     return images, labels
 
 
-def _class_numbers(path: Path, labels: NDArray[np.str_]) -> NDArray[np.int64]:
+def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
+    """Return the wnids in the order of the class numbers."""
     entries = _json(path)
     try:
-        numbers = {str(entry["wnid"]): int(entry["cid"]) for entry in entries}
+        numbers = {int(entry["cid"]): str(entry["wnid"]) for entry in entries}
+        classes = tuple(numbers[number] for number in range(len(entries)))
     except (KeyError, TypeError, ValueError) as error:
         raise StudyError(
-            f"{path}: is not a list of classes with cid and wnid; give the upstream file"
+            f"{path}: is not a list of classes with cid, from 0 on, and wnid; give the upstream "
+            "file"
         ) from error
-    if unknown := sorted(set(labels.tolist()) - set(numbers)):
+    if unknown := sorted(set(labels.tolist()) - set(classes)):
         raise StudyError(f"{path}: lacks {rules.listing(unknown, 'wnid')} of the image list")
-    return np.asarray([numbers[wnid] for wnid in labels.tolist()], dtype=np.int64)
+    return classes
 
 
-def _top5(path: Path, images: int) -> NDArray[np.int64]:
+def _top5(path: Path, images: int, classes: int) -> NDArray[np.int64]:
     top5 = read_array(path)
     if top5.shape != (images, 5) or top5.dtype.kind not in "iu":
         raise StudyError(
             f"{path}: holds {top5.dtype} of shape {list(top5.shape)}; expected whole numbers of "
             f"shape [{images}, 5], one row per image of the list"
         )
+    if top5.min() < 0 or top5.max() >= classes:
+        raise StudyError(f"{path}: holds numbers outside 0 ... {classes - 1}, those of the classes")
     return top5
 
 
@@ -239,8 +255,8 @@ def _annotated(found: Predictions, counts: pl.DataFrame, tables: Sequence[Path])
         images=found.images[places],
         selected=rows["selected"].to_numpy(),
         shown=rows["shown"].to_numpy(),
-        correct=found.correct[places],
-        labels=found.labels[places],
+        correct=found.correct[:, places].T,
+        labels=np.array(found.classes)[found.labels[places]],
     )
 
 

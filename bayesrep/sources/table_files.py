@@ -15,7 +15,7 @@ import polars as pl
 from bayesrep import rules
 from bayesrep.errors import StudyError
 
-__all__ = ["flags", "read_table", "require", "texts", "whole_numbers"]
+__all__ = ["flags", "probabilities", "read_table", "require", "texts", "whole_numbers"]
 
 _YES, _NO = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
 _ABSENT = ["", "nan", "none", "null"]
@@ -119,6 +119,21 @@ def whole_numbers(column: pl.Series, where: str) -> pl.Series:
     whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
     _refuse(~whole, column.name, "is not a whole number", "counts are whole numbers", where)
     return numbers.cast(pl.Int64)
+
+
+def probabilities(column: pl.Series, where: str) -> pl.Series:
+    """Return a column as float64 in [0, 1], none missing.
+
+    Raises
+    ------
+    StudyError
+        Naming the rows with anything else.
+    """
+    numbers = column.cast(pl.Float64, strict=False)
+    within = numbers.is_between(0, 1).fill_null(value=False)
+    rule = "is not a number between 0 and 1"
+    _refuse(~within, column.name, rule, "give the probabilities of one softmax", where)
+    return numbers
 
 
 def _refuse(wrong: pl.Series, column: str, rule: str, advice: str, where: str) -> None:

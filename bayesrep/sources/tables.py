@@ -5,7 +5,9 @@ kind             columns
 ===============  ===========================================================================
 counts           dataset, image, selected, shown
 annotations      dataset, image, worker, selected: one row per answer
-predictions      dataset, image, classifier, correct: one row per image and classifier
+predictions      dataset, image, classifier, correct: one row per image and classifier; with the
+                 answers themselves, label_1 ... label_5 (the most probable first), probability_1
+                 ... probability_5, and label, where no table of images gives it
 predictions      dataset, image and one column of true and false per classifier, where none
                  of the column names above (nor label) occurs
 images           dataset, image, label, and any further columns as groups of images
@@ -31,10 +33,18 @@ from numpy.typing import NDArray
 
 from bayesrep import rules
 from bayesrep.errors import StudyError
-from bayesrep.sources.table_files import flags, read_table, require, texts, whole_numbers
+from bayesrep.predictions import Predictions
+from bayesrep.sources.table_files import (
+    flags,
+    probabilities,
+    read_table,
+    require,
+    texts,
+    whole_numbers,
+)
 from bayesrep.study import AnnotatedSet, Study
 
-__all__ = ["read_begun", "read_tables"]
+__all__ = ["read_answers", "read_begun", "read_tables"]
 
 _KEY = ("dataset", "image")
 _KINDS = {
@@ -44,7 +54,9 @@ _KINDS = {
     "images": (*_KEY, "label"),
     "wide predictions": _KEY,
 }
-_TEXT = (*_KEY, "task", "worker", "classifier", "label")
+_LABELS = tuple(f"label_{rank}" for rank in range(1, 6))
+_PROBABILITIES = tuple(f"probability_{rank}" for rank in range(1, 6))
+_TEXT = (*_KEY, "task", "worker", "classifier", "label", *_LABELS)
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
@@ -128,6 +140,91 @@ def read_begun(
     return _annotated_sets(tables, names, [])
 
 
+def read_answers(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = "reference",
+    replication: str = "replication",
+    name: str = "study",
+) -> list[Predictions]:
+    """Read what the classifiers answered, where the tables of predictions say so.
+
+    Parameters
+    ----------
+    paths, reference, replication, name
+        As for `read_tables`, which has found no fault with them.
+
+    Returns
+    -------
+    list of Predictions
+        Of each data set; empty where a table of predictions has no column label_1.
+
+    Raises
+    ------
+    StudyError
+        Where labels are missing or probabilities are not between 0 and 1.
+    """
+    del name
+    tables = list(_recognised(paths))
+    long = [table for kind, table in tables if kind == "predictions"]
+    wide = any(kind == "wide predictions" for kind, _ in tables)
+    if wide or not long or not all("label_1" in table.frame.columns for table in long):
+        return []
+    where = _files([table.where for table in long])
+    columns = [each for each in (*_LABELS, *_PROBABILITIES) if _in_all(long, each)]
+    own = ["label"] if _in_all(long, "label") else []
+    found: list[Predictions] = []
+    for dataset in (reference, replication):
+        kept = ("image", "classifier", *own, *columns)
+        rows = pl.concat([table.of(dataset).select(kept) for table in long])
+        if not own:
+            rows = _labelled(rows, tables, dataset, where)
+        found.append(_answers(rows, dataset))
+    return found
+
+
+def _in_all(tables: Sequence[_Table], column: str) -> bool:
+    return all(column in table.frame.columns for table in tables)
+
+
+def _labelled(
+    rows: pl.DataFrame, tables: Sequence[tuple[str, _Table]], dataset: str, where: str
+) -> pl.DataFrame:
+    labels = [table.of(dataset) for kind, table in tables if kind == "images"]
+    if not labels:
+        raise StudyError(
+            f"{where}: answers without the labels they should be; add a column label, or a table "
+            "of images with one"
+        )
+    return rows.join(pl.concat(labels).select("image", "label"), on="image", how="left")
+
+
+def _answers(rows: pl.DataFrame, dataset: str) -> Predictions:
+    """Order one data set's answers by classifier and image."""
+    images, classifiers = (
+        rows[each].unique(maintain_order=True) for each in ("image", "classifier")
+    )
+    places = pl.DataFrame({"image": images, "place": np.arange(len(images))})
+    numbers = pl.DataFrame({"classifier": classifiers, "number": np.arange(len(classifiers))})
+    rows = rows.join(places, on="image").join(numbers, on="classifier").sort("number", "place")
+    answers = [name for name in _LABELS if name in rows.columns]
+    classes = pl.concat([rows[name] for name in ("label", *answers)]).unique().sort()
+    codes = rows.select(pl.col("label", *answers).cast(pl.Enum(classes)).to_physical())
+    shape = (len(classifiers), len(images))
+    confidence = None
+    if "probability_1" in rows.columns:
+        confidence = rows["probability_1"].to_numpy().reshape(shape)
+    return Predictions(
+        dataset,
+        images.to_numpy().astype(np.str_),
+        tuple(classes.to_list()),
+        codes["label"].to_numpy()[: len(images)].astype(np.int32),
+        tuple(classifiers.to_list()),
+        codes.select(answers).to_numpy().astype(np.int32).reshape(*shape, len(answers)),
+        confidence,
+    )
+
+
 def _study(
     tables: Sequence[tuple[str, _Table]],
     paths: Sequence[str | Path],
@@ -207,7 +304,11 @@ def _converted(frame: pl.DataFrame, kind: str, where: str) -> pl.DataFrame:
     types["selected"] = whole_numbers if kind == "counts" else _all_flags
     if kind == "wide predictions":
         types |= dict.fromkeys(extra, _all_flags)
-    kept = [*_KINDS[kind], *(extra if kind in ("images", "wide predictions") else [])]
+    if kind == "predictions":
+        extra = [column for column in extra if column in ("label", *_LABELS, *_PROBABILITIES)]
+        types |= dict.fromkeys(_PROBABILITIES, probabilities)
+    named = kind in ("images", "predictions", "wide predictions")
+    kept = [*_KINDS[kind], *(extra if named else [])]
     return pl.DataFrame([types.get(column, texts)(frame[column], where) for column in kept])
 
 

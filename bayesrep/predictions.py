@@ -1,0 +1,162 @@
+"""What classifiers, or people, answered on the images of one data set: classes and confidences.
+
+A study keeps of every answer only whether it is right, which is all that adjusted accuracies need.
+Protocols that look at the answers themselves take these arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep import rules
+from bayesrep.errors import StudyError
+
+__all__ = ["NO_ANSWER", "Predictions", "code_type"]
+
+NO_ANSWER = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Answers of C classifiers (or labelers) on N images that show one of K classes each.
+
+    Attributes
+    ----------
+    dataset
+        The data set's name.
+    images : str [N]
+        Unique image names.
+    classes : tuple of K str
+        Names of the classes; labels and answers are numbers into it.
+    labels : int [N]
+        The class each image is meant to show.
+    classifiers : tuple of C str
+        Unique names.
+    answers : int [C, N, R]
+        The R most probable classes, the first being the prediction; -1 where there is no answer.
+    confidence : float64 [C, N] or None
+        The probability that each classifier gives to its prediction.
+
+    Raises
+    ------
+    StudyError
+        Naming the data set, the images or classifiers and the first rule broken.
+    """
+
+    dataset: str
+    images: NDArray[np.str_]
+    classes: tuple[str, ...]
+    labels: NDArray[np.integer[Any]]
+    classifiers: tuple[str, ...]
+    answers: NDArray[np.integer[Any]]
+    confidence: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        for name, values in (
+            ("images", np.asarray(self.images, dtype=np.str_)),
+            ("classes", tuple(map(str, self.classes))),
+            ("labels", np.asarray(self.labels)),
+            ("classifiers", tuple(map(str, self.classifiers))),
+            ("answers", np.asarray(self.answers)),
+        ):
+            object.__setattr__(self, name, values)
+        if self.confidence is not None:
+            object.__setattr__(self, "confidence", np.asarray(self.confidence, dtype=np.float64))
+        rules.raise_first(self._violations(f"data set {self.dataset!r}"))
+
+    def _violations(self, where: str) -> Iterator[str]:
+        yield from rules.image_violations(where, self.images)
+        if len(set(self.classes)) < len(self.classes):
+            yield f"{where}: a class is named twice; name each class once"
+        if len(set(self.classifiers)) < len(self.classifiers):
+            yield f"{where}: a classifier is named twice; name each once"
+        count = len(self.images)
+        if self.labels.shape != (count,) or self.labels.dtype.kind not in "iu":
+            yield f"{where}: labels are not {count} class numbers, one for each image"
+            return
+        strange = (self.labels < 0) | (self.labels >= len(self.classes))
+        if strange.any():
+            images = rules.listing(self.images[strange].tolist())
+            yield f"{where}: the label of {images} is no number of a class"
+        shape = (len(self.classifiers), count)
+        if (
+            self.answers.ndim != 3
+            or self.answers.shape[:2] != shape
+            or not self.answers.shape[2]
+            or self.answers.dtype.kind not in "iu"
+        ):
+            yield (
+                f"{where}: answers of shape {list(self.answers.shape)}; give class numbers of "
+                f"shape {[*shape, 'R']}: classifiers, images, most probable classes"
+            )
+            return
+        wrong = (self.answers < NO_ANSWER) | (self.answers >= len(self.classes))
+        yield from self._first(where, np.any(wrong, axis=2), "an answer is no number of a class")
+        yield from self._confidence_violations(where, shape)
+
+    def _confidence_violations(self, where: str, shape: tuple[int, int]) -> Iterator[str]:
+        if self.confidence is None:
+            return
+        if self.confidence.shape != shape:
+            yield f"{where}: confidence has shape {list(self.confidence.shape)}, not {list(shape)}"
+            return
+        within = (self.confidence >= 0) & (self.confidence <= 1)
+        yield from self._first(where, ~within, "a probability is not between 0 and 1")
+
+    def _first(self, where: str, wrong: NDArray[np.bool_], rule: str) -> Iterator[str]:
+        if wrong.any():
+            number = int(np.flatnonzero(wrong.any(axis=1))[0])
+            images = rules.listing(self.images[wrong[number]].tolist())
+            yield f"{where}, classifier {self.classifiers[number]!r}: {rule} on {images}"
+
+    @property
+    def first(self) -> NDArray[np.integer[Any]]:
+        """The predictions [C, N]."""
+        return self.answers[:, :, 0]
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:
+        """Whether there is an answer [C, N]."""
+        return self.first != NO_ANSWER
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether the prediction is the image's label [C, N]."""
+        return np.equal(self.first, self.labels)
+
+    def correct_within(self, ranks: int) -> NDArray[np.bool_]:
+        """Whether the label is among the ``ranks`` most probable classes [C, N].
+
+        Raises
+        ------
+        StudyError
+            Where fewer classes are known of each answer.
+        """
+        if ranks > self.answers.shape[2]:
+            raise StudyError(
+                f"data set {self.dataset!r}: only {self.answers.shape[2]} classes of each answer "
+                f"are known, {ranks} are needed"
+            )
+        return np.any(self.answers[:, :, :ranks] == self.labels[:, None], axis=2)
+
+    def on(self, rows: NDArray[Any]) -> Predictions:
+        """Return the answers on some images: row numbers, or a mask [N]."""
+        return Predictions(
+            self.dataset,
+            self.images[rows],
+            self.classes,
+            self.labels[rows],
+            self.classifiers,
+            self.answers[:, rows],
+            None if self.confidence is None else self.confidence[:, rows],
+        )
+
+
+def code_type(classes: int) -> type[np.int16] | type[np.int32]:
+    """Return the smallest integer type for the numbers of so many classes."""
+    return np.int16 if classes <= np.iinfo(np.int16).max else np.int32

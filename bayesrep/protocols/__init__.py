@@ -1,0 +1,54 @@
+"""Other protocols by which the field re-examines a test set.
+
+`match` compares accuracies on images about which a classifier says alike; `multilabel` takes an
+answer for right if any of an image's labels is meant; `compare` puts people beside classifiers;
+`confusion` and `co_occurrence` show what is taken for what, and why. All take the classifiers'
+answers, which `read_predictions` reads from a study's folder, and return polars tables.
+"""
+
+from bayesrep.protocols.comparison import Comparison, compare
+from bayesrep.protocols.confusion import co_occurrence, confusion, confusion_difference
+from bayesrep.protocols.humans import beside, read_humans, shankar2020
+from bayesrep.protocols.intervals import (
+    INTERVALS,
+    independent_difference,
+    paired_difference,
+    proportion_interval,
+)
+from bayesrep.protocols.label_sets import LabelSets, read_label_sets
+from bayesrep.protocols.lines import fit_lines, line_band, resampled_accuracies
+from bayesrep.protocols.matched import MatchedAccuracy, match
+from bayesrep.protocols.multi_label import multilabel
+from bayesrep.protocols.pairs import compare_pairs, holm, mcnemar
+from bayesrep.protocols.reading import read_predictions
+from bayesrep.protocols.subsets import class_subsets, imagenet_subsets, read_groups
+
+__all__ = [
+    "INTERVALS",
+    "Comparison",
+    "LabelSets",
+    "MatchedAccuracy",
+    "beside",
+    "class_subsets",
+    "co_occurrence",
+    "compare",
+    "compare_pairs",
+    "confusion",
+    "confusion_difference",
+    "fit_lines",
+    "holm",
+    "imagenet_subsets",
+    "independent_difference",
+    "line_band",
+    "match",
+    "mcnemar",
+    "multilabel",
+    "paired_difference",
+    "proportion_interval",
+    "read_groups",
+    "read_humans",
+    "read_label_sets",
+    "read_predictions",
+    "resampled_accuracies",
+    "shankar2020",
+]

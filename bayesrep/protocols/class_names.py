@@ -1,0 +1,43 @@
+"""Class numbers by the names that users' files give to classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bayesrep import rules
+from bayesrep.errors import StudyError
+from bayesrep.vision.classes import synsets
+
+__all__ = ["class_numbers"]
+
+
+def class_numbers(
+    names: Iterable[str], classes: Sequence[str], where: str, noun: str
+) -> dict[str, int]:
+    """Return the number of every class named in a file.
+
+    Parameters
+    ----------
+    names
+        Classes as the predictions call them or, of ImageNet's, their numbers from 0 on.
+    classes
+        What the predictions call the K classes.
+    where, noun
+        The file, and what it calls a class, for the message.
+
+    Raises
+    ------
+    StudyError
+        Naming those that are no class.
+    """
+    known = {name: number for number, name in enumerate(classes)}
+    if tuple(classes) == synsets():
+        known |= {str(number): number for number in range(len(classes))}
+    found = {name: known.get(name) for name in dict.fromkeys(names)}
+    if unknown := [name for name, number in found.items() if number is None]:
+        are = "is no class" if len(unknown) == 1 else "are no classes"
+        raise StudyError(
+            f"{where}: {rules.listing(unknown, noun)} {are} of the predictions; use the names of "
+            f"their {len(classes)} classes, such as {classes[0]!r}"
+        )
+    return {name: number for name, number in found.items() if number is not None}

@@ -1,0 +1,178 @@
+"""Classifiers and people side by side on both data sets: accuracies, pairs and lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError
+from bayesrep.predictions import Predictions
+from bayesrep.protocols.humans import beside
+from bayesrep.protocols.intervals import independent_difference, proportion_interval
+from bayesrep.protocols.label_sets import LabelSets
+from bayesrep.protocols.lines import fit_lines, resampled_accuracies
+from bayesrep.protocols.pairs import compare_pairs
+
+__all__ = ["Comparison", "compare"]
+
+ROLES = ("reference", "replication")
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """All participants on one data set.
+
+    Attributes
+    ----------
+    names
+        Of the C participants, classifiers first.
+    right, answered : bool [C, N]
+        Whether there is a right answer, and one at all, on each image that counts.
+    """
+
+    names: tuple[str, ...]
+    right: Bools
+    answered: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What `compare` finds.
+
+    Attributes
+    ----------
+    accuracies
+        participant, kind ("classifier" or "human"), metric ("top-1", or "multi-label" with label
+        sets), then for both data sets reference_images, reference_accuracy, reference_lower,
+        reference_upper (95 %), replication_images ... replication_upper, and gap, gap_lower,
+        gap_upper (95 %, see `independent_difference`). Null where somebody answered nothing.
+    lines
+        Through the classifiers: see `fit_lines`. Without rows for fewer than two.
+    sides
+        The answers behind them, of the reference and of the replication.
+    """
+
+    accuracies: pl.DataFrame
+    lines: pl.DataFrame
+    sides: tuple[Side, ...]
+
+    def pairs(self) -> pl.DataFrame:
+        """Compare every two participants on either data set.
+
+        Returns
+        -------
+        polars.DataFrame
+            dataset (its role) and the columns of `compare_pairs`; p_holm is for all pairs of a
+            data set.
+        """
+        return pl.concat(
+            compare_pairs(side.names, side.right, side.answered).select(
+                pl.lit(role).alias("dataset"), pl.all()
+            )
+            for role, side in zip(ROLES, self.sides, strict=True)
+        )
+
+
+def compare(
+    reference: Predictions,
+    replication: Predictions,
+    *,
+    humans: tuple[Predictions, ...] | None = None,
+    sets: tuple[LabelSets, LabelSets] | None = None,
+    interval: str = "jeffreys",
+    seed: int = 0,
+) -> Comparison:
+    """Accuracies of classifiers and people on both data sets, and the lines through them.
+
+    Parameters
+    ----------
+    reference, replication
+        Answers of the same classifiers on both data sets, from `read_predictions`.
+    humans
+        People's answers on both, from `read_humans`. Then only images count that at least one
+        person answered, for classifiers too.
+    sets
+        Right labels of the images of both data sets: an answer is right if it is one of them,
+        and images without a right label do not count. Without, it is right if it is the image's
+        label.
+    interval
+        Of the accuracies: see `proportion_interval`.
+    seed
+        Of the bootstrap over images behind the lines' intervals.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    StudyError
+        Where classifiers or classes differ or no image is left.
+    """
+    if reference.classes != replication.classes or reference.classifiers != replication.classifiers:
+        raise StudyError(
+            "the two data sets have different classifiers or classes; read them together"
+        )
+    people = (None, None) if humans is None else humans
+    given = (None, None) if sets is None else sets
+    sides = tuple(
+        _side(data, persons, labels)
+        for data, persons, labels in zip((reference, replication), people, given, strict=True)
+    )
+    machines = len(reference.classifiers)
+    names = sides[0].names
+    kinds = ["classifier"] * machines + ["human"] * (len(names) - machines)
+    metric = "top-1" if sets is None else "multi-label"
+    counts = [(side.right.sum(axis=1), side.answered.sum(axis=1)) for side in sides]
+    accuracies = _accuracies(names, kinds, metric, counts, interval)
+    return Comparison(accuracies, _lines(accuracies.head(machines), sides, seed), sides)
+
+
+def _side(data: Predictions, people: Predictions | None, sets: LabelSets | None) -> Side:
+    if people is not None:
+        data = beside(data, people)
+    answered, right = data.answered, data.correct
+    if sets is not None:
+        answered = answered & sets.known & (sets.sizes > 0)
+        right = sets.contain(data.first)
+    if not answered.any():
+        raise StudyError(f"data set {data.dataset!r}: no image is left to compare on")
+    return Side(data.classifiers, right & answered, answered)
+
+
+def _accuracies(
+    names: tuple[str, ...], kinds: list[str], metric: str, counts: list[Any], interval: str
+) -> pl.DataFrame:
+    table: dict[str, Any] = {"participant": list(names), "kind": kinds, "metric": metric}
+    accuracy = []
+    for role, (right, images) in zip(ROLES, counts, strict=True):
+        with np.errstate(invalid="ignore"):
+            accuracy.append(right / images)
+        lower, upper = proportion_interval(right, images, interval)
+        table |= {f"{role}_images": images, f"{role}_accuracy": accuracy[-1]}
+        table |= {f"{role}_lower": lower, f"{role}_upper": upper}
+    (x, n), (y, m) = counts
+    lower, upper, _ = independent_difference(x, n, y, m)
+    none = (n == 0) | (m == 0)
+    table |= {
+        "gap": accuracy[0] - accuracy[1],
+        "gap_lower": np.where(none, np.nan, lower),
+        "gap_upper": np.where(none, np.nan, upper),
+    }
+    return pl.DataFrame(table).fill_nan(None)
+
+
+def _lines(rows: pl.DataFrame, sides: tuple[Side, ...], seed: int) -> pl.DataFrame:
+    x, y = (rows[f"{role}_accuracy"].to_numpy() for role in ROLES)
+    first, second = (
+        resampled_accuracies(side.right[: len(rows)], side.answered[: len(rows)], child)
+        for side, child in zip(sides, np.random.SeedSequence(seed).spawn(2), strict=True)
+    )
+    table = fit_lines(x, y, (first, second))
+    return table if len(rows) > 1 else table.clear()

@@ -1,0 +1,151 @@
+"""What people answered to the same images, and what has been published of it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bayesrep import rules
+from bayesrep.errors import StudyError
+from bayesrep.predictions import NO_ANSWER, Predictions
+from bayesrep.protocols.class_names import class_numbers
+from bayesrep.sources.table_files import read_table, require, texts
+
+__all__ = ["beside", "read_humans", "shankar2020"]
+
+_COLUMNS = ("image", "labeler", "answer")
+_CROWD_KIT = {"task": "image", "worker": "labeler", "label": "answer"}
+
+
+def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Predictions, ...]:
+    """Read the answers of human labelers.
+
+    Parameters
+    ----------
+    path
+        A table (CSV or Parquet) with a row for each answer: image, labeler, answer and, where an
+        image's name occurs in both data sets, dataset. crowd-kit's names task, worker and label
+        do as well. Answers are names of classes as in the predictions, or ImageNet's numbers.
+    predictions
+        The classifiers' answers on each data set, whose images and classes count.
+
+    Returns
+    -------
+    tuple of Predictions
+        The labelers' answers on the same images of each data set, -1 where they gave none; all
+        labelers in each.
+
+    Raises
+    ------
+    StudyError
+        Naming the file and the images, labelers or answers: unknown ones, or two answers of one
+        labeler to one image.
+    """
+    where = str(path)
+    table = read_table(path, text=("dataset", *_COLUMNS, *_CROWD_KIT))
+    if "labeler" not in table.columns:
+        new = {old: new for old, new in _CROWD_KIT.items() if old in table.columns}
+        table = table.rename({o: n for o, n in new.items() if n not in table.columns})
+    require(table, _COLUMNS, where)
+    held = [name for name in ("dataset", *_COLUMNS) if name in table.columns]
+    rows = pl.DataFrame([texts(table[name], where) for name in held])
+    rows = rows.with_columns(pl.arange(1, pl.len() + 1).alias("row"))
+    labelers = rows["labeler"].unique(maintain_order=True).to_list()
+    parts = [_of(rows, data) for data in predictions]
+    placed = pl.concat([part["row"] for part in parts])
+    if (lost := rows.filter(~pl.col("row").is_in(placed.implode()))).height:
+        images = rules.listing(lost["image"].unique(maintain_order=True))
+        names = " or ".join(repr(data.dataset) for data in predictions)
+        raise StudyError(f"{where}: answers to {images}, which {names} lacks; drop these rows")
+    if (unclear := placed.filter(placed.is_duplicated())).len():
+        images = rules.listing(
+            rows.filter(pl.col("row").is_in(unclear.implode()))["image"].unique()
+        )
+        raise StudyError(f"{where}: {images} is in both data sets; add a column dataset")
+    return tuple(
+        _answers(part, data, labelers, where) for part, data in zip(parts, predictions, strict=True)
+    )
+
+
+def _of(rows: pl.DataFrame, data: Predictions) -> pl.DataFrame:
+    mine = rows
+    if "dataset" in rows.columns:
+        mine = rows.filter(pl.col("dataset") == data.dataset)
+    places = pl.DataFrame({"image": data.images, "place": np.arange(len(data.images))})
+    return mine.join(places, on="image", how="inner", maintain_order="left")
+
+
+def _answers(rows: pl.DataFrame, data: Predictions, labelers: list[str], where: str) -> Predictions:
+    twice = rows.filter(rows.select("image", "labeler").is_duplicated())
+    if twice.height:
+        person = twice["labeler"][0]
+        images = rules.listing(twice.filter(pl.col("labeler") == person)["image"].unique())
+        raise StudyError(f"{where}: several answers of labeler {person!r} to {images}; keep one")
+    numbers = class_numbers(rows["answer"].to_list(), data.classes, where, "answer")
+    answers = np.full((len(labelers), len(data.images), 1), NO_ANSWER, dtype=data.answers.dtype)
+    person = {name: number for number, name in enumerate(labelers)}
+    who = [person[name] for name in rows["labeler"].to_list()]
+    answers[who, rows["place"].to_numpy(), 0] = [numbers[name] for name in rows["answer"].to_list()]
+    return Predictions(
+        data.dataset, data.images, data.classes, data.labels, tuple(labelers), answers
+    )
+
+
+def beside(predictions: Predictions, humans: Predictions) -> Predictions:
+    """Put people beside classifiers, on the images that at least one person answered.
+
+    Parameters
+    ----------
+    predictions, humans
+        Answers to the same images; people's names must differ from classifiers'.
+
+    Returns
+    -------
+    Predictions
+        First answers of the classifiers, then of the people; none (-1) of anybody to the images
+        that no person answered.
+
+    Raises
+    ------
+    StudyError
+        Where nobody answered any image of the data set, or a name is taken.
+    """
+    seen = np.any(humans.answered, axis=0)
+    if not seen.any():
+        raise StudyError(f"no human answers to images of {predictions.dataset!r}")
+    if taken := sorted(set(predictions.classifiers) & set(humans.classifiers)):
+        raise StudyError(
+            f"{rules.listing(taken, 'labeler')} is called as a classifier; rename the labeler"
+        )
+    machines = np.where(np.expand_dims(seen, 1), predictions.answers[:, :, :1], NO_ANSWER)
+    return Predictions(
+        predictions.dataset,
+        predictions.images,
+        predictions.classes,
+        predictions.labels,
+        predictions.classifiers + humans.classifiers,
+        np.concatenate([machines, humans.answers]).astype(predictions.answers.dtype, copy=False),
+    )
+
+
+def shankar2020() -> pl.DataFrame:
+    """Multi-label accuracies of five people and three networks, as published.
+
+    Tables 1 and 2 of Shankar et al. (2020), "Evaluating machine accuracy on ImageNet", measured
+    on 1,000 images of each data set.
+
+    Returns
+    -------
+    polars.DataFrame
+        participant, kind (human, classifier), subset (all, without dogs, objects, fast images),
+        reference_accuracy and replication_accuracy (ImageNet and ImageNet-v2), and their
+        published 95 % Clopper-Pearson intervals reference_lower ... replication_upper, which are
+        given for all images only. Human E's accuracy on ImageNet is 97.3 % in table 1 and 97.2 %
+        in table 2; here it is that of table 1.
+    """
+    source = files("bayesrep.protocols").joinpath("shankar2020.csv")
+    table = pl.read_csv(source.read_bytes())
+    return table.with_columns(pl.selectors.float() / 100)

@@ -1,0 +1,203 @@
+"""Intervals for accuracies and for differences of two accuracies: arrays in, arrays out.
+
+Counts may be fractions, as averages over random matchings are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, betaincinv
+from scipy.stats import norm
+
+from bayesrep.errors import StudyError
+
+__all__ = ["INTERVALS", "independent_difference", "paired_difference", "proportion_interval"]
+
+INTERVALS = ("jeffreys", "wilson", "clopper-pearson")
+LEVEL = 0.95
+_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+_EXACT = 1e-6  # where a quantile is good enough
+_PLACES, _LENGTHS = np.polynomial.legendre.leggauss(24)
+_NODES, _WEIGHTS = (_PLACES + 1) / 2, _LENGTHS / 2  # for integrals over [0, 1]
+
+Floats = NDArray[np.float64]
+
+
+def proportion_interval(
+    right: ArrayLike, images: ArrayLike, kind: str = "jeffreys"
+) -> tuple[Floats, Floats]:
+    """95 % interval of an accuracy.
+
+    Parameters
+    ----------
+    right, images
+        How many of how many answers are right; any shapes that broadcast.
+    kind
+        "jeffreys": the Bayesian interval, equal tails of Beta(right + 1/2, wrong + 1/2), its end
+        moved to 0 or 1 where nothing or everything is right; "wilson": by inverting the score
+        test; "clopper-pearson": by inverting the exact binomial test, which never covers less
+        than 95 % and often much more (all three: Brown, Cai and DasGupta, 2001).
+
+    Returns
+    -------
+    lower, upper : float64
+        NaN where there are no images.
+
+    Raises
+    ------
+    StudyError
+        For another kind.
+    """
+    x, n = np.broadcast_arrays(np.asarray(right, float), np.asarray(images, float))
+    n = np.where(n > 0, n, np.nan)
+    if kind == "jeffreys":
+        lower, upper = (betaincinv(x + 0.5, n - x + 0.5, tail) for tail in _TAILS)
+    elif kind == "clopper-pearson":
+        # Where nothing is right, x = 0 is no parameter of a beta function; the end is 0 there.
+        lower = betaincinv(np.where(x > 0, x, 1), n - x + 1, _TAILS[0])
+        upper = betaincinv(x + 1, np.where(x < n, n - x, 1), _TAILS[1])
+    elif kind == "wilson":
+        z = norm.ppf(_TAILS[1])
+        middle = (x + z**2 / 2) / (n + z**2)
+        half = z / (n + z**2) * np.sqrt(x * (n - x) / n + z**2 / 4)
+        return np.maximum(middle - half, 0), np.minimum(middle + half, 1)
+    else:
+        raise StudyError(f"no interval {kind!r}; choose one of {', '.join(INTERVALS)}")
+    return np.where(x == 0, 0 * n, lower), np.where(x == n, 1 + 0 * n, upper)
+
+
+def independent_difference(
+    right: ArrayLike, images: ArrayLike, other_right: ArrayLike, other_images: ArrayLike
+) -> tuple[Floats, Floats, Floats]:
+    """Posterior of the difference of accuracies on two data sets, with Jeffreys' priors.
+
+    Parameters
+    ----------
+    right, images
+        Of the first data set; any shape.
+    other_right, other_images
+        Of the second, of the same shape.
+
+    Returns
+    -------
+    lower, upper, positive : float64
+        Ends of the equal-tailed 95 % interval of first less second, and the probability that it
+        is positive.
+    """
+    x, n, y, m = np.broadcast_arrays(
+        *(np.asarray(value, float) for value in (right, images, other_right, other_images))
+    )
+    wide, narrow = (x + 0.5, n - x + 0.5), (y + 0.5, m - y + 0.5)
+    swap = _beta_variance(*wide) < _beta_variance(*narrow)
+    a, b = (np.where(swap, two, one) for one, two in zip(wide, narrow, strict=True))
+    c, d = (np.where(swap, one, two) for one, two in zip(wide, narrow, strict=True))
+    other = betaincinv(c[..., None], d[..., None], _NODES)  # [..., node], the narrower one
+
+    def below(difference: Floats) -> Floats:
+        at = np.clip(difference[..., None] + other, 0, 1)
+        return betainc(a[..., None], b[..., None], at) @ _WEIGHTS
+
+    spread = np.sqrt(_beta_variance(a, b) + _beta_variance(c, d))
+    low, high = (_quantile(below, a / (a + b) - c / (c + d), spread, tail) for tail in _TAILS)
+    negative = below(np.zeros_like(a))
+    return (
+        np.where(swap, -high, low),
+        np.where(swap, -low, high),
+        np.where(swap, negative, 1 - negative),
+    )
+
+
+def paired_difference(
+    first: ArrayLike, second: ArrayLike, alike: ArrayLike
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Posterior of the difference of two accuracies on the same images (or on matched pairs).
+
+    Images fall into four cells (both right, only the first, only the second, none) whose
+    probabilities have a Dirichlet(1/4, 1/4, 1/4, 1/4) prior, so that each accuracy alone has
+    Jeffreys' Beta(1/2, 1/2). The difference is q (2 t - 1), where q ~ Beta is the probability
+    that just one is right and t ~ Beta, independent of it, that this is the first.
+
+    Parameters
+    ----------
+    first, second
+        Images that only the first, only the second got right; any shape.
+    alike
+        Images that both or none got right, of the same shape.
+
+    Returns
+    -------
+    mean, lower, upper, positive : float64
+        Mean and equal-tailed 95 % interval of first less second, and the probability that it is
+        positive.
+    """
+    b, c, rest = np.broadcast_arrays(
+        *(np.asarray(value, float) for value in (first, second, alike))
+    )
+    b, c, rest = b + 0.25, c + 0.25, rest + 0.5
+    total = b + c + rest
+    mean = (b - c) / total
+    spread = np.sqrt(((b + c) / total - mean**2) / (total + 1))
+    # Each integral runs over the narrower of q and t, so that its integrand is smooth.
+    by_share = (b - c) ** 2 * _beta_variance(b + c, rest) > (
+        4 * ((b + c) ** 2 / total) ** 2 * _beta_variance(b, c)
+    )
+    ends = np.empty((2, *mean.shape))
+    for part, below in ((by_share, _below_by_share), (~by_share, _below_by_first)):
+        cell = below(b[part], c[part], rest[part])
+        for end, tail in enumerate(_TAILS):
+            ends[end, part] = _quantile(cell, mean[part], spread[part], tail)
+    return mean, ends[0], ends[1], betainc(c, b, 0.5)
+
+
+def _below_by_first(b: Floats, c: Floats, rest: Floats) -> Callable[[Floats], Floats]:
+    """P(q (2 t - 1) <= difference) by P(t <= ...) over the quantiles of q."""
+    q = betaincinv((b + c)[..., None], rest[..., None], _NODES)
+    q = np.maximum(q, np.finfo(float).tiny)
+
+    def below(difference: Floats) -> Floats:
+        at = (1 + np.clip(difference[..., None] / q, -1, 1)) / 2
+        return betainc(b[..., None], c[..., None], at) @ _WEIGHTS
+
+    return below
+
+
+def _below_by_share(b: Floats, c: Floats, rest: Floats) -> Callable[[Floats], Floats]:
+    """P(q (2 t - 1) <= difference) by P(q <= ...) over the quantiles of t."""
+    r = 2 * betaincinv(b[..., None], c[..., None], _NODES) - 1
+    r = np.where(r == 0, np.finfo(float).tiny, r)
+
+    def below(difference: Floats) -> Floats:
+        at = np.clip(difference[..., None] / r, 0, 1)
+        under = betainc((b + c)[..., None], rest[..., None], at)
+        return np.where(r > 0, under, 1 - under) @ _WEIGHTS
+
+    return below
+
+
+def _beta_variance(a: Floats, b: Floats) -> Floats:
+    return a * b / ((a + b) ** 2 * (a + b + 1))
+
+
+def _quantile(
+    below: Callable[[Floats], Floats], mean: Floats, spread: Floats, tail: float
+) -> Floats:
+    """Invert a distribution function on [-1, 1]: secants from the normal's end, kept in brackets.
+
+    A library's root finder would hold the nodes of every integral once per step.
+    """
+    low, high = np.full_like(mean, -1.0), np.full_like(mean, 1.0)
+    last, at = mean, np.clip(mean + norm.ppf(tail) * spread, -1, 1)
+    last_excess, excess = below(last) - tail, below(at) - tail
+    for _ in range(100):
+        low, high = np.where(excess <= 0, at, low), np.where(excess > 0, at, high)
+        if np.all((high - low < _EXACT) | (np.abs(at - last) < _EXACT) | ~np.isfinite(excess)):
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            secant = at - excess * (at - last) / (excess - last_excess)
+        last, last_excess = at, excess
+        at = np.where((secant > low) & (secant < high), secant, (low + high) / 2)
+        excess = below(at) - tail
+    return at

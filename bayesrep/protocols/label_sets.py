@@ -1,0 +1,188 @@
+"""All labels that are right on an image: the annotations behind multi-label accuracy.
+
+Read from
+
+* a table (CSV or Parquet) with a row for each image and label: columns image, label and, where
+  there are several data sets, dataset; an image with no right label has one row without a label;
+* JSON: a mapping of image to a list of labels, or the published ``real.json`` of Beyer et al.
+  (2020), "Are we done with ImageNet?": a list of lists in the order of the ImageNet validation
+  images, ILSVRC2012_val_00000001.JPEG first.
+
+Labels are names of classes as in the predictions, or numbers of ImageNet's 1,000 classes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrep import rules
+from bayesrep.errors import ProtocolWarning, StudyError, reason
+from bayesrep.predictions import Predictions
+from bayesrep.protocols.class_names import class_numbers
+from bayesrep.sources.table_files import read_table, require
+
+__all__ = ["LabelSets", "read_label_sets"]
+
+_VALIDATION = re.compile(r"ILSVRC2012_val_(\d{8})")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSets:
+    """The right labels of the N images of one data set.
+
+    Attributes
+    ----------
+    known : bool [N]
+        Whether somebody looked which labels are right; without, nothing is said of the image.
+    image, label : int [L]
+        Every right label of every image, as numbers of images and classes.
+    classes
+        How many classes there are.
+    """
+
+    known: NDArray[np.bool_]
+    image: NDArray[np.integer[Any]]
+    label: NDArray[np.integer[Any]]
+    classes: int
+
+    def __post_init__(self) -> None:
+        keys = np.unique(np.asarray(self.image, np.int64) * self.classes + self.label)
+        object.__setattr__(self, "image", keys // self.classes)
+        object.__setattr__(self, "label", keys % self.classes)
+        object.__setattr__(self, "_keys", keys)
+
+    @property
+    def sizes(self) -> NDArray[np.integer[Any]]:
+        """How many labels are right on each image [N]."""
+        return np.bincount(self.image, minlength=len(self.known))
+
+    def contain(self, answers: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each answer [..., N] is among the right labels of its image."""
+        given = np.asarray(answers)
+        keys: NDArray[np.int64] = self._keys  # type: ignore[attr-defined]
+        if not len(keys):
+            return np.zeros(given.shape, dtype=np.bool_)
+        wanted = np.arange(given.shape[-1], dtype=np.int64) * self.classes + given
+        found = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
+        return found & (given >= 0)
+
+
+def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets:
+    """Read the label sets of a data set's images.
+
+    Parameters
+    ----------
+    paths
+        Files as above; sets of other images are passed over.
+    predictions
+        Whose images and classes count.
+
+    Returns
+    -------
+    LabelSets
+
+    Raises
+    ------
+    StudyError
+        Naming the file and the labels that are no classes, the images with two sets, or that the
+        files hold none of the images.
+
+    Warns
+    -----
+    ProtocolWarning
+        Where some of the images have no set; they are left out.
+    """
+    places = {name: row for row, name in enumerate(predictions.images.tolist())}
+    known = np.zeros(len(places), dtype=np.bool_)
+    pairs: list[tuple[int, int]] = []
+    for path in map(Path, paths):
+        sets = [
+            (image, [str(label) for label in labels])
+            for image, labels in _sets(path, predictions, places)
+        ]
+        labels = (label for _, each in sets for label in each)
+        numbers = class_numbers(labels, predictions.classes, str(path), "label")
+        if twice := [image for image, _ in sets if known[places[image]]]:
+            raise StudyError(f"{path}: a second label set of {rules.listing(twice)}; keep one")
+        known[[places[image] for image, _ in sets]] = True
+        pairs += [(places[image], numbers[label]) for image, each in sets for label in each]
+    where = ", ".join(map(str, paths))
+    if not known.any():
+        raise StudyError(
+            f"{where}: no label set of any image of {predictions.dataset!r}, whose images are "
+            f"called {predictions.images[0]!r} and so on; use the same names"
+        )
+    if not known.all():
+        missing = predictions.images[~known].tolist()
+        warnings.warn(
+            f"{where}: no label set of {rules.listing(missing)} of {predictions.dataset!r}; "
+            f"accuracies are those on the other {known.sum():,}",
+            ProtocolWarning,
+            stacklevel=2,
+        )
+    image, label = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return LabelSets(known, image, label, len(predictions.classes))
+
+
+def _sets(
+    path: Path, predictions: Predictions, places: Mapping[str, int]
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield the images that count, each with its labels."""
+    if path.suffix.lower() != ".json":
+        yield from _table_sets(path, predictions.dataset, places)
+        return
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+    except ValueError as error:
+        raise StudyError(f"{path}: is not JSON ({reason(error)})") from error
+    if isinstance(content, dict):
+        named = ((image, labels) for image, labels in content.items() if image in places)
+    elif isinstance(content, list):
+        named = _in_order(path, content, predictions)
+    else:
+        raise StudyError(f"{path}: neither a list nor a mapping of label sets")
+    for image, labels in named:
+        if not isinstance(labels, list):
+            raise StudyError(f"{path}: the label set of {image!r} is no list of labels")
+        yield image, labels
+
+
+def _in_order(
+    path: Path, content: list[Any], predictions: Predictions
+) -> Iterator[tuple[str, Any]]:
+    for image in predictions.images.tolist():
+        found = _VALIDATION.search(image)
+        if found is None:
+            continue
+        number = int(found.group(1))
+        if not 1 <= number <= len(content):
+            raise StudyError(f"{path}: {len(content)} label sets, but none for image {image!r}")
+        yield image, content[number - 1]
+
+
+def _table_sets(
+    path: Path, dataset: str, places: Mapping[str, int]
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    table = read_table(path, text=("dataset", "image", "label"))
+    require(table, ("image", "label"), str(path))
+    if "dataset" in table.columns:
+        table = table.filter(pl.col("dataset").cast(pl.String) == dataset)
+    rows = table.select(pl.col("image", "label").cast(pl.String))
+    rows = rows.filter(pl.col("image").is_in(list(places)))
+    if (repeated := rows.filter(rows.is_duplicated())).height:
+        images = rules.listing(repeated["image"].unique(maintain_order=True))
+        raise StudyError(f"{path}: a label is given twice for {images}; keep one row for each")
+    for (image,), part in rows.group_by(["image"], maintain_order=True):
+        yield str(image), [label for label in part["label"].to_list() if label not in (None, "")]

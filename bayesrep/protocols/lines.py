@@ -1,0 +1,168 @@
+"""Lines through accuracies on two data sets, on the plain and on the probit scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
+from scipy.stats import t as student
+
+from bayesrep.estimands import accuracy_line
+
+__all__ = ["SCALES", "fit_lines", "line_band", "resampled_accuracies"]
+
+SCALES = ("linear", "probit")
+REPLICATES = 1000
+_BLOCK = 50  # replicates whose weights are held at a time
+
+Floats = NDArray[np.float64]
+
+
+def resampled_accuracies(
+    right: NDArray[np.bool_], answered: NDArray[np.bool_], seed: int | np.random.SeedSequence
+) -> Floats:
+    """Draws of all accuracies on other images, by the Bayesian bootstrap (Rubin, 1981).
+
+    Parameters
+    ----------
+    right, answered : bool [C, N]
+        Whether there is an answer, and a right one.
+    seed
+        Of the weights of the images, which all participants share.
+
+    Returns
+    -------
+    float64 [1000, C]
+        NaN for who answered nothing.
+    """
+    rng = np.random.default_rng(seed)
+    hits, seen = (each.astype(np.float32) for each in (right & answered, answered))
+    full = bool(answered.all())
+    draws = np.empty((REPLICATES, len(right)))
+    for begin in range(0, REPLICATES, _BLOCK):
+        weights = rng.standard_exponential((_BLOCK, right.shape[1]), dtype=np.float32)
+        total = weights.sum(axis=1, keepdims=True) if full else weights @ seen.T
+        with np.errstate(invalid="ignore", divide="ignore"):
+            draws[begin : begin + _BLOCK] = weights @ hits.T / total
+    return draws
+
+
+def fit_lines(
+    reference: ArrayLike, replication: ArrayLike, draws: tuple[Floats, Floats] | None = None
+) -> pl.DataFrame:
+    """Least-squares lines of replication on reference accuracy.
+
+    Parameters
+    ----------
+    reference, replication
+        [C] accuracies.
+    draws : float64 [S, C] and float64 [S, C]
+        Accuracies on other images of both data sets, from `resampled_accuracies`.
+
+    Returns
+    -------
+    polars.DataFrame
+        scale ("linear"; "probit", where accuracies are transformed by the inverse of the normal
+        distribution function, those of 0 and 1 left out), quantity (slope, intercept, and on the
+        linear scale mean_gap), estimate, lower and upper, classifiers_lower and
+        classifiers_upper. The first interval is for other images of the same populations, null
+        without draws; the second for other classifiers, if these were a random sample of
+        independent ones (normal errors about the line), null for fewer than three.
+    """
+    x, y = np.asarray(reference, float), np.asarray(replication, float)
+    rows: list[dict[str, object]] = []
+    for scale in SCALES:
+        drawn = None if draws is None else tuple(_transformed(each, scale) for each in draws)
+        rows += [{"scale": scale, **row} for row in _line(*_usable(x, y, scale), drawn)]
+    gap = x - y
+    images = None if draws is None else (draws[0] - draws[1]).mean(axis=1)
+    spread = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.nan
+    mean = _row("mean_gap", gap.mean(), images, spread, len(gap) - 1)
+    rows.insert(2, {"scale": "linear", **mean})
+    return pl.DataFrame(rows).fill_nan(None)
+
+
+def _usable(x: Floats, y: Floats, scale: str) -> tuple[Floats, Floats]:
+    if scale == "linear":
+        return x, y
+    inside = (x > 0) & (x < 1) & (y > 0) & (y < 1)
+    return ndtri(x[inside]), ndtri(y[inside])
+
+
+def _transformed(draws: Floats, scale: str) -> Floats:
+    return draws if scale == "linear" else ndtri(np.clip(draws, 1e-9, 1 - 1e-9))
+
+
+def _line(x: Floats, y: Floats, draws: tuple[Floats, ...] | None) -> Iterator[dict[str, object]]:
+    if len(x) < 2:
+        slope, intercept = np.nan, np.nan
+    else:
+        slope, intercept = map(float, accuracy_line(x, y))
+    slopes, intercepts = (None, None) if draws is None else accuracy_line(*draws)
+    freedom = len(x) - 2
+    spread, centre, scale = _scatter(x, y, slope, intercept)
+    at_zero = spread * np.sqrt(1 / max(len(x), 1) + centre**2 / scale)
+    yield _row("slope", slope, slopes, spread / np.sqrt(scale), freedom)
+    yield _row("intercept", intercept, intercepts, at_zero, freedom)
+
+
+def _scatter(x: Floats, y: Floats, slope: float, intercept: float) -> tuple[float, float, float]:
+    """Residual standard deviation, mean of x and its sum of squares about it."""
+    if len(x) < 3:
+        return np.nan, np.nan, np.nan
+    residual = y - slope * x - intercept
+    scale = float(np.sum((x - x.mean()) ** 2))
+    return float(np.sqrt(np.sum(residual**2) / (len(x) - 2))), float(x.mean()), scale or np.nan
+
+
+def _row(
+    quantity: str, estimate: float, draws: Floats | None, error: float, freedom: int
+) -> dict[str, object]:
+    ends = (np.nan, np.nan) if draws is None else np.quantile(draws, (0.025, 0.975))
+    half = student.ppf(0.975, freedom) * error if freedom > 0 else np.nan
+    return {
+        "quantity": quantity,
+        "estimate": float(estimate),
+        "lower": float(ends[0]),
+        "upper": float(ends[1]),
+        "classifiers_lower": float(estimate - half),
+        "classifiers_upper": float(estimate + half),
+    }
+
+
+def line_band(
+    reference: ArrayLike, replication: ArrayLike, at: ArrayLike, scale: str
+) -> tuple[Floats, Floats, Floats]:
+    """The line on the plain scale, with a 95 % band of where it runs for other classifiers.
+
+    Parameters
+    ----------
+    reference, replication
+        [C] accuracies, at least three.
+    at
+        [P] reference accuracies.
+    scale
+        One of `SCALES`, on which the line is straight.
+
+    Returns
+    -------
+    line, lower, upper : float64 [P]
+        Accuracies on the replication.
+    """
+    x, y = _usable(np.asarray(reference, float), np.asarray(replication, float), scale)
+    where = np.asarray(at, float)
+    where = where if scale == "linear" else ndtri(where)
+    slope, intercept = map(float, accuracy_line(x, y))
+    spread, centre, size = _scatter(x, y, slope, intercept)
+    middle = slope * where + intercept
+    half = (
+        student.ppf(0.975, len(x) - 2) * spread * np.sqrt(1 / len(x) + (where - centre) ** 2 / size)
+    )
+    ends = (middle, middle - half, middle + half)
+    if scale == "linear":
+        return ends
+    line, lower, upper = (ndtr(end) for end in ends)
+    return line, lower, upper

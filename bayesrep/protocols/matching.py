@@ -1,0 +1,154 @@
+"""Random matching of the answers on two data sets by what the classifier said of them.
+
+Algorithms 1 and 2 of "A principled evaluation protocol for comparative investigation of the
+effectiveness of DNN classification models on similar-but-non-identical datasets" (Anzaku et al.,
+2022). One after the other, every image of the smaller set, the target, draws at random one image of
+the larger set, the source, that is still free, of the same predicted class (algorithm 1 only) and
+with a predicted probability that differs by epsilon at most; where none is left it stays unmatched.
+
+As published, each target image looks at every source image. Here the sources are sorted once, so
+that those within epsilon of a target are neighbours; a target draws among its neighbours, and again
+where it hit one that is taken. Where that goes on for long, a Fenwick tree over the free sources
+finds a random one of them or knows that there is none: O((S + T) log S) in all, and each target
+draws from the same distribution as in the published algorithm.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["UNMATCHED", "match_at_random", "neighbours"]
+
+UNMATCHED = -1
+_FEW = 24  # so few neighbours are looked at one by one
+_TRIES = 12  # draws that may hit a taken one before the tree is asked
+
+Integers = NDArray[np.integer[Any]]
+
+
+def neighbours(
+    source: NDArray[np.float64],
+    target: NDArray[np.float64],
+    epsilon: float,
+    classes: tuple[Integers, Integers] | None = None,
+) -> tuple[Integers, Integers, Integers]:
+    """Sort the sources so that those which a target may take are a range.
+
+    Parameters
+    ----------
+    source, target : float64 [S], [T]
+        Predicted probabilities.
+    epsilon
+        The largest difference of two that match: target in [source - epsilon, source + epsilon].
+    classes : int [S] and int [T]
+        Predicted classes that must agree, for algorithm 1.
+
+    Returns
+    -------
+    order : int [S]
+        Source numbers, sorted.
+    low, high : int [T]
+        Target t may take order[low[t]:high[t]].
+    """
+    if classes is None:
+        classes = np.zeros(len(source), dtype=np.int8), np.zeros(len(target), dtype=np.int8)
+    order = np.lexsort((source, classes[0]))
+    sorted_classes = classes[0][order]
+    low, high = np.zeros((2, len(target)), dtype=np.int64)
+    by_class = np.argsort(classes[1], kind="stable")
+    kinds, starts = np.unique(classes[1][by_class], return_index=True)
+    begins = np.searchsorted(sorted_classes, kinds, side="left")
+    ends = np.searchsorted(sorted_classes, kinds, side="right")
+    for begin, end, mine in zip(begins, ends, np.split(by_class, starts[1:]), strict=True):
+        values, wanted = source[order[begin:end]], target[mine]
+        # Both sums grow with the source, so that a search for them decides ties as published.
+        low[mine] = begin + np.searchsorted(values + epsilon, wanted, side="left")
+        high[mine] = begin + np.searchsorted(values - epsilon, wanted, side="right")
+    return order, low, high
+
+
+def match_at_random(order: Integers, low: Integers, high: Integers, seed: int) -> Integers:
+    """Give every target a random free neighbour, in the order of the targets.
+
+    Parameters
+    ----------
+    order, low, high
+        From `neighbours`.
+    seed
+        Of the draws.
+
+    Returns
+    -------
+    int [T]
+        The source's number, or `UNMATCHED`.
+    """
+    draw = random.Random(seed).random
+    taken = bytearray(len(order))
+    free = _Free(len(order))
+    places = []
+    for begin, end in zip(low.tolist(), high.tolist(), strict=True):
+        width = end - begin
+        place = UNMATCHED
+        if width > _FEW:
+            for _ in range(_TRIES):
+                place = begin + int(draw() * width)
+                if not taken[place]:
+                    break
+            else:
+                place = free.random(begin, end, places, draw())
+        elif width:
+            left = [at for at in range(begin, end) if not taken[at]]
+            if left:
+                place = left[int(draw() * len(left))]
+        if place >= 0:
+            taken[place] = 1
+        places.append(place)
+    found = np.asarray(places, dtype=np.int64)
+    return np.where(found >= 0, order[found], UNMATCHED)
+
+
+class _Free:
+    """A Fenwick tree that counts the sources not taken; told of them only when it is asked."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._known, self._counts = size, 0, [0]
+        self._top = 1 << (size.bit_length() - 1)
+
+    def random(self, begin: int, end: int, places: list[int], uniform: float) -> int:
+        """Return a random free place in [begin, end), or `UNMATCHED`; ``places`` are taken."""
+        if not self._known:
+            self._counts = [place & -place for place in range(self._size + 1)]
+        for place in places[self._known :]:
+            if place >= 0:
+                self._take(place)
+        self._known = len(places)
+        before = self._before(begin)
+        left = self._before(end) - before
+        return self._find(before + int(uniform * left)) if left else UNMATCHED
+
+    def _take(self, place: int) -> None:
+        at = place + 1
+        while at <= self._size:
+            self._counts[at] -= 1
+            at += at & -at
+
+    def _before(self, place: int) -> int:
+        total = 0
+        while place:
+            total += self._counts[place]
+            place &= place - 1
+        return total
+
+    def _find(self, rank: int) -> int:
+        """Return the place with ``rank`` free ones before it."""
+        at, step = 0, self._top
+        while step:
+            if at + step <= self._size and self._counts[at + step] <= rank:
+                at += step
+                rank -= self._counts[at]
+            step >>= 1
+        return at

@@ -1,0 +1,223 @@
+"""Multi-label accuracy beside top-1 and top-5, on all images and on parts of them.
+
+A prediction is right if it is among the image's right labels (Shankar et al., 2020, section 3;
+Tsipras et al., 2020, section 4.1), so that naming another object of the picture, or a synonym, is
+no mistake. Top-1 asks for the one label of the data set, which is too strict; top-5 is content if
+that is among five, which forgives mistakes as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError
+from bayesrep.predictions import Predictions
+from bayesrep.protocols.intervals import proportion_interval
+from bayesrep.protocols.label_sets import LabelSets
+from bayesrep.protocols.subsets import class_subsets
+
+__all__ = ["EMPTY", "METRICS", "multilabel"]
+
+METRICS = ("top-1", "top-5", "multi-label", "top-5 corrections")
+EMPTY = ("exclude", "wrong")
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Metric:
+    """What is counted, over which images: right and images [C, N], right only where images."""
+
+    name: str
+    right: Bools
+    images: Bools
+
+
+def multilabel(
+    predictions: Predictions,
+    sets: LabelSets,
+    *,
+    subsets: Mapping[str, Bools] | None = None,
+    empty: str = "exclude",
+    interval: str = "jeffreys",
+    trials: int = 1000,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Top-1, top-5 and multi-label accuracy of every classifier, on all images and on subsets.
+
+    Parameters
+    ----------
+    predictions
+        The answers on one data set, from `read_predictions`; top-5 is left out where only the
+        first answers are known.
+    sets
+        The right labels of its images, from `read_label_sets`. Images that nobody looked at are
+        left out of everything.
+    subsets
+        Masks [K] over the classes, from `class_subsets`; an image belongs to a subset if its
+        label does. By default those built in.
+    empty
+        What becomes of images on which no label is right: "exclude" leaves them out of all
+        metrics, as Beyer et al. (2020) do; "wrong" keeps them, and every multi-label answer to
+        them is wrong.
+    interval
+        See `proportion_interval`.
+    trials
+        Of the class bootstrap.
+    seed
+        Of the class bootstrap.
+
+    Returns
+    -------
+    polars.DataFrame
+        classifier, subset, metric, images, right, accuracy, lower, upper (95 %), change, p_value.
+        Subsets are "all", "one label" and "several labels" (by the label sets) and those given.
+        Metrics are "top-1", "top-5", "multi-label" and "top-5 corrections": of the images that are
+        wrong by top-1 and right by top-5, those whose first answer is right by the label sets, so
+        that top-5 forgave no mistake (Tsipras et al., 2020, appendix C.1). ``change`` is the
+        accuracy on the subset less that on all images, and ``p_value`` how often as many classes,
+        drawn at random without replacement, change it at least as much in either direction
+        (Shankar et al., 2020, section 5), counting the subset itself as one draw, so that it is
+        never below 1 / (trials + 1). Of many subsets and classifiers some are small by chance.
+        Null where a subset has no images.
+
+    Raises
+    ------
+    StudyError
+        For an unknown ``empty`` or ``interval``, or where no image is left.
+    """
+    if empty not in EMPTY:
+        raise StudyError(f"empty is {empty!r}; choose one of {', '.join(EMPTY)}")
+    if trials < 1:
+        raise StudyError(f"{trials} trials; give at least one")
+    chosen = class_subsets(predictions.classes) if subsets is None else subsets
+    kept = sets.known & (sets.sizes > 0) if empty == "exclude" else sets.known
+    if not kept.any():
+        raise StudyError(f"data set {predictions.dataset!r}: no image has a right label")
+    metrics = list(_metrics(predictions, sets, kept))
+    parts = _image_parts(predictions, sets, chosen)
+    right, images = (
+        np.stack([[(values & part).sum(axis=1) for part in parts.values()] for values in each])
+        for each in ([m.right for m in metrics], [m.images for m in metrics])
+    )  # [metric, part, classifier]
+    p_value = np.full(right.shape, np.nan)
+    drawn = _random_classes(predictions.labels, len(predictions.classes), trials, seed)
+    for number, metric in enumerate(metrics):
+        p_value[number, 3:] = _class_bootstrap(metric, predictions.labels, drawn, chosen)
+    return _table(
+        predictions, [m.name for m in metrics], list(parts), right, images, p_value, interval
+    )
+
+
+def _metrics(predictions: Predictions, sets: LabelSets, kept: Bools) -> Iterator[_Metric]:
+    images = predictions.answered & kept
+    first = predictions.correct & images
+    good = sets.contain(predictions.first) & images
+    yield _Metric("top-1", first, images)
+    if predictions.answers.shape[2] >= 5:
+        five = predictions.correct_within(5) & images
+        yield _Metric("top-5", five, images)
+        yield _Metric("multi-label", good, images)
+        yield _Metric("top-5 corrections", good & five & ~first, five & ~first)
+    else:
+        yield _Metric("multi-label", good, images)
+
+
+def _image_parts(
+    predictions: Predictions, sets: LabelSets, subsets: Mapping[str, Bools]
+) -> dict[str, Bools]:
+    sizes = sets.sizes
+    parts = {
+        "all": np.ones(len(sizes), np.bool_),
+        "one label": sizes == 1,
+        "several labels": sizes > 1,
+    }
+    return parts | {name: mask[predictions.labels] for name, mask in subsets.items()}
+
+
+def _random_classes(
+    labels: NDArray[np.integer], classes: int, trials: int, seed: int
+) -> NDArray[np.int64]:
+    """Ranks [trials, K] of random orders of the classes that occur; the others come last."""
+    keys = np.random.default_rng(seed).random((trials, classes))
+    keys[:, np.bincount(labels, minlength=classes) == 0] = 2
+    order = keys.argsort(axis=1)
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(classes)[None], axis=1)
+    return ranks
+
+
+def _class_bootstrap(
+    metric: _Metric,
+    labels: NDArray[np.integer],
+    ranks: NDArray[np.int64],
+    subsets: Mapping[str, Bools],
+) -> Floats:
+    """How often random classes change the accuracy as much as a subset does: [subset, C]."""
+    classes = ranks.shape[1]
+    right, images = (_by_class(values, labels, classes) for values in (metric.right, metric.images))
+    present = np.bincount(labels, minlength=classes) > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        overall = right.sum(axis=1) / images.sum(axis=1)
+        found = np.full((len(subsets), len(right)), np.nan)
+        for number, mask in enumerate(subsets.values()):
+            size = int((mask & present).sum())
+            if size in (0, present.sum()):
+                continue
+            drawn = (ranks < size).astype(np.float64)
+            change = np.abs((drawn @ right.T) / (drawn @ images.T) - overall)
+            own = np.abs(right[:, mask].sum(axis=1) / images[:, mask].sum(axis=1) - overall)
+            # Rounding must not make a draw of the subset itself count as a smaller change.
+            as_large = (change >= own - 1e-12).sum(axis=0)
+            found[number] = np.where(np.isnan(own), np.nan, (1 + as_large) / (1 + len(ranks)))
+    return found
+
+
+def _by_class(values: Bools, labels: NDArray[np.integer], classes: int) -> Floats:
+    """Sums over the images of each class: [C, N] to [C, K]."""
+    order = np.argsort(labels, kind="stable")
+    present, starts = np.unique(labels[order], return_index=True)
+    sums = np.zeros((len(values), classes))
+    sums[:, present] = np.add.reduceat(values[:, order], starts, axis=1, dtype=np.float64)
+    return sums
+
+
+def _table(
+    predictions: Predictions,
+    metrics: list[str],
+    parts: list[str],
+    right: NDArray[np.int64],
+    images: NDArray[np.int64],
+    p_value: Floats,
+    interval: str,
+) -> pl.DataFrame:
+    right, images = (
+        right.transpose(2, 1, 0),
+        images.transpose(2, 1, 0),
+    )  # [classifier, part, metric]
+    lower, upper = proportion_interval(right, images, interval)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        accuracy = right / images
+    change = accuracy - accuracy[:, :1]
+    change[:, 0] = np.nan
+    count, many, kinds = right.shape
+    return pl.DataFrame(
+        {
+            "classifier": np.repeat(predictions.classifiers, many * kinds),
+            "subset": np.tile(np.repeat(parts, kinds), count),
+            "metric": np.tile(metrics, count * many),
+            "images": images.ravel(),
+            "right": right.ravel(),
+            "accuracy": accuracy.ravel(),
+            "lower": lower.ravel(),
+            "upper": upper.ravel(),
+            "change": change.ravel(),
+            "p_value": p_value.transpose(2, 1, 0).ravel(),
+        }
+    ).fill_nan(None)

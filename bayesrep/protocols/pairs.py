@@ -1,0 +1,103 @@
+"""Which of two participants is better on the same images: McNemar's test and a posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
+
+from bayesrep.protocols.intervals import paired_difference
+
+__all__ = ["compare_pairs", "holm", "mcnemar"]
+
+Floats = NDArray[np.float64]
+
+
+def mcnemar(first: ArrayLike, second: ArrayLike) -> Floats:
+    """Exact two-sided p-value of McNemar's test that two accuracies are the same.
+
+    Parameters
+    ----------
+    first, second
+        Images that only the first, only the second got right; any shapes that broadcast.
+
+    Returns
+    -------
+    float64
+        Of b and c discordant images, twice the probability of at most min(b, c) heads in b + c
+        tosses of a coin, at most 1.
+    """
+    b, c = np.asarray(first), np.asarray(second)
+    return np.minimum(2 * binom.cdf(np.minimum(b, c), b + c, 0.5), 1.0)
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """Adjust p-values [M] for being many: below a level with at most that probability by chance.
+
+    Holm (1979). A NaN is no test and stays.
+    """
+    given = np.asarray(p_values, float)
+    order = np.argsort(given)  # NaN last
+    count = int(np.isfinite(given).sum())
+    adjusted = np.full(given.shape, np.nan)
+    steps = given[order[:count]] * np.arange(count, 0, -1)
+    adjusted[order[:count]] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+def compare_pairs(
+    names: Sequence[str], right: NDArray[np.bool_], answered: NDArray[np.bool_]
+) -> pl.DataFrame:
+    """Compare every two participants on the images that both answered.
+
+    Parameters
+    ----------
+    names
+        Of the C participants.
+    right : bool [C, N]
+        Whether an answer is right.
+    answered : bool [C, N]
+        Whether there is an answer that counts.
+
+    Returns
+    -------
+    polars.DataFrame
+        participant, other, images, both, only_first, only_second, neither (numbers of images),
+        difference (of accuracies, its posterior mean), lower, upper (95 %), probability (that
+        the first is better), p_value (McNemar's) and p_holm (adjusted for all pairs here; the
+        intervals are each for one pair). Null without images.
+    """
+    # Sums of 0s and 1s are exact in float32 up to 2^24 images.
+    hit, seen = (right & answered).astype(np.float32), answered.astype(np.float32)
+    first, second = np.triu_indices(len(names), k=1)
+    both = (hit @ hit.T)[first, second].astype(np.int64)
+    hits = (hit @ seen.T).astype(np.int64)
+    images = (seen @ seen.T)[first, second].astype(np.int64)
+    b, c = hits[first, second] - both, hits.T[first, second] - both
+    neither = images - both - b - c
+    none = images == 0
+    found = [_where(none, each) for each in paired_difference(b, c, both + neither)]
+    p_value = _where(none, mcnemar(b, c))
+    called = np.asarray(names)
+    return pl.DataFrame(
+        {
+            "participant": called[first],
+            "other": called[second],
+            "images": images,
+            "both": both,
+            "only_first": b,
+            "only_second": c,
+            "neither": neither,
+            **dict(zip(("difference", "lower", "upper", "probability"), found, strict=True)),
+            "p_value": p_value,
+            "p_holm": holm(p_value),
+        }
+    ).fill_nan(None)
+
+
+def _where(none: NDArray[np.bool_], values: NDArray[Any]) -> Floats:
+    return np.where(none, np.nan, values)

@@ -1,0 +1,118 @@
+"""Parts of the classes: superclasses, objects and organisms, and your own.
+
+Of ImageNet's 1,000 classes these are built in: 590 objects and 410 organisms, 118 breeds of dogs
+and the 882 classes without them (Shankar et al., 2020). Organisms are the classes that WordNet
+puts under organism: 398 animals, 3 kinds of people, 2 plants and 7 fungi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep import rules
+from bayesrep.errors import StudyError
+from bayesrep.protocols.class_names import class_numbers
+from bayesrep.sources.safe_pickle import read_array
+from bayesrep.sources.table_files import read_table, require, texts
+from bayesrep.vision.classes import CLASSES, synsets
+
+__all__ = ["SUPERCLASS", "class_subsets", "imagenet_subsets", "read_groups"]
+
+SUPERCLASS = "superclass"
+_ANIMALS, _DOGS = slice(0, 398), slice(151, 269)
+_OTHER_ORGANISMS = [981, 982, 983, 985, 986, *range(991, 998)]  # people, plants, fungi
+
+
+def imagenet_subsets() -> dict[str, NDArray[np.bool_]]:
+    """The subsets of Shankar et al. (2020), each a mask over ImageNet's classes."""
+    organisms, dogs = np.zeros((2, CLASSES), dtype=np.bool_)
+    organisms[_ANIMALS] = organisms[_OTHER_ORGANISMS] = dogs[_DOGS] = True
+    return {"objects": ~organisms, "organisms": organisms, "dogs": dogs, "without dogs": ~dogs}
+
+
+def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[np.str_]]:
+    """Read how classes are grouped.
+
+    Parameters
+    ----------
+    path
+        A table (CSV or Parquet) with a row for each class: the column class, and a column for each
+        way to group them, empty where a class belongs to no group; or the published
+        ``superclasses.npy`` of Tsipras et al. (2020), a mapping of superclass to class numbers
+        (nothing in it is executed).
+    classes
+        The K names of the classes.
+
+    Returns
+    -------
+    mapping of column to str [K]
+        The group of each class, "" where it has none.
+
+    Raises
+    ------
+    StudyError
+        Naming the file and the classes that are unknown or in two groups.
+    """
+    file = Path(path)
+    if file.suffix.lower() == ".npy":
+        rows = _superclasses(file)
+    else:
+        table = read_table(file, text=("class",))
+        require(table, ("class",), str(file))
+        if len(table.columns) < 2:
+            raise StudyError(f"{file}: only the column class; add one that groups the classes")
+        texts(table["class"], str(file))
+        rows = table.select(pl.all().cast(pl.String).fill_null(""))
+    found = class_numbers(rows["class"].to_list(), classes, str(file), "class")
+    numbers = [found[name] for name in rows["class"].to_list()]
+    repeated = rows.filter(pl.Series(numbers).is_duplicated())["class"].unique(maintain_order=True)
+    if len(repeated):
+        raise StudyError(f"{file}: {rules.listing(repeated, 'class')} given twice; keep one row")
+    groups: dict[str, NDArray[np.str_]] = {}
+    for column in rows.columns:
+        if column != "class":
+            values = np.full(len(classes), "", dtype=object)
+            values[numbers] = rows[column].to_list()
+            groups[column] = values.astype(np.str_)
+    return groups
+
+
+def _superclasses(file: Path) -> pl.DataFrame:
+    content = read_array(file)
+    mapping = content.item() if content.shape == () and content.dtype == object else None
+    if not isinstance(mapping, Mapping):
+        raise StudyError(
+            f"{file}: no mapping of superclass to class numbers; give superclasses.npy"
+        )
+    rows = [(str(number), str(name)) for name, members in mapping.items() for number in members]
+    return pl.DataFrame(rows, schema=["class", SUPERCLASS], orient="row")
+
+
+def class_subsets(
+    classes: Sequence[str], groups: Mapping[str, NDArray[np.str_]] | None = None
+) -> dict[str, NDArray[np.bool_]]:
+    """Return the subsets to look at: those built in, where they apply, and every group.
+
+    Parameters
+    ----------
+    classes
+        The K names of the classes.
+    groups
+        From `read_groups`.
+
+    Returns
+    -------
+    mapping of name to bool [K]
+        Two columns that call a group alike have their name put before it.
+    """
+    subsets = imagenet_subsets() if tuple(classes) == synsets() else {}
+    for column, values in (groups or {}).items():
+        for name in dict.fromkeys(values.tolist()):
+            if name:
+                subsets[f"{column}: {name}" if name in subsets else name] = values == name
+    return subsets
