@@ -509,6 +509,139 @@ def _loo(arguments: argparse.Namespace) -> int:
     return _emit_table(arguments, table, text(table))
 
 
+def _match(arguments: argparse.Namespace) -> int:
+    from bayesrep.protocols import match, read_predictions
+    from bayesrep.report.text import matched_table, rows_table
+
+    if arguments.csv:
+        _new_file(arguments.csv, force=arguments.force)
+    names = (arguments.reference, arguments.replication)
+    found = match(
+        *read_predictions(arguments.study, names, ranks=1, confidence=True),
+        epsilon=arguments.epsilon,
+        runs=arguments.runs,
+        seed=arguments.seed,
+        interval=arguments.interval,
+        progress=not arguments.no_progress,
+    )
+    table = getattr(found, arguments.table)
+    text = matched_table(table) if arguments.table == "accuracies" else rows_table(table)
+    return _emit_table(arguments, table, text)
+
+
+def _multilabel(arguments: argparse.Namespace) -> int:
+    from bayesrep.protocols import (
+        class_subsets,
+        co_occurrence,
+        multilabel,
+        read_label_sets,
+        read_predictions,
+    )
+    from bayesrep.report.text import multilabel_table, rows_table
+
+    if arguments.csv:
+        _new_file(arguments.csv, force=arguments.force)
+    (predictions,) = read_predictions(arguments.study, (arguments.dataset,))
+    sets = read_label_sets(arguments.labels, predictions)
+    groups = _class_groups(arguments, predictions.classes)
+    if arguments.table == "co-occurrence":
+        chosen = _grouped_by(arguments, groups)
+        table = co_occurrence(predictions, sets, chosen, interval=arguments.interval)
+        return _emit_table(arguments, table, rows_table(table))
+    table = multilabel(
+        predictions,
+        sets,
+        subsets=class_subsets(predictions.classes, groups),
+        empty=arguments.empty,
+        interval=arguments.interval,
+        trials=arguments.trials,
+        seed=arguments.seed,
+    )
+    return _emit_table(arguments, table, multilabel_table(table))
+
+
+def _class_groups(arguments: argparse.Namespace, classes: Sequence[str]) -> dict[str, Any]:
+    from bayesrep.protocols import read_groups
+
+    return read_groups(arguments.classes, classes) if arguments.classes else {}
+
+
+def _grouped_by(arguments: argparse.Namespace, groups: dict[str, Any]) -> Any:
+    """The column of --classes by which classes are put together; None for single classes."""
+    if not groups:
+        return None
+    if arguments.by is None and len(groups) == 1:
+        return next(iter(groups.values()))
+    if arguments.by not in groups:
+        raise StudyError(f"--by is {arguments.by}; {arguments.classes} has {', '.join(groups)}")
+    return groups[arguments.by]
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from bayesrep.protocols import compare, read_humans, read_label_sets, read_predictions
+    from bayesrep.report.text import comparison_table, rows_table
+
+    if arguments.csv:
+        _new_file(arguments.csv, force=arguments.force)
+    names = (arguments.reference, arguments.replication)
+    both = read_predictions(arguments.study, names, ranks=1)
+    humans = read_humans(arguments.humans, *both) if arguments.humans else None
+    if arguments.table == "confusion":
+        return _confusion(arguments, both, humans)
+    sets = None
+    if arguments.labels:
+        one, other = (read_label_sets(arguments.labels, data) for data in both)
+        sets = one, other
+    found = compare(
+        *both, humans=humans, sets=sets, interval=arguments.interval, seed=arguments.seed
+    )
+    if arguments.table == "accuracies":
+        table = _with_published(found.accuracies) if arguments.published else found.accuracies
+        return _emit_table(
+            arguments,
+            table,
+            comparison_table(table, found.lines),
+            {"lines": found.lines.to_dicts()},
+        )
+    table = found.lines if arguments.table == "lines" else found.pairs()
+    return _emit_table(arguments, table, rows_table(table))
+
+
+def _with_published(accuracies: Any) -> Any:
+    import polars as pl
+
+    from bayesrep.protocols import shankar2020
+
+    published = shankar2020().filter(pl.col("subset") == "all").drop("subset")
+    return pl.concat(
+        [
+            accuracies,
+            published.with_columns(
+                pl.format("{} (published)", "kind").alias("kind"),
+                pl.lit("multi-label").alias("metric"),
+            ),
+        ],
+        how="diagonal",
+    )
+
+
+def _confusion(arguments: argparse.Namespace, both: Any, humans: Any) -> int:
+    from bayesrep.protocols import beside, confusion, confusion_difference
+    from bayesrep.report.text import rows_table
+
+    place = ("reference", "replication").index(arguments.dataset)
+    data = both[place] if humans is None else beside(both[place], humans[place])
+    groups = _grouped_by(arguments, _class_groups(arguments, data.classes))
+    if arguments.between:
+        if len(arguments.between) != 2:
+            raise StudyError("--between takes two names: --between resnet50,A")
+        one, other = arguments.between
+        table = confusion_difference(data, one, other, groups)
+    else:
+        table = confusion(data, groups, interval=arguments.interval)
+    return _emit_table(arguments, table, rows_table(table))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bayesrep", description="How much of a benchmark's accuracy drop is real?"
@@ -522,6 +655,8 @@ def _parser() -> argparse.ArgumentParser:
     for add in (_add_mixtures, _add_annotators, _add_summarize, _add_ranks, _add_pairs):
         add(commands)
     for add in (_add_images, _add_diagnose, _add_loo):
+        add(commands)
+    for add in (_add_match, _add_multilabel, _add_compare):
         add(commands)
     return parser
 
@@ -808,3 +943,109 @@ def _add_loo(commands: Any) -> None:
     )
     command.add_argument("posteriors", type=Path, nargs="+", metavar="posterior.nc")
     _add_csv(command)
+
+
+def _add_protocol(command: argparse.ArgumentParser, *tables: str) -> None:
+    """What all protocols take."""
+    command.add_argument("study", type=Path, metavar="STUDY")
+    command.add_argument(
+        "--table", choices=tables, default=tables[0], help=f"what to show ({tables[0]})"
+    )
+    command.add_argument(
+        "--interval",
+        choices=("jeffreys", "wilson", "clopper-pearson"),
+        default="jeffreys",
+        help="of accuracies (jeffreys)",
+    )
+    _add_seed(command)
+    _add_csv(command)
+
+
+def _add_datasets(command: argparse.ArgumentParser) -> None:
+    for role in ("reference", "replication"):
+        command.add_argument(
+            f"--{role}",
+            default=role,
+            metavar="NAME",
+            help=f"the data set, where the study names no {role}",
+        )
+
+
+def _add_classes(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--classes",
+        type=Path,
+        metavar="FILE",
+        help="groups of classes: a table with the column class, or superclasses.npy",
+    )
+    command.add_argument(
+        "--by", metavar="COLUMN", help="the column of --classes to put classes together by"
+    )
+
+
+def _add_match(commands: Any) -> None:
+    command = _command(
+        commands, "match", _match, "accuracy on images about which a classifier says alike"
+    )
+    _add_protocol(command, "accuracies", "curves", "confidence")
+    _add_datasets(command)
+    command.add_argument(
+        "--epsilon", type=float, default=0.005, help="largest difference in probability (0.005)"
+    )
+    command.add_argument("--runs", type=int, default=10, help="random matchings (10)")
+    command.add_argument("--no-progress", action="store_true", help="no bar on standard error")
+
+
+def _add_multilabel(commands: Any) -> None:
+    command = _command(
+        commands, "multilabel", _multilabel, "accuracy by all labels that are right on an image"
+    )
+    _add_protocol(command, "accuracies", "co-occurrence")
+    command.add_argument(
+        "--labels",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="label sets: real.json, or tables with the columns image and label",
+    )
+    command.add_argument(
+        "--dataset", default="reference", metavar="NAME", help="role or name (reference)"
+    )
+    _add_classes(command)
+    command.add_argument(
+        "--empty",
+        choices=("exclude", "wrong"),
+        default="exclude",
+        help="images on which no label is right (exclude)",
+    )
+    command.add_argument(
+        "--trials", type=int, default=1000, help="random sets of classes, for p-values (1000)"
+    )
+
+
+def _add_compare(commands: Any) -> None:
+    command = _command(
+        commands, "compare", _compare, "classifiers beside people and each other on both data sets"
+    )
+    _add_protocol(command, "accuracies", "pairs", "lines", "confusion")
+    _add_datasets(command)
+    command.add_argument(
+        "--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer"
+    )
+    command.add_argument(
+        "--labels", type=Path, nargs="+", metavar="FILE", help="label sets of both data sets"
+    )
+    command.add_argument(
+        "--published", action="store_true", help="add the people and networks of Shankar et al."
+    )
+    _add_classes(command)
+    command.add_argument(
+        "--dataset",
+        choices=("reference", "replication"),
+        default="reference",
+        help="of the confusion (reference)",
+    )
+    command.add_argument(
+        "--between", type=_names, metavar="A,B", help="the confusion of one less another's"
+    )

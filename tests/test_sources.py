@@ -218,7 +218,7 @@ def test_the_published_placebo_has_the_published_bias():
 def imagenet(tmp_path):
     """An upstream folder of two test sets, four images each, and two classifiers."""
     root = tmp_path / "data"
-    wnids = ["n03", "n01", "n02"]
+    wnids = ["n03", "n01", "n02", *(f"n{number:02}" for number in range(10, 17))]
     for folder in ("datasets", "metadata", "predictions/old", "predictions/new"):
         (root / folder).mkdir(parents=True)
     classes = [{"cid": cid, "wnid": wnid} for cid, wnid in enumerate(wnids)]
@@ -247,9 +247,9 @@ def test_class_numbers_come_from_class_info(imagenet):
     found = imagenetv2.read_predictions(imagenet, "new")
     assert found.classifiers == ("good", "late")
     assert found.images.tolist() == ["new0", "new1", "new2", "new3"]
-    assert found.labels.tolist() == ["n03", "n01", "n02", "n03"]
-    assert found.correct.tolist() == [[True, False]] * 4
-    assert found.correct_top5.all()
+    assert [found.classes[label] for label in found.labels] == ["n03", "n01", "n02", "n03"]
+    assert found.correct.tolist() == [[True] * 4, [False] * 4]
+    assert found.correct_within(5).all()
     assert imagenetv2.read_predictions(imagenet, "new", classifiers=["late"]).classifiers == (
         "late",
     )
@@ -291,6 +291,9 @@ def test_bad_imagenet_files_are_one_clear_error(imagenet, tmp_path):
         imagenetv2.read_predictions(imagenet, "new", classifiers=["vgg"])
     with pytest.raises(StudyError, match=r"none\.json: cannot be read \(No such file"):
         imagenetv2.read_predictions(imagenet, "none")
+    np.save(imagenet / "predictions" / "old" / "more.npy", np.full((4, 5), 10))
+    with pytest.raises(StudyError, match=r"more\.npy: holds numbers outside 0 \.\.\. 9"):
+        imagenetv2.read_predictions(imagenet, "old")
     (imagenet / "datasets" / "new.json").write_text("[1, 2]")
     with pytest.raises(StudyError, match=r"new\.json: has no list image_filenames"):
         imagenetv2.read_predictions(imagenet, "new")
@@ -306,7 +309,7 @@ def test_bad_imagenet_files_are_one_clear_error(imagenet, tmp_path):
 )
 def test_published_accuracies(dataset, images, low, high):
     found = imagenetv2.read_predictions(IMAGENETV2, dataset, classifiers=["resnet50"])
-    assert found.correct.shape == (images, 1)
+    assert found.correct.shape == (1, images)
     assert low < found.correct.mean() < high
     # The same, counted directly.
     listed = json.loads((IMAGENETV2 / "datasets" / f"{dataset}.json").read_text())
@@ -316,7 +319,7 @@ def test_published_accuracies(dataset, images, low, high):
     pairs = zip(top5.tolist(), listed["image_filenames"], strict=True)
     hits = [(row.index(numbers[w]) if numbers[w] in row else 5) for row, (_, w) in pairs]
     assert found.correct.sum() == sum(hit == 0 for hit in hits)
-    assert found.correct_top5.sum() == sum(hit < 5 for hit in hits)
+    assert found.correct_within(5).sum() == sum(hit < 5 for hit in hits)
 
 
 # ------------------------------------------------------------------ MadryLab

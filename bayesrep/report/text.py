@@ -270,3 +270,112 @@ def method_table(methods: pl.DataFrame) -> str:
         for row in methods.iter_rows(named=True)
     ]
     return columns(header, rows)
+
+
+def _ends(lower: float | None, upper: float | None, digits: int = 1) -> str:
+    """An interval as percent."""
+    return MISSING if lower is None else f"{percent(lower, digits)} to {percent(upper, digits)}"
+
+
+def matched_table(table: pl.DataFrame) -> str:
+    """Accuracies of :func:`bayesrep.protocols.match`, a line for each classifier and criterion."""
+    header = ["classifier", "matched by", "gap", "reference", "replication", "matched gap"]
+    header += ["95 % interval", "unmatched (%)", "accuracy"]
+    lines: list[list[str]] = []
+    for (criterion, classifier), rows in table.group_by(
+        ["criterion", "classifier"], maintain_order=True
+    ):
+        by = {row["quantity"]: row for row in rows.iter_rows(named=True)}
+        gap = by["matched_gap"]
+        names = ("gap", "matched_reference_accuracy", "matched_replication_accuracy", "matched_gap")
+        lines.append(
+            [
+                str(classifier),
+                str(criterion),
+                *(percent(by[name]["estimate"], 2) for name in names),
+                _ends(gap["lower"], gap["upper"], 2),
+                *(
+                    percent(by[name]["estimate"])
+                    for name in ("fraction_unmatched", "unmatched_accuracy")
+                ),
+            ]
+        )
+    return columns(header, lines)
+
+
+def rows_table(table: pl.DataFrame, digits: int = 3) -> str:
+    """Any table as it is, numbers to some digits."""
+
+    def cell(value: Any) -> str:
+        if value is None:
+            return MISSING
+        return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+    return columns(table.columns, [[cell(value) for value in row] for row in table.iter_rows()])
+
+
+def multilabel_table(table: pl.DataFrame) -> str:
+    """Rows of :func:`bayesrep.protocols.multilabel`: every classifier, then every subset."""
+    metrics = [name for name in table["metric"].unique(maintain_order=True) if " " not in name]
+    parts = table["subset"].unique(maintain_order=True).to_list()
+    by = {
+        (row["classifier"], row["subset"], row["metric"]): row
+        for row in table.iter_rows(named=True)
+    }
+    lines: list[list[str]] = []
+    for classifier in table["classifier"].unique(maintain_order=True):
+        cells = [by[classifier, "all", metric] for metric in metrics]
+        best = cells[-1]
+        several = [by[classifier, part, "multi-label"] for part in ("one label", "several labels")]
+        lines.append(
+            [
+                classifier,
+                f"{best['images']:,}",
+                *(percent(cell["accuracy"], 2) for cell in cells),
+                _ends(best["lower"], best["upper"], 2),
+                *(percent(cell["accuracy"], 2) for cell in several),
+            ]
+        )
+    header = ["classifier", "images", *metrics, "95 % interval", "one label", "several"]
+    means = table.group_by("subset", "metric").agg(
+        pl.col("accuracy", "change").mean(), (pl.col("p_value") < 0.05).sum().alias("beyond")
+    )
+    mean = {(row["subset"], row["metric"]): row for row in means.iter_rows(named=True)}
+    subsets = [
+        [
+            part,
+            f"{by[lines[0][0], part, 'multi-label']['images']:,}",
+            *(percent(mean[part, metric]["accuracy"], 2) for metric in metrics),
+            percent(mean[part, "multi-label"]["change"], 2),
+            str(mean[part, "multi-label"]["beyond"]) if number > 2 else MISSING,
+        ]
+        for number, part in enumerate(parts)
+    ]
+    second = ["mean over classifiers", "images", *metrics, "change", "beyond chance"]
+    remark = (
+        "Change: of multi-label accuracy against all images. Beyond chance: for how many of the "
+        f"{len(lines)} classifiers fewer than 5 % of as many random classes change it as much."
+    )
+    return f"{columns(header, lines)}\n\n{columns(second, subsets)}\n\n{remark}"
+
+
+def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
+    """Accuracies and lines of :func:`bayesrep.protocols.compare`."""
+    header = ["participant", "kind", "reference", "95 %", "replication", "95 %", "gap", "95 %"]
+    rows = [
+        [
+            row["participant"],
+            row["kind"],
+            *(
+                cell
+                for name in ("reference", "replication", "gap")
+                for cell in (
+                    percent(row["gap" if name == "gap" else f"{name}_accuracy"], 2),
+                    _ends(row[f"{name}_lower"], row[f"{name}_upper"], 2),
+                )
+            ),
+        ]
+        for row in table.iter_rows(named=True)
+    ]
+    text = columns(header, rows)
+    return f"{text}\n\n{rows_table(lines)}" if len(lines) else text
