@@ -218,7 +218,7 @@ def test_the_published_placebo_has_the_published_bias():
 def imagenet(tmp_path):
     """An upstream folder of two test sets, four images each, and two classifiers."""
     root = tmp_path / "data"
-    wnids = ["n03", "n01", "n02", *(f"n{number:02}" for number in range(10, 17))]
+    wnids = ["n03", "n01", "n02", *(f"n{number:02}" for number in range(10, 18))]
     for folder in ("datasets", "metadata", "predictions/old", "predictions/new"):
         (root / folder).mkdir(parents=True)
     classes = [{"cid": cid, "wnid": wnid} for cid, wnid in enumerate(wnids)]
@@ -291,8 +291,8 @@ def test_bad_imagenet_files_are_one_clear_error(imagenet, tmp_path):
         imagenetv2.read_predictions(imagenet, "new", classifiers=["vgg"])
     with pytest.raises(StudyError, match=r"none\.json: cannot be read \(No such file"):
         imagenetv2.read_predictions(imagenet, "none")
-    np.save(imagenet / "predictions" / "old" / "more.npy", np.full((4, 5), 10))
-    with pytest.raises(StudyError, match=r"more\.npy: holds numbers outside 0 \.\.\. 9"):
+    np.save(imagenet / "predictions" / "old" / "more.npy", np.full((4, 5), 11))
+    with pytest.raises(StudyError, match=r"more\.npy: holds numbers outside 0 \.\.\. 10"):
         imagenetv2.read_predictions(imagenet, "old")
     (imagenet / "datasets" / "new.json").write_text("[1, 2]")
     with pytest.raises(StudyError, match=r"new\.json: has no list image_filenames"):

@@ -141,10 +141,10 @@ def shankar2020() -> pl.DataFrame:
     -------
     polars.DataFrame
         participant, kind (human, classifier), subset (all, without dogs, objects, fast images),
-        reference_accuracy and replication_accuracy (ImageNet and ImageNet-v2), and their
-        published 95 % Clopper-Pearson intervals reference_lower ... replication_upper and gap,
-        which are given for all images only (the gap before rounding the accuracies). Human E's accuracy on ImageNet is 97.3 % in table 1 and 97.2 %
-        in table 2; here it is that of table 1.
+        reference_accuracy and replication_accuracy (ImageNet and ImageNet-v2), their published
+        95 % Clopper-Pearson intervals reference_lower ... replication_upper, and gap; intervals
+        and gaps (of accuracies before rounding) are given for all images only. Human E's accuracy
+        on ImageNet is 97.3 % in table 1 and 97.2 % in table 2; here it is that of table 1.
     """
     source = files("bayesrep.protocols").joinpath("shankar2020.csv")
     table = pl.read_csv(source.read_bytes())
