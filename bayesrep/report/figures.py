@@ -23,20 +23,21 @@ LABELS = {
 }
 
 
-def panels(count: int) -> tuple[Any, list[Any]]:
-    """An empty figure in the house style and its axes, ``count`` of them side by side."""
+def panels(count: int, *, rows: int = 1) -> tuple[Any, list[Any]]:
+    """An empty figure in the house style and its axes, ``count`` of them in so many rows."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    size = (7.2, 5.0) if count == 1 else (4.6 * count, 4.6)
+    columns = -(-count // rows)
+    size = (7.2, 5.0) if count == 1 else (4.6 * columns, 4.6 * rows)
     figure = Figure(figsize=size, dpi=160 if count == 1 else 140, layout="constrained")
     FigureCanvasAgg(figure)
-    row = list(figure.subplots(1, count, squeeze=False)[0])
-    for axes in row:
+    every = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes in every:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="#e6e6e6", linewidth=0.6)
         axes.set_axisbelow(True)
-    return figure, row
+    return figure, every
 
 
 def shades(count: int) -> list[str]:
@@ -73,7 +74,7 @@ def interval_points(
     axes.plot(x, y, **{"marker": "o", "lw": 0, "color": color, **style})
 
 
-def legend_below(figure: Any) -> None:
+def legend_below(figure: Any, *, columns: int = 6) -> None:
     """One legend for all panels, under them, where it covers no data."""
     handles: dict[str, Any] = {}
     for axes in figure.axes:
@@ -83,7 +84,7 @@ def legend_below(figure: Any) -> None:
         list(handles.values()),
         list(handles),
         loc="outside lower center",
-        ncols=len(handles),
+        ncols=min(len(handles), columns),
         frameon=False,
         fontsize=9,
     )

@@ -13,24 +13,20 @@ is zero for every classifier, whatever an estimator says.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep import rules
 from bayesrep.errors import StudyError
+from bayesrep.sources.cifar10_1 import SUFFIX, check_range, json_files, predicted, whole_array
 from bayesrep.sources.placebo import placebo_replication
 from bayesrep.sources.safe_pickle import read_array
 from bayesrep.study import Study
 
 __all__ = ["Cifar10H", "placebo_replication", "read", "read_cifar10h"]
-
-_SUFFIX = "_predictions"  # of the names of the JSON files
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,73 +109,19 @@ def read_cifar10h(
     StudyError
         Naming the file that cannot be read or does not fit the others.
     """
-    counts = _whole_numbers(counts_path, read_array(counts_path), dimensions=2)
-    labels = _whole_numbers(labels_path, read_array(labels_path), dimensions=1)
+    counts = whole_array(counts_path, read_array(counts_path), dimensions=2)
+    labels = whole_array(labels_path, read_array(labels_path), dimensions=1)
     if len(labels) != len(counts):
         raise StudyError(
             f"{labels_path}: {len(labels)} labels for the {len(counts)} images of {counts_path}; "
             "give the labels of the same images"
         )
-    _check_range(labels_path, labels, counts.shape[1])
-    files = _json_files(predictions)
-    columns = [_predicted(path, len(labels)) == labels for path in files]
+    check_range(labels_path, labels, counts.shape[1])
+    files = json_files(predictions)
+    columns = [predicted(path, len(labels)) == labels for path in files]
     return Cifar10H(
         counts=counts,
         labels=labels,
         correct=np.column_stack(columns),
-        classifiers=tuple(path.stem.removesuffix(_SUFFIX) for path in files),
+        classifiers=tuple(path.stem.removesuffix(SUFFIX) for path in files),
     )
-
-
-def _json_files(paths: Sequence[str | Path]) -> list[Path]:
-    files: list[Path] = []
-    for path in map(Path, paths):
-        inside = sorted(path.glob("*.json")) if path.is_dir() else [path]
-        if not inside:
-            raise StudyError(f"{path}: a folder without .json files; give a folder of predictions")
-        files += inside
-    if not files:
-        raise StudyError("cifar10h: no predictions; give JSON files or a folder of them")
-    return files
-
-
-def _predicted(path: Path, images: int) -> NDArray[np.int64]:
-    try:
-        listed = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except ValueError as error:  # not JSON, or not text
-        raise StudyError(f"{path}: is not JSON ({error}); give a list of labels") from error
-    try:
-        values = np.asarray(listed)
-    except ValueError:  # lists of different lengths
-        values = np.empty((0, 0))
-    predicted = _whole_numbers(path, values, dimensions=1)
-    if len(predicted) != images:
-        raise StudyError(
-            f"{path}: {len(predicted)} predictions for {images} images; give one per image, in the "
-            "order of the counts"
-        )
-    return predicted
-
-
-def _whole_numbers(path: str | Path, values: NDArray[Any], *, dimensions: int) -> NDArray[np.int64]:
-    if values.ndim != dimensions or values.dtype.kind not in "iu" or values.size == 0:
-        kind = {1: "list", 2: "matrix"}[dimensions]
-        raise StudyError(
-            f"{path}: holds {values.dtype} of shape {list(values.shape)}; expected a {kind} of "
-            "whole numbers"
-        )
-    numbers = values.astype(np.int64)
-    if numbers.min() < 0:
-        raise StudyError(f"{path}: holds negative numbers; expected counts or labels from 0 on")
-    return numbers
-
-
-def _check_range(path: str | Path, labels: NDArray[np.int64], number: int) -> None:
-    beyond = np.flatnonzero(labels >= number)
-    if beyond.size:
-        raise StudyError(
-            f"{path}: label is {number} or more for {rules.listing(beyond)}, but there are counts "
-            f"of {number} labels only; give labels from 0 on"
-        )

@@ -1,0 +1,164 @@
+"""CIFAR-10 and CIFAR-10.1: the published predictions of twenty classifiers on both.
+
+The files are those of Recht et al. (2019), in the repository github.com/modestyachts/CIFAR-10.1
+(MIT)::
+
+    datasets/cifar10.1_<version>_labels.npy           labels of version v4 or v6
+    model_predictions/original_predictions/<name>_predictions.json   on the CIFAR-10 test set
+    model_predictions/<version>_predictions/<name>_predictions.json  on that version
+
+Each JSON file is one list of class numbers, without probabilities, in the order of the labels. The
+labels of CIFAR-10's test set are a ``.npy`` vector in its order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep import rules
+from bayesrep.errors import StudyError
+from bayesrep.predictions import Predictions
+from bayesrep.sources.safe_pickle import read_array
+
+__all__ = [
+    "CLASSES",
+    "SUFFIX",
+    "check_range",
+    "json_files",
+    "predicted",
+    "read_answers",
+    "whole_array",
+]
+
+SUFFIX = "_predictions"  # of the names of the JSON files
+CLASSES = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
+
+
+def read_answers(
+    repository: str | Path, labels_path: str | Path, *, version: str = "v4"
+) -> tuple[Predictions, Predictions]:
+    """Read what the classifiers answered.
+
+    Parameters
+    ----------
+    repository
+        The upstream repository's folder.
+    labels_path
+        The labels of CIFAR-10's test set.
+    version
+        Of CIFAR-10.1: "v4" or "v6".
+
+    Returns
+    -------
+    reference, replication : Predictions
+        On "cifar-10" and "cifar-10.1-<version>"; images are called by their place.
+
+    Raises
+    ------
+    StudyError
+        Naming the file that is missing, cannot be read or does not fit the others.
+    """
+    root = Path(repository)
+    one = _read("cifar-10", root / "model_predictions" / "original_predictions", labels_path)
+    other = _read(
+        f"cifar-10.1-{version}",
+        root / "model_predictions" / f"{version}_predictions",
+        root / "datasets" / f"cifar10.1_{version}_labels.npy",
+    )
+    if one.classifiers != other.classifiers:
+        differing = sorted(set(one.classifiers) ^ set(other.classifiers))
+        raise StudyError(
+            f"{root}: {rules.listing(differing, 'classifier')} with predictions on one data set "
+            "only; every classifier needs both"
+        )
+    return one, other
+
+
+def _read(dataset: str, folder: Path, labels_path: str | Path) -> Predictions:
+    labels = whole_array(labels_path, read_array(labels_path), dimensions=1)
+    check_range(labels_path, labels, len(CLASSES))
+    files = json_files([folder])
+    answers = np.stack([predicted(path, len(labels)) for path in files]).astype(np.int16)
+    return Predictions(
+        dataset,
+        np.arange(len(labels)).astype(np.str_),
+        CLASSES,
+        labels,
+        tuple(path.stem.removesuffix(SUFFIX) for path in files),
+        answers[:, :, None],
+    )
+
+
+def json_files(paths: Sequence[str | Path]) -> list[Path]:
+    """Return the files given and those in the folders given, at least one."""
+    files: list[Path] = []
+    for path in map(Path, paths):
+        inside = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not inside:
+            raise StudyError(f"{path}: a folder without .json files; give a folder of predictions")
+        files += inside
+    if not files:
+        raise StudyError("no predictions; give JSON files or a folder of them")
+    return files
+
+
+def predicted(path: Path, images: int) -> NDArray[np.int64]:
+    """Return one file's predictions [images]."""
+    try:
+        listed = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except ValueError as error:  # not JSON, or not text
+        raise StudyError(f"{path}: is not JSON ({error}); give a list of labels") from error
+    try:
+        values = np.asarray(listed)
+    except ValueError:  # lists of different lengths
+        values = np.empty((0, 0))
+    predicted = whole_array(path, values, dimensions=1)
+    if len(predicted) != images:
+        raise StudyError(
+            f"{path}: {len(predicted)} predictions for {images} images; give one per image, in the "
+            "order of the labels"
+        )
+    return predicted
+
+
+def whole_array(path: str | Path, values: NDArray[Any], *, dimensions: int) -> NDArray[np.int64]:
+    """Return whole numbers from 0 on, or name the file that holds anything else."""
+    if values.ndim != dimensions or values.dtype.kind not in "iu" or values.size == 0:
+        kind = {1: "list", 2: "matrix"}[dimensions]
+        raise StudyError(
+            f"{path}: holds {values.dtype} of shape {list(values.shape)}; expected a {kind} of "
+            "whole numbers"
+        )
+    numbers = values.astype(np.int64)
+    if numbers.min() < 0:
+        raise StudyError(f"{path}: holds negative numbers; expected counts or labels from 0 on")
+    return numbers
+
+
+def check_range(path: str | Path, labels: NDArray[np.int64], number: int) -> None:
+    """Raise `StudyError` naming the images whose label is not below ``number``."""
+    beyond = np.flatnonzero(labels >= number)
+    if beyond.size:
+        raise StudyError(
+            f"{path}: label is {number} or more for {rules.listing(beyond)}, but there are counts "
+            f"of {number} labels only; give labels from 0 on"
+        )
