@@ -19,14 +19,13 @@ import polars as pl
 from bayesrep.predictions import Predictions
 from bayesrep.protocols import MatchedAccuracy, match
 from bayesrep.protocols.matched import CRITERIA
-from bayesrep.report.figures import save_figure
 from bayesrep.report.protocol_figures import (
     confidence_figure,
     confidence_scatter,
     matched_accuracy_figure,
 )
 from bayesrep.report.text import columns, percent
-from experiments.results import RESULTS, save
+from experiments.results import save
 
 CLASSES, LEFT = 1000, 0.01
 
@@ -115,11 +114,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     text = f"{mean_table(found)}\n\n{columns([*header, 'coverage (%)'], rows)}"
     print(text)
     middle = found.confidence["classifier"][arguments.classifiers // 2]
-    for name, figure in (
-        ("matched-confidence", confidence_figure(found.curves, middle, CRITERIA[0])),
-        ("matched-scatter", confidence_scatter(found.confidence)),
-    ):
-        save_figure(figure, RESULTS / f"{name}.png")
+    further = {
+        "confidence": confidence_figure(found.curves, middle, CRITERIA[0]),
+        "scatter": confidence_scatter(found.confidence),
+    }
     error = percent(float(np.sqrt(0.05 * 0.95 / arguments.studies)))
     remarks = (
         f"{arguments.classifiers} simulated classifiers on 50,000 + 10,000 images (means and "
@@ -127,10 +125,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"s.e. {error} %). The gap that is true among images of equal confidence is one point. "
         "The scatter over runs is far smaller than over studies: averaging runs tells nothing of "
         "other images. The interval of fraction_unmatched speaks of other images of the smaller "
-        "set only and holds the mean over studies less often where the larger one runs short.\n\n"
-        "Accuracy and density by confidence, of one classifier, matched by label and probability:"
-        "\n\n![confidence](matched-confidence.png)\n\nAccuracy against mean confidence:\n\n"
-        "![scatter](matched-scatter.png)"
+        "set only and holds the mean over studies less often where the larger one runs short. The "
+        "figures: accuracies and gaps by criterion label+probability; accuracy and density by "
+        "confidence, of one classifier; accuracy against mean confidence."
     )
     numbers = {
         "accuracies": found.accuracies.to_dicts(),
@@ -138,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "coverage": covered.to_dicts(),
     }
     figure = matched_accuracy_figure(found.accuracies, CRITERIA[0])
-    save("matched", "python -m experiments.matched", numbers, text, figure, remarks)
+    save("matched", "python -m experiments.matched", numbers, text, figure, remarks, further)
     return 0
 
 

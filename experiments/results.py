@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -84,10 +84,12 @@ def save(
     text: str,
     figure: Any = None,
     remarks: str = "",
+    further: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write NAME.json (numbers, command, machine) and NAME.md (the table) to docs/results.
 
-    A figure goes to NAME.png and is shown in NAME.md, as are remarks in prose.
+    A figure goes to NAME.png and is shown in NAME.md, as are remarks in prose; further ones go to
+    NAME-KEY.png.
     """
     RESULTS.mkdir(parents=True, exist_ok=True)
     facts = {"command": command, "machine": machine(), **numbers}
@@ -96,6 +98,9 @@ def save(
     if figure is not None:
         save_figure(figure, RESULTS / f"{name}.png")
         parts.append(f"![{name}]({name}.png)")
+    for key, another in (further or {}).items():
+        save_figure(another, RESULTS / f"{name}-{key}.png")
+        parts.append(f"![{name}, {key}]({name}-{key}.png)")
     parts += [part for part in (remarks, f"```\n{text}\n```") if part]
     target = RESULTS / f"{name}.md"
     target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")

@@ -33,11 +33,13 @@ def panels(count: int, *, rows: int = 1) -> tuple[Any, list[Any]]:
     figure = Figure(figsize=size, dpi=160 if count == 1 else 140, layout="constrained")
     FigureCanvasAgg(figure)
     every = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for axes in every:
+    for axes in every[count:]:
+        axes.remove()
+    for axes in every[:count]:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="#e6e6e6", linewidth=0.6)
         axes.set_axisbelow(True)
-    return figure, every
+    return figure, every[:count]
 
 
 def shades(count: int) -> list[str]:

@@ -1,0 +1,173 @@
+"""The experiments and the benchmark of the protocols: what they write, on real files where here."""
+
+import json
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bayesrep.errors import StudyError
+from bayesrep.protocols import confusion, match
+from bayesrep.protocols.matched import CRITERIA
+from bayesrep.report.protocol_figures import (
+    confidence_figure,
+    confidence_scatter,
+    matched_accuracy_figure,
+    matrices_figure,
+    robustness_figure,
+)
+from benchmarks import protocols as benchmark
+from experiments import cifar10_1, imagenetv2, matched, multilabel, results, timm_results
+from experiments import confusion as confusion_experiment
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+IMAGENETV2 = DATA / "imagenetv2" / "data"
+REAL = DATA / "reassessed-imagenet" / "real.json"
+MULTILABEL = DATA / "imagenet-multilabel"
+real = pytest.mark.skipif(
+    not IMAGENETV2.is_dir(), reason="the published data sets are not beside the project"
+)
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """Where results go, and how to read their numbers."""
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+
+    def read(name: str) -> dict:
+        assert (tmp_path / f"{name}.png").stat().st_size > 5_000
+        assert "Made by `python -m experiments." in (tmp_path / f"{name}.md").read_text()
+        return json.loads((tmp_path / f"{name}.json").read_text())
+
+    return read
+
+
+@real
+def test_imagenet_v2_has_the_published_accuracies(written, capsys):
+    assert imagenetv2.main([str(IMAGENETV2)]) == 0
+    numbers = written("imagenet-v2")
+    assert len(numbers["accuracies"]) == 45
+    # The paper prints one digit after the point.
+    assert numbers["largest_difference_from_published_points"] <= 0.05
+    assert 0.11 < numbers["lines"]["linear mean_gap"]["estimate"] < 0.14
+    assert "resnet50" in capsys.readouterr().out
+
+
+@real
+def test_cifar_10_1_in_both_versions(written):
+    labels = DATA / "cifar10h" / "cifar10_test_set_original_labels.npy"
+    assert cifar10_1.main([str(DATA / "cifar10.1"), "--labels", str(labels)]) == 0
+    numbers = written("cifar-10.1")
+    for version in ("v4", "v6"):
+        gaps = [row["gap"] for row in numbers[version]["accuracies"]]
+        assert len(gaps) == 20
+        # Recht et al. (2019): drops of 3 % to 15 %; random features without augmentation lose 15.4.
+        assert 0.03 < min(gaps) < max(gaps) < 0.16
+
+
+@real
+def test_multi_label_accuracy_lies_between_top1_and_top5(written):
+    arguments = [IMAGENETV2, "--labels", REAL, "--classes", MULTILABEL / "superclasses.npy"]
+    arguments += ["--objects", MULTILABEL / "annotations_classify_task.pkl"]
+    assert multilabel.main(list(map(str, arguments))) == 0
+    numbers = written("multi-label")
+    assert numbers["images_without_a_right_label"] == 3163
+    found = numbers["findings"]
+    assert found["median_multi_label_less_top1"] > 0 < found["median_top5_less_multi_label"]
+    # Tsipras et al. (2020), section 4.1: more than 10 % lower on several objects, by top-1.
+    assert numbers["findings_by_object"]["top1_drop_on_several"] > 0.10
+
+
+@real
+def test_superclasses_confused_are_those_found_together(written):
+    arguments = [IMAGENETV2, "--labels", REAL, "--classes", MULTILABEL / "superclasses.npy"]
+    arguments += ["--humans", MULTILABEL / "annotations_classify_task.pkl"]
+    assert confusion_experiment.main(list(map(str, arguments))) == 0
+    correlations = written("confusion")["correlations"]
+    assert all(value > 0.5 for value in correlations.values())
+
+
+@real
+def test_timm_results_are_joined_without_multiplying(written):
+    assert timm_results.main([str(DATA / "timm-results")]) == 0
+    numbers = written("timm-results")
+    assert (numbers["rows"], numbers["models"]) == (1556, 1266)
+    residuals = [row["residual"] for row in numbers["families"]]
+    assert residuals == sorted(residuals, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "family", "more"),
+    [
+        ("tf_efficientnetv2_b3.in21k_ft_in1k", "efficientnetv2", True),
+        ("resnet50.a1_in1k", "resnet", False),
+        ("eva02_large_patch14_448.mim_m38m_ft_in22k_in1k", "eva", True),
+        ("vit_base_patch16_224.augreg_in1k", "vit", False),
+        ("tf_efficientnet_l2.ns_jft_in1k", "efficientnet", True),
+    ],
+)
+def test_families_are_read_from_names(model, family, more):
+    assert timm_results.family(model) == family
+    assert timm_results.trained_on_more(model) is more
+
+
+def test_a_results_file_with_a_row_twice_is_refused(tmp_path):
+    for file in timm_results.FILES.values():
+        rows = {"model": ["a", "a"], "img_size": [224, 224], "crop_pct": [0.9, 0.9], "top1": [1, 2]}
+        pl.DataFrame(rows).write_csv(tmp_path / file)
+    with pytest.raises(StudyError, match=r"results-imagenet\.csv: a model at one size .* twice"):
+        timm_results.read_results(tmp_path)
+
+
+def test_the_matched_experiment_on_few_studies(written, monkeypatch):
+    monkeypatch.setattr(matched, "one_pair", _small(matched.one_pair))
+    assert matched.main(["--classifiers", "3", "--studies", "3"]) == 0
+    numbers = written("matched")
+    assert {row["criterion"] for row in numbers["coverage"]} == set(CRITERIA)
+
+
+def _small(make):
+    return lambda seed, sizes, classifiers, classes=10: make(seed, (600, 150), classifiers, 10)
+
+
+def test_the_transcription_of_the_benchmark_matches_like_ours():
+    """Unmatched targets of either have no free neighbour left; here each has at most one."""
+    source = [(0, label, p) for label in range(5) for p in (0.1, 0.5, 0.9)]
+    target = [(0, label, p + 0.004) for label in range(4) for p in (0.1, 0.9)] + [(0, 4, 0.7)]
+    pairs = benchmark.transcription(source, target, 0.005, by_label=True)
+    assert len(pairs) == 8
+    assert all(one[1] == two[1] and abs(one[2] - two[2]) <= 0.005 for one, two in pairs)
+
+
+def test_figures_of_matched_accuracy_are_drawn():
+    found = match(*matched.one_pair(0, (600, 150), 3, 10), runs=2, progress=False)
+    name = found.confidence["classifier"][0]
+    for figure in (
+        matched_accuracy_figure(found.accuracies, CRITERIA[0]),
+        confidence_figure(found.curves, name, CRITERIA[1]),
+        confidence_scatter(found.confidence),
+    ):
+        figure.savefig(BytesIO(), format="png")
+
+
+def test_the_robustness_figure_shows_groups_and_both_fits():
+    rng = np.random.default_rng(0)
+    x = np.linspace(0.5, 0.9, 8)
+    rows = pl.DataFrame(
+        {"reference_accuracy": x, "replication_accuracy": x - 0.1 + 0.01 * rng.standard_normal(8)}
+    )
+    figure = robustness_figure({"classifiers": rows, "people": rows.head(2)}, fitted=rows)
+    figure.savefig(BytesIO(), format="png")
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert set(labels) == {"y = x", "linear fit", "probit fit", "classifiers", "people"}
+
+
+def test_matrices_leave_their_diagonals_out():
+    one, _ = matched.one_pair(0, (300, 100), 2, 4)
+    cells = confusion(one)
+    figure = matrices_figure({"confusion": cells}, one.classes)
+    figure.savefig(BytesIO(), format="png")
+    shown = figure.axes[0].images[0].get_array()
+    assert np.all(np.ma.getmaskarray(np.ma.masked_invalid(shown)).diagonal())
