@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep import __version__
-from bayesrep.errors import ConvergenceError, StudyError, reason
+from bayesrep.errors import ConvergenceError, StudyError, plain, reason
 
 SOURCES = ("cifar10h", "imagenetv2", "madrylab", "tables")
 
@@ -79,12 +79,12 @@ def _processor() -> str:
 
 
 def _fail(message: str) -> int:
-    print(f"bayesrep: {message}", file=sys.stderr)
+    print(f"bayesrep: {plain(message)}", file=sys.stderr)
     return 1
 
 
 def _one_line_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
-    print(f"bayesrep: {category.__name__}: {message}", file=sys.stderr)
+    print(f"bayesrep: {category.__name__}: {plain(str(message))}", file=sys.stderr)
 
 
 def _emit(arguments: argparse.Namespace, text: str, facts: dict[str, Any]) -> int:
@@ -433,13 +433,14 @@ def _fit(arguments: argparse.Namespace) -> int:
 
 
 def _summarize(arguments: argparse.Namespace) -> int:
+    from bayesrep.inference.together import together
     from bayesrep.report.text import estimates_table, gaps_table, populations_text
     from bayesrep.summary import summarize, summarize_gaps
 
     study, posterior = _fitted(arguments)
-    unconverged = arguments.allow_unconverged
-    table = summarize(study, posterior, allow_unconverged=unconverged)
-    gaps = summarize_gaps(study, posterior, allow_unconverged=unconverged)
+    shown = {"allow_unconverged": arguments.allow_unconverged, "draws": together(study, posterior)}
+    table = summarize(study, posterior, **shown)
+    gaps = summarize_gaps(study, posterior, **shown)
     text = (
         f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n{gaps_table(gaps)}\n\n"
         f"{populations_text(gaps)}"

@@ -8,6 +8,7 @@ __all__ = [
     "ProtocolWarning",
     "StudyError",
     "kind_and_reason",
+    "plain",
     "reason",
 ]
 
@@ -40,6 +41,11 @@ def reason(error: BaseException) -> str:
     """Return what an exception says in one line, for use inside a message of our own."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return text.strip().splitlines()[0]
+
+
+def plain(text: str) -> str:
+    r"""Return a text that cannot steer a terminal: the unprintable is escaped, as in ``\x1b``."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def kind_and_reason(error: BaseException) -> str:

@@ -217,7 +217,21 @@ def write_answers(answers: Sequence[Predictions], path: str | Path, *, force: bo
 
 
 def answer_tables(predictions: Predictions) -> dict[str, pl.DataFrame]:
-    """Return each classifier's answers as a table with the columns of a file of predictions."""
+    """Return each classifier's answers as a table with the columns of a file of predictions.
+
+    Raises
+    ------
+    StudyError
+        Where an answer is missing.
+    """
+    silent = ~predictions.answered
+    if silent.any():
+        number = int(np.flatnonzero(silent.any(axis=1))[0])
+        images = listing(predictions.images[silent[number]].tolist())
+        raise StudyError(
+            f"data set {predictions.dataset!r}: {predictions.classifiers[number]!r} has no answer "
+            f"to {images}; a classifier answers all"
+        )
     names = pl.Series(predictions.classes, dtype=pl.String)
     shown = {"image": predictions.images, "label": names[predictions.labels]}
     tables: dict[str, pl.DataFrame] = {}

@@ -19,7 +19,7 @@ from bayesrep.estimands import (
 )
 from bayesrep.inference.posterior import arviz
 from bayesrep.inference.problem import check_fingerprint
-from bayesrep.inference.together import together
+from bayesrep.inference.together import Together, together
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
 
@@ -29,7 +29,11 @@ SLOPE_ROW = "(slope)"
 
 
 def summarize(
-    study: Study | SufficientStatistics, posterior: Any, *, allow_unconverged: bool = False
+    study: Study | SufficientStatistics,
+    posterior: Any,
+    *,
+    allow_unconverged: bool = False,
+    draws: Together | None = None,
 ) -> pl.DataFrame:
     """Adjusted accuracies with 95 % credible intervals and convergence diagnostics.
 
@@ -41,6 +45,8 @@ def summarize(
         From :func:`bayesrep.fit` or :func:`bayesrep.inference.read_posterior`.
     allow_unconverged
         Return the table even if the fit did not converge.
+    draws
+        From :func:`bayesrep.inference.together.together`, where they are at hand.
 
     Returns
     -------
@@ -63,15 +69,16 @@ def summarize(
     statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
     _check(statistics, posterior, allow_unconverged=allow_unconverged)
     adjusted = posterior.posterior["adjusted_accuracy"]
-    draws = adjusted.values.reshape(-1, adjusted.shape[-1])  # [draw, C]
-    combined = draws
+    own = adjusted.values.reshape(-1, adjusted.shape[-1])  # [draw, C]
+    combined = own
     known = posterior.posterior.attrs["model"] != "joint"
     if isinstance(study, Study):
-        combined, known = together(study, posterior).adjusted.reshape(draws.shape), True
+        all_of_them = draws or together(study, posterior)
+        combined, known = all_of_them.adjusted.reshape(own.shape), True
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     slope, _ = accuracy_line(reference, combined)
     raw_slope, _ = accuracy_line(reference, replication)
-    rows = np.column_stack([draws, combined.mean(axis=1), slope])
+    rows = np.column_stack([own, combined.mean(axis=1), slope])
     estimate = rows.mean(axis=0)
     lower, upper = np.quantile(rows, INTERVAL, axis=0)
     if not known:
@@ -104,18 +111,28 @@ def _check(statistics: SufficientStatistics, posterior: Any, *, allow_unconverge
 
 
 def _flat_draws(
-    study: Study, posterior: Any, seed: int, *, allow_unconverged: bool
+    study: Study,
+    posterior: Any,
+    seed: int,
+    *,
+    allow_unconverged: bool,
+    draws: Together | None = None,
 ) -> tuple[np.ndarray, np.ndarray, SufficientStatistics]:
     """Joint draws [S, C] of adjusted and of population reference accuracies."""
     statistics = SufficientStatistics.from_study(study)
     _check(statistics, posterior, allow_unconverged=allow_unconverged)
-    draws = together(study, posterior, seed=seed)
+    draws = draws or together(study, posterior, seed=seed)
     size = draws.adjusted.shape[-1]
     return draws.adjusted.reshape(-1, size), draws.reference.reshape(-1, size), statistics
 
 
 def summarize_gaps(
-    study: Study, posterior: Any, *, seed: int = 0, allow_unconverged: bool = False
+    study: Study,
+    posterior: Any,
+    *,
+    seed: int = 0,
+    allow_unconverged: bool = False,
+    draws: Together | None = None,
 ) -> pl.DataFrame:
     """The mean accuracy drop divided, and the line over classifiers, with 95 % intervals.
 
@@ -129,6 +146,8 @@ def summarize_gaps(
         See :func:`bayesrep.inference.together.together`.
     allow_unconverged
         Return the table even if the fit did not converge.
+    draws
+        As for :func:`bayesrep.summarize`; then ``seed`` is theirs.
 
     Returns
     -------
@@ -146,7 +165,7 @@ def summarize_gaps(
         As :func:`bayesrep.summarize`.
     """
     adjusted, population, statistics = _flat_draws(
-        study, posterior, seed, allow_unconverged=allow_unconverged
+        study, posterior, seed, allow_unconverged=allow_unconverged, draws=draws
     )
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     slope, intercept = accuracy_line(reference, adjusted)

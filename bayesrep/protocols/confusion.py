@@ -88,7 +88,7 @@ def confusion_difference(
     """
     names, codes = _codes(predictions.classes, groups)
     first, second = (predictions.first[_number(predictions, name)] for name in (participant, other))
-    both = (first >= 0) & (second >= 0)
+    both = (codes[first] >= 0) & (codes[second] >= 0) & (first >= 0) & (second >= 0)
     label, size = codes[predictions.labels], len(names)
     one, two = (_pair_counts(label, codes[each], both, size) for each in (first, second))
     same = _pair_counts(label, codes[first], both & (codes[first] == codes[second]), size)

@@ -19,11 +19,19 @@ __all__ = ["INTERVALS", "independent_difference", "paired_difference", "proporti
 INTERVALS = ("jeffreys", "wilson", "clopper-pearson")
 LEVEL = 0.95
 _TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-_EXACT = 1e-6  # where a quantile is good enough
-_PLACES, _LENGTHS = np.polynomial.legendre.leggauss(24)
-_NODES, _WEIGHTS = (_PLACES + 1) / 2, _LENGTHS / 2  # for integrals over [0, 1]
+_EXACT = 1e-5  # of the spread: where a quantile is good enough
 
 Floats = NDArray[np.float64]
+
+
+def _nodes(count: int) -> tuple[Floats, Floats]:
+    """Gauss-Legendre nodes and weights on [0, 1]."""
+    places, lengths = np.polynomial.legendre.leggauss(count)
+    return (places + 1) / 2, lengths / 2
+
+
+_MANY, _MANY_WEIGHTS = _nodes(128)
+_NODES, _WEIGHTS = _nodes(32)  # for pairs, of which there are tens of thousands
 
 
 def proportion_interval(
@@ -66,7 +74,9 @@ def proportion_interval(
         return np.maximum(middle - half, 0), np.minimum(middle + half, 1)
     else:
         raise StudyError(f"no interval {kind!r}; choose one of {', '.join(INTERVALS)}")
-    return np.where(x == 0, 0 * n, lower), np.where(x == n, 1 + 0 * n, upper)
+    none = np.isnan(n)
+    lower, upper = np.where(x == 0, 0, lower), np.where(x == n, 1, upper)
+    return np.where(none, np.nan, lower), np.where(none, np.nan, upper)
 
 
 def independent_difference(
@@ -91,14 +101,16 @@ def independent_difference(
         *(np.asarray(value, float) for value in (right, images, other_right, other_images))
     )
     wide, narrow = (x + 0.5, n - x + 0.5), (y + 0.5, m - y + 0.5)
-    swap = _beta_variance(*wide) < _beta_variance(*narrow)
+    variances = _beta_variance(*wide), _beta_variance(*narrow)
+    # Where both are as wide, the order of the arguments must not decide what is integrated.
+    swap = (variances[0] < variances[1]) | ((variances[0] == variances[1]) & (x > y))
     a, b = (np.where(swap, two, one) for one, two in zip(wide, narrow, strict=True))
     c, d = (np.where(swap, one, two) for one, two in zip(wide, narrow, strict=True))
-    other = betaincinv(c[..., None], d[..., None], _NODES)  # [..., node], the narrower one
+    other = betaincinv(c[..., None], d[..., None], _MANY)  # [..., node], the narrower one
 
     def below(difference: Floats) -> Floats:
         at = np.clip(difference[..., None] + other, 0, 1)
-        return betainc(a[..., None], b[..., None], at) @ _WEIGHTS
+        return betainc(a[..., None], b[..., None], at) @ _MANY_WEIGHTS
 
     spread = np.sqrt(_beta_variance(a, b) + _beta_variance(c, d))
     low, high = (_quantile(below, a / (a + b) - c / (c + d), spread, tail) for tail in _TAILS)
@@ -191,9 +203,10 @@ def _quantile(
     low, high = np.full_like(mean, -1.0), np.full_like(mean, 1.0)
     last, at = mean, np.clip(mean + norm.ppf(tail) * spread, -1, 1)
     last_excess, excess = below(last) - tail, below(at) - tail
+    enough = _EXACT * spread
     for _ in range(100):
         low, high = np.where(excess <= 0, at, low), np.where(excess > 0, at, high)
-        if np.all((high - low < _EXACT) | (np.abs(at - last) < _EXACT) | ~np.isfinite(excess)):
+        if np.all((high - low < enough) | (np.abs(at - last) < enough) | ~np.isfinite(excess)):
             break
         with np.errstate(divide="ignore", invalid="ignore"):
             secant = at - excess * (at - last) / (excess - last_excess)

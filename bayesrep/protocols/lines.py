@@ -75,8 +75,12 @@ def fit_lines(
     x, y = np.asarray(reference, float), np.asarray(replication, float)
     rows: list[dict[str, object]] = []
     for scale in SCALES:
-        drawn = None if draws is None else tuple(_transformed(each, scale) for each in draws)
-        rows += [{"scale": scale, **row} for row in _line(*_usable(x, y, scale), drawn)]
+        used = _usable(x, y, scale)
+        drawn = None
+        if draws is not None:
+            drawn = tuple(_transformed(each[:, used], scale) for each in draws)
+        plain = (_transformed(each[used], scale) for each in (x, y))
+        rows += [{"scale": scale, **row} for row in _line(*plain, drawn)]
     gap = x - y
     images = None if draws is None else (draws[0] - draws[1]).mean(axis=1)
     spread = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.nan
@@ -85,15 +89,13 @@ def fit_lines(
     return pl.DataFrame(rows).fill_nan(None)
 
 
-def _usable(x: Floats, y: Floats, scale: str) -> tuple[Floats, Floats]:
-    if scale == "linear":
-        return x, y
-    inside = (x > 0) & (x < 1) & (y > 0) & (y < 1)
-    return ndtri(x[inside]), ndtri(y[inside])
+def _usable(x: Floats, y: Floats, scale: str) -> NDArray[np.bool_]:
+    """Accuracies that the scale can show."""
+    return np.full(x.shape, scale == "linear") | ((x > 0) & (x < 1) & (y > 0) & (y < 1))
 
 
-def _transformed(draws: Floats, scale: str) -> Floats:
-    return draws if scale == "linear" else ndtri(np.clip(draws, 1e-9, 1 - 1e-9))
+def _transformed(accuracies: Floats, scale: str) -> Floats:
+    return accuracies if scale == "linear" else ndtri(np.clip(accuracies, 1e-9, 1 - 1e-9))
 
 
 def _line(x: Floats, y: Floats, draws: tuple[Floats, ...] | None) -> Iterator[dict[str, object]]:
@@ -152,9 +154,9 @@ def line_band(
     line, lower, upper : float64 [P]
         Accuracies on the replication.
     """
-    x, y = _usable(np.asarray(reference, float), np.asarray(replication, float), scale)
-    where = np.asarray(at, float)
-    where = where if scale == "linear" else ndtri(where)
+    x, y = np.asarray(reference, float), np.asarray(replication, float)
+    used = _usable(x, y, scale)
+    x, y, where = (_transformed(each, scale) for each in (x[used], y[used], np.asarray(at, float)))
     slope, intercept = map(float, accuracy_line(x, y))
     spread, centre, size = _scatter(x, y, slope, intercept)
     middle = slope * where + intercept

@@ -116,7 +116,7 @@ class _Free:
 
     def __init__(self, size: int) -> None:
         self._size, self._known, self._counts = size, 0, [0]
-        self._top = 1 << (size.bit_length() - 1)
+        self._top = (1 << size.bit_length()) >> 1
 
     def random(self, begin: int, end: int, places: list[int], uniform: float) -> int:
         """Return a random free place in [begin, end), or `UNMATCHED`; ``places`` are taken."""

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from bayesrep import rules
 from bayesrep.errors import StudyError
 from bayesrep.predictions import Predictions
 from bayesrep.protocols.intervals import proportion_interval
@@ -25,6 +26,7 @@ __all__ = ["EMPTY", "METRICS", "multilabel"]
 
 METRICS = ("top-1", "top-5", "multi-label", "top-5 corrections")
 EMPTY = ("exclude", "wrong")
+_PARTS = ("all", "one label", "several labels")
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -97,6 +99,8 @@ def multilabel(
     if trials < 1:
         raise StudyError(f"{trials} trials; give at least one")
     chosen = class_subsets(predictions.classes) if subsets is None else subsets
+    if taken := [name for name in chosen if name in _PARTS]:
+        raise StudyError(f"{rules.listing(taken, 'subset')}: the name is taken; rename it")
     kept = sets.known & (sets.sizes > 0) if empty == "exclude" else sets.known
     if not kept.any():
         raise StudyError(f"data set {predictions.dataset!r}: no image has a right label")
@@ -109,7 +113,7 @@ def multilabel(
     p_value = np.full(right.shape, np.nan)
     drawn = _random_classes(predictions.labels, len(predictions.classes), trials, seed)
     for number, metric in enumerate(metrics):
-        p_value[number, 3:] = _class_bootstrap(metric, predictions.labels, drawn, chosen)
+        p_value[number, len(_PARTS) :] = _class_bootstrap(metric, predictions.labels, drawn, chosen)
     return _table(
         predictions, [m.name for m in metrics], list(parts), right, images, p_value, interval
     )
@@ -133,12 +137,10 @@ def _image_parts(
     predictions: Predictions, sets: LabelSets, subsets: Mapping[str, Bools]
 ) -> dict[str, Bools]:
     sizes = sets.sizes
-    parts = {
-        "all": np.ones(len(sizes), np.bool_),
-        "one label": sizes == 1,
-        "several labels": sizes > 1,
+    masks = (np.ones(len(sizes), np.bool_), sizes == 1, sizes > 1)
+    return dict(zip(_PARTS, masks, strict=True)) | {
+        name: mask[predictions.labels] for name, mask in subsets.items()
     }
-    return parts | {name: mask[predictions.labels] for name, mask in subsets.items()}
 
 
 def _random_classes(

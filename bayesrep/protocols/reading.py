@@ -209,12 +209,16 @@ class _Files:
     def _labels(self, order: pl.Series) -> pl.Series | None:
         """The labels of images.parquet, for files that have none."""
         file = self.root / folder.IMAGES
-        if not file.exists() or "label" not in pl.read_parquet_schema(file):
+        if not file.exists():
             return None
-        table = read_file(file, folder.IMAGES, ["dataset", "image", "label"])
+        table = read_file(file, folder.IMAGES, ["dataset", "image"], further=True)
+        if "label" not in table.columns:
+            return None
         mine = table.filter(pl.col("dataset") == self.name).select(
             pl.col("image", "label").cast(pl.String)
         )
+        images = mine["image"].to_list()
+        rules.raise_first(rules.image_violations(f"{folder.IMAGES}, {self.name!r}", images))
         joined = order.to_frame("image").join(mine, on="image", how="left", maintain_order="left")
         return None if joined["label"].null_count() else joined["label"]
 

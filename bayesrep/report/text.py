@@ -6,15 +6,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from bayesrep.errors import plain
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.study import Study
 
 MISSING = "-"
-
-
-def plain(text: str) -> str:
-    r"""A text in which nothing can steer a terminal: the unprintable is escaped, as in ``\x1b``."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def percent(value: float | None, digits: int = 1) -> str:

@@ -1,0 +1,453 @@
+"""What a report shows, as numbers: one small table or array a figure, none of them drawn here.
+
+Everything is computed once; the page (`bayesrep.report.page`) and the figures take it from here.
+What cannot be had, because there is no posterior or it lacks a group, is None, and
+`Content.missing` says why.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import beta
+
+from bayesrep.errors import EstimateWarning, StudyError, reason
+from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
+from bayesrep.estimators.annotators import compare_annotators
+from bayesrep.inference import diagnose
+from bayesrep.inference.predictive import Cell, find_group, need_group, parse_cell, thinned
+from bayesrep.inference.problem import check_fingerprint, recorded_options
+from bayesrep.inference.together import together
+from bayesrep.models.curves import curve_family
+from bayesrep.models.joint import JointOptions
+from bayesrep.numerics.bernstein import bernstein_basis
+from bayesrep.statistics import SufficientStatistics
+from bayesrep.study import Study
+from bayesrep.summary import summarize, summarize_gaps
+
+__all__ = ["Content", "Curves", "Frequencies", "Image", "Trust", "gather"]
+
+DRAWS = 200  # of the posterior, for bands
+BARS = 40  # of a histogram of selection frequencies, at most
+GRID = np.linspace(0, 1, 101)
+CURVE_GRID = np.linspace(0, 1, 41)
+INTERVAL = (0.025, 0.975)
+RANK_BINS = 20
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """Selection frequencies of one data set.
+
+    Attributes
+    ----------
+    edges : float64 [B + 1]
+        Of the bars, as fractions k / n.
+    observed : float64 [B]
+        Shares of images.
+    predicted : float64 [3, B] or None
+        Mean, lower and upper end (95 %) of the posterior predictive shares.
+    density : float64 [3, 101] or None
+        The same of p(s) on 0, 0.01, ..., 1.
+    """
+
+    edges: Floats
+    observed: Floats
+    predicted: Floats | None
+    density: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """What is known of one image's selection frequency once k of n annotators selected it.
+
+    Attributes
+    ----------
+    annotators
+        n, the most that an image of the study has.
+    densities : mapping of role to float64 [n + 1, 101]
+        p(s | k of n) if the image is one of that data set, on 0, 0.01, ..., 1.
+    """
+
+    annotators: int
+    densities: Mapping[str, Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Accuracy curves.
+
+    Attributes
+    ----------
+    bands : float64 [3, C, 41]
+        Mean, lower and upper end (95 %) of g(s) on 0, 0.025, ..., 1.
+    frequency : float64 [F]
+        Observed selection frequencies k / n on the replication.
+    images : int [F]
+        How many images have each.
+    right : int [C, F]
+        How many of these each classifier got right.
+    """
+
+    bands: Floats
+    frequency: Floats
+    images: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """Whether to believe the fit.
+
+    Attributes
+    ----------
+    verdict
+        "yes", "with care" or "no", as `bayesrep.diagnose` has it.
+    sentences
+        What is not as it should be.
+    checks
+        check, value, wanted, trust.
+    ranks : int [chain, 20] or None
+        Histograms of the ranks of each chain's mean adjusted accuracy among all draws'.
+    energy : mapping of "marginal" and "transition" to float64 [D], or None
+        Energies less their mean, and their changes from draw to draw.
+    settings
+        Name and value of everything that is needed to do it again.
+    """
+
+    verdict: str
+    sentences: tuple[str, ...]
+    checks: pl.DataFrame
+    ranks: NDArray[np.int64] | None
+    energy: Mapping[str, Floats] | None
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """All that a report shows of a study.
+
+    Attributes
+    ----------
+    study
+        Of which it is.
+    gaps
+        method, gap, lower, upper (mean bias-corrected gap and its 95 % interval), share (of the
+        drop that selection explains; null of raw).
+    classifiers
+        classifier, reference, replication, then for each method METHOD, METHOD_lower and
+        METHOD_upper (adjusted accuracies), and rhat and ess of the posterior's.
+    naive : float64 [n + 1, C]
+        Adjusted accuracy by naive matching with 0 ... n annotators; with none it is as measured.
+    model
+        Name of the posterior's model, None without one.
+    frequencies, image, curves, trust
+        By section.
+    missing : mapping of section to str
+        Why a section cannot be shown.
+    """
+
+    study: Study
+    gaps: pl.DataFrame
+    classifiers: pl.DataFrame
+    naive: Floats
+    model: str | None
+    frequencies: Mapping[str, Frequencies]
+    image: Image | None
+    curves: Curves | None
+    trust: Trust | None
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def gather(study: Study, posterior: Any = None, *, bootstrap: int = 100, seed: int = 0) -> Content:
+    """Compute everything a report shows.
+
+    Parameters
+    ----------
+    study
+        The study.
+    posterior
+        From :func:`bayesrep.fit` or :func:`bayesrep.inference.read_posterior`; None leaves out
+        what takes one.
+    bootstrap
+        Replicates for the intervals of the point estimates; 0 leaves these out.
+    seed
+        Of the bootstrap.
+
+    Raises
+    ------
+    StudyError
+        If the posterior belongs to another study.
+    """
+    missing: dict[str, str] = {}
+    model = None
+    if posterior is not None:
+        check_fingerprint(SufficientStatistics.from_study(study), posterior)
+        model = str(posterior.posterior.attrs["model"])
+
+    def attempt(section: str, make: Callable[[], Any]) -> Any:
+        """The section, or None and a note of what is missing."""
+        if posterior is None:
+            missing[section] = "there is no posterior; `bayesrep fit` makes one"
+            return None
+        try:
+            return make()
+        except (StudyError, KeyError) as error:
+            missing[section] = reason(error).strip("'\"")
+            return None
+
+    with warnings.catch_warnings():
+        # Said in the page's own words: in the section on trust and beside the estimates.
+        warnings.simplefilter("ignore", EstimateWarning)
+        points = analyse(study, METHODS, bootstrap=bootstrap, seed=seed, progress=False)
+        naive = _naive(study)
+    bands = attempt("frequencies", lambda: _mixture_draws(posterior))
+    trust = attempt("trust", lambda: _trust(posterior))
+    summary, gaps = attempt("posterior", lambda: _summaries(study, posterior)) or (None, None)
+    return Content(
+        study=study,
+        gaps=_gaps(gap_table(points), gaps, study),
+        classifiers=_classifiers(study, classifier_table(points), summary),
+        naive=naive,
+        model=model,
+        frequencies={
+            role: _frequencies(data, role, posterior, bands)
+            for role, data in study.datasets.items()
+        },
+        image=None if bands is None else _image(study, bands),
+        curves=attempt("curves", lambda: _curves(study, posterior)),
+        trust=trust,
+        missing=missing,
+    )
+
+
+def _summaries(study: Study, posterior: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Every classifier and all together; an unconverged fit is shown as what it is."""
+    draws = together(study, posterior)
+    return (
+        summarize(study, posterior, allow_unconverged=True, draws=draws),
+        summarize_gaps(study, posterior, allow_unconverged=True, draws=draws),
+    )
+
+
+def _gaps(points: pl.DataFrame, posterior: pl.DataFrame | None, study: Study) -> pl.DataFrame:
+    tables = [points] if posterior is None else [points, posterior]
+    rows = pl.concat(tables, how="diagonal_relaxed")
+    wide = rows.filter(pl.col("quantity").is_in(["bias_corrected_gap", "share_explained"]))
+    gap = wide.filter(pl.col("quantity") == "bias_corrected_gap")
+    share = wide.filter(pl.col("quantity") == "share_explained").select(
+        "method", share=pl.when(pl.col("method") == "raw").then(None).otherwise(pl.col("estimate"))
+    )
+    return gap.select("method", "lower", "upper", gap="estimate").join(
+        share, on="method", how="left", maintain_order="left"
+    )
+
+
+def _classifiers(study: Study, points: pl.DataFrame, summary: pl.DataFrame | None) -> pl.DataFrame:
+    names = pl.DataFrame({"classifier": study.classifiers})
+    table = names.with_columns(
+        pl.Series("reference", study.reference.correct.mean(axis=0)),
+        pl.Series("replication", study.replication.correct.mean(axis=0)),
+    )
+    tables = [points] if summary is None else [points, summary]
+    for rows in tables:
+        for (method,), part in rows.group_by("method", maintain_order=True):
+            kept = part.select(
+                "classifier",
+                pl.col("adjusted_accuracy").alias(f"{method}"),
+                *(pl.col(end).alias(f"{method}_{end}") for end in ("lower", "upper")),
+                *(
+                    [pl.col("rhat"), pl.min_horizontal("ess_bulk", "ess_tail").alias("ess")]
+                    if "rhat" in part.columns
+                    else []
+                ),
+            )
+            table = table.join(kept, on="classifier", how="left", maintain_order="left")
+    return table
+
+
+def _naive(study: Study) -> Floats:
+    size = len(study.classifiers)
+    raw = study.replication.correct.mean(axis=0)
+    by_annotators = compare_annotators(study)["naive"].to_numpy().reshape(-1, size)
+    return np.vstack([raw, by_annotators])
+
+
+def _mixture_draws(posterior: Any) -> dict[str, tuple[Floats, Floats, Floats]]:
+    """Parameters a, b and weights [draw, K] of every data set's mixture, by role."""
+    names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
+    group = need_group(posterior, "posterior", *names)
+    mean, total, weight = (thinned(group[name], DRAWS) for name in names)
+    roles = json.loads(str(group.attrs["datasets"]))
+    return {
+        role: (mean[:, d] * total[:, d], (1 - mean[:, d]) * total[:, d], weight[:, d])
+        for d, role in enumerate(roles)
+    }
+
+
+def _band(values: Floats) -> Floats:
+    """Mean and 95 % interval [3, ...] over draws, the first axis."""
+    return np.stack([values.mean(axis=0), *np.quantile(values, INTERVAL, axis=0)])
+
+
+def _density(parameters: tuple[Floats, Floats, Floats], s: Floats) -> Floats:
+    """p(s) of every draw [draw, S]."""
+    a, b, weight = (part[:, :, None] for part in parameters)
+    return np.sum(weight * beta.pdf(s, a, b), axis=1)
+
+
+def _inside(values: Floats) -> Floats:
+    """A density at 0 and 1 may be infinite; the value beside it is shown there."""
+    values = values.copy()
+    values[..., 0], values[..., -1] = values[..., 1], values[..., -2]
+    return values
+
+
+def _bins(shown: NDArray[np.int64]) -> Floats:
+    """Edges of bars: one for each count where all images have the same n, else equal widths."""
+    n = int(shown.max())
+    if int(shown.min()) == n and n <= BARS:
+        return (np.arange(n + 2) - 0.5) / n
+    return np.linspace(0, 1, min(n, BARS) + 1)
+
+
+def _shares(frequency: Floats, images: Floats, edges: Floats) -> Floats:
+    """Share of the images in every bar, [..., B]."""
+    place = np.clip(np.searchsorted(edges, frequency, side="right") - 1, 0, len(edges) - 2)
+    into = np.zeros((len(frequency), len(edges) - 1))
+    into[np.arange(len(frequency)), place] = 1
+    return images @ into / images.sum(axis=-1, keepdims=True)
+
+
+def _frequencies(data: Any, role: str, posterior: Any, bands: Any) -> Frequencies:
+    edges = _bins(data.shown)
+    observed = _shares(data.selected / data.shown, np.ones(len(data.images)), edges)
+    predicted = None
+    group = None if posterior is None else find_group(posterior, "posterior_predictive")
+    if group is not None and f"{role}_images" in group:
+        variable = group[f"{role}_images"]
+        cells = [parse_cell(str(name)) for name in variable[f"{role}_cell"].values]
+        images = np.asarray(variable.values, dtype=float).reshape(-1, len(cells))
+        predicted = _band(_shares(_frequency(cells), images, edges))
+    density = None
+    if bands is not None and role in bands:
+        density = _band(_inside(_density(bands[role], GRID)))
+    return Frequencies(edges, observed, predicted, density)
+
+
+def _frequency(cells: list[Cell]) -> Floats:
+    return np.array([cell.selected / cell.shown for cell in cells])
+
+
+def _image(study: Study, bands: Mapping[str, tuple[Floats, Floats, Floats]]) -> Image:
+    """Bayes' rule for every k: p(s | k, n) ∝ p(s) s^k (1 − s)^(n − k), a mixture of betas."""
+    n = int(max(data.shown.max() for data in study.datasets.values()))
+    other = "candidates" if "candidates" in bands else "replication"
+    k = np.arange(n + 1)[:, None, None]
+    densities: dict[str, Floats] = {}
+    for role in ("reference", other):
+        a, b, weight = (part[::4] for part in bands[role])  # enough for a mean
+        log_weight = np.log(weight) + _log_beta(a + k, b + n - k) - _log_beta(a, b)
+        updated = np.exp(log_weight - log_weight.max(axis=2, keepdims=True))
+        updated /= updated.sum(axis=2, keepdims=True)  # [k, draw, K]
+        parts = beta.pdf(GRID, (a + k)[..., None], (b + n - k)[..., None])
+        densities[role] = _inside(np.einsum("kdj,kdjs->ks", updated, parts) / len(a))
+    return Image(n, densities)
+
+
+def _log_beta(a: Floats, b: Floats) -> Floats:
+    from scipy.special import betaln
+
+    return betaln(a, b)
+
+
+def _curves(study: Study, posterior: Any) -> Curves:
+    group = need_group(posterior, "posterior", "classifier_curve")
+    options = recorded_options(group.attrs)
+    chosen = JointOptions(
+        **{
+            name: options[name]
+            for name in ("curve", "degree", "terms", "monotone")
+            if name in options
+        }
+    )
+    family = curve_family(chosen.curve, chosen.degree, chosen.size, monotone=chosen.monotone)
+    terms = thinned(group["classifier_curve"], DRAWS // 2)
+    logit = np.asarray(family.logit(jnp.asarray(terms)))  # [draw, C, X]
+    loading = thinned(group["loading"], DRAWS // 2) if "loading" in group else None
+    points = _probability(logit, loading)
+    if chosen.curve == "bernstein":
+        values = points @ bernstein_basis(CURVE_GRID, chosen.degree).T
+    else:
+        values = _between(points, family.points, CURVE_GRID)
+    return Curves(_band(values), *_cells(study))
+
+
+def _probability(logit: Floats, loading: Floats | None) -> Floats:
+    """σ(η), averaged over the residual difficulty of images where the model has one."""
+    if loading is None:
+        return expit(logit)
+    size = np.sqrt(np.sum(loading.reshape(*loading.shape[:2], -1) ** 2, axis=-1))[..., None]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(21)
+    total = np.zeros_like(logit)
+    for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+        total += weight * expit(logit + size * node)
+    return total
+
+
+def _between(values: Floats, points: Floats, at: Floats) -> Floats:
+    """Values [..., X] at increasing points, interpolated [..., S]."""
+    right = np.clip(np.searchsorted(points, at), 1, len(points) - 1)
+    share = np.clip((at - points[right - 1]) / (points[right] - points[right - 1]), 0, 1)
+    return values[..., right - 1] * (1 - share) + values[..., right] * share
+
+
+def _cells(study: Study) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    """Images and right answers by observed frequency."""
+    data = study.replication
+    frequency, place = np.unique(data.selected / data.shown, return_inverse=True)
+    if len(frequency) > BARS + 1:
+        place = np.round(data.selected / data.shown * BARS).astype(int)
+        frequency = np.arange(BARS + 1) / BARS
+    images = np.bincount(place, minlength=len(frequency))
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(len(frequency)))
+    some = images > 0
+    sums = np.add.reduceat(data.correct[order], starts[some], axis=0, dtype=np.int64)  # [cell, C]
+    return frequency[some], images[some], sums.T
+
+
+def _trust(posterior: Any) -> Trust:
+    # Without the agreement of classifiers: it takes longer than all the rest.
+    found = diagnose(posterior)
+    group = posterior.posterior
+    chains = group["adjusted_accuracy"].mean("classifier").values  # [chain, draw]
+    ranks = None
+    if len(chains) > 1:
+        order = np.argsort(np.argsort(chains, axis=None)).reshape(chains.shape)
+        edges = np.linspace(0, chains.size, RANK_BINS + 1)
+        ranks = np.stack([np.histogram(chain, edges)[0] for chain in order])
+    stats = find_group(posterior, "sample_stats")
+    energy = None
+    if stats is not None and "energy" in stats:
+        values = np.asarray(stats["energy"].values, dtype=float)
+        centered = values - values.mean(axis=1, keepdims=True)
+        energy = {"marginal": centered.ravel(), "transition": np.diff(values, axis=1).ravel()}
+    return Trust(found.trust, found.sentences, found.checks, ranks, energy, _settings(group))
+
+
+def _settings(group: Any) -> dict[str, str]:
+    shown = ("model", "method", "options", "schedule", "feedback", "groups", "datasets", "seed")
+    shown += ("precision", "device", "machine", "versions", "study_fingerprint")
+    return {name: str(group.attrs[name]) for name in shown if str(group.attrs.get(name, ""))}

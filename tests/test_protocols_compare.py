@@ -1,0 +1,675 @@
+"""Classifiers beside people: accuracies, lines and confusions against other ways to them."""
+
+import json
+import warnings
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import ndtr, ndtri
+from scipy.stats import linregress
+from scipy.stats import t as student
+
+from bayesrep import StudyError, cli
+from bayesrep.predictions import NO_ANSWER, Predictions
+from bayesrep.protocols import (
+    LabelSets,
+    beside,
+    co_occurrence,
+    compare,
+    compare_pairs,
+    confusion,
+    confusion_difference,
+    fit_lines,
+    independent_difference,
+    line_band,
+    paired_difference,
+    proportion_interval,
+    read_humans,
+    resampled_accuracies,
+    shankar2020,
+)
+from bayesrep.storage import write_answers
+from bayesrep.vision.classes import synsets
+
+CLASSES = ("ant", "bee", "cat", "dog", "eel")
+NETWORKS = ("vgg", "resnet", "alexnet", "vit")
+SKILLS = np.array([0.5, 0.65, 0.4, 0.8])
+
+
+@pytest.fixture(autouse=True)
+def _restore_showwarning(monkeypatch):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+
+
+def some_predictions(dataset="v1", images=80, seed=0, drop=0.0, networks=NETWORKS):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 5, images)
+    skills = SKILLS[[NETWORKS.index(name) for name in networks], None] - drop
+    right = rng.random((len(networks), images)) < skills
+    wrong = (labels + rng.integers(1, 5, right.shape)) % 5
+    names = [f"{dataset} {number}" for number in range(images)]
+    answers = np.where(right, labels, wrong)[:, :, None]
+    return Predictions(dataset, names, CLASSES, labels, networks, answers)
+
+
+@pytest.fixture
+def both():
+    return some_predictions(), some_predictions("v2", 50, 1, drop=0.1)
+
+
+def some_labels(data, seed=2):
+    """Right labels of all images but the first: the own one mostly, others now and then."""
+    rng = np.random.default_rng(seed)
+    allowed = rng.random((len(data.images), 5)) < 0.15
+    allowed[np.arange(len(data.images)), data.labels] |= rng.random(len(data.images)) < 0.9
+    allowed[0] = False
+    known = np.ones(len(data.images), dtype=bool)
+    known[0] = False
+    return LabelSets(known, *np.nonzero(allowed), 5), allowed, known
+
+
+# ------------------------------------------------------------------ what people answered
+
+ANSWERS = [
+    ("v1 0", "Ann", "ant"),
+    ("v1 1", "Ann", "eel"),
+    ("v2 0", "Ann", "cat"),
+    ("v1 1", "Bob", "bee"),
+]
+
+
+def human_table(rows=ANSWERS, names=("image", "labeler", "answer")):
+    return pl.DataFrame(rows, schema=list(names), orient="row")
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(table, name="humans.csv"):
+        getattr(table, f"write_{name.rpartition('.')[2]}")(tmp_path / name)
+        return tmp_path / name
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["humans.csv", "humans.parquet"])
+@pytest.mark.parametrize("names", [("image", "labeler", "answer"), ("task", "worker", "label")])
+def test_answers_of_people_are_placed_by_image(write, both, name, names):
+    one, other = read_humans(write(human_table(names=names), name), *both)
+    assert one.classifiers == other.classifiers == ("Ann", "Bob")
+    assert one.images.tolist() == both[0].images.tolist()
+    assert one.first[:, :3].tolist() == [[0, 4, NO_ANSWER], [NO_ANSWER, 1, NO_ANSWER]]
+    assert one.answered.sum() == 3
+    assert other.first[:, 0].tolist() == [2, NO_ANSWER]
+    assert other.answered.sum() == 1
+    assert np.array_equal(other.labels, both[1].labels)
+
+
+def test_people_who_saw_one_data_set_only_are_silent_on_the_other(write, both):
+    one, other = read_humans(write(human_table(ANSWERS[:2])), *both)
+    assert one.answered.sum() == 2
+    assert not other.answered.any()
+    with pytest.raises(StudyError, match="no human answers to images of 'v2'"):
+        beside(both[1], other)
+
+
+def test_a_column_dataset_tells_images_of_one_name_apart(write):
+    data = [some_predictions(name, 3) for name in ("v1", "v2")]
+    data = [
+        Predictions(d.dataset, ["a", "b", "c"], CLASSES, d.labels, d.classifiers, d.answers)
+        for d in data
+    ]
+    rows = [("v2", "a", "Ann", "eel"), ("v1", "a", "Ann", "ant"), ("v2", "b", "Ann", "bee")]
+    table = human_table(rows, ("dataset", "image", "labeler", "answer"))
+    one, other = read_humans(write(table), *data)
+    assert one.first.tolist() == [[0, NO_ANSWER, NO_ANSWER]]
+    assert other.first.tolist() == [[4, 1, NO_ANSWER]]
+    with pytest.raises(StudyError, match=r"image 'a' is in both data sets; add a column dataset"):
+        read_humans(write(table[:1].drop("dataset")), *data)
+
+
+def test_imagenets_classes_may_be_numbers(write):
+    labels = np.zeros(1, dtype=int)
+    data = Predictions("v1", ["a"], synsets(), labels, ("net",), labels[:, None, None])
+    (found,) = read_humans(write(human_table([("a", "Ann", "7")])), data)
+    assert found.first.tolist() == [[7]]
+    with pytest.raises(StudyError, match=r"humans\.csv: answer '1000' is no class of the predict"):
+        read_humans(write(human_table([("a", "Ann", "1000")])), data)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([*ANSWERS, ("v3 0", "Bob", "ant")],
+         r"answers to image 'v3 0', which 'v1' or 'v2' lacks; drop these rows"),
+        ([*ANSWERS, ("v1 2", "Bob", "yak")], r"answer 'yak' is no class of the predictions"),
+        ([*ANSWERS, ("v1 2", "Bob", "1")], r"answer '1' is no class of the predictions"),
+        ([*ANSWERS, ("v1 1", "Bob", "ant")],
+         r"several answers of labeler 'Bob' to image.* 'v1 1'.*; keep one"),
+        ([*ANSWERS, ("v1 2", None, "ant")], r"labeler is missing in row '5'"),
+        ([*ANSWERS, ("v1 2", "Bob", None)], r"answer is missing in row '5'"),
+    ],
+)  # fmt: skip
+def test_wrong_answers_of_people_are_one_clear_error(write, both, rows, message):
+    with pytest.raises(StudyError, match=r"humans\.csv: " + message) as error:
+        read_humans(write(human_table(rows)), *both)
+    assert "\n" not in str(error.value)
+
+
+def test_missing_columns_and_files_of_people_are_named(write, both, tmp_path):
+    with pytest.raises(StudyError, match=r"humans\.csv: column 'answer' missing"):
+        read_humans(write(human_table().drop("answer")), *both)
+    with pytest.raises(StudyError, match=r"none\.csv: cannot be read \(No such file"):
+        read_humans(tmp_path / "none.csv", *both)
+
+
+def test_beside_people_only_images_count_that_somebody_saw(write, both):
+    one, _ = read_humans(write(human_table()), *both)
+    joined = beside(both[0], one)
+    assert joined.classifiers == (*NETWORKS, "Ann", "Bob")
+    assert joined.answered[:4].sum(axis=1).tolist() == [2] * 4
+    assert np.array_equal(joined.first[:4, :2], both[0].first[:, :2])
+    assert np.array_equal(joined.first[4:], one.first)
+    with pytest.raises(StudyError, match="labeler 'vgg' is called as a classifier; rename"):
+        beside(both[0], read_humans(write(human_table([("v1 0", "vgg", "ant")])), both[0])[0])
+
+
+# ------------------------------------------------------------------ accuracies
+
+
+def test_accuracies_are_means_with_their_intervals(both):
+    found = compare(*both, interval="wilson")
+    assert found.accuracies["participant"].to_list() == list(NETWORKS)
+    assert set(found.accuracies["kind"]) == {"classifier"}
+    assert set(found.accuracies["metric"]) == {"top-1"}
+    for number, row in enumerate(found.accuracies.iter_rows(named=True)):
+        counts = []
+        for role, data in zip(("reference", "replication"), both, strict=True):
+            right, images = int(data.correct[number].sum()), len(data.images)
+            counts += [right, images]
+            assert row[f"{role}_images"] == images
+            assert row[f"{role}_accuracy"] == pytest.approx(right / images)
+            ends = [float(end) for end in proportion_interval(right, images, "wilson")]
+            assert (row[f"{role}_lower"], row[f"{role}_upper"]) == pytest.approx(ends)
+        assert row["gap"] == pytest.approx(row["reference_accuracy"] - row["replication_accuracy"])
+        ends = [float(end) for end in independent_difference(*counts)[:2]]
+        assert (row["gap_lower"], row["gap_upper"]) == pytest.approx(ends, abs=1e-5)
+
+
+@pytest.mark.parametrize("people", [False, True])
+def test_multi_label_accuracies_count_by_hand(write, both, people):
+    humans = None
+    if people:
+        rows = [(f"v1 {i}", "Ann", CLASSES[i % 5]) for i in range(30)]
+        rows += [(f"v2 {i}", name, CLASSES[i % 3]) for i in range(20) for name in ("Ann", "Bob")]
+        humans = read_humans(write(human_table(rows)), *both)
+    labels = [some_labels(data) for data in both]
+    table = compare(*both, humans=humans, sets=(labels[0][0], labels[1][0])).accuracies
+    assert set(table["metric"]) == {"multi-label"}
+    assert len(table) == 6 if people else 4
+    for number, row in enumerate(table.iter_rows(named=True)):
+        for place, role in enumerate(("reference", "replication")):
+            _, allowed, known = labels[place]
+            first = both[place].first
+            seen = np.ones(len(known), dtype=bool)
+            if people:
+                seen = np.any(humans[place].answered, axis=0)
+                first = np.concatenate([np.where(seen, first, NO_ANSWER), humans[place].first])
+            right = images = 0
+            for image, answer in enumerate(first[number].tolist()):
+                if answer != NO_ANSWER and known[image] and allowed[image].any():
+                    images += 1
+                    right += allowed[image, answer]
+            assert row[f"{role}_images"] == images
+            if images:
+                assert row[f"{role}_accuracy"] == pytest.approx(right / images)
+            else:
+                assert (row["participant"], role) == ("Bob", "reference")
+                assert row[f"{role}_accuracy"] is row[f"{role}_lower"] is row["gap"] is None
+                assert row["gap_lower"] is row["gap_upper"] is None
+
+
+def test_pairs_of_both_data_sets_are_those_of_their_answers(both):
+    table = compare(*both).pairs()
+    for role, data in zip(("reference", "replication"), both, strict=True):
+        expected = compare_pairs(NETWORKS, data.correct, data.answered)
+        assert table.filter(pl.col("dataset") == role).drop("dataset").equals(expected)
+
+
+def test_lines_run_through_classifiers_alone(write, both):
+    rows = [(f"{name} {i}", "Ann", "ant") for name in ("v1", "v2") for i in range(40)]
+    humans = read_humans(write(human_table(rows)), *both)
+    found = compare(*both, humans=humans)
+    machines = found.accuracies.filter(pl.col("kind") == "classifier")
+    expected = fit_lines(machines["reference_accuracy"], machines["replication_accuracy"])
+    columns = ["scale", "quantity", "estimate", "classifiers_lower", "classifiers_upper"]
+    assert found.lines.select(columns).equals(expected.select(columns))
+    assert found.lines.equals(compare(*both, humans=humans).lines)
+    assert not found.lines.equals(compare(*both, humans=humans, seed=1).lines)
+
+
+def test_a_single_classifier_has_no_line():
+    data = [some_predictions(name, 40, networks=("vgg",)) for name in ("v1", "v2")]
+    found = compare(*data)
+    assert found.lines.is_empty()
+    assert found.pairs().is_empty()
+    assert len(found.accuracies) == 1
+
+
+def test_sets_that_differ_or_are_empty_cannot_be_compared(both):
+    fewer = some_predictions("v2", 50, networks=NETWORKS[:2])
+    with pytest.raises(StudyError, match="different classifiers or classes; read them together"):
+        compare(both[0], fewer)
+    nothing = LabelSets(np.zeros(80, bool), np.array([], int), np.array([], int), 5)
+    with pytest.raises(StudyError, match="data set 'v1': no image is left to compare on"):
+        compare(*both, sets=(nothing, some_labels(both[1])[0]))
+
+
+# ------------------------------------------------------------------ lines
+
+X = np.array([0.55, 0.61, 0.7, 0.74, 0.8, 0.87])
+Y = np.array([0.41, 0.52, 0.58, 0.6, 0.71, 0.74])
+
+
+def by_key(table):
+    return {(row["scale"], row["quantity"]): row for row in table.iter_rows(named=True)}
+
+
+@pytest.mark.parametrize(("scale", "change"), [("linear", np.asarray), ("probit", ndtri)])
+def test_lines_are_ordinary_regressions(scale, change):
+    rows = by_key(fit_lines(X, Y))
+    expected = linregress(change(X), change(Y))
+    half = student.ppf(0.975, len(X) - 2)
+    for quantity, error in (("slope", expected.stderr), ("intercept", expected.intercept_stderr)):
+        row, value = rows[scale, quantity], getattr(expected, quantity)
+        assert row["estimate"] == pytest.approx(value)
+        assert row["classifiers_lower"] == pytest.approx(value - half * error)
+        assert row["classifiers_upper"] == pytest.approx(value + half * error)
+        assert row["lower"] is row["upper"] is None
+
+
+def test_the_mean_gap_has_the_interval_of_a_t_test():
+    row = by_key(fit_lines(X, Y))["linear", "mean_gap"]
+    gap = X - Y
+    half = student.ppf(0.975, 5) * gap.std(ddof=1) / np.sqrt(6)
+    assert row["estimate"] == pytest.approx(gap.mean())
+    assert row["classifiers_upper"] == pytest.approx(gap.mean() + half)
+
+
+def test_accuracies_of_0_and_1_are_left_out_on_the_probit_scale():
+    x, y = np.append(X, [0.9, 1.0]), np.append(Y, [0.0, 0.95])
+    rows = by_key(fit_lines(x, y))
+    assert rows["probit", "slope"]["estimate"] == pytest.approx(
+        linregress(ndtri(X), ndtri(Y)).slope
+    )
+    assert rows["linear", "slope"]["estimate"] == pytest.approx(linregress(x, y).slope)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_few_classifiers_have_no_interval_for_others(count):
+    rows = by_key(fit_lines(X[:count], Y[:count]))
+    for quantity in ("slope", "intercept"):
+        assert rows["linear", quantity]["classifiers_lower"] is None
+    slope = rows["linear", "slope"]["estimate"]
+    assert slope is None if count == 1 else slope == pytest.approx((Y[1] - Y[0]) / (X[1] - X[0]))
+
+
+def test_equal_accuracies_have_no_slope():
+    rows = by_key(fit_lines([0.5] * 4, [0.4, 0.41, 0.39, 0.4]))
+    assert rows["linear", "slope"]["estimate"] is None
+    assert rows["linear", "mean_gap"]["estimate"] == pytest.approx(0.1)
+
+
+def drawn(right, seed):
+    return resampled_accuracies(right, np.ones_like(right), seed)
+
+
+def test_intervals_for_other_images_are_quantiles_of_the_draws(both):
+    draws = tuple(drawn(data.correct, seed) for seed, data in enumerate(both))
+    x, y = (data.correct.mean(axis=1) for data in both)
+    rows = by_key(fit_lines(x, y, draws))
+    slopes = [linregress(one, other).slope for one, other in zip(*draws, strict=True)]
+    row = rows["linear", "slope"]
+    assert (row["lower"], row["upper"]) == pytest.approx(np.quantile(slopes, [0.025, 0.975]))
+    row = rows["probit", "intercept"]
+    values = [linregress(ndtri(a), ndtri(b)).intercept for a, b in zip(*draws, strict=True)]
+    assert (row["lower"], row["upper"]) == pytest.approx(np.quantile(values, [0.025, 0.975]))
+    row = rows["linear", "mean_gap"]
+    gaps = (draws[0] - draws[1]).mean(axis=1)
+    assert (row["lower"], row["upper"]) == pytest.approx(np.quantile(gaps, [0.025, 0.975]))
+
+
+def test_a_perfect_classifier_does_not_move_the_interval_of_the_probit_line():
+    rng = np.random.default_rng(0)
+    right = [rng.random((6, 400)) < accuracies[:, None] for accuracies in (X, Y)]
+    perfect = [np.concatenate([each, np.ones((1, 400), bool)]) for each in right]
+
+    def slope(answers):
+        draws = tuple(drawn(each, seed) for seed, each in enumerate(answers))
+        return by_key(fit_lines(*(each.mean(axis=1) for each in answers), draws))["probit", "slope"]
+
+    without, along = slope(right), slope(perfect)
+    assert along["estimate"] == pytest.approx(without["estimate"])
+    assert (along["lower"], along["upper"]) == pytest.approx(
+        (without["lower"], without["upper"]), abs=0.02
+    )
+
+
+def test_resampled_accuracies_scatter_as_means_of_images_do():
+    """Mean and sd of 1,000 draws: 5 sd of their own error, 6e-7 for each of eight checks."""
+    rng = np.random.default_rng(4)
+    right = rng.random((2, 300)) < np.array([[0.7], [0.2]])
+    answered = np.array([np.ones(300, bool), rng.random(300) < 0.5])
+    for seen in (np.ones_like(right), answered):
+        draws = resampled_accuracies(right, seen, 9)
+        assert draws.shape == (1000, 2)
+        for number in range(2):
+            values = right[number, seen[number]]
+            spread = values.std() / np.sqrt(values.size + 1)
+            error = 5 / np.sqrt(1000)
+            assert draws[:, number].mean() == pytest.approx(values.mean(), abs=error * spread)
+            assert draws[:, number].std() == pytest.approx(spread, rel=error * 0.75)
+
+
+def test_resampled_images_are_shared_by_all_participants():
+    rng = np.random.default_rng(4)
+    right = rng.random(100) < 0.6
+    draws = resampled_accuracies(np.stack([right, right, ~right]), np.ones((3, 100), bool), 0)
+    assert np.array_equal(draws[:, 0], draws[:, 1])
+    np.testing.assert_allclose(draws[:, 0] + draws[:, 2], 1, atol=1e-5)
+    silent = resampled_accuracies(np.stack([right, right]), np.array([[True], [False]]) & right, 0)
+    assert np.isnan(silent[:, 1]).all()
+    assert np.isfinite(silent[:, 0]).all()
+
+
+@pytest.mark.parametrize(
+    ("scale", "change", "back"), [("linear", np.asarray, np.asarray), ("probit", ndtri, ndtr)]
+)
+def test_the_band_of_a_line_is_that_of_a_regression(scale, change, back):
+    at = np.array([0.5, 0.7, 0.95])
+    x, y, where = change(X), change(Y), change(at)
+    design = np.column_stack([np.ones(6), x])
+    beta, residuals, *_ = np.linalg.lstsq(design, y)
+    covariance = np.linalg.inv(design.T @ design) * residuals[0] / 4
+    points = np.column_stack([np.ones(3), where])
+    middle = points @ beta
+    half = student.ppf(0.975, 4) * np.sqrt(np.sum(points @ covariance * points, axis=1))
+    for found, expected in zip(
+        line_band(X, Y, at, scale), (middle, middle - half, middle + half), strict=True
+    ):
+        np.testing.assert_allclose(found, back(expected), rtol=1e-9)
+
+
+# ------------------------------------------------------------------ what has been published
+
+
+def test_the_published_accuracies_of_people_and_networks():
+    table = shankar2020()
+    assert len(table) == 8 * 4
+    assert table["participant"].n_unique() == 8
+    assert table.filter(pl.col("kind") == "human")["participant"].n_unique() == 5
+    assert set(table["subset"]) == {"all", "without dogs", "objects", "fast images"}
+    rows = {(row["participant"], row["subset"]): row for row in table.iter_rows(named=True)}
+    best = rows["Human E", "all"]
+    assert best["reference_accuracy"] == pytest.approx(0.973)
+    assert best["replication_accuracy"] == pytest.approx(0.965)
+    assert best["gap"] == pytest.approx(0.007)
+    ends = [round(float(end), 3) for end in proportion_interval(973, 1000, "clopper-pearson")]
+    assert ends == pytest.approx([best["reference_lower"], best["reference_upper"]], abs=0.0011)
+    assert rows["resnet50", "all"]["gap"] == pytest.approx(0.084)
+    assert rows["Human C", "all"]["gap"] == pytest.approx(-0.005)
+    others = table.filter(pl.col("subset") != "all")
+    assert others["gap"].null_count() == others["reference_lower"].null_count() == 24
+
+
+def test_published_intervals_surround_their_accuracies_and_gaps_are_differences():
+    table = shankar2020().filter(pl.col("subset") == "all")
+    for role in ("reference", "replication"):
+        accuracy = table[f"{role}_accuracy"]
+        assert ((table[f"{role}_lower"] < accuracy) & (accuracy < table[f"{role}_upper"])).all()
+    gap = table["reference_accuracy"] - table["replication_accuracy"]
+    np.testing.assert_allclose(gap, table["gap"], atol=0.0011)
+
+
+# ------------------------------------------------------------------ confusion
+
+GROUPS = np.array(["insect", "insect", "mammal", "mammal", "fish"])
+PARTIAL = np.array(["insect", "insect", "mammal", "mammal", ""])
+
+
+def name_of(number, groups):
+    return CLASSES[number] if groups is None else str(groups[number])
+
+
+def counted(data, number, groups):
+    """{(label, answer): count} of one participant, one image after the other."""
+    cells = {}
+    for label, answer in zip(data.labels.tolist(), data.first[number].tolist(), strict=True):
+        key = (name_of(label, groups), name_of(answer, groups))
+        if answer != NO_ANSWER and all(key):
+            cells[key] = cells.get(key, 0) + 1
+    return cells
+
+
+@pytest.mark.parametrize("groups", [None, GROUPS, PARTIAL], ids=["classes", "all", "partial"])
+def test_confusions_are_counted_by_label_and_answer(groups):
+    data = some_predictions()
+    answers = data.answers.copy()
+    answers[1, ::3] = NO_ANSWER
+    data = Predictions("v1", data.images, CLASSES, data.labels, NETWORKS, answers)
+    table = confusion(data, groups, interval="clopper-pearson")
+    assert table["participant"].unique(maintain_order=True).to_list() == list(NETWORKS)
+    for number, name in enumerate(NETWORKS):
+        cells = counted(data, number, groups)
+        rows = table.filter(pl.col("participant") == name)
+        assert {(r["label"], r["answer"]): r["count"] for r in rows.to_dicts()} == cells
+        for row in rows.iter_rows(named=True):
+            images = sum(count for (label, _), count in cells.items() if label == row["label"])
+            assert row["images"] == images
+            assert row["rate"] == pytest.approx(row["count"] / images)
+            ends = proportion_interval(row["count"], images, "clopper-pearson")
+            assert (row["lower"], row["upper"]) == pytest.approx([float(end) for end in ends])
+
+
+def test_grouping_adds_up_the_confusions_of_classes():
+    data = some_predictions()
+    group = dict(zip(CLASSES, GROUPS.tolist(), strict=True))
+    single = confusion(data).with_columns(pl.col("label", "answer").replace(group))
+    summed = single.group_by("participant", "label", "answer").agg(pl.col("count").sum())
+    grouped = confusion(data, GROUPS).select("participant", "label", "answer", "count")
+    order = ["participant", "label", "answer"]
+    assert summed.sort(order).equals(grouped.sort(order))
+
+
+def differences(data, one, other, groups):
+    table = confusion_difference(data, one, other, groups)
+    return {(row["label"], row["answer"]): row for row in table.iter_rows(named=True)}
+
+
+@pytest.mark.parametrize("groups", [None, GROUPS, PARTIAL], ids=["classes", "all", "part"])
+def test_differences_of_confusions_are_those_of_pairs(groups):
+    data = some_predictions()
+    answers = data.answers.copy()
+    answers[1, ::3] = NO_ANSWER
+    data = Predictions("v1", data.images, CLASSES, data.labels, NETWORKS, answers)
+    found = differences(data, "vgg", "resnet", groups)
+    swapped = differences(data, "resnet", "vgg", groups)
+    assert found.keys() == swapped.keys()
+    for (label, answer), row in found.items():
+        cells = [0, 0, 0]
+        for image in np.flatnonzero(data.answered[1]):
+            if name_of(data.labels[image], groups) == label:
+                given = [name_of(data.first[k, image], groups) for k in (0, 1)]
+                if all(given):
+                    first, second = (each == answer for each in given)
+                    cells[0 if first > second else 1 if second > first else 2] += 1
+        assert row["images"] == sum(cells)
+        assert row["rate"] - row["other_rate"] == pytest.approx((cells[0] - cells[1]) / sum(cells))
+        expected = [float(each) for each in paired_difference(*cells)[:3]]
+        given = [row[name] for name in ("difference", "lower", "upper")]
+        assert given == pytest.approx(expected, abs=1e-5)
+        mirror = swapped[label, answer]
+        assert mirror["difference"] == pytest.approx(-row["difference"])
+        assert mirror["lower"] == pytest.approx(-row["upper"], abs=1e-5)
+        assert mirror["rate"] == row["other_rate"]
+
+
+def test_an_unknown_participant_is_named():
+    with pytest.raises(StudyError, match="data set 'v1': nobody is called 'Zoe'"):
+        confusion_difference(some_predictions(), "vgg", "Zoe")
+
+
+@pytest.mark.parametrize("groups", [None, GROUPS, PARTIAL], ids=["classes", "all", "partial"])
+def test_co_occurrences_are_counted_by_image(groups):
+    data = some_predictions()
+    sets, allowed, known = some_labels(data)
+    cells, images = {}, {}
+    for image, label in enumerate(data.labels.tolist()):
+        shown = name_of(label, groups)
+        if not known[image] or not shown:
+            continue
+        images[shown] = images.get(shown, 0) + 1
+        others = {name_of(k, groups) for k in np.flatnonzero(allowed[image]) if k != label} - {""}
+        for other in others:
+            cells[shown, other] = cells.get((shown, other), 0) + 1
+    table = co_occurrence(data, sets, groups)
+    assert {(r["label"], r["answer"]): r["count"] for r in table.to_dicts()} == cells
+    for row in table.iter_rows(named=True):
+        assert row["images"] == images[row["label"]]
+        assert row["rate"] == pytest.approx(row["count"] / row["images"])
+        ends = proportion_interval(row["count"], row["images"])
+        assert (row["lower"], row["upper"]) == pytest.approx([float(end) for end in ends])
+
+
+# ------------------------------------------------------------------ the command line
+
+
+def run(capsys, *arguments):
+    status = cli.main([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.fixture
+def files(tmp_path, write, both):
+    write_answers(both, tmp_path / "s")
+    rows = [
+        (image, name, CLASSES[(place + shift) % 5])
+        for data in both
+        for place, image in enumerate(data.images.tolist()[:30])
+        for shift, name in enumerate(("Ann", "Bob"))
+    ]
+    write(human_table(rows))
+    sets = {
+        image: [CLASSES[label]]
+        for data in both
+        for image, label in zip(data.images.tolist(), data.labels.tolist(), strict=True)
+    }
+    (tmp_path / "sets.json").write_text(json.dumps(sets))
+    write(pl.DataFrame({"class": CLASSES, "kind": GROUPS, "odd": list("xyxyx")}), "groups.csv")
+    return tmp_path
+
+
+def arguments(files, *more):
+    return ("compare", files / "s", "--reference", "v1", "--replication", "v2", *more)
+
+
+def test_the_command_prints_what_the_function_finds(capsys, files, both):
+    status, text, error = run(capsys, *arguments(files, "--json", "--humans", files / "humans.csv"))
+    assert (status, error) == (0, "")
+    facts = json.loads(text)
+    expected = compare(*both, humans=read_humans(files / "humans.csv", *both))
+    rows = {row["participant"]: row for row in facts["rows"]}
+    assert set(rows) == {*NETWORKS, "Ann", "Bob"}
+    for row in expected.accuracies.iter_rows(named=True):
+        found = rows[row["participant"]]
+        assert found["kind"] == row["kind"]
+        for name in ("reference_accuracy", "replication_upper", "gap_lower"):
+            assert found[name] == pytest.approx(row[name], abs=1e-5)
+    estimates = [row["estimate"] for row in facts["lines"]]
+    assert estimates == pytest.approx(expected.lines["estimate"].to_list())
+
+
+@pytest.mark.parametrize("table", ["accuracies", "pairs", "lines", "confusion"])
+@pytest.mark.parametrize("people", [False, True])
+def test_every_table_is_text_json_and_csv(capsys, files, table, people):
+    path = files / "t.csv"
+    more = ("--table", table, *(("--humans", files / "humans.csv") if people else ()))
+    status, text, error = run(capsys, *arguments(files, *more, "--csv", path))
+    assert (status, error) == (0, "")
+    assert "resnet" in text or table == "lines"
+    assert ("Ann" in text) == (people and table != "lines")
+    status, text, _ = run(capsys, *arguments(files, *more, "--json"))
+    assert status == 0
+    assert len(json.loads(text)["rows"]) == pl.read_csv(path).height > 0
+
+
+def test_published_people_stand_beside_ones_own(capsys, files):
+    more = ("--published", "--labels", files / "sets.json", "--json")
+    status, text, _ = run(capsys, *arguments(files, *more))
+    assert status == 0
+    rows = json.loads(text)["rows"]
+    assert {row["kind"] for row in rows} == {
+        "classifier",
+        "classifier (published)",
+        "human (published)",
+    }
+    assert {row["metric"] for row in rows} == {"multi-label"}
+    assert len(rows) == 4 + 8
+
+
+def test_confusions_of_one_less_anothers_by_superclass(capsys, files, both):
+    more = ("--table", "confusion", "--dataset", "replication", "--between", "vgg,Ann", "--json")
+    groups = ("--classes", files / "groups.csv", "--by", "kind", "--humans", files / "humans.csv")
+    status, text, _ = run(capsys, *arguments(files, *more, *groups))
+    assert status == 0
+    data = beside(both[1], read_humans(files / "humans.csv", *both)[1])
+    expected = confusion_difference(data, "vgg", "Ann", GROUPS)
+    found = {(row["label"], row["answer"]): row for row in json.loads(text)["rows"]}
+    assert set(found) <= set(product(set(GROUPS.tolist()), repeat=2))
+    for row in expected.iter_rows(named=True):
+        assert found[row["label"], row["answer"]] == pytest.approx(row, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--reference", "v9"), "no predictions on 'v9', but on data sets 'v1', 'v2'"),
+        (("--humans", "none.csv"), "none.csv: cannot be read (No such file or directory)"),
+        (("--labels", "none.json"), "none.json: cannot be read (No such file or directory)"),
+        (("--table", "confusion", "--between", "vgg"), "--between takes two names"),
+        (("--table", "confusion", "--between", "vgg,Zoe"), "nobody is called 'Zoe'"),
+        (("--table", "confusion", "--classes", "GROUPS"), "--by is None; GROUPS has kind, odd"),
+        (
+            ("--table", "confusion", "--classes", "GROUPS", "--by", "size"),
+            "--by is size; GROUPS has kind, odd",
+        ),
+    ],
+)
+def test_wrong_use_is_one_line(capsys, files, more, message):
+    path = str(files / "groups.csv")
+    more = [path if each == "GROUPS" else each for each in more]
+    status, out, error = run(capsys, *arguments(files, *more))
+    assert (status, out) == (1, "")
+    assert message.replace("GROUPS", path) in error
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("table", ["accuracies", "pairs", "confusion"])
+def test_hostile_names_of_people_cannot_steer_the_terminal(capsys, files, write, table):
+    rows = [(f"{name} {i}", "\x1b[2Jowned", "ant") for name in ("v1", "v2") for i in range(9)]
+    path = write(human_table(rows), "hostile.parquet")
+    status, out, error = run(capsys, *arguments(files, "--humans", path, "--table", table))
+    assert status == 0
+    assert "owned" in out
+    assert "\x1b" not in out + error
+
+
+def test_hostile_answers_cannot_steer_the_terminal_by_an_error(capsys, files, write):
+    path = write(human_table([("v1 0", "Ann", "\x1b[2Jowned")]), "hostile.parquet")
+    status, out, error = run(capsys, *arguments(files, "--humans", path))
+    assert (status, out) == (1, "")
+    assert "owned" in error
+    assert "\x1b" not in error

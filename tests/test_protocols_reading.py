@@ -1,0 +1,633 @@
+"""Answers on disk: what is read, what a study keeps of them, and one line for what is wrong."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bayesrep import Study, StudyError, cli, folder
+from bayesrep.predictions import NO_ANSWER, Predictions
+from bayesrep.protocols import match, read_predictions
+from bayesrep.sources.tables import read_answers, read_tables
+from bayesrep.storage import check_study, read_study, write_answers, write_study
+from bayesrep.vision.classes import synsets
+
+RANKS = range(1, 6)
+IMAGES = {"v1": ["a", "b", "c"], "v2": ["a", "x"]}
+NETWORKS = ("resnet", "vgg/16")
+WNIDS = synsets()[:6]
+
+
+def prediction_table(images, seed=0):
+    """A file as `bayesrep.predict` writes it: five classes, their probabilities, wnids."""
+    rng = np.random.default_rng(seed)
+    labels = [WNIDS[number] for number in range(len(images))]
+    order = np.array([rng.permutation(5) for _ in images])
+    columns = {f"label_{k}": [WNIDS[row[k - 1]] for row in order] for k in RANKS}
+    shares = -np.sort(-rng.dirichlet(np.ones(6), len(images)), axis=1)
+    columns |= {f"probability_{k}": shares[:, k - 1] for k in RANKS}
+    table = pl.DataFrame({"image": images, "label": labels, **columns})
+    return table.with_columns(correct=pl.col("label") == pl.col("label_1"))
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A folder that `bayesrep.predict` began: predictions, no study.json."""
+    path = tmp_path / "begun"
+    for place, (dataset, images) in enumerate(IMAGES.items()):
+        for number, name in enumerate(NETWORKS):
+            put(path, dataset, name, prediction_table(images, 10 * place + number))
+    return path
+
+
+def file(root, dataset="v1", classifier="resnet"):
+    return root / folder.prediction_file(dataset, classifier)
+
+
+def put(root, dataset, classifier, table):
+    path = file(root, dataset, classifier)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.write_parquet(path)
+
+
+def read(root, **options):
+    return read_predictions(root, ("v1", "v2"), **options)
+
+
+def run(capsys, *arguments):
+    status = cli.main([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+# ------------------------------------------------------------------ reading
+
+
+def test_a_folder_without_study_json_is_read(root):
+    for data, (dataset, images) in zip(read(root, confidence=True), IMAGES.items(), strict=True):
+        assert data.dataset == dataset
+        assert data.images.tolist() == images
+        assert data.classifiers == NETWORKS
+        assert data.classes == synsets()
+        for number, name in enumerate(NETWORKS):
+            table = pl.read_parquet(file(root, dataset, name))
+            assert [data.classes[label] for label in data.labels] == table["label"].to_list()
+            for rank in RANKS:
+                named = [data.classes[answer] for answer in data.answers[number, :, rank - 1]]
+                assert named == table[f"label_{rank}"].to_list()
+            assert data.correct[number].tolist() == table["correct"].to_list()
+            assert data.confidence[number].tolist() == table["probability_1"].to_list()
+
+
+def test_only_what_is_asked_for_is_read(root):
+    (data,) = read_predictions(root, ("v2",), ranks=2, classifiers=["vgg/16"])
+    assert data.answers.shape == (1, 2, 2)
+    assert data.confidence is None
+    assert data.classifiers == ("vgg/16",)
+    with pytest.raises(StudyError, match="only 2 classes of each answer are known, 5 are needed"):
+        data.correct_within(5)
+
+
+def test_rows_in_another_order_are_put_in_that_of_the_first_file(root):
+    before = read(root, confidence=True)[0]
+    put(root, "v1", "vgg/16", pl.read_parquet(file(root, "v1", "vgg/16")).reverse())
+    after = read(root, confidence=True)[0]
+    assert np.array_equal(after.answers, before.answers)
+    assert np.array_equal(after.confidence, before.confidence)
+
+
+def test_classes_other_than_imagenets_are_sorted_and_shared_by_both_sets(root):
+    for dataset, names in (("v1", ["dog", "cat", "cat"]), ("v2", ["owl", "cat"])):
+        for number, name in enumerate(NETWORKS):
+            table = pl.DataFrame({"image": IMAGES[dataset], "label": names, "label_1": names[::-1]})
+            put(root, dataset, name, table.with_columns(probability_1=0.1 * (number + 1)))
+    one, other = read(root, confidence=True)
+    assert one.classes == other.classes == ("cat", "dog", "owl")
+    assert one.labels.tolist() == [1, 0, 0]
+    assert other.first.tolist() == [[0, 2]] * 2
+
+
+def test_labels_of_images_parquet_serve_where_files_have_none(root):
+    labels = {d: pl.read_parquet(file(root, d))["label"] for d in IMAGES}
+    rows = [pl.DataFrame({"image": IMAGES[d], "label": labels[d]}) for d in IMAGES]
+    rows = [
+        t.select(pl.lit(d).alias("dataset"), pl.all()) for d, t in zip(IMAGES, rows, strict=True)
+    ]
+    expected = read(root)
+    for dataset in IMAGES:
+        for name in NETWORKS:
+            path = file(root, dataset, name)
+            pl.read_parquet(path).drop("label").write_parquet(path)
+    pl.concat(rows[::-1]).reverse().write_parquet(root / folder.IMAGES)
+    for found, known in zip(read(root), expected, strict=True):
+        assert np.array_equal(found.labels, known.labels)
+        assert np.array_equal(found.correct, known.correct)
+
+
+def test_roles_of_study_json_name_data_sets(root):
+    content = {"format": 1, "roles": {"reference": "v2", "replication": "v1"}}
+    (root / folder.MANIFEST).write_text(json.dumps(content))
+    assert [data.dataset for data in read_predictions(root)] == ["v2", "v1"]
+    assert [data.dataset for data in read_predictions(root, ("v1",))] == ["v1"]
+    (root / folder.MANIFEST).write_text(json.dumps({**content, "classifiers": ["vgg/16"]}))
+    assert read_predictions(root)[0].classifiers == ("vgg/16",)
+
+
+def test_classifiers_with_files_on_all_data_sets_are_taken(root):
+    put(root, "v1", "more", prediction_table(IMAGES["v1"]))
+    assert read(root)[0].classifiers == NETWORKS
+    assert read_predictions(root, ("v1",))[0].classifiers == ("more", *NETWORKS)
+
+
+def test_a_chance_prediction_of_a_thousand_classes_is_sound(root):
+    for dataset in IMAGES:
+        for name in NETWORKS:
+            put(root, dataset, name, edited(root, dataset, name, **dict.fromkeys(SHARES, 0.001)))
+    assert read(root, confidence=True)[0].confidence.tolist() == [[0.001] * 3] * 2
+
+
+SHARES = [f"probability_{rank}" for rank in RANKS]
+
+
+def edited(root, dataset="v1", name="resnet", row=None, **values):
+    """The table of one file with columns changed, in one row or in all."""
+    table = pl.read_parquet(file(root, dataset, name))
+    here = pl.int_range(pl.len()) == row if row is not None else pl.lit(True)
+    return table.with_columns(
+        pl.when(here).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+        for column, value in values.items()
+    )
+
+
+def shares(*values):
+    return dict(zip(SHARES, values, strict=True))
+
+
+BAD = {
+    "no answers": (lambda r: edited(r).drop("label_1"),
+                   r"resnet\.parquet: .*no column label_1\); make them with `bayesrep predict"),
+    "no probabilities": (lambda r: edited(r).drop(SHARES),
+                         r"no column probability_1\); make them with `bayesrep predict"),
+    "below 0": (lambda r: edited(r, row=1, probability_5=-0.01),
+                r"a probability is not between 0 and 1 for image 'b'"),
+    "above 1": (lambda r: edited(r, row=1, probability_1=1.01),
+                r"a probability is not between 0 and 1 for image 'b'"),
+    "NaN": (lambda r: edited(r, row=2, probability_3=float("nan")),
+            r"a probability is not between 0 and 1 for image 'c'"),
+    "null": (lambda r: edited(r, row=0, probability_1=None),
+             r"a probability is not between 0 and 1 for image 'a'"),
+    "text": (lambda r: edited(r).with_columns(probability_2=pl.lit("much")),
+             r"probabilities are not numbers"),
+    "more than 1": (lambda r: edited(r, row=1, **shares(0.6, 0.5, 0.1, 0, 0)),
+                    r"probabilities that cannot sum to 1 \(these sum to 1\.2\) for image 'b'"),
+    "too little": (lambda r: edited(r, row=1, **shares(0.1, 1e-4, 1e-4, 1e-4, 1e-4)),
+                   r"probabilities that cannot sum to 1 \(these sum to 0\.1\) for image 'b'"),
+    "unsorted": (lambda r: edited(r, row=0, **shares(0.2, 0.5, 0.2, 0.05, 0.05)),
+                 r"a later answer is more probable than the first for image 'a'"),
+    "missing answer": (lambda r: edited(r, row=2, label_3=None),
+                       r"label_3 is missing for image 'c'"),
+    "missing label": (lambda r: edited(r, row=2, label=None), r"label is missing for image 'c'"),
+    "no label": (lambda r: edited(r).drop("label"), r"no column label, and no labels in images"),
+    "no images": (lambda r: edited(r).drop("image"), r"column 'image' missing"),
+    "no rows": (lambda r: edited(r).head(0), r"has no images"),
+    "image twice": (lambda r: edited(r)[[0, 1, 1, 2]],
+                    r"image 'b' given more than once; keep one row per image"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_are_one_line_that_names_them(root, name):
+    change, message = BAD[name]
+    put(root, "v1", "resnet", change(root))
+    with pytest.raises(
+        StudyError, match=r"resnet\.parquet.*" + message.removeprefix(r"resnet\.parquet: .*")
+    ) as error:
+        read(root, confidence=True)
+    assert "\n" not in str(error.value)
+
+
+SECOND = {
+    "missing": (lambda r: edited(r)[:2], r"image 'c' missing than in the file of 'resnet'"),
+    "more": (lambda r: pl.concat([edited(r), edited(r, image="d")[:1]]),
+             r"image 'd' more than in the file of 'resnet'"),
+    "twice": (lambda r: edited(r)[[0, 1, 2, 2]], r"image 'c' given more than once"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_all_files_of_a_data_set_hold_the_same_images(root, name):
+    change, message = SECOND[name]
+    put(root, "v1", "vgg/16", change(root))
+    with pytest.raises(StudyError, match=r"vgg%2F16\.parquet: " + message) as error:
+        read(root)
+    assert "\n" not in str(error.value)
+
+
+def test_classifiers_that_were_told_different_labels_are_named(root):
+    put(root, "v1", "vgg/16", edited(root, name="vgg/16", row=1, label=WNIDS[5]))
+    with pytest.raises(StudyError, match=r"'v1': 'vgg/16' and 'resnet' were told .* image 'b'"):
+        read(root)
+
+
+def test_wrong_probabilities_do_not_matter_where_none_are_needed(root):
+    put(root, "v1", "resnet", edited(root, row=1, probability_1=7.0))
+    assert read(root)[0].confidence is None
+
+
+def test_missing_data_sets_classifiers_and_folders_are_named(root, tmp_path):
+    with pytest.raises(StudyError, match=r"no predictions on 'v3', but on data sets 'v1', 'v2'"):
+        read_predictions(root, ("v1", "v3"))
+    with pytest.raises(StudyError, match=r"no predictions on 'reference', .*--dataset reference"):
+        read_predictions(root)
+    with pytest.raises(StudyError, match=r"none\.parquet is missing"):
+        read(root, classifiers=["none"])
+    with pytest.raises(StudyError, match=r"nowhere does not exist; give the folder of a study"):
+        read(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StudyError, match=r"no predictions on 'v1', but on no data set"):
+        read(tmp_path / "empty")
+    for name in NETWORKS:
+        put(tmp_path / "apart", "v1" if name == "resnet" else "v2", name, prediction_table(["a"]))
+    with pytest.raises(StudyError, match="no classifier has predictions on all of 'v1', 'v2'"):
+        read(tmp_path / "apart")
+
+
+@pytest.mark.parametrize("classifier", NETWORKS)
+def test_a_damaged_file_is_named(root, classifier):
+    path = file(root, "v2", classifier)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(StudyError, match=rf"{path.name} is not a readable Parquet file") as error:
+        read(root)
+    assert "\n" not in str(error.value)
+
+
+def test_a_damaged_study_json_is_named(root):
+    (root / folder.MANIFEST).write_text("{")
+    with pytest.raises(StudyError, match=r"begun: study\.json cannot be read as JSON"):
+        read(root)
+
+
+def without_labels(root):
+    for dataset in IMAGES:
+        for name in NETWORKS:
+            put(root, dataset, name, edited(root, dataset, name).drop("label"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "image twice"])
+def test_an_unsound_images_parquet_is_named(root, damage):
+    without_labels(root)
+    rows = [(d, image, WNIDS[0]) for d, images in IMAGES.items() for image in images]
+    table = pl.DataFrame(rows + rows[:1], schema=["dataset", "image", "label"], orient="row")
+    path = root / folder.IMAGES
+    table.write_parquet(path)
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(StudyError, match=r"images\.parquet") as error:
+        read(root)
+    assert "\n" not in str(error.value)
+
+
+# ------------------------------------------------------------------ writing
+
+
+def some_answers(seed=0, ranks=3, confidence=True):
+    """Answers of two classifiers on both data sets, with one image that the study lacks."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for dataset, images in IMAGES.items():
+        shape = (2, len(images) + 1)
+        found.append(
+            Predictions(
+                dataset,
+                [*images, "not in the study"],
+                ("cat", "dog", "owl"),
+                np.append(np.arange(len(images)) % 2, 2),
+                NETWORKS,
+                rng.permuted(np.broadcast_to(np.arange(3), (*shape, 3)), axis=2)[:, :, :ranks],
+                rng.uniform(0.4, 1, shape) if confidence else None,
+            )
+        )
+    return found
+
+
+def study_of(answers):
+    """The study that these answers belong to: images in reverse, classifiers swapped."""
+    sets = {}
+    for role, data in zip(("reference", "replication"), answers, strict=True):
+        rows = np.arange(len(data.images) - 1)[::-1]
+        sets[role] = dict(
+            name=data.dataset,
+            images=data.images[rows],
+            selected=1,
+            shown=2,
+            correct=data.correct[::-1, rows].T,
+        )
+    return Study.from_arrays(**sets, classifiers=NETWORKS[::-1])
+
+
+def test_a_study_written_with_answers_reads_back_as_both(tmp_path):
+    answers = some_answers()
+    study = study_of(answers)
+    write_study(study, tmp_path / "s", answers=answers)
+    assert check_study(tmp_path / "s") == []
+    assert read_study(tmp_path / "s").fingerprint() == study.fingerprint()
+    for found, given in zip(
+        read_predictions(tmp_path / "s", confidence=True), answers, strict=True
+    ):
+        rows = np.arange(len(given.images) - 1)[::-1]
+        assert found.dataset == given.dataset
+        assert found.classifiers == NETWORKS[::-1]
+        assert found.images.tolist() == given.images[rows].tolist()
+        assert np.array_equal(found.answers, given.answers[::-1][:, rows])
+        assert np.array_equal(found.labels, given.labels[rows])
+        assert np.array_equal(found.confidence, given.confidence[::-1, rows])
+
+
+def test_answers_of_one_data_set_alone_are_kept(tmp_path):
+    answers = some_answers(confidence=False)
+    write_study(study_of(answers), tmp_path / "s", answers=answers[:1])
+    assert check_study(tmp_path / "s") == []
+    assert read_predictions(tmp_path / "s", ("v1",))[0].confidence is None
+    with pytest.raises(StudyError, match=r"no column label_1\); make them with `bayesrep predict"):
+        read_predictions(tmp_path / "s")
+
+
+def replaced(data, **values):
+    names = ("dataset", "images", "classes", "labels", "classifiers", "answers", "confidence")
+    return Predictions(**{name: getattr(data, name) for name in names} | values)
+
+
+def test_answers_that_contradict_the_study_are_refused(tmp_path):
+    answers = some_answers()
+    study = study_of(answers)
+    wrong = answers[0].answers.copy()
+    wrong[0, 1] = (wrong[0, 1] + 1) % 3
+    wrong[0, 1, 0] = answers[0].labels[1] if not answers[0].correct[0, 1] else 2
+    changed = [
+        (replaced(answers[0], answers=wrong), "answers contradict what is right on image 'b'"),
+        (answers[0].on(np.array([0, 1, 3])), "no answers for image 'c'; give all or none"),
+        (
+            replaced(answers[0], classifiers=("resnet", "alexnet")),
+            "no answers for classifier 'vgg/16'",
+        ),
+    ]
+    for data, message in changed:
+        with pytest.raises(StudyError, match=message):
+            write_study(study, tmp_path / "s", answers=[data, answers[1]])
+        assert not (tmp_path / "s").exists()
+
+
+def test_missing_answers_are_not_written_as_a_class(tmp_path):
+    data = some_answers(ranks=1)[0]
+    gaps = data.answers.copy()
+    gaps[1, 0] = NO_ANSWER
+    with pytest.raises(StudyError, match="'a'"):
+        write_answers([replaced(data, answers=gaps)], tmp_path / "s")
+
+
+def test_written_answers_do_not_replace_what_is_there(tmp_path):
+    answers = some_answers()
+    write_answers(answers, tmp_path / "s")
+    assert [each.dataset for each in read(tmp_path / "s")] == ["v1", "v2"]
+    with pytest.raises(StudyError, match="exists; choose another path"):
+        write_answers(answers, tmp_path / "s")
+
+
+def test_predictions_that_are_none_are_refused():
+    data = some_answers()[0]
+    for values, message in (
+        (dict(images=["a"] * 4), r"'v1': image 'a' given more than once"),
+        (dict(classes=("cat", "cat", "owl")), "a class is named twice"),
+        (dict(classifiers=("vgg", "vgg")), "a classifier is named twice"),
+        (dict(labels=np.zeros(3, int)), "labels are not 4 class numbers"),
+        (dict(labels=np.zeros(4)), "labels are not 4 class numbers"),
+        (dict(labels=[0, 1, 3, 0]), "the label of image 'c' is no number of a class"),
+        (dict(answers=data.answers[:1]), r"answers of shape \[1, 4, 3\]; give .* \[2, 4, 'R'\]"),
+        (dict(answers=data.answers + 1), "an answer is no number of a class"),
+        (dict(answers=data.answers - 2), "an answer is no number of a class"),
+        (dict(confidence=np.ones(4)), r"confidence has shape \[4\], not \[2, 4\]"),
+        (dict(confidence=np.full((2, 4), np.nan)), "a probability is not between 0 and 1"),
+    ):
+        with pytest.raises(StudyError, match=message):
+            replaced(data, **values)
+
+
+# ------------------------------------------------------------------ imports
+
+
+def long_table(answers):
+    rows = []
+    for data in answers:
+        for number, name in enumerate(data.classifiers):
+            for place, image in enumerate(data.images[:-1].tolist()):
+                given = [data.classes[answer] for answer in data.answers[number, place]]
+                rows.append(
+                    {
+                        "dataset": data.dataset,
+                        "image": image,
+                        "classifier": name,
+                        "correct": bool(data.correct[number, place]),
+                        "label": data.classes[data.labels[place]],
+                        **{f"label_{rank}": each for rank, each in enumerate(given, start=1)},
+                        "probability_1": float(data.confidence[number, place]),
+                    }
+                )
+    return pl.DataFrame(rows)
+
+
+def counts_table(path, images=IMAGES):
+    rows = [(d, image, 1, 4) for d, names in images.items() for image in names]
+    table = pl.DataFrame(rows, schema=["dataset", "image", "selected", "shown"], orient="row")
+    table.write_csv(path)
+    return path
+
+
+ROLES = ("--reference", "v1", "--replication", "v2")
+
+
+@pytest.mark.parametrize("labels", ["of the predictions", "of the images"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_imported_tables_keep_the_answers(capsys, tmp_path, labels, kind):
+    answers = some_answers()
+    table = long_table(answers).sample(fraction=1, shuffle=True, seed=2)
+    files = [counts_table(tmp_path / "counts.csv"), tmp_path / f"answers.{kind}"]
+    if labels == "of the images":
+        images = table.select("dataset", "image", "label").unique(maintain_order=True)
+        images.write_csv(tmp_path / "images.csv")
+        files.append(tmp_path / "images.csv")
+        table = table.drop("label")
+    getattr(table, f"write_{kind}")(files[1])
+    out = tmp_path / "s"
+    assert run(capsys, "import", "tables", *files, *ROLES, "--out", out)[0] == 0
+    assert run(capsys, "check", out)[0] == 0
+    found = read_predictions(out, confidence=True, classifiers=NETWORKS)
+    for data, given in zip(found, answers, strict=True):
+        rows = [given.images.tolist().index(image) for image in data.images.tolist()]
+        expected = np.array(given.classes)[given.answers[:, rows]]
+        assert np.array_equal(np.array(data.classes)[data.answers], expected)
+        assert np.array_equal(data.confidence, given.confidence[:, rows])
+        assert np.array_equal(data.correct, given.correct[:, rows])
+
+
+def test_answers_without_labels_are_one_clear_error(tmp_path):
+    table = long_table(some_answers())
+    counts = counts_table(tmp_path / "counts.csv")
+    for changed, message in (
+        (table.drop("label"), r"answers\.csv: answers without the labels they should be; add a"),
+        (
+            table.with_columns(probability_1=pl.lit(1.5)),
+            r"probability_1 is not a number between 0 and 1 in rows '1', '2'",
+        ),
+        (table.with_columns(label_1=pl.lit(None, pl.String)), r"label_1 is missing in rows '1'"),
+    ):
+        changed.write_csv(tmp_path / "answers.csv")
+        with pytest.raises(StudyError, match=message) as error:
+            read_answers([counts, tmp_path / "answers.csv"], reference="v1", replication="v2")
+        assert "\n" not in str(error.value)
+
+
+def test_tables_whose_correct_contradicts_their_answers_are_refused(capsys, tmp_path):
+    table = long_table(some_answers())
+    table.with_columns(pl.col("correct") ^ (pl.int_range(pl.len()) == 0)).write_csv(
+        tmp_path / "answers.csv"
+    )
+    counts, out = counts_table(tmp_path / "counts.csv"), tmp_path / "s"
+    status, text, error = run(
+        capsys, "import", "tables", counts, tmp_path / "answers.csv", *ROLES, "--out", out
+    )
+    assert (status, text) == (1, "")
+    assert "answers contradict what is right on image 'a'" in error
+    assert not out.exists()
+
+
+def test_tables_of_correctness_alone_have_no_answers(tmp_path):
+    counts, path = counts_table(tmp_path / "counts.csv"), tmp_path / "answers.csv"
+    table = long_table(some_answers())
+    table.select("dataset", "image", "classifier", "correct").write_csv(path)
+    assert read_answers([counts, path], reference="v1", replication="v2") == []
+    assert len(read_tables([counts, path], reference="v1", replication="v2").classifiers) == 2
+
+
+@pytest.fixture
+def upstream(tmp_path):
+    """A data folder as ImageNet-v2 publishes it: two test sets of four images."""
+    root = tmp_path / "data"
+    for sub in ("datasets", "metadata", "predictions/v1", "predictions/v2"):
+        (root / sub).mkdir(parents=True)
+    classes = [{"cid": cid, "wnid": f"n{10 - cid:02}"} for cid in range(10)]
+    (root / "metadata" / "class_info.json").write_text(json.dumps(classes))
+    rng = np.random.default_rng(0)
+    for name in ("v1", "v2"):
+        listed = [[f"{name} {i}", classes[i]["wnid"]] for i in range(4)]
+        (root / "datasets" / f"{name}.json").write_text(json.dumps({"image_filenames": listed}))
+        for network in ("vgg", "alexnet"):
+            top5 = np.array([rng.permutation(10)[:5] for _ in range(4)])
+            np.save(root / "predictions" / name / f"{network}.npy", top5)
+    return root
+
+
+def test_published_answers_are_imported_without_counts_and_counted_later(
+    capsys, tmp_path, upstream
+):
+    out = tmp_path / "s"
+    status, text, _ = run(capsys, "import", "imagenetv2", upstream, *ROLES, "--out", out)
+    assert status == 0
+    assert "Answers of 2 classifiers on v1 and v2" in text
+    assert not (out / folder.MANIFEST).exists()
+    classes = json.loads((upstream / "metadata" / "class_info.json").read_text())
+    wnids = np.array([entry["wnid"] for entry in classes])
+    before = read(out)
+    for data in before:
+        for number, name in enumerate(("alexnet", "vgg")):
+            top5 = np.load(upstream / "predictions" / data.dataset / f"{name}.npy")
+            assert np.array_equal(np.array(data.classes)[data.answers[number]], wnids[top5])
+    images = {name: [f"{name} {i}" for i in range(4)] for name in ("v1", "v2")}
+    counts = counts_table(tmp_path / "counts.csv", images)
+    assert run(capsys, "import", "tables", counts, *ROLES, "--out", out)[0] == 0
+    assert run(capsys, "check", out)[0] == 0
+    study = read_study(out)
+    assert study.classifiers == ("alexnet", "vgg")
+    for data, known in zip(read_predictions(out), before, strict=True):
+        assert np.array_equal(data.answers, known.answers)
+    assert (study.reference.correct.T == before[0].correct).all()
+
+
+def test_published_answers_can_be_imported_with_counts_at_once(capsys, tmp_path, upstream):
+    images = {name: [f"{name} {i}" for i in (2, 0)] for name in ("v1", "v2")}
+    counts, out = counts_table(tmp_path / "counts.csv", images), tmp_path / "s"
+    assert run(capsys, "import", "imagenetv2", upstream, counts, *ROLES, "--out", out)[0] == 0
+    assert run(capsys, "check", out)[0] == 0
+    (data,) = read_predictions(out, ("replication",))
+    assert data.images.tolist() == ["v2 0", "v2 2"]
+    assert np.array_equal(data.correct.T, read_study(out).replication.correct)
+
+
+# ------------------------------------------------------------------ the command line
+
+
+def test_matching_by_command_is_matching_by_function(capsys, root, tmp_path):
+    one, other = read(root, ranks=1, confidence=True)
+    expected = match(one, other, epsilon=0.3, runs=2, seed=3, progress=False)
+    options = ("--epsilon", 0.3, "--runs", 2, "--seed", 3, "--no-progress", "--json")
+    for table in ("accuracies", "curves", "confidence"):
+        path = tmp_path / f"{table}.csv"
+        status, text, error = run(
+            capsys, "match", root, *ROLES, *options, "--table", table, "--csv", path
+        )
+        assert (status, error) == (0, "")
+        rows = json.loads(text)["rows"]
+        assert rows == getattr(expected, table).to_dicts()
+        assert pl.read_csv(path).height == len(rows)
+        assert run(capsys, "match", root, *ROLES, "--no-progress", "--table", table)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--epsilon", "0"), "epsilon is 0.0; give a difference"),
+        (("--runs", "0"), "0 runs; give at least one"),
+        (("--reference", "v9"), "no predictions on 'v9', but on data sets 'v1', 'v2'"),
+    ],
+)
+def test_wrong_matching_is_one_line(capsys, root, arguments, message):
+    status, out, error = run(capsys, "match", root, *ROLES, "--no-progress", *arguments)
+    assert (status, out) == (1, "")
+    assert message in error
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+
+
+def test_a_csv_that_exists_is_refused_before_the_work(capsys, root, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("precious")
+    status, _, error = run(capsys, "match", root, *ROLES, "--csv", path, "--no-progress")
+    assert status == 1
+    assert "exists; choose another path or give --force" in error
+    assert path.read_text() == "precious"
+
+
+HOSTILE = "\x1b[2Jowned"
+
+
+@pytest.fixture
+def hostile(root):
+    for dataset in IMAGES:
+        put(root, dataset, HOSTILE, prediction_table(IMAGES[dataset], 5))
+    return root
+
+
+@pytest.mark.parametrize("table", ["accuracies", "curves", "confidence"])
+def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
+    status, out, error = run(capsys, "match", hostile, *ROLES, "--table", table, "--no-progress")
+    assert status == 0
+    assert "owned" in out
+    assert "\x1b" not in out + error
+
+
+def test_a_hostile_name_cannot_steer_the_terminal_by_an_error(capsys, hostile):
+    put(hostile, "v1", HOSTILE, prediction_table(IMAGES["v1"]).drop("label_1"))
+    status, out, error = run(capsys, "match", hostile, *ROLES, "--no-progress")
+    assert status == 1
+    assert "owned" in error
+    assert "\x1b" not in out + error
