@@ -12,12 +12,13 @@ VENV := $(if $(wildcard .venv),$(if $(filter $(VERSION),$(call version_of,.venv/
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 COMPLETE := $(VENV)/.installed-extras
+WRITING := $(VENV)/.installed-docs
 
 SUPPORTED := $(filter-out 2.% 3.0 3.1 3.2 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10,$(VERSION))
 UNSUPPORTED = bayesrep needs Python 3.11 or newer, but "$(PYTHON)" is $(or $(VERSION),not found); name another one: make $(or $(firstword $(MAKECMDGOALS)),demo) PYTHON=python3.12
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench
+.PHONY: help demo test lint types bench docs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +43,9 @@ bench: $(COMPLETE) ## run every benchmark, one after the other
 	    echo "== benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name $(ARGS); \
 	done
 
+docs: $(WRITING) ## build the documentation site into site/, strictly (open site/index.html)
+	$(BIN)/mkdocs build --strict $(ARGS)
+
 $(INSTALLED): pyproject.toml constraints-cpu.txt
 	$(if $(SUPPORTED),,$(error $(UNSUPPORTED)))
 	@echo "Creating $(VENV) with Python $(VERSION)"
@@ -50,8 +54,13 @@ $(INSTALLED): pyproject.toml constraints-cpu.txt
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev]'
 	@touch $@
 
-# torch, timm and Ray are for tests and type checks alone: nothing that they test is ever skipped.
+# torch, timm, Ray and MkDocs are for tests and type checks: nothing that they test is ever skipped.
 $(COMPLETE): $(INSTALLED)
-	@echo "Installing torch, timm and Ray (another 1 GB with a torch for CPUs)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev,timm,ray]'
+	@echo "Installing torch, timm, Ray and MkDocs (another 1 GB with a torch for CPUs)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev,docs,timm,ray]'
+	@touch $@
+
+$(WRITING): $(INSTALLED)
+	@echo "Installing MkDocs"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev,docs]'
 	@touch $@

@@ -146,7 +146,7 @@ def _demo(arguments: argparse.Namespace) -> int:
         write_demo(demo, arguments.out)
         text += (
             f"\n\nWritten to {arguments.out}: study/, posterior.nc, estimates.csv, demo.json, "
-            "adjusted-accuracy.png and .svg\n"
+            "adjusted-accuracy.png and .svg, report.html (open it in a browser)\n"
             f"Next: bayesrep summarize {arguments.out}/study {arguments.out}/posterior.nc"
         )
     return _emit(arguments, text, demo_facts(demo))
@@ -438,9 +438,9 @@ def _summarize(arguments: argparse.Namespace) -> int:
     from bayesrep.summary import summarize, summarize_gaps
 
     study, posterior = _fitted(arguments)
-    shown = {"allow_unconverged": arguments.allow_unconverged, "draws": together(study, posterior)}
-    table = summarize(study, posterior, **shown)
-    gaps = summarize_gaps(study, posterior, **shown)
+    unconverged, draws = arguments.allow_unconverged, together(study, posterior)
+    table = summarize(study, posterior, allow_unconverged=unconverged, draws=draws)
+    gaps = summarize_gaps(study, posterior, allow_unconverged=unconverged, draws=draws)
     text = (
         f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n{gaps_table(gaps)}\n\n"
         f"{populations_text(gaps)}"
@@ -643,6 +643,80 @@ def _confusion(arguments: argparse.Namespace, both: Any, humans: Any) -> int:
     return _emit_table(arguments, table, rows_table(table))
 
 
+def _figure(arguments: argparse.Namespace) -> int:
+    from bayesrep.report.figure_names import FIGURES, named
+    from bayesrep.report.figures import check_format, save_figure
+
+    if arguments.list:
+        described = {name: figure.description for name, figure in FIGURES.items()}
+        width = max(map(len, described))
+        lines = (f"{name.ljust(width)}  {text}" for name, text in described.items())
+        return _emit(arguments, "\n".join(lines), described)
+    given = {"NAME": arguments.name, "--out": arguments.out}
+    if missing := [argument for argument, value in given.items() if value is None]:
+        print(f"bayesrep figure: {', '.join(missing)} must be given", file=sys.stderr)
+        return 2
+    figure = named(arguments.name)
+    options = _figure_options(arguments, figure)
+    _new_file(check_format(arguments.out), force=arguments.force)
+    _keep_compiled()
+    drawn = figure.draw(*_figure_inputs(arguments, figure), **options)
+    save_figure(drawn, arguments.out)
+    facts = {"figure": arguments.name, "out": str(arguments.out)}
+    return _emit(arguments, f"Written to {arguments.out}", facts)
+
+
+def _figure_options(arguments: argparse.Namespace, figure: Any) -> dict[str, Any]:
+    """The options that the figure takes; refused where it does not take what was asked for."""
+    asked = {"bootstrap": arguments.bootstrap, "classifiers": arguments.classifier}
+    given = {name: value for name, value in asked.items() if value is not None}
+    for name in given:
+        if name not in figure.options:
+            raise StudyError(f"{arguments.name} takes no --{name.removesuffix('s')}")
+    given |= {"seed": arguments.seed, "progress": not arguments.no_progress}
+    return {name: value for name, value in given.items() if name in figure.options}
+
+
+def _figure_inputs(arguments: argparse.Namespace, figure: Any) -> list[Any]:
+    """The study and the posterior, as far as the figure needs them."""
+    needs = {"study": figure.needs_study, "posterior": figure.needs_posterior}
+    for what, needed in needs.items():
+        path = getattr(arguments, what)
+        if needed and path is None:
+            raise StudyError(f"{arguments.name} is drawn of a {what}; name one after it")
+        if path is not None and not needed:
+            raise StudyError(f"{arguments.name} takes no {what}; leave out {path}")
+    inputs: list[Any] = []
+    if figure.needs_study:
+        from bayesrep.storage import read_study
+
+        inputs.append(read_study(arguments.study))
+    if figure.needs_posterior:
+        from bayesrep.inference import read_posterior
+
+        inputs.append(read_posterior(arguments.posterior))
+    return inputs
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from bayesrep.storage import read_study
+
+    _new_file(arguments.out, force=arguments.force)
+    _keep_compiled()
+    from bayesrep.inference import read_posterior
+    from bayesrep.report.content import gather
+    from bayesrep.report.page import write_page
+
+    posterior = None if arguments.posterior is None else read_posterior(arguments.posterior)
+    study = read_study(arguments.study)
+    content = gather(study, posterior, bootstrap=arguments.bootstrap, seed=arguments.seed)
+    write_page(content, arguments.out)
+    lines = [f"Written to {arguments.out}"]
+    lines += [f"Without {name}: {why}" for name, why in content.missing.items()]
+    facts = {"out": str(arguments.out), "missing": dict(content.missing)}
+    return _emit(arguments, "\n".join(lines), facts)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="bayesrep", description="How much of a benchmark's accuracy drop is real?"
@@ -657,8 +731,9 @@ def _parser() -> argparse.ArgumentParser:
         add(commands)
     for add in (_add_images, _add_diagnose, _add_loo):
         add(commands)
-    for add in (_add_match, _add_multilabel, _add_compare):
+    for add in (_add_match, _add_multilabel, _add_compare, _add_figure):
         add(commands)
+    _add_report(commands)
     return parser
 
 
@@ -946,6 +1021,20 @@ def _add_loo(commands: Any) -> None:
     _add_csv(command)
 
 
+def _add_report(commands: Any) -> None:
+    command = _command(
+        commands, "report", _report, "write a page of all results that needs no network"
+    )
+    command.add_argument("study", type=Path, metavar="STUDY")
+    command.add_argument("posterior", type=Path, nargs="?", metavar="posterior.nc")
+    command.add_argument("--out", type=Path, required=True, metavar="report.html")
+    command.add_argument(
+        "--bootstrap", type=int, default=100, metavar="B", help="replicates for intervals (100)"
+    )
+    _add_seed(command)
+    _add_force(command)
+
+
 def _add_protocol(command: argparse.ArgumentParser, *tables: str) -> None:
     """What all protocols take."""
     command.add_argument("study", type=Path, metavar="STUDY")
@@ -1050,3 +1139,24 @@ def _add_compare(commands: Any) -> None:
     command.add_argument(
         "--between", type=_names, metavar="A,B", help="the confusion of one less another's"
     )
+
+
+def _add_figure(commands: Any) -> None:
+    command = _command(commands, "figure", _figure, "draw one of the paper's figures of a study")
+    command.add_argument("name", nargs="?", metavar="NAME", help="such as paper-6: see --list")
+    command.add_argument("study", type=Path, nargs="?", metavar="STUDY")
+    command.add_argument("posterior", type=Path, nargs="?", metavar="posterior.nc")
+    command.add_argument("--out", type=Path, metavar="FILE", help="ends in .pdf, .svg or .png")
+    command.add_argument("--list", action="store_true", help="list the figures and stop")
+    command.add_argument(
+        "--classifier",
+        action="append",
+        metavar="NAME",
+        help="show this one, where a figure shows a few; may be given several times",
+    )
+    command.add_argument(
+        "--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (the paper's)"
+    )
+    command.add_argument("--no-progress", action="store_true", help="no bar on standard error")
+    _add_seed(command)
+    _add_force(command)

@@ -13,50 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesrep.estimators.naive import thinned
-from bayesrep.report.figures import COLORS, panels
+from bayesrep.report.paper.figure4 import STYLES, draw, numbers
 from bayesrep.report.text import columns, percent
-from experiments.studies import Chosen, make_page
-
-STYLES = {"reference": COLORS["joint"], "replication": COLORS["raw"]}
-LEAST_SHARE = 0.001  # where the drawn range begins
-
-
-def numbers(chosen: Chosen) -> dict[str, Any]:
-    """Shares of images by count, mean selection frequencies and their standard errors."""
-    counts = thinned(chosen.whole, chosen.annotators)
-    found: dict[str, Any] = {"annotators": chosen.annotators}
-    for role, images in (
-        ("reference", counts.reference[0]),
-        ("replication", counts.replication[0]),
-    ):
-        data = chosen.study.datasets[role]
-        frequency = data.selected / data.shown
-        found[role] = {
-            "images": len(frequency),
-            "shares": (images / images.sum()).tolist(),
-            "mean": float(frequency.mean()),
-            "standard_error": float(frequency.std(ddof=1) / np.sqrt(len(frequency))),
-        }
-    return found
-
-
-def draw(found: dict[str, Any]) -> Any:
-    """Both histograms over each other, with lines at the means."""
-    figure, (axes,) = panels(1)
-    n = found["annotators"]
-    edges = 100 * (np.arange(n + 2) - 0.5) / n
-    for role, color in STYLES.items():
-        shares, mean = 100 * np.array(found[role]["shares"]), 100 * found[role]["mean"]
-        axes.stairs(shares, edges, color=color, fill=True, alpha=0.25)
-        axes.stairs(shares, edges, color=color, lw=1.4, label=f"{role}, mean {mean:.1f} %")
-        axes.axvline(mean, color=color, lw=1.2, ls="--")
-    largest = np.maximum(*(found[role]["shares"] for role in STYLES))
-    axes.set_xlim(edges[np.flatnonzero(largest >= LEAST_SHARE)[0]], edges[-1])
-    axes.set_xlabel(f"observed selection frequency (%, {n} annotators)")
-    axes.set_ylabel("share of images (%)")
-    axes.legend(frameon=False, loc="upper left")
-    return figure
+from experiments.studies import make_page
 
 
 def table(found: dict[str, Any]) -> str:

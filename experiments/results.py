@@ -4,16 +4,14 @@ import json
 import os
 import platform
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bayesrep.errors import EstimateWarning
-from bayesrep.estimators.analysis import QUANTITIES, Analysis
 from bayesrep.report.figures import save_figure
 from bayesrep.report.text import percent
 
@@ -46,33 +44,29 @@ def warned(numbers: dict[str, Any]) -> str:
     return "".join(f" Warned: {text}." for text in numbers["warnings"])
 
 
-def analysis_numbers(analysis: Analysis) -> dict[str, Any]:
-    """One method's estimates with 95 % intervals, ready for JSON.
+def recording(
+    numbers: Callable[..., dict[str, Any]],
+) -> Callable[..., dict[str, Any]]:
+    """``numbers`` with what it warned of beside them."""
 
-    ``adjusted_accuracy``, ``lower`` and ``upper`` of the classifiers, and under ``quantities``
-    estimate, lower and upper of what is said of all together.
-    """
-    names = ("estimate", "lower", "upper")
-    rows = np.vstack([analysis.values, analysis.interval])
-    classifiers, together = np.split(rows, [len(analysis.statistics.classifiers)], axis=1)
-    return {
-        **dict(zip(("adjusted_accuracy", *names[1:]), classifiers.tolist(), strict=True)),
-        "quantities": {
-            quantity: dict(zip(names, column, strict=True))
-            for quantity, column in zip(QUANTITIES, together.T.tolist(), strict=True)
-        },
-    }
+    @wraps(numbers)
+    def with_warnings(*data: Any, **options: Any) -> dict[str, Any]:
+        with recorded() as said:
+            found = numbers(*data, **options)
+        return {**found, "warnings": said}
+
+    return with_warnings
 
 
 def gap_cells(part: dict[str, Any]) -> list[str]:
-    """Mean gap in percent and its interval, of `analysis_numbers`, for a table."""
+    """Mean gap in percent and its interval, of an analysis' numbers, for a table."""
     gap = part["quantities"]["bias_corrected_gap"]
     ends = f"{percent(gap['lower'], 2)} to {percent(gap['upper'], 2)}"
     return [percent(gap["estimate"], 2), ends]
 
 
 def slope_cells(part: dict[str, Any]) -> list[str]:
-    """Slope and its interval, of `analysis_numbers`, for a table."""
+    """Slope and its interval, of an analysis' numbers, for a table."""
     slope = part["quantities"]["slope"]
     return [f"{slope['estimate']:.3f}", f"{slope['lower']:.3f} to {slope['upper']:.3f}"]
 

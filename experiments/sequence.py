@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 
 import bayesrep
-from bayesrep.estimands import accuracy_line
 from bayesrep.estimators import METHODS, analyse
 from bayesrep.report.figures import COLORS, INK, LABELS, interval_points, legend_below, panels
+from bayesrep.report.paper.parts import analysis_numbers
 from bayesrep.report.text import columns, percent
-from experiments.results import analysis_numbers, gap_cells, recorded, slope_cells, warned
+from experiments.results import gap_cells, recorded, slope_cells, warned
 from experiments.studies import Chosen, make_page
 
 BOOTSTRAP = 450
@@ -35,10 +35,8 @@ def numbers(chosen: Chosen, *, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
         part |= against_truth(part, chosen)
     return {
         "classifiers": list(chosen.study.classifiers),
-        "reference_accuracy": chosen.reference_accuracy.tolist(),
-        "true_adjusted_accuracy": chosen.truth.tolist(),
-        "true_gap": chosen.true_gap,
-        "true_slope": float(accuracy_line(chosen.reference_accuracy, chosen.truth)[0]),
+        **chosen.accuracies(),
+        "true_slope": chosen.true_slope,
         "bootstrap": bootstrap,
         "methods": methods,
         "verdict": str(posterior.posterior.attrs["verdict"]),

@@ -16,13 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 import bayesrep
 from bayesrep.errors import StudyError, reason
-from bayesrep.estimators.naive import fewest_annotators
-from bayesrep.estimators.replicates import Replicates
+from bayesrep.report.paper.known import Known
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
 from bayesrep.statistics import SufficientStatistics
@@ -30,52 +26,20 @@ from bayesrep.study import Study
 from experiments.results import save
 
 
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """A study and what is known about it.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Chosen(Known):
+    """A study whose truth is known, for a page of results.
 
     Attributes
     ----------
     label
-        "simulated" or "placebo".
-    study
-        The study.
-    truth : float64 [C]
-        True adjusted accuracies; of the placebo, the accuracies on the reference.
-    true_gap
-        True bias-corrected gap, mean over classifiers.
+        "simulated" or "placebo", whose true adjusted accuracies are those on the reference.
     command
         What makes the result again.
-    seed
-        Of the study and of all that is random in the experiment.
     """
 
     label: str
-    study: Study
-    truth: NDArray[np.float64]
-    true_gap: float
     command: str
-    seed: int = 0
-
-    @property
-    def whole(self) -> Replicates:
-        """The study's cells, as the estimators take them."""
-        return Replicates.of(SufficientStatistics.from_study(self.study))
-
-    @property
-    def annotators(self) -> int:
-        """The most annotators that every image has."""
-        return fewest_annotators(self.whole)
-
-    @property
-    def reference_accuracy(self) -> NDArray[np.float64]:
-        """Accuracy of each classifier on the reference, [C]."""
-        return self.whole.reference.accuracy()[0]
-
-    @property
-    def replication_accuracy(self) -> NDArray[np.float64]:
-        """Accuracy of each classifier on the replication, [C]."""
-        return self.whole.replication.accuracy()[0]
 
 
 def make_page(
@@ -138,7 +102,7 @@ def choose(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Ch
         parser.exit(2, f"{parser.prog}: {reason(error)}\n")
     truth = SufficientStatistics.from_study(study).accuracy("reference")
     command += " --cifar10h DIR --cifar10.1 DIR"
-    return Chosen("placebo", study, truth, 0.0, command, arguments.seed)
+    return Chosen(study, truth, 0.0, arguments.seed, label="placebo", command=command)
 
 
 def simulated(
@@ -148,16 +112,8 @@ def simulated(
     study = bayesrep.simulate_study(
         seed=seed, images=images, annotators=annotators, classifiers=classifiers
     )
-    truth = study.truth
-    if truth is None:
-        raise ValueError("a simulated study has a truth")
-    gap = float((truth.reference_accuracy - truth.adjusted_accuracy).mean())
-    return Chosen("simulated", study, truth.adjusted_accuracy, gap, command, seed)
-
-
-def fractions(annotators: int, *parts: int) -> list[int]:
-    """Several numbers of annotators: n over each of ``parts``, rounded up; ascending."""
-    return sorted({-(-annotators // part) for part in parts})
+    known = Known.of(study, seed=seed)
+    return Chosen(study, known.truth, known.true_gap, seed, label="simulated", command=command)
 
 
 def _placebo(cifar10h: Path, cifar101: Path, seed: int) -> Study:

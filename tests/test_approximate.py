@@ -205,7 +205,7 @@ def test_an_unknown_guide_is_refused(target):
 
 @pytest.fixture(scope="module")
 def small():
-    study = bayesrep.simulate_study(images=500, annotators=10, classifiers=3)
+    study = bayesrep.simulate_study(images=500, annotators=20, classifiers=3)
     with jax.enable_x64(new_val=True):
         problem = pose(study, model="joint", options={})
         data = problem.data()

@@ -60,7 +60,7 @@ def test_expected_bins_hold_every_rank_once() -> None:
 
 def test_sbc_ranks_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """The study given to the fit is the drawn one, and every drawn value gets a rank."""
-    monkeypatch.setattr(sbc, "BATCH", 3)
+    monkeypatch.setattr(sbc, "BATCH", 200)  # as many draws as below: one program
     blank = sbc.template(images=60, annotators=4, classifiers=2)
     prior = sbc.prior_batch(blank, 1)
     drawn = sbc.summaries(prior.prior)
@@ -79,7 +79,7 @@ def test_sbc_ranks_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(sbc.bayesrep, "fit", fit)
-    result = sbc.one_study("5", blank)
+    result = sbc.one_study("202", blank)
     assert result["converged"]
     assert set(result["ranks"]) == set(drawn)
     for name, ranks in result["ranks"].items():
@@ -185,7 +185,7 @@ def test_sampler_settings_differ_from_the_default_in_what_they_name(
     monkeypatch.setattr(sampler, "WARMUP", 50)
     monkeypatch.setattr(sampler, "DRAWS", 25)
     runs = {
-        name: sampler.one_run(f"{name}/inside/10/0", images=300, classifiers=2)
+        name: sampler.one_run(f"{name}/inside/20/0", images=300, classifiers=3)
         for name in ("as fitted", "no thinning")
     }
     assert runs["no thinning"]["gradients"] < 0.7 * runs["as fitted"]["gradients"]
@@ -198,4 +198,4 @@ def test_sampler_settings_differ_from_the_default_in_what_they_name(
     results = [{"key": f"{name}/x", **runs["as fitted"]} for name in sampler.SETTINGS]
     found = json.loads(json.dumps(sampler.numbers(results), allow_nan=False))
     assert "three components" in sampler.table(found)
-    assert "1 studies" in sampler.remarks(found, 300, 2)
+    assert "1 studies" in sampler.remarks(found, 300, 3)

@@ -1,4 +1,7 @@
-"""A killed fit goes on where it was; a checkpoint that does not fit is refused."""
+"""A killed fit goes on where it was; a checkpoint that does not fit is refused.
+
+Shapes and schedule are those of test_fit.py, whose compiled programs these fits share.
+"""
 
 import json
 import os
@@ -15,21 +18,20 @@ import pytest
 import bayesrep
 from bayesrep import ConvergenceWarning, StudyError
 
-FIT = {"chains": 2, "warmup": 50, "draws": 60, "progress": False, "degree": 8, "terms": 3}
+FIT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False, "degree": 8, "terms": 3}
 
 SCRIPT = """
 import json, sys, warnings
 import bayesrep
 warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
-study = bayesrep.simulate_study(seed=1, images=300, annotators=6, classifiers=2)
+study = bayesrep.simulate_study(seed=1, images=300, annotators=8, classifiers=3)
 posterior = bayesrep.fit(study, **json.loads(sys.argv[1]))
-print(posterior.posterior["classifier_curve"].values.tobytes().hex()[:4000])
-print(repr(float(posterior.posterior["classifier_curve"].values.sum())))
+print(posterior.posterior["classifier_curve"].values.tobytes().hex())
 """
 
 
 def _study(seed=1):
-    return bayesrep.simulate_study(seed=seed, images=300, annotators=6, classifiers=2)
+    return bayesrep.simulate_study(seed=seed, images=300, annotators=8, classifiers=3)
 
 
 def _fit(study=None, **changes):
@@ -58,7 +60,7 @@ def test_a_checkpoint_changes_no_draw(whole):
     _same(posterior, _fit())
     names = sorted(path.name for path in folder.iterdir())
     assert names[0] == "checkpoint.json"
-    assert len(names) == 1 + 2 * 5  # two chains, 110 transitions in blocks of 25
+    assert len(names) == 1 + 2 * 8  # two chains, 200 draws in blocks of 25
 
 
 @pytest.mark.parametrize("lost", [1, 4])
@@ -75,24 +77,15 @@ def test_it_goes_on_from_any_block(whole, tmp_path, lost):
 
 
 def test_a_killed_process_ends_with_the_same_draws(tmp_path):
-    """kill -9 in the middle of sampling, then the same command again."""
+    """kill -9 in the middle of sampling, then the same command again; and a fit in this process."""
     folder = tmp_path / "checkpoint"
-    cached = {  # compiled programs, so that only the first process compiles
-        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "programs"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    }
-    environment = {**os.environ, **cached}
-    arguments = {**FIT, "warmup": 400, "draws": 400}
-
-    def run(**more):
-        return [sys.executable, "-c", SCRIPT, json.dumps({**arguments, **more})]
+    arguments = {**FIT, "draws": 700}
+    command = [sys.executable, "-c", SCRIPT, json.dumps({**arguments, "checkpoint": str(folder)})]
 
     def blocks():
         return len(list(folder.glob("joint-*.npz"))) if folder.exists() else 0
 
-    killed = subprocess.Popen(
-        run(checkpoint=str(folder)), stdout=subprocess.DEVNULL, env=environment
-    )
+    killed = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while blocks() < 3 and killed.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -100,10 +93,9 @@ def test_a_killed_process_ends_with_the_same_draws(tmp_path):
     assert killed.wait() == -signal.SIGKILL, "the fit ended before it could be killed"
     before = blocks()
     assert 3 <= before < 2 * 32
-    again = {"capture_output": True, "check": True, "env": environment}
-    resumed = subprocess.run(run(checkpoint=str(folder)), **again)
-    uninterrupted = subprocess.run(run(), **again)
-    assert resumed.stdout == uninterrupted.stdout
+    resumed = subprocess.run(command, capture_output=True, check=True, text=True)
+    uninterrupted = _fit(**arguments).posterior["classifier_curve"].values
+    assert resumed.stdout.strip() == uninterrupted.tobytes().hex()
     assert blocks() == 2 * 32
 
 

@@ -14,6 +14,10 @@ import bayesrep
 from bayesrep import cli
 from bayesrep.report.text import columns, percent, plain, spread
 
+# The fits of test_fit.py, whose compiled programs these share.
+OPTIONS = ("--set", "degree=8", "--set", "terms=3")
+SHORT = (*OPTIONS, "--chains", "2", "--warmup", "100")
+
 
 @pytest.fixture(autouse=True)
 def _restore_showwarning(monkeypatch):
@@ -30,10 +34,10 @@ def study_path(tmp_path_factory):
 @pytest.fixture(scope="module")
 def posterior_path(study_path):
     path = study_path.parent / "posterior.nc"
-    arguments = ["fit", str(study_path), "--out", str(path), "--chains", "2", "--no-progress"]
+    arguments = ["fit", str(study_path), "--out", str(path), *SHORT, "--no-progress"]
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        assert cli.main([*arguments, "--warmup", "50", "--draws", "50"]) == 1
+        assert cli.main([*arguments, "--draws", "100"]) == 1
     return path
 
 
@@ -71,7 +75,10 @@ def test_simulate_check_estimate(capsys, tmp_path):
     assert pl.read_csv(table)["lower"].null_count() == 0
 
 
-FEW = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # 8 annotators
+# 8 annotators, or counts of 36 that few images have
+FEW = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
+# As many replicates as there are to leave one out: em-spline is compiled for every number anew.
+REPLICATES = 24
 
 
 @FEW
@@ -91,7 +98,7 @@ def test_methods_with_options(capsys, study_path, tmp_path):
     methods = "naive(annotators=4), em-spline(components=1, loss=binomial)"
     table = tmp_path / "t.csv"
     arguments = ("estimate", study_path, "--methods", methods, "--csv", table, "--no-progress")
-    status, text, err = run(capsys, *arguments, "--bootstrap", 10, "--interval", "bca")
+    status, text, err = run(capsys, *arguments, "--bootstrap", REPLICATES, "--interval", "bca")
     assert (status, err) == (0, "")
     names = ["naive(annotators=4)", "em-spline(components=1, loss=binomial)"]
     assert pl.read_csv(table)["method"].unique(maintain_order=True).to_list() == names
@@ -101,10 +108,10 @@ def test_methods_with_options(capsys, study_path, tmp_path):
 
 @FEW
 def test_a_bar_shows_on_standard_error_only(capsys, study_path):
+    methods = "em-spline(components=1, loss=binomial)"
     status, out, err = run(
-        capsys, "estimate", study_path, "--methods", "em-spline(components=1)", "--bootstrap", 10,
-        "--json",
-    )  # fmt: skip
+        capsys, "estimate", study_path, "--methods", methods, "--bootstrap", REPLICATES, "--json"
+    )
     assert status == 0
     assert {row["quantity"] for row in json.loads(out)["gaps"]} >= {"slope", "selection_gap"}
     assert "em-spline" in err
@@ -218,8 +225,8 @@ def test_interruption_is_one_line(capsys, study_path, tmp_path, monkeypatch):
 def test_ctrl_c_while_sampling_ends_the_process(study_path, tmp_path):
     """A real signal to a real fit, once its chains run in their threads."""
     out = tmp_path / "p.nc"
-    command = [sys.executable, "-m", "bayesrep", "fit", study_path, "--out", out]
-    with subprocess.Popen([*command, "--draws", "100000"], stderr=subprocess.PIPE) as process:
+    command = [sys.executable, "-m", "bayesrep", "fit", study_path, "--out", out, *SHORT]
+    with subprocess.Popen([*command, "--draws", "50000"], stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         seen = b""
         while b"1%" not in seen:
@@ -257,11 +264,13 @@ def test_sources_of_the_parser_are_the_readers():
     assert set(cli.SOURCES) == set(READERS)
 
 
+@FEW
 def test_demo_writes_whole_folders_and_spares_others(tmp_path, capsys, monkeypatch):
+    """Fits of the size of the long one in test_fit.py, whose compiled programs they share."""
     from bayesrep.report import demo as room
 
     def small(**_):
-        return bayesrep.simulate_study(seed=1, images=1_500, annotators=12, classifiers=4)
+        return bayesrep.simulate_study(seed=1, images=1_500, classifiers=6)
 
     monkeypatch.setattr(room, "simulate_study", small)
     monkeypatch.setattr(room, "BOOTSTRAP", 20)
@@ -319,7 +328,7 @@ def test_diagnose_and_loo_in_words_and_in_json(capsys, posterior_path):
 
 def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path):
     out = tmp_path / "quick.nc"
-    options = ("--method", "laplace", "--set", "degree=8", "--set", "terms=3", "--no-progress")
+    options = ("--method", "laplace", *OPTIONS, "--no-progress")
     status, text, _ = run(capsys, "fit", study_path, "--out", out, *options)
     assert status == 0
     assert "An approximation (laplace), Pareto k" in text
@@ -361,9 +370,12 @@ def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):
     assert "classifiers agree as predicted" in text
 
 
-def test_a_fit_of_all_classifiers_together(capsys, tmp_path, study_path):
-    path = tmp_path / "all.nc"
+def test_a_fit_of_all_classifiers_together(capsys, tmp_path):
+    """Of the size of those in test_shared_difficulty.py, whose compiled programs it shares."""
+    study_path, path = tmp_path / "study", tmp_path / "all.nc"
+    bayesrep.simulate_study(seed=5, images=600, classifiers=4).write(study_path)
     arguments = ("--model", "shared-difficulty", "--method", "laplace", "--no-progress")
+    arguments = (*arguments, "--chains", "2")
     status, _, _ = run(capsys, "fit", study_path, "--out", path, *arguments)
     assert status == 0
     status, text, _ = run(capsys, "images", study_path, path)

@@ -26,7 +26,7 @@ def _fit(study, **options):
 
 @pytest.fixture(scope="module")
 def study():
-    return bayesrep.simulate_study(images=500, annotators=10, classifiers=3)
+    return bayesrep.simulate_study(images=500, annotators=8, classifiers=3)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_predictions_of_a_fit(study, posterior):
     assert table["kind"].to_list() == ["counts"] * 2 + ["answers"] * 3
     assert table["name"].to_list() == ["reference", "replication", *study.classifiers]
     assert table.select(pl.col("p").is_between(0, 1).all()).item()
-    assert (table["p_adjusted"] >= table["p"]).all()
+    assert (table["p_adjusted"] >= (1 - 1e-12) * table["p"]).all()
     assert table["effect"].abs().max() < 0.02
 
 

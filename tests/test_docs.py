@@ -1,14 +1,26 @@
 """The documents tell the truth about what is in the project: tests, files and methods they name."""
 
+import os
 import re
+import subprocess
+import sys
+import textwrap
+import warnings
+from collections import Counter
 from dataclasses import fields
+from html.parser import HTMLParser
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
+import bayesrep
+from bayesrep import estimators, inference, protocols, sources
+from bayesrep.cli import main
 from bayesrep.estimators import ESTIMATORS
 
 ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
@@ -54,3 +66,159 @@ def test_every_result_is_in_the_index():
     index = (ROOT / "docs" / "results" / "README.md").read_text(encoding="utf-8")
     for page in (ROOT / "docs" / "results").glob("*.md"):
         assert page.name == "README.md" or f"({page.name})" in index, page.name
+
+
+def test_the_site_lists_every_page_once():
+    """Pages of results may be left to their index, which names them all."""
+    _, _, nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")
+    listed = Counter(re.findall(r"[\w./-]+\.md", nav))
+    assert [page for page, times in listed.items() if times > 1] == []
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert set(listed) <= pages
+    assert [page for page in pages - set(listed) if not page.startswith("results/")] == []
+    assert "results/README.md" in listed
+
+
+def test_every_command_is_on_its_page(capsys: pytest.CaptureFixture[str]):
+    """The texts themselves are put there when the site is built."""
+    main(["--help"])
+    commands = re.findall(r"^ {4}([a-z]\S*)", capsys.readouterr().out, flags=re.MULTILINE)
+    assert {"demo", "fit", "summarize"} < set(commands)
+    text = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^## bayesrep (\S+)$", text, flags=re.MULTILINE)) == sorted(commands)
+    assert sorted(re.findall(r"<!-- help: (\S+) -->", text)) == sorted(commands)
+
+
+@pytest.mark.parametrize(
+    "room", [bayesrep, estimators, inference, protocols, sources], ids=lambda room: room.__name__
+)
+def test_every_public_name_is_in_the_reference(room):
+    """Under any of its paths; those of modules of the same name show the module instead."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in DOCS.glob("reference/*.md"))
+    shown = [
+        (path.rpartition(".")[2], resolve_name(path))
+        for path in re.findall(r"^::: (\S+)$", text, flags=re.MULTILINE)
+    ]
+    missing = [
+        name
+        for name in room.__all__
+        if not any(name == other and getattr(room, name) is found for other, found in shown)
+    ]
+    assert missing == (["__version__"] if room is bayesrep else ["Reader"] * (room is sources))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A folder with what the pages read: my-study, posterior.nc and adjusted.csv."""
+    folder = tmp_path_factory.mktemp("docs")
+    study = bayesrep.simulate_study(images=300, annotators=12, classifiers=3)
+    small = {"components": 1, "terms": 2, "degree": 6, "chains": 2, "draws": 100}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
+        posterior = bayesrep.fit(study, method="laplace", progress=False, **small)
+    study.write(folder / "my-study")
+    inference.write_posterior(posterior, folder / "posterior.nc")
+    table = bayesrep.summarize(study, posterior, allow_unconverged=True)
+    table.write_csv(folder / "adjusted.csv")
+    return folder
+
+
+RUNNABLE = [
+    pytest.param(textwrap.dedent(code), id=f"{page.stem}-{number}")
+    for page in (DOCS / "mathematics.md", *sorted(DOCS.glob("how-to/*.md")))
+    for number, code in enumerate(
+        re.findall(r"^ *```python\n(.*?)^ *```$", page.read_text("utf-8"), flags=re.M | re.S)
+    )
+    if "k1" not in code  # arrays that the reader has
+]
+
+
+@pytest.mark.parametrize("code", RUNNABLE)
+def test_the_code_runs(code: str, written: Path, monkeypatch: pytest.MonkeyPatch):
+    if "pd.read_parquet" in code:
+        pytest.importorskip("pyarrow", reason="pandas reads Parquet with pyarrow")
+    monkeypatch.chdir(written)
+    exec(compile(code, "page", "exec"), {"bayesrep": bayesrep})
+
+
+def test_the_derivation_is_exact(capsys: pytest.CaptureFixture[str]):
+    text = (DOCS / "mathematics.md").read_text(encoding="utf-8")
+    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL).groups()
+    exec(compile(code, "page", "exec"), {})
+    found = capsys.readouterr().out
+    assert [float(part) for part in found.split()] == pytest.approx(
+        [float(part) for part in printed.split()], abs=1e-9
+    )
+    assert found.split()[1] == found.split()[2]
+
+
+def test_the_variables_that_are_named_are_in_the_file(written: Path):
+    posterior = inference.read_posterior(written / "posterior.nc")
+    text = (DOCS / "how-to" / "read-output.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text, flags=re.MULTILINE)
+    named = {group: re.findall(r"`(\w+)`", cell) for group, cell in rows}
+    assert set(named) >= {"posterior", "sample_stats", "log_likelihood"}
+    only_nuts = {"diverging", "num_steps", "acceptance_rate", "energy", "step_size"}
+    for group, names in named.items():
+        assert set(names) - only_nuts <= set(posterior[group].data_vars), group
+    attributes = re.search(r"Attributes say how the fit was made: (.*?)\.\n", text, re.DOTALL)[1]
+    assert set(re.findall(r"`(\w+)`", attributes)) <= set(posterior.posterior.attrs)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site."""
+    for module in ("mkdocs", "material", "mkdocstrings"):
+        pytest.importorskip(module, reason="the extra [docs] builds the site: make docs")
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},  # the theme's news of its successor
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    assert "WARNING" not in built.stderr
+    return folder
+
+
+class Loaded(HTMLParser):
+    """Addresses that a page loads by itself; links that a reader follows are not among them."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        if tag == "link" and values.get("rel") not in ("next", "prev", "canonical"):
+            self.found.append(values.get("href"))
+        elif tag != "a":
+            self.found += [values[name] for name in ("src", "srcset", "data") if name in values]
+
+
+def test_no_page_of_the_site_loads_anything_from_elsewhere(site: Path):
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > len(list(DOCS.rglob("*.md")))  # and the page of a wrong address
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        parser = Loaded()
+        parser.feed(text)
+        assert any(str(address).endswith("iframe-worker.js") for address in parser.found), page.name
+        elsewhere = [a for a in parser.found if a and re.match(r"(\w+:)?//", a)]
+        assert elsewhere == [], page.name
+        assert 'class="mermaid"' not in text  # diagrams are drawn by a script from elsewhere
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*[\"']?(\w+:)?//", sheet.read_text("utf-8")), sheet
+
+
+def test_the_site_says_what_the_docstrings_and_commands_say(site: Path):
+    for page in (site / "reference").glob("*.html"):
+        assert "doc-symbol-module" not in page.read_text(encoding="utf-8"), page.name
+    commands = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
+    assert "usage: bayesrep fit" in commands
+    inference_page = (site / "reference" / "inference.html").read_text(encoding="utf-8")
+    assert 'id="bayesrep.fit"' in inference_page
+    for page in site.rglob("*.html"):
+        assert not re.search(r":(mod|func|class):<code>", page.read_text("utf-8")), page.name

@@ -11,6 +11,8 @@ import pytest
 
 import bayesrep
 from bayesrep.report.figures import interval_points, panels
+from bayesrep.report.paper.figure5 import fractions
+from bayesrep.report.paper.known import Known
 from experiments import (
     figure4,
     figure5,
@@ -23,7 +25,7 @@ from experiments import (
     sequence,
     studies,
 )
-from experiments.studies import Chosen, fractions, simulated
+from experiments.studies import Chosen, simulated
 
 ANNOTATORS = 12
 
@@ -58,7 +60,7 @@ def test_figure4(small: Chosen) -> None:
 
 def test_figure4_thins_to_the_fewest_annotators() -> None:
     study = bayesrep.simulate_study(seed=0, images=500, annotators=(6, 9), classifiers=2)
-    found = figure4.numbers(Chosen("ragged", study, np.zeros(2), 0.0, ""))
+    found = figure4.numbers(Known(study))
     shares = found["reference"]["shares"]
     assert found["annotators"] == 6
     assert len(shares) == 7

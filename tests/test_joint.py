@@ -11,7 +11,6 @@ from scipy import integrate, special, stats
 from bayesrep import Study, StudyError, SufficientStatistics, simulate_study
 from bayesrep.inference.arrowhead import arrowhead_hessian, newton_direction, whitening
 from bayesrep.inference.density import build_density, ravel
-from bayesrep.inference.mode import climb
 from bayesrep.inference.problem import Problem, evaluate, pose, programs
 from bayesrep.models import counts
 from bayesrep.models.curves import curve_family
@@ -189,12 +188,14 @@ def test_arrowhead_is_the_hessian():
 
 
 def test_whitening_standardises_at_the_mode_and_newton_solves():
-    _, data, density, sites = _case()
+    study = simulate_study(seed=2, images=400, annotators=8, classifiers=3)
+    _, data, tools = _posed(study, degree=OPTIONS.degree, terms=OPTIONS.terms)
+    density, sites = tools.density, _sites(data, OPTIONS)
 
     def potential(position):
         return density.potential(position, data)
 
-    mode = jax.jit(lambda at: climb(density, at, data))(density.to_position(sites))
+    mode = tools.climb(density.to_position(sites), data)
     assert float(mode.decrement) <= 1e-6
     hessian = jax.jit(lambda at: arrowhead_hessian(potential, at))(mode.position)
     white = whitening(hessian, mode.position)

@@ -30,6 +30,10 @@ from bayesrep.statistics import SufficientStatistics
 
 Floats = NDArray[np.float64]
 
+# Every number of cells, starts, components and rounds is a program of its own: counts of 20 and the
+# default starts, or these, unless a test is about another size.
+SHORT = {"starts": 6, "rounds": 20, "newton": False}
+
 
 def table_of(*datasets: Floats) -> CellTable:
     """Images per count 0..n of the reference and of the replication, the same twice if one."""
@@ -86,7 +90,7 @@ def test_the_log_likelihood_is_scipys(components: int):
 def test_the_best_start_wins():
     """By the likelihood of the mixture, whatever the order of the starts."""
     table = table_of(drawn(0), drawn(1))
-    fit = fit_mixtures(table, components=3, starts=6, rounds=3, newton=False)
+    fit = fit_mixtures(table, components=3, **SHORT)
     assert np.ptp(fit.start_log_likelihoods[:, 0], axis=-1).min() > 0.01  # the starts differ
     np.testing.assert_array_equal(fit.log_likelihood, fit.start_log_likelihoods.max(axis=-1))
     for role in range(2):
@@ -108,7 +112,7 @@ def test_nothing_near_the_optimum_is_higher():
 
 def test_more_components_never_fit_worse():
     table = table_of(drawn(3), drawn(4))
-    fits = [fit_mixtures(table, components=k, starts=20) for k in (1, 2, 3)]
+    fits = [fit_mixtures(table, components=k) for k in (1, 2, 3)]
     heights = np.stack([fit.log_likelihood for fit in fits])
     assert (np.diff(heights, axis=0) > -1e-4).all()
 
@@ -156,8 +160,8 @@ def test_a_fall_of_the_likelihood_is_an_error(monkeypatch: pytest.MonkeyPatch):
 
 def test_newton_goes_on_where_em_stops():
     table = table_of(drawn(5), drawn(6))
-    short = fit_mixtures(table, components=3, starts=3, rounds=20, newton=False)
-    full = fit_mixtures(table, components=3, starts=3, rounds=20)
+    short = fit_mixtures(table, components=3, **SHORT)
+    full = fit_mixtures(table, components=3, **{**SHORT, "newton": True})
     assert (full.log_likelihood > short.log_likelihood + 1e-3).all()
     assert not short.converged.any()
     assert full.converged.all()
@@ -166,8 +170,7 @@ def test_newton_goes_on_where_em_stops():
 def test_the_seed_repeats():
     table = table_of(drawn(7))
     one, again, other = (
-        fit_mixtures(table, components=3, starts=2, rounds=5, newton=False, seed=seed)
-        for seed in (1, 1, 2)
+        fit_mixtures(table, components=3, **SHORT, seed=seed) for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one.a, again.a)
     assert not np.array_equal(one.a, other.a)
@@ -186,7 +189,7 @@ def test_replicates_start_from_the_optima_of_the_study():
     replicates = CellTable(table.selected, table.shown, images, np.zeros((6, 21, 1)))
     refit = refit_mixtures(fit_mixtures(table, components=2), replicates)
     for row in range(6):
-        alone = fit_mixtures(replicates.rows(slice(row, row + 1)), components=2, starts=20)
+        alone = fit_mixtures(replicates.rows(slice(row, row + 1)), components=2)
         np.testing.assert_allclose(
             refit.log_likelihood[:, row], alone.log_likelihood[:, 0], atol=1e-3
         )
@@ -283,7 +286,7 @@ def test_masses_are_scipys():
 
 @pytest.fixture(scope="module")
 def small() -> Study:
-    return simulate_study(seed=0, images=1500, annotators=15, classifiers=2)
+    return simulate_study(seed=0, images=1500, annotators=20, classifiers=2)
 
 
 def test_components_side_by_side(small: Study):

@@ -30,6 +30,11 @@ from bayesrep.statistics import Patterns, patterns_of
 
 X, M = 5, 4
 
+# Compiled whole, as in every fit: operation by operation each would be compiled alone.
+likelihood = jax.jit(log_answers)
+slopes = jax.jit(jax.grad(log_answers, argnums=(0, 1, 2)))
+marginal_kept = jax.jit(conditional_logit)
+
 
 @pytest.fixture(autouse=True)
 def _float64():
@@ -59,7 +64,7 @@ def brute_force(patterns, cell, eta, loadings, table, grid):
     """Image by image, grid point by grid point."""
     u, w = np.asarray(grid.difficulty), np.asarray(grid.weight)
     u, w = u[w > 0], w[w > 0]
-    m = np.asarray(conditional_logit(jnp.asarray(eta), jnp.asarray(loadings @ u.T), jnp.asarray(w)))
+    m = np.asarray(marginal_kept(jnp.asarray(eta), jnp.asarray(loadings @ u.T), jnp.asarray(w)))
     total = 0.0
     for row, k, many in zip(patterns.correct, cell, patterns.images, strict=True):
         terms = []
@@ -75,7 +80,7 @@ def brute_force(patterns, cell, eta, loadings, table, grid):
 @pytest.mark.parametrize("factors", [1, 2])
 def test_the_likelihood_is_the_sum_over_the_grid(factors):
     patterns, cell, eta, loadings, table, answers, grid = some_answers(4, factors)
-    got = log_answers(*map(jnp.asarray, (eta, loadings, table)), answers, grid)
+    got = likelihood(*map(jnp.asarray, (eta, loadings, table)), answers, grid)
     assert float(got) == pytest.approx(
         brute_force(patterns, cell, eta, loadings, table, grid), rel=1e-12
     )
@@ -95,8 +100,8 @@ def direct(eta, loadings, table, answers, grid):
 def test_the_derivatives_are_those_of_the_plain_formula():
     *_, eta, loadings, table, answers, grid = some_answers(3, 1)
     at = tuple(map(jnp.asarray, (eta, loadings, table)))
-    ours = jax.grad(log_answers, argnums=(0, 1, 2))(*at, answers, grid)
-    theirs = jax.grad(direct, argnums=(0, 1, 2))(*at, answers, grid)
+    ours = slopes(*at, answers, grid)
+    theirs = jax.jit(jax.grad(direct, argnums=(0, 1, 2)))(*at, answers, grid)
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
     rng = np.random.default_rng(1)
@@ -104,7 +109,7 @@ def test_the_derivatives_are_those_of_the_plain_formula():
 
     def second(function):
         gradient = jax.grad(lambda parts: function(*parts, answers, grid))
-        return jax.jvp(gradient, (at,), (along,))[1]
+        return jax.jit(lambda at, along: jax.jvp(gradient, (at,), (along,))[1])(at, along)
 
     for one, other in zip(second(log_answers), second(direct), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
@@ -113,19 +118,19 @@ def test_the_derivatives_are_those_of_the_plain_formula():
 def test_blocks_of_nodes_change_nothing_but_the_range_of_numbers():
     *_, eta, loadings, table, answers, grid = some_answers(3, 1, nodes=12)
     at = tuple(map(jnp.asarray, (eta, loadings, table)))
-    whole = log_answers(*at, answers, grid)
+    whole = likelihood(*at, answers, grid)
     for blocks in (2, 3, 4, 12):
         divided = grid._replace(blocks=jnp.zeros(blocks))
-        assert float(log_answers(*at, answers, divided)) == pytest.approx(float(whole), rel=1e-13)
+        assert float(likelihood(*at, answers, divided)) == pytest.approx(float(whole), rel=1e-13)
 
 
 def test_hundreds_of_classifiers_stay_within_floating_point():
     *_, eta, loadings, table, answers, grid = some_answers(400, 1, nodes=40)
     at = tuple(map(jnp.asarray, (3 * eta, 2 * loadings, table)))
-    value, gradient = jax.value_and_grad(log_answers)(*at, answers, grid)
+    value, gradient = jax.jit(jax.value_and_grad(log_answers))(*at, answers, grid)
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
-    assert float(value) == pytest.approx(float(direct(*at, answers, grid)), rel=1e-10)
+    assert float(value) == pytest.approx(float(jax.jit(direct)(*at, answers, grid)), rel=1e-10)
 
 
 @settings(max_examples=30, deadline=None)
@@ -140,7 +145,7 @@ def test_the_marginal_is_kept_whatever_the_loading(eta, loading, nodes, rise):
         grid = difficulty_nodes(nodes, 1, 1)
         spread = jnp.asarray([[loading]]) @ grid.difficulty.T
         wanted = jnp.asarray([[eta, eta + rise]])
-        m = conditional_logit(wanted, spread, grid.weight)
+        m = marginal_kept(wanted, spread, grid.weight)
     given_u = np.asarray(m)[0][:, None] + np.asarray(spread)
     w = np.asarray(grid.weight)
     np.testing.assert_allclose(
@@ -156,7 +161,8 @@ def test_the_implicit_derivative_is_that_of_the_solution():
         return conditional_logit(parameters[0][:, None], spread, grid.weight)[:, 0]
 
     at = jnp.asarray([[-3.0, 0.5, 8.0], [0.1, 2.0, -1.5]])
-    slope, step = jax.jacfwd(solved)(at), 1e-5
+    solved = jax.jit(solved)
+    slope, step = jax.jit(jax.jacfwd(solved))(at), 1e-5
     for index in np.ndindex(at.shape):
         ends = [
             np.asarray(
@@ -179,7 +185,7 @@ def test_the_implicit_derivative_is_that_of_the_solution():
 def test_nothing_is_gathered_or_scattered_in_the_gradient():
     *_, eta, loadings, table, answers, grid = some_answers(3, 1)
     at = tuple(map(jnp.asarray, (eta, loadings, table)))
-    text = jax.jit(jax.grad(log_answers, argnums=(0, 1, 2))).lower(*at, answers, grid).as_text()
+    text = slopes.lower(*at, answers, grid).as_text()
     assert "scatter" not in text
     assert "gather" not in text
 
@@ -187,11 +193,11 @@ def test_nothing_is_gathered_or_scattered_in_the_gradient():
 def test_what_is_said_of_single_images():
     patterns, cell, eta, loadings, table, answers, grid = some_answers(4, 1, images=12)
     values = np.random.default_rng(2).random((2, M, X))
-    by_value, by_node = image_moments(
+    by_value, by_node = jax.jit(image_moments)(
         *map(jnp.asarray, (eta, loadings, table)), answers.rows[0], grid, jnp.asarray(values)
     )
     u, w = np.asarray(grid.difficulty)[:, 0], np.asarray(grid.weight)
-    m = np.asarray(conditional_logit(jnp.asarray(eta), jnp.asarray(loadings * u), jnp.asarray(w)))
+    m = np.asarray(marginal_kept(jnp.asarray(eta), jnp.asarray(loadings * u), jnp.asarray(w)))
     p = expit(m[:, :, None] + (loadings * u)[:, None, :])
     for row in range(12):
         right = patterns.correct[row][:, None, None]

@@ -16,14 +16,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import InterpolationWarning
+from bayesrep.errors import EstimateWarning, InterpolationWarning
 from bayesrep.estimators.jackknife import corrected
 from bayesrep.estimators.naive import fewest_annotators, matched_accuracy, thinned
-from bayesrep.estimators.replicates import Replicates
+from bayesrep.estimators.replicates import Replicates, bootstrap
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
 
-__all__ = ["Linearity", "compare_annotators", "linearity"]
+__all__ = ["Linearity", "compare_annotators", "linearity", "replicate_gaps"]
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def compare_annotators(study: Study | SufficientStatistics) -> pl.DataFrame:
         Where the replication has no image at a count of n that the reference has.
     """
     statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
-    naive = _naive(Replicates.of(statistics))
+    naive = _naive(Replicates.of(statistics))[:, 0]
     size, classifiers = naive.shape
     n = np.arange(2, size + 1)[:, None]
     jackknife = corrected(naive[1:], naive[:-1], n, 1)
@@ -117,10 +117,36 @@ def linearity(table: pl.DataFrame) -> Linearity | None:
     )
 
 
-def _naive(whole: Replicates) -> Floats:
-    """Naive estimates for n' = 1..n, [n, C]."""
-    n = fewest_annotators(whole)
+def replicate_gaps(study: Study, *, size: int, seed: int) -> Floats:
+    """Bootstrap the gap that naive matching leaves, for every number of annotators n' = 1..n.
+
+    Parameters
+    ----------
+    study
+        What to resample.
+    size
+        B, the number of replicates.
+    seed
+        Of the replicates, which are those of :func:`bayesrep.estimate` with the same seed.
+
+    Returns
+    -------
+    float64 [B, n]
+        Means over classifiers of reference accuracy less naive estimate.
+    """
+    rows: list[Floats] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)  # for the study itself to say
+        for block in bootstrap(study, size=size, seed=seed):
+            gaps = block.reference.accuracy() - _naive(block)
+            rows.append(gaps.mean(axis=-1).T[1:])
+    return np.concatenate(rows)
+
+
+def _naive(versions: Replicates) -> Floats:
+    """Naive estimates of every version for n' = 1..n, [n, B, C]."""
+    n = fewest_annotators(versions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
-        fewer = [matched_accuracy(thinned(whole, count))[0] for count in range(1, n)]
-    return np.stack([*fewer, matched_accuracy(thinned(whole, n))[0]])
+        fewer = [matched_accuracy(thinned(versions, count)) for count in range(1, n)]
+    return np.stack([*fewer, matched_accuracy(thinned(versions, n))])

@@ -96,7 +96,7 @@ def read_posterior(path: str | Path) -> Any:
         raise StudyError(f"{source}: no such file; bayesrep fit STUDY --out {source} makes it")
     try:
         posterior = arviz().from_netcdf(str(source), engine="h5netcdf")
-        posterior.load()
+        posterior = posterior.load()  # ArviZ 0.x returns the loaded one and leaves this
         fingerprint = posterior.posterior.attrs["study_fingerprint"]
         posterior.posterior["adjusted_accuracy"]
     except (OSError, ValueError, KeyError, AttributeError, RuntimeError, TypeError) as error:

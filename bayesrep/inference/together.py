@@ -42,6 +42,10 @@ LEAST_WHITE = 0.02
 """Least variance of a combination of classifiers, relative to the joint model's."""
 
 
+DRAWS_A_DIRECTION = 50
+"""Draws that a direction of the moves needs before anything is regressed on it."""
+
+
 class Together(NamedTuple):
     """Draws of all classifiers' accuracies, as many as the posterior has.
 
@@ -82,18 +86,15 @@ def together(study: Study, posterior: Any, *, seed: int = 0) -> Together:
         return Together(adjusted, np.asarray(group["population_reference_accuracy"].values))
     flat = adjusted.reshape(-1, adjusted.shape[-1])
     moves = flat - flat.mean(axis=0)
-    root, inverse = _powers(np.atleast_2d(np.cov(moves.T)))
-    white = np.eye(len(root))
     if posterior.posterior.attrs["model"] == "joint":
-        white = white + inverse @ excess_covariance(study, posterior) @ inverse
+        root, inverse = _powers(np.atleast_2d(np.cov(moves.T)))
+        white = np.eye(len(root)) + inverse @ excess_covariance(study, posterior) @ inverse
         target = root @ _at_least(white, LEAST_WHITE) @ root
         spread = np.linalg.norm(root, axis=0) / np.sqrt(np.diag(target))
         target *= np.outer(spread, spread)
-        white = inverse @ target @ inverse
         # The symmetric map of least mean squared displacement (Knott and Smith 1984).
         moves = moves @ inverse @ _powers(root @ target @ root)[0] @ inverse
-    precision = inverse @ np.linalg.inv(white) @ inverse
-    reference = _reference_draws(study, posterior, moves, precision, seed)
+    reference = _reference_draws(study, posterior, moves, seed)
     center = flat.mean(axis=0)
     return Together((center + moves).reshape(adjusted.shape), reference.reshape(adjusted.shape))
 
@@ -103,6 +104,14 @@ def _powers(matrix: Floats) -> tuple[Floats, Floats]:
     values, vectors = np.linalg.eigh(matrix)
     values = np.clip(values, values.max() * 1e-12, None)
     return (vectors * np.sqrt(values)) @ vectors.T, (vectors / np.sqrt(values)) @ vectors.T
+
+
+def _leading_precision(moves: Floats) -> Floats:
+    """Inverse covariance [C, C] of draws [S, C] in as many directions as they determine well."""
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(moves.T)))
+    kept = slice(-max(1, min(len(values), len(moves) // DRAWS_A_DIRECTION)), None)
+    values, vectors = np.clip(values[kept], values.max() * 1e-12, None), vectors[:, kept]
+    return (vectors / values) @ vectors.T
 
 
 def _at_least(matrix: Floats, floor: float) -> Floats:
@@ -166,10 +175,13 @@ def excess_covariance(study: Study, posterior: Any) -> Floats:
     return total
 
 
-def _reference_draws(
-    study: Study, posterior: Any, moves: Floats, precision: Floats, seed: int
-) -> Floats:
-    """Draws [S, C] of accuracies on the reference's population, given the adjusted ones' moves."""
+def _reference_draws(study: Study, posterior: Any, moves: Floats, seed: int) -> Floats:
+    """Draws [S, C] of accuracies on the reference's population, given the adjusted ones' moves.
+
+    Reference images move the adjusted accuracies through their counts alone, all classifiers
+    together: through the leading directions of the moves. In the others there is nothing to
+    learn, and with as many classifiers as draws their inverse covariance would be noise.
+    """
     likelihood = need_group(posterior, "log_likelihood", "reference_images")
     observed = need_group(posterior, "observed_data", "reference_images")
     data = study.datasets["reference"]
@@ -183,7 +195,7 @@ def _reference_draws(
     column = str(posterior.posterior.attrs["groups"])
     cell = cell_of_images(data, likelihood["reference_cell"].values, column)
     cross = residual.T @ influence[cell]  # [C, l]
-    slope = cross @ precision
+    slope = cross @ _leading_precision(moves)
     noise = _powers(_at_least(residual.T @ residual - cross @ slope.T, 0.0))[0]
     random = np.random.default_rng(seed)
     return accuracy + moves @ slope.T + random.standard_normal(moves.shape) @ noise

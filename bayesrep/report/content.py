@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,11 +22,13 @@ from scipy.stats import beta
 
 from bayesrep.errors import EstimateWarning, StudyError, reason
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
+from bayesrep.estimators.analysis import Analysis
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.inference import diagnose
 from bayesrep.inference.predictive import Cell, find_group, need_group, parse_cell, thinned
 from bayesrep.inference.problem import check_fingerprint, recorded_options
 from bayesrep.inference.together import together
+from bayesrep.models import MODELS
 from bayesrep.models.curves import curve_family
 from bayesrep.models.joint import JointOptions
 from bayesrep.numerics.bernstein import bernstein_basis
@@ -118,20 +120,26 @@ class Trust:
         What is not as it should be.
     checks
         check, value, wanted, trust.
+    p_values : float64 [C] or None
+        Of each classifier's answers, nearly uniform where the model holds.
     ranks : int [chain, 20] or None
         Histograms of the ranks of each chain's mean adjusted accuracy among all draws'.
     energy : mapping of "marginal" and "transition" to float64 [D], or None
         Energies less their mean, and their changes from draw to draw.
     settings
         Name and value of everything that is needed to do it again.
+    command
+        That makes the posterior again.
     """
 
     verdict: str
     sentences: tuple[str, ...]
     checks: pl.DataFrame
+    p_values: Floats | None
     ranks: NDArray[np.int64] | None
     energy: Mapping[str, Floats] | None
     settings: Mapping[str, str]
+    command: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +178,14 @@ class Content:
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def gather(study: Study, posterior: Any = None, *, bootstrap: int = 100, seed: int = 0) -> Content:
+def gather(
+    study: Study,
+    posterior: Any = None,
+    *,
+    bootstrap: int = 100,
+    seed: int = 0,
+    points: Sequence[Analysis] | None = None,
+) -> Content:
     """Compute everything a report shows.
 
     Parameters
@@ -184,6 +199,8 @@ def gather(study: Study, posterior: Any = None, *, bootstrap: int = 100, seed: i
         Replicates for the intervals of the point estimates; 0 leaves these out.
     seed
         Of the bootstrap.
+    points
+        The point estimates of all `METHODS`, where they are at hand.
 
     Raises
     ------
@@ -210,7 +227,8 @@ def gather(study: Study, posterior: Any = None, *, bootstrap: int = 100, seed: i
     with warnings.catch_warnings():
         # Said in the page's own words: in the section on trust and beside the estimates.
         warnings.simplefilter("ignore", EstimateWarning)
-        points = analyse(study, METHODS, bootstrap=bootstrap, seed=seed, progress=False)
+        if points is None:
+            points = analyse(study, METHODS, bootstrap=bootstrap, seed=seed, progress=False)
         naive = _naive(study)
     bands = attempt("frequencies", lambda: _mixture_draws(posterior))
     trust = attempt("trust", lambda: _trust(posterior))
@@ -444,10 +462,56 @@ def _trust(posterior: Any) -> Trust:
         values = np.asarray(stats["energy"].values, dtype=float)
         centered = values - values.mean(axis=1, keepdims=True)
         energy = {"marginal": centered.ravel(), "transition": np.diff(values, axis=1).ravel()}
-    return Trust(found.trust, found.sentences, found.checks, ranks, energy, _settings(group))
+    p_values = None
+    if found.predictions is not None:
+        answers = found.predictions.filter(pl.col("kind") == "answers")
+        p_values = answers["p"].to_numpy()
+    return Trust(
+        verdict=found.trust,
+        sentences=found.sentences,
+        checks=found.checks,
+        p_values=p_values,
+        ranks=ranks,
+        energy=energy,
+        settings=_settings(group),
+        command=_command(group.attrs),
+    )
 
 
 def _settings(group: Any) -> dict[str, str]:
+    """What the posterior records of how it was made, in words."""
     shown = ("model", "method", "options", "schedule", "feedback", "groups", "datasets", "seed")
     shown += ("precision", "device", "machine", "versions", "study_fingerprint")
-    return {name: str(group.attrs[name]) for name in shown if str(group.attrs.get(name, ""))}
+    given = {name: str(group.attrs[name]) for name in shown if str(group.attrs.get(name, ""))}
+    return {name.replace("_", " "): _in_words(text) for name, text in given.items()}
+
+
+def _in_words(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {each}" for name, each in value.items() if each is not None)
+    return ", ".join(map(str, value)) if isinstance(value, list) else text
+
+
+def _command(attributes: Mapping[Any, Any]) -> str:
+    """The command line that makes a posterior with these attributes."""
+    schedule = json.loads(str(attributes.get("schedule", "{}")))
+    words = ["bayesrep fit STUDY --out posterior.nc", f"--model {attributes['model']}"]
+    words.append(f"--method {attributes['method']}")
+    words += [
+        f"--{name} {schedule[name]}" for name in ("chains", "warmup", "draws") if name in schedule
+    ]
+    words.append(f"--seed {attributes['seed']}")
+    if attributes.get("feedback") == "cut":
+        words.append("--feedback cut")
+    if attributes.get("groups"):
+        words.append(f"--groups {attributes['groups']}")
+    options, usual = recorded_options(attributes), MODELS[str(attributes["model"])].options()
+    for name, value in options.items():
+        if value != getattr(usual, name, value):
+            shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            words.append(f"--set {name}={shown}")
+    return " ".join(words)

@@ -1,6 +1,7 @@
 """The demo: a simulated study through every estimator, beside its known truth."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ import polars as pl
 from bayesrep.atomic import replaced_folder
 from bayesrep.errors import StudyError
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
+from bayesrep.estimators.analysis import Analysis
 from bayesrep.inference import fit, write_posterior
+from bayesrep.report.content import gather
 from bayesrep.report.figures import adjusted_accuracy_figure, save_figure
+from bayesrep.report.page import write_page
 from bayesrep.report.text import columns, method_table, percent, spread
 from bayesrep.simulate import simulate_study
 from bayesrep.study import Study
@@ -30,6 +34,8 @@ class Demo:
     ----------
     study, posterior
         The simulated study and its fit.
+    points
+        The point estimates of all methods.
     table
         One row per method and classifier, with the truth beside.
     methods
@@ -38,6 +44,7 @@ class Demo:
 
     study: Study
     posterior: Any
+    points: Sequence[Analysis]
     table: pl.DataFrame
     methods: pl.DataFrame
 
@@ -67,7 +74,7 @@ def run_demo(*, quick: bool, seed: int, progress: bool) -> Demo:
     points = analyse(study, METHODS, bootstrap=BOOTSTRAP, seed=seed, progress=progress)
     rows = pl.concat([classifier_table(points), summary], how="diagonal_relaxed")
     table = rows.join(truth, on="classifier", how="inner", maintain_order="left")
-    return Demo(study, posterior, table, _methods(study, table, gap_table(points), summary))
+    return Demo(study, posterior, points, table, _methods(study, table, gap_table(points), summary))
 
 
 def _truth(study: Study) -> pl.DataFrame:
@@ -169,7 +176,7 @@ def check_demo_folder(out: Path) -> None:
 
 
 def write_demo(demo: Demo, out: Path) -> None:
-    """Write study, posterior, tables and figure, replacing an earlier demo whole."""
+    """Write study, posterior, tables, figure and page, replacing an earlier demo whole."""
     check_demo_folder(out)
     with replaced_folder(out.resolve()) as folder:
         demo.study.write(folder / "study")
@@ -180,4 +187,6 @@ def write_demo(demo: Demo, out: Path) -> None:
         figure = adjusted_accuracy_figure(demo.table, truth)
         for suffix in (".png", ".svg"):
             save_figure(figure, folder / f"adjusted-accuracy{suffix}")
+        content = gather(demo.study, demo.posterior, points=demo.points)
+        write_page(content, folder / "report.html")
         (folder / MARK).write_text(facts + "\n", encoding="utf-8")

@@ -6,6 +6,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from bayesrep.atomic import replaced_file
+from bayesrep.errors import StudyError
+
+FORMATS = (".pdf", ".svg", ".png")
 INK, GREY = "#222222", "#8a8a8a"
 COLORS = {  # Okabe & Ito (2008)
     "raw": "#D55E00",
@@ -120,7 +124,29 @@ def adjusted_accuracy_figure(table: pl.DataFrame, truth: np.ndarray | None) -> A
     return figure
 
 
+def check_format(path: Path) -> Path:
+    """Refuse, before any work, a file whose suffix names none of `FORMATS`."""
+    if path.suffix.lower() not in FORMATS:
+        wanted = " or ".join([", ".join(FORMATS[:-1]), FORMATS[-1]])
+        raise StudyError(f"{path} is no figure; give a name that ends in {wanted}")
+    return path
+
+
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure in the format its suffix names; the same figure gives the same bytes."""
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(path, metadata=metadata)
+    """Write a figure, whole or not at all, in the format its suffix names.
+
+    A figure that is drawn again gives the same bytes. A PDF holds its fonts (type 42), so that text
+    can be searched and edited, and an SVG its text as text.
+
+    Raises
+    ------
+    StudyError
+        For a suffix other than `FORMATS`.
+    """
+    from matplotlib import rc_context
+
+    kind = check_format(path).suffix.lower()[1:]
+    settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "bayesrep"}
+    date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    with rc_context(settings), replaced_file(path) as partial:
+        figure.savefig(partial, format=kind, metadata=date.get(kind))

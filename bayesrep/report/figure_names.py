@@ -1,0 +1,92 @@
+"""Every figure that ``bayesrep figure`` draws, by name."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bayesrep.errors import StudyError
+from bayesrep.report.paper import (
+    figure2,
+    figure3,
+    figure4,
+    figure5,
+    figure6,
+    figure7,
+    figure11,
+    figure12,
+    figure13,
+    figure14,
+)
+
+__all__ = ["FIGURES", "Figure", "named"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure.
+
+    Attributes
+    ----------
+    description
+        What it shows, in one line.
+    draw
+        From the study and the posterior, as far as it needs them, to a matplotlib figure. Of its
+        keyword-only arguments the command line knows seed, bootstrap, progress and classifiers
+        (names of those to show); what is not among them, it refuses or leaves out.
+    needs_study, needs_posterior
+        Which of them ``draw`` is given.
+    """
+
+    description: str
+    draw: Callable[..., Any]
+    needs_study: bool = True
+    needs_posterior: bool = False
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The options that ``draw`` takes."""
+        parameters = inspect.signature(self.draw).parameters.values()
+        return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+FIGURES: Mapping[str, Figure] = {
+    "paper-2": Figure(
+        "hypothetical selection frequencies, all and given a noisy reading",
+        figure2.figure,
+        needs_study=False,
+    ),
+    "paper-3": Figure(
+        "the simple model: replications matched on n noisy answers, equation 1",
+        figure3.figure,
+        needs_study=False,
+    ),
+    "paper-4": Figure("observed selection frequencies of both data sets", figure4.figure),
+    "paper-5": Figure(
+        "bias of matching on observed frequencies, by number of annotators", figure5.figure
+    ),
+    "paper-6": Figure("accuracies adjusted by the jackknife and by EM + spline", figure6.figure),
+    "paper-7": Figure(
+        "fitted distributions of the true selection frequency and the counts they explain",
+        figure7.figure,
+    ),
+    "paper-11": Figure(
+        "the gap that naive matching leaves, by number of annotators", figure11.figure
+    ),
+    "paper-12": Figure("whether the naive estimate is a line in 1/n", figure12.figure),
+    "paper-13": Figure("EM + spline and naive matching with fewer annotators", figure13.figure),
+    "paper-14": Figure("EM + spline with more or fewer mixture components", figure14.figure),
+}
+
+
+def named(name: str) -> Figure:
+    """The figure of that name.
+
+    Raises
+    ------
+    StudyError
+        For an unknown name; the message lists the names.
+    """
+    if name not in FIGURES:
+        raise StudyError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
+    return FIGURES[name]

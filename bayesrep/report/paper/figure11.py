@@ -1,0 +1,77 @@
+"""Figure 11: the gap that naive matching leaves, by the number of annotators.
+
+Mean over classifiers of reference accuracy less naive estimate for n' = 1..n annotators (exact
+thinning), with a 95 % bootstrap over images, the same replicates for every n'. The paper draws it
+of the pool of candidates (appendix D.1), here it is of the replication: a gap that still shrinks at
+n says that matching on more answers would leave less of it.
+"""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.estimators.annotators import compare_annotators, replicate_gaps
+from bayesrep.estimators.intervals import percentile
+from bayesrep.report.figures import COLORS, GREY, LABELS, legend_below, panels
+from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.parts import line_at_truth
+from bayesrep.study import Study
+
+BOOTSTRAP = 450
+
+
+def numbers(known: Known, *, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
+    """The mean gap of every n' with its interval, and the gap as measured."""
+    if bootstrap < 1:
+        raise ValueError(f"bootstrap is {bootstrap}; the band of figure 11 needs replicates")
+    table = compare_annotators(known.study)
+    gap = (pl.col("reference_accuracy") - pl.col("naive")).mean()
+    means = table.group_by("annotators", maintain_order=True).agg(gap=gap)
+    low, high = percentile(replicate_gaps(known.study, size=bootstrap, seed=known.seed))
+    drop = known.reference_accuracy - known.replication_accuracy
+    return {
+        "annotators": means["annotators"].to_list(),
+        "gap": means["gap"].to_list(),
+        "lower": low.tolist(),
+        "upper": high.tolist(),
+        "raw_gap": float(drop.mean()),
+        "true_gap": known.true_gap,
+        "bootstrap": bootstrap,
+    }
+
+
+def draw(found: dict[str, Any]) -> Any:
+    """The gap as a line of points over its shaded interval."""
+    figure, (axes,) = panels(1)
+    n = found["annotators"]
+    gap, low, high = (100 * np.array(found[name]) for name in ("gap", "lower", "upper"))
+    color = COLORS["naive"]
+    axes.plot(n, gap, "o-", color=color, ms=4, lw=1.4, label=LABELS["naive"])
+    axes.fill_between(n, low, high, color=color, alpha=0.25, lw=0, label="95 % interval")
+    axes.axhline(100 * found["raw_gap"], color=GREY, lw=1, ls="--", label=LABELS["raw"])
+    line_at_truth(axes, None if found["true_gap"] is None else 100 * found["true_gap"], "true gap")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_xlabel("annotators per image")
+    axes.set_ylabel("mean gap in accuracy (points)")
+    legend_below(figure)
+    return figure
+
+
+def figure(study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0) -> Any:
+    """Figure 11 of a study.
+
+    Parameters
+    ----------
+    study
+        The study.
+    bootstrap
+        Replicates of the images behind the intervals.
+    seed
+        Of the replicates.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    return draw(numbers(Known.of(study, seed=seed), bootstrap=bootstrap))

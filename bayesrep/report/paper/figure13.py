@@ -1,0 +1,127 @@
+"""Figure 13: EM + spline with fewer annotators, beside the naive estimator.
+
+Both methods on the counts that n' annotators per image would have given, in exact expectation, with
+a bootstrap over images, the same replicates for every n' and method.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesrep.estimators import EMSpline, Naive, analyse
+from bayesrep.report.figures import (
+    COLORS,
+    LABELS,
+    accuracy_axes,
+    interval_points,
+    legend_below,
+    panels,
+    shades,
+)
+from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.parts import (
+    analysis_numbers,
+    line_at_truth,
+    mark_truth,
+    quantity,
+    share_heights,
+)
+from bayesrep.study import Study
+
+METHODS = ("em-spline", "naive")
+BOOTSTRAP = 200
+QUARTERS = (1, 2, 3, 4)
+
+
+def numbers(
+    known: Known,
+    *,
+    quarters: Sequence[int] = QUARTERS,
+    bootstrap: int = BOOTSTRAP,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Adjusted accuracies and mean gaps of both methods for every n', so many quarters of n."""
+    sizes = sorted({-(-known.annotators * part // 4) for part in quarters})
+    estimators = {
+        "em-spline": [EMSpline(annotators=n) for n in sizes],
+        "naive": [Naive(annotators=n) for n in sizes],
+    }
+    analyses = {
+        method: analyse(
+            known.study, several, bootstrap=bootstrap, seed=known.seed, progress=progress
+        )
+        for method, several in estimators.items()
+    }
+    found = {
+        method: [
+            {"annotators": n, **analysis_numbers(analysis)}
+            for n, analysis in zip(sizes, several, strict=True)
+        ]
+        for method, several in analyses.items()
+    }
+    return {**known.accuracies(), "bootstrap": bootstrap, "methods": found}
+
+
+def draw(found: dict[str, Any]) -> Any:
+    """(a) and (b): accuracies by method; (c): mean gap against the number of annotators."""
+    figure, axes = panels(3)
+    x = np.array(found["reference_accuracy"])
+    for place, letter, method in zip(axes, "ab", METHODS, strict=False):
+        accuracy_axes(place, x)
+        series = found["methods"][method]
+        for part, color in zip(series, shades(len(series)), strict=True):
+            label = f"{part['annotators']} annotators"
+            y = 100 * np.array(part["adjusted_accuracy"])
+            place.plot(100 * x, y, "o", color=color, ms=2.2, label=label)
+        mark_truth(place, found)
+        place.set_title(f"({letter}) {LABELS[method]}", loc="left", fontsize=10)
+    share_heights(axes[:2])
+    _draw_gaps(axes[2], found)
+    legend_below(figure, columns=9)
+    return figure
+
+
+def _draw_gaps(axes: Any, found: dict[str, Any]) -> None:
+    for method, shift in zip(METHODS, (-0.006, 0.006), strict=True):
+        series = found["methods"][method]
+        n = np.array([part["annotators"] for part in series])
+        y, low, high = quantity(series, "bias_corrected_gap", 100)
+        style = {"color": COLORS[method], "label": f"{LABELS[method]}, 95 %"}
+        interval_points(axes, n + shift * n.max(), y, low, high, ms=4, lw=1.2, **style)
+        axes.set_xticks(n)
+    line_at_truth(axes, None if found["true_gap"] is None else 100 * found["true_gap"], "true gap")
+    axes.set_xlabel("annotators per image")
+    axes.set_ylabel("mean bias-corrected gap (points)")
+    axes.set_title("(c) mean over classifiers", loc="left", fontsize=10)
+
+
+def figure(
+    study: Study,
+    *,
+    quarters: Sequence[int] = QUARTERS,
+    bootstrap: int = BOOTSTRAP,
+    seed: int = 0,
+    progress: bool = False,
+) -> Any:
+    """Figure 13 of a study.
+
+    Parameters
+    ----------
+    study
+        The study.
+    quarters
+        The numbers of annotators to show, in quarters of the most that every image has.
+    bootstrap
+        Replicates of the images behind the intervals.
+    seed
+        Of all that is random.
+    progress
+        Show a bar on standard error.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    known = Known.of(study, seed=seed)
+    return draw(numbers(known, quarters=quarters, bootstrap=bootstrap, progress=progress))

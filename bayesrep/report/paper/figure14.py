@@ -1,0 +1,114 @@
+"""Figure 14: EM + spline with more or fewer components in the mixtures.
+
+The mixtures have K = 1..6 components, 3 K - 1 parameters each; the bootstrap over images has the
+same replicates for every K. `bayesrep mixtures` sets the mixtures' likelihoods side by side.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesrep.estimators import EMSpline, analyse
+from bayesrep.report.figures import (
+    COLORS,
+    accuracy_axes,
+    interval_points,
+    legend_below,
+    panels,
+    shades,
+)
+from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.parts import analysis_numbers, line_at_truth, mark_truth, quantity
+from bayesrep.study import Study
+
+COMPONENTS = (1, 2, 3, 4, 5, 6)
+BOOTSTRAP = 200
+
+
+def numbers(
+    known: Known,
+    *,
+    components: Sequence[int] = COMPONENTS,
+    bootstrap: int = BOOTSTRAP,
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Adjusted accuracies, gaps and slopes for every K."""
+    estimators = [EMSpline(components=size) for size in components]
+    analyses = analyse(
+        known.study, estimators, bootstrap=bootstrap, seed=known.seed, progress=progress
+    )
+    series = [
+        {"components": size, "parameters": 3 * size - 1, **analysis_numbers(analysis)}
+        for size, analysis in zip(components, analyses, strict=True)
+    ]
+    return {
+        **known.accuracies(),
+        "true_slope": known.true_slope,
+        "bootstrap": bootstrap,
+        "series": series,
+    }
+
+
+def draw(found: dict[str, Any]) -> Any:
+    """(a) accuracies for every K; (b) mean gap and (c) slope against K > 1."""
+    figure, (scatter, gaps, slopes) = panels(3)
+    x = np.array(found["reference_accuracy"])
+    accuracy_axes(scatter, x)
+    for part, color in zip(found["series"], shades(len(found["series"])), strict=True):
+        y = 100 * np.array(part["adjusted_accuracy"])
+        scatter.plot(100 * x, y, "o", color=color, ms=2.2, label=f"K = {part['components']}")
+    mark_truth(scatter, found)
+    scatter.set_title("(a) EM + spline, all classifiers", loc="left", fontsize=10)
+    gap = found["true_gap"]
+    line_at_truth(gaps, None if gap is None else 100 * gap, "true gap or slope")
+    line_at_truth(slopes, found["true_slope"])
+    _draw_by_components(gaps, found, "bias_corrected_gap", 100)
+    _draw_by_components(slopes, found, "slope", 1)
+    gaps.set_ylabel("mean bias-corrected gap (points)")
+    gaps.set_title("(b) mean over classifiers", loc="left", fontsize=10)
+    slopes.set_ylabel("slope of adjusted on reference accuracy")
+    slopes.set_title("(c) line over classifiers", loc="left", fontsize=10)
+    legend_below(figure, columns=10)
+    return figure
+
+
+def _draw_by_components(axes: Any, found: dict[str, Any], name: str, scale: float) -> None:
+    several = [part for part in found["series"] if part["components"] > 1]
+    size = [part["components"] for part in several]
+    y, low, high = quantity(several, name, scale)
+    style = {"color": COLORS["em-spline"], "label": "EM + spline, 95 %"}
+    interval_points(axes, size, y, low, high, ms=4, **style)
+    axes.set_xticks(size)
+    axes.set_xlabel("components K of each mixture")
+
+
+def figure(
+    study: Study,
+    *,
+    components: Sequence[int] = COMPONENTS,
+    bootstrap: int = BOOTSTRAP,
+    seed: int = 0,
+    progress: bool = False,
+) -> Any:
+    """Figure 14 of a study.
+
+    Parameters
+    ----------
+    study
+        The study.
+    components
+        The K to show.
+    bootstrap
+        Replicates of the images behind the intervals.
+    seed
+        Of all that is random.
+    progress
+        Show a bar on standard error.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    known = Known.of(study, seed=seed)
+    return draw(numbers(known, components=components, bootstrap=bootstrap, progress=progress))

@@ -1,0 +1,72 @@
+"""Figure 2: why an unbiased but noisy selection frequency does not identify an image.
+
+Hypothetical distributions; no study is needed. (a) True selection frequencies p₁(s) of a reference
+and p_flickr(s) of the pool of candidates. (b) The same for the images of which an observed
+frequency ŝ = k/n was read,
+
+    p_i(s | ŝ) = p_i(s) p(ŝ | s) / p_i(ŝ),    i = 1, flickr:
+
+whatever the reading, an image of the reference is more likely to have a high s. The paper prints no
+parameters; with beta distributions and n binomial answers p_i(s | ŝ) is Beta(a + k, b + n − k).
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta
+
+from bayesrep.report.figures import COLORS, INK, legend_below, panels
+
+DISTRIBUTIONS = {"1": (8.0, 2.0), "flickr": (3.0, 2.5)}  # a and b
+STYLES = {"1": (COLORS["joint"], "-"), "flickr": (COLORS["raw"], "--")}
+GRID = np.linspace(0, 1, 401)
+READING, ANNOTATORS = 7, 10
+
+
+def numbers(*, selected: int = READING, annotators: int = ANNOTATORS) -> dict[str, Any]:
+    """Densities on a grid of s, before and after ``selected`` of ``annotators`` chose the image."""
+    missed = annotators - selected
+    return {
+        "s": GRID.tolist(),
+        "selected": selected,
+        "annotators": annotators,
+        "density": {i: beta.pdf(GRID, a, b).tolist() for i, (a, b) in DISTRIBUTIONS.items()},
+        "given_reading": {
+            i: beta.pdf(GRID, a + selected, b + missed).tolist()
+            for i, (a, b) in DISTRIBUTIONS.items()
+        },
+    }
+
+
+def draw(found: dict[str, Any]) -> Any:
+    """(a) all images, (b) those with one reading, which a line marks."""
+    figure, (every, given) = panels(2)
+    reading = found["selected"] / found["annotators"]
+    for i, (color, style) in STYLES.items():
+        line = {"color": color, "ls": style, "lw": 1.6, "label": f"$p_{{{_name(i)}}}$"}
+        every.plot(found["s"], found["density"][i], **line)
+        given.plot(found["s"], found["given_reading"][i], **line)
+    given.axvline(reading, color=INK, lw=1, ls=":", label=rf"$\hat{{s}} = {reading:g}$")
+    every.set_title("(a) $p_i(s)$", loc="left", fontsize=10)
+    given.set_title(rf"(b) $p_i(s \mid \hat{{s}} = {reading:g})$", loc="left", fontsize=10)
+    for axes in (every, given):
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, None)
+        axes.set_xlabel("true selection frequency s")
+    every.set_ylabel("density")
+    legend_below(figure)
+    return figure
+
+
+def figure() -> Any:
+    """Figure 2 of the paper.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    return draw(numbers())
+
+
+def _name(i: str) -> str:
+    return i if i.isdigit() else rf"\mathrm{{{i}}}"

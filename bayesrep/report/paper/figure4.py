@@ -1,0 +1,71 @@
+"""Figure 4: how often images of both data sets were selected.
+
+Histograms of the observed selection frequency and its means. Where images have different numbers of
+annotators, all are thinned to the fewest, in exact expectation; the means use all annotators.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bayesrep.estimators.naive import thinned
+from bayesrep.report.figures import COLORS, panels
+from bayesrep.report.paper.known import Known
+from bayesrep.study import Study
+
+STYLES = {"reference": COLORS["joint"], "replication": COLORS["raw"]}
+LEAST_SHARE = 0.001  # where the drawn range begins
+
+
+def numbers(known: Known) -> dict[str, Any]:
+    """Shares of images by count, mean selection frequencies and their standard errors."""
+    counts = thinned(known.whole, known.annotators)
+    found: dict[str, Any] = {"annotators": known.annotators}
+    for role, images in (
+        ("reference", counts.reference[0]),
+        ("replication", counts.replication[0]),
+    ):
+        data = known.study.datasets[role]
+        frequency = data.selected / data.shown
+        size = len(frequency)
+        error = float(frequency.std(ddof=1) / np.sqrt(size)) if size > 1 else None
+        found[role] = {
+            "images": size,
+            "shares": (images / images.sum()).tolist(),
+            "mean": float(frequency.mean()),
+            "standard_error": error,
+        }
+    return found
+
+
+def draw(found: dict[str, Any]) -> Any:
+    """Both histograms over each other, with lines at the means."""
+    figure, (axes,) = panels(1)
+    n = found["annotators"]
+    edges = 100 * (np.arange(n + 2) - 0.5) / n
+    for role, color in STYLES.items():
+        shares, mean = 100 * np.array(found[role]["shares"]), 100 * found[role]["mean"]
+        axes.stairs(shares, edges, color=color, fill=True, alpha=0.25)
+        axes.stairs(shares, edges, color=color, lw=1.4, label=f"{role}, mean {mean:.1f} %")
+        axes.axvline(mean, color=color, lw=1.2, ls="--")
+    largest = np.maximum(*(found[role]["shares"] for role in STYLES))
+    axes.set_xlim(edges[np.flatnonzero(largest >= LEAST_SHARE)[0]], edges[-1])
+    axes.set_xlabel(f"observed selection frequency (%, {n} annotators)")
+    axes.set_ylabel("share of images (%)")
+    axes.legend(frameon=False, loc="upper left")
+    return figure
+
+
+def figure(study: Study) -> Any:
+    """Figure 4 of a study.
+
+    Parameters
+    ----------
+    study
+        Its counts are drawn; classifiers do not matter.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    return draw(numbers(Known(study)))

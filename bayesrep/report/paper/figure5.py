@@ -1,0 +1,110 @@
+"""Figure 5: why conditioning on observed selection frequencies is biased.
+
+For several numbers of annotators n' (all images thinned to n' in exact expectation): (a) the
+reference's distribution of counts, (b) accuracy of one classifier given the count, (c) the naive
+estimate of every classifier, which sums the products of (a) and (b).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesrep.errors import StudyError
+from bayesrep.estimators.naive import accuracy_by_count, matched_accuracy, thinned
+from bayesrep.report.figures import accuracy_axes, legend_below, panels, shades
+from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.parts import mark_truth
+from bayesrep.study import Study
+
+FEWEST_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
+
+
+def numbers(known: Known, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
+    """The three panels' points for every n'.
+
+    Parameters
+    ----------
+    known
+        The study.
+    classifiers
+        The one to show in (b); by default the one of median accuracy on the reference.
+    """
+    if len(classifiers) > 1:
+        raise StudyError(f"figure 5 shows one classifier, not {len(classifiers)}; name one")
+    reference = known.reference_accuracy
+    median = int(np.argsort(reference, kind="stable")[len(reference) // 2])
+    (shown,) = known.columns(classifiers) or [median]
+    series = [_series(known, n, shown) for n in fractions(known.annotators, 8, 4, 2, 1)]
+    return {
+        "median_classifier": known.study.classifiers[median],
+        "shown_classifier": known.study.classifiers[shown],
+        **known.accuracies(),
+        "replication_accuracy": known.replication_accuracy.tolist(),
+        "annotators": series,
+    }
+
+
+def fractions(annotators: int, *parts: int) -> list[int]:
+    """Several numbers of annotators: n over each of ``parts``, rounded up; ascending."""
+    return sorted({-(-annotators // part) for part in parts})
+
+
+def _series(known: Known, annotators: int, shown: int) -> dict[str, Any]:
+    counts = thinned(known.whole, annotators)
+    accuracy, seen = accuracy_by_count(counts)
+    adjusted = matched_accuracy(counts)[0]
+    given = np.where(seen[0], accuracy[0, :, shown], np.nan)
+    return {
+        "annotators": annotators,
+        "shares": (counts.reference[0] / counts.reference.sum()).tolist(),
+        "accuracy": [None if np.isnan(value) else float(value) for value in given],
+        "images": counts.replication[0].tolist(),
+        "adjusted_accuracy": adjusted.tolist(),
+        "mean_gap": float((known.reference_accuracy - adjusted).mean()),
+    }
+
+
+def draw(found: dict[str, Any]) -> Any:
+    """Three panels, a shade for each n'."""
+    figure, (density, curve, scatter) = panels(3)
+    reference = np.array(found["reference_accuracy"])
+    accuracy_axes(scatter, reference)
+    for series, color in zip(found["annotators"], shades(len(found["annotators"])), strict=True):
+        n = series["annotators"]
+        frequency = 100 * np.arange(n + 1) / n
+        line = {"color": color, "label": f"{n} annotators", "marker": "o", "ms": 3, "lw": 1.2}
+        density.plot(frequency, np.array(series["shares"]) * (n + 1), **line)
+        drawn = np.array(series["images"]) >= FEWEST_IMAGES
+        accuracy = np.array(series["accuracy"], float)
+        curve.plot(frequency[drawn], 100 * accuracy[drawn], **line)
+        points = {**line, "lw": 0, "ms": 2.2}
+        scatter.plot(100 * reference, 100 * np.array(series["adjusted_accuracy"]), **points)
+    mark_truth(scatter, found)
+    density.set_title("(a) reference: share of images × (n' + 1)", loc="left", fontsize=10)
+    density.set_ylabel("density")
+    name = found["shown_classifier"]  # a $ in it is no mathematics
+    curve.set_title(f"(b) replication: {name}", loc="left", fontsize=10, parse_math=False)
+    curve.set_ylabel("accuracy (%)")
+    for axes in (density, curve):
+        axes.set_xlabel("observed selection frequency k'/n' (%)")
+    scatter.set_title("(c) naive estimate, all classifiers", loc="left", fontsize=10)
+    legend_below(figure)
+    return figure
+
+
+def figure(study: Study, *, classifiers: Sequence[str] = ()) -> Any:
+    """Figure 5 of a study.
+
+    Parameters
+    ----------
+    study
+        The study.
+    classifiers
+        As for `numbers`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    return draw(numbers(Known.of(study), classifiers=classifiers))

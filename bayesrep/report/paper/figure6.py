@@ -1,0 +1,104 @@
+"""Figure 6: accuracies adjusted by the jackknife and by EM + spline.
+
+Intervals of single classifiers as in the paper: of the jackknife's standard error over annotators,
+and percentiles of a bootstrap over images for EM + spline. Gaps and slopes have bootstrap intervals
+for both, with ordinary regression's standard error of the slope beside.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from bayesrep.errors import EstimateWarning
+from bayesrep.estimands import slope_standard_error
+from bayesrep.estimators import analyse
+from bayesrep.report.figures import (
+    COLORS,
+    LABELS,
+    accuracy_axes,
+    interval_points,
+    legend_below,
+    panels,
+)
+from bayesrep.report.paper.known import Known
+from bayesrep.report.paper.parts import analysis_numbers, mark_truth, share_heights
+from bayesrep.study import Study
+
+METHODS = ("raw", "jackknife", "em-spline")
+BOOTSTRAP = 450
+
+
+def numbers(known: Known, *, bootstrap: int = BOOTSTRAP, progress: bool = False) -> dict[str, Any]:
+    """Adjusted accuracies with intervals, gaps and lines of every method."""
+    analyses = analyse(
+        known.study, METHODS, bootstrap=bootstrap, seed=known.seed, progress=progress
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)  # said above
+        (own,) = analyse(known.study, "jackknife")
+    methods = {analysis.method: analysis_numbers(analysis) for analysis in analyses}
+    of_annotators = analysis_numbers(own)
+    methods["jackknife"] |= {name: of_annotators[name] for name in ("lower", "upper")}
+    for part in methods.values():
+        error = slope_standard_error(known.reference_accuracy, part["adjusted_accuracy"])
+        part["slope_standard_error"] = float(error)
+    return {
+        "classifiers": list(known.study.classifiers),
+        **known.accuracies(),
+        "true_slope": known.true_slope,
+        "bootstrap": bootstrap,
+        "methods": methods,
+    }
+
+
+def draw(found: dict[str, Any]) -> Any:
+    """One panel for each method: unadjusted, adjusted, true, and the two lines."""
+    figure, both = panels(2)
+    x = np.array(found["reference_accuracy"])
+    for axes, letter, method in zip(both, "ab", METHODS[1:], strict=True):
+        accuracy_axes(axes, x)
+        for name in ("raw", method):
+            part = found["methods"][name]
+            y, low, high = (
+                100 * np.array(part[key]) for key in ("adjusted_accuracy", "lower", "upper")
+            )
+            label = LABELS[name] + (", 95 %" if name == method else "")
+            style: dict[str, Any] = {"color": COLORS[name], "label": label, "ms": 2.6, "zorder": 3}
+            if name == method:
+                interval_points(axes, 100 * x, y, low, high, **style)
+            else:
+                axes.plot(100 * x, y, "o", **style)
+            slope, intercept = (
+                part["quantities"][key]["estimate"] for key in ("slope", "intercept")
+            )
+            ends = np.array([x.min(), x.max()])
+            axes.plot(100 * ends, 100 * (slope * ends + intercept), color=COLORS[name], lw=1)
+        mark_truth(axes, found)
+        axes.set_title(f"({letter}) {LABELS[method]}", loc="left", fontsize=10)
+    share_heights(both)
+    legend_below(figure)
+    return figure
+
+
+def figure(
+    study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0, progress: bool = False
+) -> Any:
+    """Figure 6 of a study.
+
+    Parameters
+    ----------
+    study
+        With two or more annotators per image.
+    bootstrap
+        Replicates of the images behind the intervals.
+    seed
+        Of all that is random.
+    progress
+        Show a bar on standard error.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    return draw(numbers(Known.of(study, seed=seed), bootstrap=bootstrap, progress=progress))

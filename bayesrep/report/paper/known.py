@@ -1,0 +1,109 @@
+"""What the paper's figures are drawn of: a study and what is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError
+from bayesrep.estimands import accuracy_line, bias_corrected_gap
+from bayesrep.estimators.naive import fewest_annotators
+from bayesrep.estimators.replicates import Replicates
+from bayesrep.statistics import SufficientStatistics
+from bayesrep.study import Study
+
+Floats = NDArray[np.float64]
+
+_NAMED = 5  # classifiers that a message lists
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A study and what is known about it.
+
+    Attributes
+    ----------
+    study
+        The study.
+    truth : float64 [C] or None
+        True adjusted accuracies; of a study of real images, None: nothing about truth is drawn.
+    true_gap
+        True bias-corrected gap, mean over classifiers. Left out, it is that of ``truth`` below the
+        accuracies on the reference.
+    seed
+        Of all that is random.
+    """
+
+    study: Study
+    truth: Floats | None = None
+    true_gap: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.truth is not None and self.true_gap is None:
+            gap = bias_corrected_gap(self.reference_accuracy, self.truth).mean()
+            object.__setattr__(self, "true_gap", float(gap))
+
+    @classmethod
+    def of(cls, study: Study, *, seed: int = 0) -> Known:
+        """A study with the truth that it carries itself, if it does."""
+        if study.truth is None:
+            return cls(study, seed=seed)
+        adjusted = study.truth.adjusted_accuracy
+        gap = bias_corrected_gap(study.truth.reference_accuracy, adjusted).mean()
+        return cls(study, adjusted, float(gap), seed)
+
+    @property
+    def whole(self) -> Replicates:
+        """The study's cells, as the estimators take them."""
+        return Replicates.of(SufficientStatistics.from_study(self.study))
+
+    @property
+    def annotators(self) -> int:
+        """The most annotators that every image has."""
+        return fewest_annotators(self.whole)
+
+    @property
+    def reference_accuracy(self) -> Floats:
+        """Accuracy of each classifier on the reference, [C]."""
+        return self.whole.reference.accuracy()[0]
+
+    @property
+    def replication_accuracy(self) -> Floats:
+        """Accuracy of each classifier on the replication, [C]."""
+        return self.whole.replication.accuracy()[0]
+
+    @property
+    def true_slope(self) -> float | None:
+        """Slope of the line of true adjusted on reference accuracy."""
+        if self.truth is None:
+            return None
+        return float(accuracy_line(self.reference_accuracy, self.truth)[0])
+
+    def accuracies(self) -> dict[str, Any]:
+        """What most figures start from, ready for JSON; None stands for an unknown truth."""
+        return {
+            "reference_accuracy": self.reference_accuracy.tolist(),
+            "true_adjusted_accuracy": None if self.truth is None else self.truth.tolist(),
+            "true_gap": self.true_gap,
+        }
+
+    def columns(self, classifiers: Sequence[str]) -> list[int]:
+        """Where the named classifiers stand in the study.
+
+        Raises
+        ------
+        StudyError
+            For a name that the study does not have.
+        """
+        place = {name: column for column, name in enumerate(self.study.classifiers)}
+        for name in classifiers:
+            if name not in place:
+                some = ", ".join(self.study.classifiers[:_NAMED])
+                rest = ", ..." if len(place) > _NAMED else ""
+                raise StudyError(f"the study has no classifier {name!r}; it has {some}{rest}")
+        return [place[name] for name in classifiers]

@@ -1,0 +1,213 @@
+"""The report's numbers and its page, without a browser."""
+
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.integrate import quad
+from scipy.special import comb
+from scipy.stats import beta, binom
+
+import bayesrep
+from bayesrep.cli import main
+from bayesrep.errors import StudyError
+from bayesrep.estimators.annotators import compare_annotators
+from bayesrep.inference import write_posterior
+from bayesrep.report.content import CURVE_GRID, GRID, gather
+from bayesrep.report.page import page, write_page
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::bayesrep.errors.EstimateWarning", "ignore::bayesrep.errors.ConvergenceWarning"
+)
+
+
+@pytest.fixture(scope="module")
+def study():
+    return bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=4)
+
+
+@pytest.fixture(scope="module")
+def posterior(study):
+    return bayesrep.fit(study, chains=2, warmup=100, draws=100, seed=0, progress=False)
+
+
+@pytest.fixture(scope="module")
+def content(study, posterior):
+    return gather(study, posterior, bootstrap=5)
+
+
+def embedded(html, name):
+    found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', html, re.S)
+    return json.loads(found.group(1))
+
+
+def test_every_section_is_there_and_nothing_is_missing(content):
+    assert not content.missing
+    html = page(content)
+    for name in ("answer", "accuracies", "table", "frequencies", "image-section", "bias", "curves"):
+        assert f'<section id="{name}"' in html
+    assert set(embedded(html, "specs")) >= {"scatter", "histogram", "density", "image", "toy"}
+
+
+def test_naive_accuracies_run_from_none_to_all_annotators(content, study):
+    assert content.naive.shape == (9, 4)
+    np.testing.assert_array_equal(content.naive[0], study.replication.correct.mean(axis=0))
+    table = compare_annotators(study)
+    last = table.filter(pl.col("annotators") == 8)["naive"].to_numpy()
+    np.testing.assert_allclose(content.naive[-1], last)
+
+
+def test_gaps_and_accuracies_are_those_of_estimate_and_summarize(content, study, posterior):
+    summary = bayesrep.summarize(study, posterior, allow_unconverged=True).head(4)
+    rows = content.classifiers
+    np.testing.assert_allclose(rows["joint"], summary["adjusted_accuracy"])
+    np.testing.assert_allclose(rows["joint_lower"], summary["lower"])
+    points = bayesrep.estimate(study, "em-spline")
+    np.testing.assert_allclose(rows["em-spline"], points["adjusted_accuracy"])
+    gaps = bayesrep.summarize_gaps(study, posterior, allow_unconverged=True)
+    by = {row["method"]: row for row in content.gaps.to_dicts()}
+    wanted = gaps.filter(pl.col("quantity") == "bias_corrected_gap").row(0, named=True)
+    assert by["joint"]["gap"] == pytest.approx(wanted["estimate"])
+    assert by["raw"]["share"] is None
+    assert by["joint"]["share"] == pytest.approx(
+        1 - by["joint"]["gap"] / by["raw"]["gap"], abs=0.05
+    )
+
+
+def test_shares_and_densities_sum_to_one(content):
+    for part in content.frequencies.values():
+        assert part.observed.sum() == pytest.approx(1)
+        assert part.predicted[0].sum() == pytest.approx(1)
+        # The ends show the value beside them, since a density there may be infinite.
+        assert np.trapezoid(part.density[0], GRID) == pytest.approx(1, abs=0.06)
+
+
+def test_one_images_density_is_bayes_rule(content, posterior):
+    group = posterior.posterior
+    mean, total, weight = (
+        group[f"component_{name}"].values.reshape(-1, 2, 2)
+        for name in ("mean", "concentration", "weight")
+    )
+    k, n, at = 5, 8, 60
+    found = content.image.densities["reference"][k, at]
+    values = []
+    for draw in range(0, 200, 4):
+        a, b = mean[draw, 0] * total[draw, 0], (1 - mean[draw, 0]) * total[draw, 0]
+
+        def joint(s, a=a, b=b, w=weight[draw, 0]):
+            return float(w @ beta.pdf(s, a, b)) * comb(n, k) * s**k * (1 - s) ** (n - k)
+
+        values.append(joint(GRID[at]) / quad(joint, 0, 1, limit=200)[0])
+    assert found == pytest.approx(np.mean(values), rel=0.02)
+
+
+def test_curves_have_the_answers_of_their_cells(content, study):
+    data = study.replication
+    counts = content.curves
+    assert counts.images.sum() == 500
+    np.testing.assert_array_equal(counts.right.sum(axis=1), data.correct.sum(axis=0))
+    mean, lower, upper = counts.bands
+    assert np.all((lower <= mean) & (mean <= upper))
+    # The mean curve explains the answers at a count: its average over that count's frequencies.
+    k = 8
+    mass = content.frequencies["replication"].density[0] * binom.pmf(k, 8, GRID)
+    fitted = np.sum(mass * np.interp(GRID, CURVE_GRID, counts.bands[0, 0])) / mass.sum()
+    right = data.correct[data.selected == k, 0]
+    assert fitted == pytest.approx(right.mean(), abs=4 * 0.5 / np.sqrt(len(right)))
+
+
+@pytest.mark.parametrize("options", [{"curve": "spline"}, {"monotone": True}])
+def test_every_family_of_curves_is_shown(study, options):
+    posterior = bayesrep.fit(study, method="laplace", seed=0, progress=False, **options)
+    content = gather(study, posterior, bootstrap=0)
+    assert "curves" not in content.missing
+    assert content.curves.bands.shape == (3, 4, 41)
+    if "monotone" in options:
+        assert np.all(np.diff(content.curves.bands[0], axis=1) >= -1e-9)
+
+
+def test_without_a_posterior_the_possible_sections_are_shown(study):
+    content = gather(study, bootstrap=0)
+    assert set(content.missing) == {"frequencies", "trust", "posterior", "curves"}
+    html = page(content)
+    assert html.count("there is no posterior") >= 4
+    specs = embedded(html, "specs")
+    assert {"answer-chart", "scatter", "histogram", "toy"} <= set(specs)
+    assert not {"density", "image", "curve", "ranks"} & set(specs)
+
+
+def test_a_missing_group_leaves_out_what_takes_it(study, posterior):
+    part = posterior.copy()
+    del part.log_likelihood
+    content = gather(study, part, bootstrap=0)
+    assert "log_likelihood" in content.missing["posterior"]
+    assert content.curves is not None
+    assert "log_likelihood" in page(content)
+
+
+def test_a_posterior_of_another_study_is_refused(posterior):
+    other = bayesrep.simulate_study(seed=2, images=500, annotators=8, classifiers=4)
+    with pytest.raises(StudyError, match="fitted to another study"):
+        gather(other, posterior, bootstrap=0)
+
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def test_names_stay_text(study):
+    data = study.datasets
+    named = bayesrep.Study(data, (HOSTILE, "]]>", "</SCRIPT\x00", '"&'), name=HOSTILE)
+    html = page(gather(named, bootstrap=0))
+    assert HOSTILE not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert embedded(html, "content")["classifiers"]["classifier"][0] == HOSTILE
+    # Nothing but our own four scripts opens or ends one.
+    assert len(re.findall(r"<script", html, re.I)) == len(re.findall(r"</script", html, re.I)) == 4
+
+
+def test_the_page_asks_no_other_host(content):
+    html = page(content)
+    assert not re.findall(r'(?:src|href)="https?:', html)
+    assert len(html) < 3_000_000
+
+
+def test_the_command_writes_whole_files_and_refuses_to_replace(study, posterior, tmp_path, capsys):
+    study.write(tmp_path / "study")
+    write_posterior(posterior, tmp_path / "p.nc")
+    out = tmp_path / "report.html"
+    arguments = ["report", str(tmp_path / "study"), str(tmp_path / "p.nc"), "--out", str(out)]
+    arguments += ["--bootstrap", "0"]
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"out": str(out), "missing": {}}
+    assert main(arguments) == 1
+    assert "exists" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
+    """The page of the small study, its classifiers repeated."""
+    from dataclasses import replace
+
+    times = 500
+    names = [f"classifier {number}" for number in range(4 * times)]
+    rows = pl.concat([content.classifiers] * times).with_columns(pl.Series("classifier", names))
+    curves = replace(
+        content.curves,
+        bands=np.tile(content.curves.bands, (1, times, 1)),
+        right=np.tile(content.curves.right, (times, 1)),
+    )
+    data = {
+        role: replace(each, correct=np.tile(each.correct, (1, times)))
+        for role, each in content.study.datasets.items()
+    }
+    many = replace(
+        content,
+        study=bayesrep.Study(data, tuple(names)),
+        classifiers=rows,
+        naive=np.tile(content.naive, (5, times))[:41],
+        curves=curves,
+    )
+    write_page(many, tmp_path / "many.html")
+    assert (tmp_path / "many.html").stat().st_size < 10_000_000

@@ -1,0 +1,251 @@
+"""The report in a real browser: Debian's Chromium, driven by playwright."""
+
+import csv
+import os
+import shutil
+
+import numpy as np
+import pytest
+from scipy.special import betaln, comb
+
+import bayesrep
+from bayesrep.report.content import gather
+from bayesrep.report.page import write_page
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+    pytest.mark.filterwarnings(
+        "ignore::bayesrep.errors.EstimateWarning", "ignore::bayesrep.errors.ConvergenceWarning"
+    ),
+]
+HOSTILE = "<script>alert(1)</script>"
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+QUIET += ["--disable-background-networking", "--disable-component-update"]
+READY = "html[data-ready=true]"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    simulated = bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=4)
+    names = (HOSTILE, "resnet18", "resnet50", "vit, base")
+    study = bayesrep.Study(simulated.datasets, names, name=HOSTILE)
+    posterior = bayesrep.fit(study, chains=2, warmup=100, draws=100, seed=0, progress=False)
+    content = gather(study, posterior, bootstrap=5)
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_page(content, path)
+    return content, path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser, report):
+    """The page, and what its console and its requests said."""
+    said = []
+    page = browser.new_page(viewport={"width": 1440, "height": 900}, accept_downloads=True)
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else 0)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("dialog", lambda dialog: said.append("a dialog") or dialog.dismiss())
+    page.on("request", lambda request: said.append(request.url) if _is_elsewhere(request) else 0)
+    page.goto(report[1].as_uri())
+    page.wait_for_selector(READY, timeout=60_000)
+    yield page
+    assert said == []
+    page.close()
+
+
+def _is_elsewhere(request):
+    return not request.url.startswith(("file:", "blob:", "data:"))
+
+
+def drawing(page, name):
+    return page.inner_html(f"#{name}")
+
+
+def slide(page, control, value):
+    page.eval_on_selector(
+        f"#{control}",
+        "(node, value) => { node.value = value; node.dispatchEvent(new Event('input')); }",
+        str(value),
+    )
+
+
+FIGURES = ["answer-chart", "scatter", "histogram", "density", "image", "toy", "curve"]
+FIGURES += ["pvalues", "ranks", "energy"]
+
+
+def test_every_figure_is_drawn_and_has_a_reading(opened):
+    for name in FIGURES:
+        assert opened.locator(f"#{name} svg path").count() > 0, name
+        assert len(opened.inner_text(f"#{name}-reading")) > 20, name
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "figure"),
+    [
+        ("selected", 1, "image"),
+        ("alpha", 6, "toy"),
+        ("beta", 5, "toy"),
+        ("toy-annotators", 80, "toy"),
+        ("curve-classifier", "resnet50", "curve"),
+        ("search", "resnet", "scatter"),
+    ],
+)
+def test_controls_change_what_is_drawn(opened, control, value, figure):
+    before, reading = drawing(opened, figure), opened.inner_text(f"#{figure}-reading")
+    slide(opened, control, value)
+    opened.wait_for_function(
+        "([id, text]) => document.getElementById(id).textContent !== text",
+        arg=[f"{figure}-reading", reading],
+    )
+    opened.wait_for_function(
+        "([id, before]) => document.getElementById(id).innerHTML !== before", arg=[figure, before]
+    )
+
+
+def test_the_slider_of_naive_matching_shows_its_accuracies(opened, report):
+    content, _ = report
+    assert opened.locator("#annotators").is_hidden()
+    opened.select_option("#method", "naive")
+    assert opened.locator("#annotators").is_visible()
+    slide(opened, "annotators", 3)
+    gap = 100 * float(np.mean(content.classifiers["reference"].to_numpy() - content.naive[3]))
+    assert f"on average {gap:.2f} points" in opened.inner_text("#scatter-reading")
+    slide(opened, "annotators", 0)
+    raw = 100 * content.gaps["gap"][0]
+    assert f"on average {raw:.2f} points" in opened.inner_text("#scatter-reading")
+
+
+def test_sliders_answer_within_a_tenth_of_a_second(opened):
+    """The median of twenty moves of the costliest figures, on a machine that may be busy."""
+    for control, values in (("toy-annotators", range(20, 40)), ("selected", [1, 5] * 10)):
+        took = opened.evaluate(
+            """async ([control, values]) => {
+                const node = document.getElementById(control), took = [];
+                for (const value of values) {
+                    const begin = performance.now();
+                    node.value = value;
+                    node.dispatchEvent(new Event("input"));
+                    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+                    took.push(performance.now() - begin);
+                }
+                return took.sort((a, b) => a - b)[took.length / 2];
+            }""",
+            [control, list(values)],
+        )
+        # Absolute times are no test on shared machines: ten times what is asked for.
+        assert took < 1000
+
+
+def test_hovering_shows_a_name_as_text(opened):
+    point = opened.locator("#scatter svg g.mark-symbol path").first
+    point.scroll_into_view_if_needed()
+    box = point.bounding_box()
+    opened.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    opened.wait_for_selector("#vg-tooltip-element.visible")
+    shown = opened.inner_text("#vg-tooltip-element")
+    assert any(name in shown for name in (HOSTILE, "resnet18", "resnet50", "vit, base"))
+
+
+def test_a_hostile_name_stays_text(opened):
+    assert HOSTILE in opened.inner_text("h1")
+    cells = opened.locator("#classifiers td.name").all_inner_texts()
+    assert HOSTILE in cells
+    slide(opened, "curve-classifier", HOSTILE)
+    opened.wait_for_function(
+        "name => document.getElementById('curve-reading').textContent.includes(name)", arg=HOSTILE
+    )
+
+
+def test_the_table_sorts_and_searches(opened, report):
+    content, _ = report
+    order = content.classifiers.sort("em-spline", descending=True)["classifier"].to_list()
+    opened.click("#classifiers th button:text-is('EM + spline')")
+    assert opened.locator("#classifiers td.name").all_inner_texts() == order
+    heading = opened.locator("#classifiers th:has(button:text-is('EM + spline'))")
+    assert heading.get_attribute("aria-sort") == "descending"
+    opened.keyboard.press("Enter")
+    assert opened.locator("#classifiers td.name").all_inner_texts() == order[::-1]
+    opened.fill("#table-search", "resnet")
+    assert sorted(opened.locator("#classifiers td.name").all_inner_texts()) == [
+        "resnet18",
+        "resnet50",
+    ]
+
+
+def test_numbers_download_as_csv(opened, report, tmp_path):
+    content, _ = report
+    with opened.expect_download() as waiting:
+        opened.click("[data-csv=classifiers]")
+    waiting.value.save_as(tmp_path / "all.csv")
+    with open(tmp_path / "all.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = {row["classifier"]: float(row["joint"]) for row in rows}
+    wanted = dict(zip(content.classifiers["classifier"], content.classifiers["joint"], strict=True))
+    assert found == pytest.approx(wanted, abs=1e-5)
+
+
+@pytest.mark.parametrize("figures", [FIGURES[:5], FIGURES[5:]], ids=["first", "last"])
+def test_the_numbers_of_every_figure_download(opened, tmp_path, figures):
+    """In two halves: Chromium asks a person before a page's eleventh download."""
+    for name in figures:
+        with opened.expect_download() as waiting:
+            opened.click(f"[data-csv={name}]")
+        waiting.value.save_as(tmp_path / f"{name}.csv")
+        assert (tmp_path / f"{name}.csv").stat().st_size > 50
+
+
+def test_the_toy_model_is_equation_1(opened):
+    """Means of the replication that the page prints, beside SciPy's beta functions."""
+    for a, b, n in ((2, 2, 10), (6, 0.5, 3), (1.5, 8, 100), (2, 2, 0)):
+        for control, value in (("alpha", a), ("beta", b), ("toy-annotators", n)):
+            slide(opened, control, value)
+        k = np.arange(n + 1)
+        mass = comb(n, k) * np.exp(betaln(a + 1 + k, b + n - k) - betaln(a + 1, b))
+        mean = 100 * mass @ ((a + k) / (a + b + n))
+        assert f"mean selection frequency is {mean:.1f} %" in opened.inner_text("#toy-reading")
+
+
+def test_the_page_can_be_used_by_keyboard(opened):
+    opened.keyboard.press("Tab")
+    assert opened.evaluate("document.activeElement.className") == "skip"
+    reached = set()
+    for _ in range(80):
+        opened.keyboard.press("Tab")
+        reached.add(opened.evaluate("document.activeElement.id || document.activeElement.tagName"))
+    assert {"method", "search", "selected", "alpha", "curve-classifier"} <= reached
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_screen(browser, report, width, scheme, tmp_path):
+    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page.goto(report[1].as_uri())
+    page.wait_for_selector(READY, timeout=60_000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    style = "getComputedStyle(document.body)"
+    ink, paper = page.evaluate(f"[{style}.color, {style}.backgroundColor]")
+    bright = [sum(map(int, value[4:-1].split(","))) for value in (ink, paper)]
+    assert (bright[0] > bright[1]) == (scheme == "dark")
+    page.screenshot(path=os.fspath(tmp_path / f"{width}-{scheme}.png"), full_page=True)
+    page.close()
+
+
+def test_the_printed_page_holds_all_sections(browser, report, tmp_path):
+    page = browser.new_page()
+    page.goto(report[1].as_uri())
+    page.wait_for_selector(READY, timeout=60_000)
+    page.emulate_media(media="print")
+    assert page.locator(".controls").first.is_hidden()
+    page.pdf(path=os.fspath(tmp_path / "report.pdf"))
+    assert (tmp_path / "report.pdf").stat().st_size > 50_000
+    page.close()
