@@ -32,13 +32,15 @@ def _pmf(a, b, n):
     return np.exp(_log_pmf(a, b, n))
 
 
-def _log_pmf(a, b, n):
-    k = np.arange(n + 1)
-    shown = np.full(n + 1, n)
+def _log_pmf(a, b, n, size=None):
+    """In a table for up to ``size`` annotators, as where numbers of annotators differ."""
+    size = n if size is None else size
+    k = np.minimum(np.arange(size + 1), n)
+    shown = np.full(size + 1, n)
     masses = log_cells(
-        jnp.array([a]), jnp.array([b]), below(k, n), below(n - k, n), below(shown, n)
+        jnp.array([a]), jnp.array([b]), below(k, size), below(n - k, size), below(shown, size)
     )
-    return np.asarray(masses[0]) + log_binomial(n, k)
+    return (np.asarray(masses[0]) + log_binomial(n, k))[: n + 1]
 
 
 def _exact(a, b, n, k):
@@ -66,7 +68,7 @@ def test_beta_binomial_equals_scipy(a, b):
 @given(a=st.floats(1e-2, 1e4), b=st.floats(1e-2, 1e4), n=st.integers(1, 200))
 def test_masses_sum_to_one(a, b, n):
     with jax.enable_x64(True):
-        assert abs(_pmf(a, b, n).sum() - 1) < 1e-9
+        assert abs(np.exp(_log_pmf(a, b, n, size=200)).sum() - 1) < 1e-9
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.05, 3.0), (2.0, 0.7), (40.0, 5.0), (3e3, 1e3)])

@@ -1,0 +1,318 @@
+"""Figures by name: drawn of a study without truth, right numbers, whole files, clear refusals."""
+
+import dataclasses
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import beta, betabinom
+
+import bayesrep
+from bayesrep import cli
+from bayesrep.errors import StudyError
+from bayesrep.estimators import analyse
+from bayesrep.estimators.annotators import compare_annotators
+from bayesrep.report.figure_names import FIGURES, named
+from bayesrep.report.figures import FORMATS, panels, save_figure
+from bayesrep.report.paper import (
+    figure2,
+    figure3,
+    figure4,
+    figure5,
+    figure6,
+    figure7,
+    figure11,
+    figure12,
+)
+from bayesrep.report.paper.known import Known
+
+pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
+
+# Enough to draw; the options that only Python knows keep EM from many small fits.
+FEW = {
+    "paper-6": {"bootstrap": 2},
+    "paper-11": {"bootstrap": 2},
+    "paper-13": {"bootstrap": 2, "quarters": (4,)},
+    "paper-14": {"bootstrap": 2, "components": (2,)},
+}
+OF_A_STUDY = [name for name, figure in FIGURES.items() if figure.needs_study]
+
+
+@pytest.fixture(autouse=True)
+def _restore_showwarning(monkeypatch):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+
+
+@pytest.fixture(scope="module")
+def simulated() -> bayesrep.Study:
+    return bayesrep.simulate_study(seed=0, images=600, annotators=(8, 9), classifiers=4)
+
+
+@pytest.fixture(scope="module")
+def study(simulated) -> bayesrep.Study:
+    return dataclasses.replace(simulated, truth=None)
+
+
+@pytest.fixture(scope="module")
+def study_path(study, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("figures") / "study"
+    study.write(path)
+    return path
+
+
+def drawn(name: str, study: bayesrep.Study) -> Any:
+    figure = FIGURES[name]
+    return figure.draw(*([study] if figure.needs_study else []), **FEW.get(name, {}))
+
+
+def labels(figure: Any) -> set[str]:
+    return {label for axes in figure.axes for label in axes.get_legend_handles_labels()[1]}
+
+
+def run(capsys, *arguments: Any) -> tuple[int, str, str]:
+    status = cli.main(["figure", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_without_a_truth_in_every_format(name, study, tmp_path):
+    if FIGURES[name].needs_posterior:
+        pytest.skip("drawn where posteriors are tested")
+    figure = drawn(name, study)
+    assert not any("true" in label or "truth" in label for label in labels(figure))
+    for suffix in FORMATS:
+        save_figure(figure, tmp_path / f"figure{suffix}")
+    pdf, svg, png = ((tmp_path / f"figure{suffix}").read_bytes() for suffix in FORMATS)
+    assert pdf.startswith(b"%PDF")
+    assert b"/FontFile2" in pdf
+    assert b"/Type3" not in pdf
+    assert b"<text" in svg
+    assert b"DejaVu" in svg
+    assert png.startswith(b"\x89PNG")
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_drawn_again_a_figure_has_the_same_bytes(study, tmp_path, suffix):
+    for name in ("paper-2", "paper-5", "paper-11"):
+        paths = [tmp_path / f"{name}-{again}{suffix}" for again in (1, 2)]
+        for path in paths:
+            save_figure(drawn(name, study), path)
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.parametrize("name", ["paper-5", "paper-11", "paper-12"])
+def test_the_truth_of_a_simulated_study_is_drawn(name, simulated):
+    assert any("true" in label or "truth" in label for label in labels(drawn(name, simulated)))
+
+
+def test_what_is_known(simulated, study):
+    truth = simulated.truth
+    known = Known.of(simulated, seed=3)
+    assert known.seed == 3
+    np.testing.assert_array_equal(known.truth, truth.adjusted_accuracy)
+    gap = (truth.reference_accuracy - truth.adjusted_accuracy).mean()
+    assert known.true_gap == pytest.approx(gap, abs=1e-15)
+    assert Known.of(study).truth is Known.of(study).true_gap is Known.of(study).true_slope is None
+    same = Known(study, np.asarray(known.reference_accuracy))
+    assert same.true_gap == 0
+    assert same.true_slope == pytest.approx(1)
+    assert known.columns(known.study.classifiers[::-1]) == [3, 2, 1, 0]
+    with pytest.raises(StudyError, match="no classifier 'x'; it has"):
+        known.columns(["x"])
+
+
+def test_figure2_is_bayes_theorem():
+    found = figure2.numbers(selected=7, annotators=10)
+    s = np.array(found["s"])
+    for i, prior in found["density"].items():
+        joint = np.array(prior) * s**7 * (1 - s) ** 3
+        expected = joint / np.trapezoid(joint, s)
+        np.testing.assert_allclose(found["given_reading"][i], expected, atol=1e-4)
+    means = {i: np.trapezoid(s * p, s) for i, p in found["given_reading"].items()}
+    assert means["flickr"] < 0.7 < means["1"]  # as in the paper's caption
+
+
+@pytest.mark.parametrize("annotators", [1, 5, 40])
+def test_figure3_is_what_matching_on_counts_accepts(annotators):
+    """Candidates accepted in proportion to p₁(k)/p_flickr(k), against the mixture of equation 1."""
+    rng = np.random.default_rng(annotators)
+    a, b = 2.5, 1.5
+    s = rng.beta(a, b, size=400_000)
+    k = rng.binomial(annotators, s)
+    counts = np.arange(annotators + 1)
+    ratio = betabinom.pmf(counts, annotators, a + 1, b) / betabinom.pmf(counts, annotators, a, b)
+    accepted = s[rng.uniform(size=s.size) < (ratio / ratio.max())[k]]
+    edges = np.linspace(0, 1, 21)
+    share = np.histogram(accepted, edges)[0] / accepted.size
+    fine = np.linspace(0, 1, 20_001)
+    density = figure3.replication_density(fine, annotators, alpha=a, beta=b)
+    expected = [
+        np.trapezoid(density[low : low + 1001], fine[low : low + 1001])
+        for low in range(0, 20_000, 1000)
+    ]
+    error = np.sqrt(share * (1 - share) / accepted.size)
+    assert np.abs(share - expected).max() < 4.5 * error.max()
+    assert (
+        np.abs(share - np.diff(beta.cdf(edges, a, b))).max() > 10 * error.max() or annotators == 1
+    )
+
+
+def test_figure3_runs_from_the_candidates_to_the_reference():
+    s = np.linspace(0.01, 0.99, 99)
+    ends = {0: beta.pdf(s, 2, 2), 10**9: beta.pdf(s, 3, 2)}
+    for annotators, expected in ends.items():
+        got = figure3.replication_density(s, annotators)
+        np.testing.assert_allclose(got, expected, atol=1e-7)
+
+
+def test_figure4_needs_no_second_image():
+    one = {"selected": [1], "shown": 2, "correct": np.array([[True]])}
+    tiny = bayesrep.Study.from_arrays(reference=one, replication=one, classifiers=["a"])
+    assert figure4.numbers(Known(tiny))["reference"]["standard_error"] is None
+    figure4.figure(tiny)
+
+
+def test_figures_5_and_12_show_the_classifiers_that_are_named(study):
+    known, name = Known(study), study.classifiers[0]
+    median = figure5.numbers(known)["median_classifier"]
+    found = figure5.numbers(known, classifiers=[name])
+    assert found["median_classifier"] == median
+    assert found["shown_classifier"] == name
+    assert any(name in axes.get_title(loc="left") for axes in figure5.draw(found).axes)
+    with pytest.raises(StudyError, match="shows one classifier, not 2"):
+        figure5.numbers(known, classifiers=study.classifiers[:2])
+    chosen = [study.classifiers[2], name]
+    assert list(figure12.numbers(known, classifiers=chosen)["classifiers"]) == chosen
+
+
+def test_a_dollar_in_a_name_is_no_mathematics(tmp_path):
+    study = bayesrep.simulate_study(seed=0, images=200, annotators=4, classifiers=1)
+    study = dataclasses.replace(study, classifiers=("a$\\frac$",))
+    save_figure(figure5.figure(study), tmp_path / "f.svg")
+    assert "a$\\frac$" in (tmp_path / "f.svg").read_text(encoding="utf-8")
+
+
+def test_figure11_is_compare_annotators_and_estimates_interval(study):
+    found = figure11.numbers(Known(study, seed=5), bootstrap=40)
+    table = compare_annotators(study)
+    naive = table["naive"].to_numpy().reshape(-1, 4)
+    reference = table["reference_accuracy"].to_numpy().reshape(-1, 4)
+    assert found["annotators"] == list(range(1, 9))
+    np.testing.assert_allclose(found["gap"], (reference - naive).mean(axis=1), atol=1e-14)
+    for n in (3, 8):
+        (same,) = analyse(study, f"naive(annotators={n})", bootstrap=40, seed=5)
+        low, high = same.interval[:, 4]
+        assert found["lower"][n - 1] == pytest.approx(low, abs=1e-13)
+        assert found["upper"][n - 1] == pytest.approx(high, abs=1e-13)
+    with pytest.raises(ValueError, match="needs replicates"):
+        figure11.numbers(Known(study), bootstrap=0)
+
+
+def test_one_classifier_is_enough(study):
+    data = {
+        role: dataclasses.replace(part, correct=part.correct[:, :1])
+        for role, part in study.datasets.items()
+    }
+    one = dataclasses.replace(study, datasets=data, classifiers=study.classifiers[:1])
+    for draw in (figure5.figure, figure7.figure, figure12.figure):
+        draw(one).canvas.draw()
+    figure6.figure(one, bootstrap=2).canvas.draw()
+    figure11.figure(one, bootstrap=2).canvas.draw()
+
+
+def test_figure12_needs_three_annotators():
+    study = bayesrep.simulate_study(seed=0, images=50, annotators=2, classifiers=1)
+    with pytest.raises(StudyError, match="only 2 annotators; figure 12 needs 3"):
+        figure12.figure(study)
+
+
+def test_the_list_names_every_figure(capsys):
+    status, out, _ = run(capsys, "--list")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == list(FIGURES)
+    status, out, _ = run(capsys, "--list", "--json")
+    assert json.loads(out) == {name: figure.description for name, figure in FIGURES.items()}
+
+
+@pytest.mark.parametrize("name", ["paper-2", "paper-4", "paper-11"])
+def test_the_command_writes_one_file(capsys, name, study_path, tmp_path):
+    out = tmp_path / "figure.PDF"
+    given = [study_path] if FIGURES[name].needs_study else []
+    few = ["--bootstrap", 3] if name == "paper-11" else []
+    status, text, _ = run(capsys, name, *given, "--out", out, "--json", *few)
+    assert status == 0
+    assert json.loads(text) == {"figure": name, "out": str(out)}
+    first = out.read_bytes()
+    assert first.startswith(b"%PDF")
+    status, text, err = run(capsys, name, *given, "--out", out, *few)
+    assert (status, text) == (1, "")
+    assert "exists" in err
+    assert run(capsys, name, *given, "--out", out, *few, "--force")[0] == 0
+    assert out.read_bytes() == first
+    assert [path.name for path in tmp_path.iterdir()] == ["figure.PDF"]
+
+
+def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_path, monkeypatch):
+    seen: dict[str, Any] = {}
+
+    def draw(study: Any, *, classifiers: Any = (), bootstrap: int = 1, seed: int = 0) -> Any:
+        seen.update(study=study, classifiers=classifiers, bootstrap=bootstrap, seed=seed)
+        return panels(1)[0]
+
+    monkeypatch.setitem(FIGURES, "paper-5", dataclasses.replace(named("paper-5"), draw=draw))
+    arguments = ("--classifier", "a", "--classifier", "b", "--bootstrap", 7, "--seed", 4)
+    assert run(capsys, "paper-5", study_path, "--out", tmp_path / "f.svg", *arguments)[0] == 0
+    assert seen.pop("study").fingerprint() == study.fingerprint()
+    assert seen == {"classifiers": ["a", "b"], "bootstrap": 7, "seed": 4}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("paper-1",), "unknown figure 'paper-1'; the figures are paper-2, paper-3"),
+        (("paper-4",), "paper-4 is drawn of a study"),
+        (("paper-2", "STUDY"), "paper-2 takes no study"),
+        (("paper-4", "STUDY", "posterior.nc"), "paper-4 takes no posterior"),
+        (("paper-4", "STUDY", "--classifier", "x"), "paper-4 takes no --classifier"),
+        (("paper-4", "STUDY", "--bootstrap", "9"), "paper-4 takes no --bootstrap"),
+        (("paper-5", "STUDY", "--classifier", "x"), "the study has no classifier 'x'"),
+        (("paper-11", "STUDY", "--bootstrap", "0"), "needs replicates"),
+        (("paper-4", "nowhere"), "nowhere"),
+    ],
+)
+def test_mistakes_are_one_line(capsys, study_path, tmp_path, arguments, message):
+    given = [str(study_path) if part == "STUDY" else part for part in arguments]
+    out = tmp_path / "f.pdf"
+    status, text, err = run(capsys, *given, "--out", out)
+    assert (status, text) == (1, "")
+    assert message in err.splitlines()[-1]
+    assert not out.exists()
+
+
+def test_other_suffixes_and_missing_arguments(capsys, study_path, tmp_path):
+    status, _, err = run(capsys, "paper-4", study_path, "--out", tmp_path / "f.jpg")
+    assert status == 1
+    assert "f.jpg is no figure; give a name that ends in .pdf, .svg or .png" in err
+    assert err.count("\n") == 1
+    status, _, err = run(capsys)
+    assert (status, err) == (2, "bayesrep figure: NAME, --out must be given\n")
+    assert run(capsys, "paper-2")[0] == 2
+
+
+def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    class Broken:
+        def savefig(self, path: Path, **_: Any) -> None:
+            path.write_bytes(b"half")
+            raise OSError("disk full")
+
+    target = tmp_path / "f.png"
+    target.write_bytes(b"old")
+    with pytest.raises(OSError, match="disk full"):
+        save_figure(Broken(), target)
+    assert target.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["f.png"]
