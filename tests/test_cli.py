@@ -12,6 +12,7 @@ import pytest
 
 import bayesrep
 from bayesrep import cli
+from bayesrep.inference import read_posterior
 from bayesrep.report.text import columns, percent, plain, spread
 
 # The fits of test_fit.py, whose compiled programs these share.
@@ -283,6 +284,9 @@ def test_demo_writes_whole_folders_and_spares_others(tmp_path, capsys, monkeypat
     wanted = {"study", "posterior.nc", "estimates.csv", "demo.json", "adjusted-accuracy.png"}
     assert wanted <= names
     assert json.loads((out / "demo.json").read_text())["divergences"] == 0
+    # Again into the same folder; what was sampled is as good as what would be.
+    posterior = read_posterior(out / "posterior.nc")
+    monkeypatch.setattr(room, "fit", lambda *_, **__: posterior)
     status, text, _ = run(capsys, "demo", "--quick", "--no-progress", "--out", out, "--json")
     assert status == 0
     assert json.loads(text)["methods"][0]["method"] == "raw"

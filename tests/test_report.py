@@ -16,6 +16,8 @@ from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.inference import write_posterior
 from bayesrep.report.content import CURVE_GRID, GRID, gather
+from bayesrep.report.figure_names import FIGURES
+from bayesrep.report.figures import FORMATS, save_figure
 from bayesrep.report.page import page, write_page
 
 pytestmark = pytest.mark.filterwarnings(
@@ -151,6 +153,25 @@ def test_a_posterior_of_another_study_is_refused(posterior):
     other = bayesrep.simulate_study(seed=2, images=500, annotators=8, classifiers=4)
     with pytest.raises(StudyError, match="fitted to another study"):
         gather(other, posterior, bootstrap=0)
+
+
+OF_POSTERIOR = [name for name, figure in FIGURES.items() if figure.needs_posterior]
+
+
+@pytest.mark.parametrize("name", OF_POSTERIOR)
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")  # of ArviZ
+def test_figures_of_a_posterior_are_drawn(study, posterior, tmp_path, name):
+    figure = FIGURES[name]
+    options = {"bootstrap": 0} if "bootstrap" in figure.options else {}
+    drawn = figure.draw(study, posterior, **options)
+    for suffix in FORMATS:
+        save_figure(drawn, tmp_path / f"{name}{suffix}")
+        assert (tmp_path / f"{name}{suffix}").stat().st_size > 3_000
+
+
+def test_a_curve_of_an_unknown_classifier_is_refused(study, posterior):
+    with pytest.raises(StudyError, match="classifier 'vgg' is not in the study"):
+        FIGURES["curves"].draw(study, posterior, classifiers=["vgg"])
 
 
 HOSTILE = "<script>alert(1)</script>"

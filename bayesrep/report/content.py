@@ -36,7 +36,18 @@ from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
 from bayesrep.summary import summarize, summarize_gaps
 
-__all__ = ["Content", "Curves", "Frequencies", "Image", "Trust", "gather"]
+__all__ = [
+    "Content",
+    "Curves",
+    "Frequencies",
+    "Image",
+    "Trust",
+    "curves_of",
+    "frequencies_of",
+    "gather",
+    "image_of",
+    "mixture_draws",
+]
 
 DRAWS = 200  # of the posterior, for bands
 BARS = 40  # of a histogram of selection frequencies, at most
@@ -230,7 +241,7 @@ def gather(
         if points is None:
             points = analyse(study, METHODS, bootstrap=bootstrap, seed=seed, progress=False)
         naive = _naive(study)
-    bands = attempt("frequencies", lambda: _mixture_draws(posterior))
+    bands = attempt("frequencies", lambda: mixture_draws(posterior))
     trust = attempt("trust", lambda: _trust(posterior))
     summary, gaps = attempt("posterior", lambda: _summaries(study, posterior)) or (None, None)
     return Content(
@@ -240,11 +251,11 @@ def gather(
         naive=naive,
         model=model,
         frequencies={
-            role: _frequencies(data, role, posterior, bands)
+            role: frequencies_of(data, role, posterior, bands)
             for role, data in study.datasets.items()
         },
-        image=None if bands is None else _image(study, bands),
-        curves=attempt("curves", lambda: _curves(study, posterior)),
+        image=None if bands is None else image_of(study, bands),
+        curves=attempt("curves", lambda: curves_of(study, posterior)),
         trust=trust,
         missing=missing,
     )
@@ -302,7 +313,7 @@ def _naive(study: Study) -> Floats:
     return np.vstack([raw, by_annotators])
 
 
-def _mixture_draws(posterior: Any) -> dict[str, tuple[Floats, Floats, Floats]]:
+def mixture_draws(posterior: Any) -> dict[str, tuple[Floats, Floats, Floats]]:
     """Parameters a, b and weights [draw, K] of every data set's mixture, by role."""
     names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
     group = need_group(posterior, "posterior", *names)
@@ -348,7 +359,8 @@ def _shares(frequency: Floats, images: Floats, edges: Floats) -> Floats:
     return images @ into / images.sum(axis=-1, keepdims=True)
 
 
-def _frequencies(data: Any, role: str, posterior: Any, bands: Any) -> Frequencies:
+def frequencies_of(data: Any, role: str, posterior: Any, bands: Any) -> Frequencies:
+    """Selection frequencies of one data set; ``bands`` of `mixture_draws`, or None."""
     edges = _bins(data.shown)
     observed = _shares(data.selected / data.shown, np.ones(len(data.images)), edges)
     predicted = None
@@ -368,7 +380,7 @@ def _frequency(cells: list[Cell]) -> Floats:
     return np.array([cell.selected / cell.shown for cell in cells])
 
 
-def _image(study: Study, bands: Mapping[str, tuple[Floats, Floats, Floats]]) -> Image:
+def image_of(study: Study, bands: Mapping[str, tuple[Floats, Floats, Floats]]) -> Image:
     """Bayes' rule for every k: p(s | k, n) ∝ p(s) s^k (1 − s)^(n − k), a mixture of betas."""
     n = int(max(data.shown.max() for data in study.datasets.values()))
     other = "candidates" if "candidates" in bands else "replication"
@@ -390,7 +402,8 @@ def _log_beta(a: Floats, b: Floats) -> Floats:
     return betaln(a, b)
 
 
-def _curves(study: Study, posterior: Any) -> Curves:
+def curves_of(study: Study, posterior: Any) -> Curves:
+    """Accuracy curves of all classifiers with the cells that they explain."""
     group = need_group(posterior, "posterior", "classifier_curve")
     options = recorded_options(group.attrs)
     chosen = JointOptions(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayesrep.errors import StudyError
+from bayesrep.report import posterior_figures as of_posterior
 from bayesrep.report.paper import (
     figure2,
     figure3,
@@ -51,6 +52,20 @@ class Figure:
 
 
 FIGURES: Mapping[str, Figure] = {
+    "answer": Figure("mean gaps by method", of_posterior.answer, needs_posterior=True),
+    "accuracies": Figure(
+        "adjusted against reference accuracy", of_posterior.accuracies, needs_posterior=True
+    ),
+    "frequencies": Figure(
+        "selection frequencies, observed and fitted", of_posterior.frequencies, needs_posterior=True
+    ),
+    "image": Figure(
+        "what one measurement says of an image, by pool", of_posterior.image, needs_posterior=True
+    ),
+    "curves": Figure("accuracy curves of classifiers", of_posterior.curves, needs_posterior=True),
+    "checks": Figure("posterior predictive checks", of_posterior.checks, needs_posterior=True),
+    "ranks": Figure("rank plots of the chains", of_posterior.ranks, needs_posterior=True),
+    "energy": Figure("energy of the chains", of_posterior.energy, needs_posterior=True),
     "paper-2": Figure(
         "hypothetical selection frequencies, all and given a noisy reading",
         figure2.figure,
