@@ -17,7 +17,8 @@ study.json: then they are the files found, sorted.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -105,13 +106,10 @@ def write_study(
         for data in study.datasets.values()
         if data.name in known
     }
-    try:
+    with _refused_in_words(path):
         _refuse_existing(target, force=force)
         with replaced_folder(target) as partial:
             _write_files(study, partial, tables)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        text = f"{path} cannot be written ({reason(error)}); choose another place"
-        raise StudyError(text) from error
 
 
 def awaits_counts(path: str | Path) -> bool:
@@ -153,7 +151,7 @@ def write_annotations(
         "roles": {role: data.name for role, data in datasets.items()},
         "provenance": dict(provenance or {}),
     }
-    try:
+    with _refused_in_words(path):
         if awaits_counts(target):
             _write_tables(list(datasets.values()), target)
             write_manifest(content, target)
@@ -162,6 +160,13 @@ def write_annotations(
         with replaced_folder(target) as partial:
             _write_tables(list(datasets.values()), partial)
             write_manifest(content, partial)
+
+
+@contextmanager
+def _refused_in_words(path: str | Path) -> Generator[None]:
+    """Say in one line that a place cannot be written."""
+    try:
+        yield
     except (OSError, pl.exceptions.PolarsError) as error:
         text = f"{path} cannot be written ({reason(error)}); choose another place"
         raise StudyError(text) from error
@@ -206,14 +211,11 @@ def write_answers(answers: Sequence[Predictions], path: str | Path, *, force: bo
         As `write_study`.
     """
     target = Path(path).resolve()
-    try:
+    with _refused_in_words(path):
         _refuse_existing(target, force=force)
         with replaced_folder(target) as partial:
             for each in answers:
                 _write_prediction_files(partial, each.dataset, answer_tables(each))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        text = f"{path} cannot be written ({reason(error)}); choose another place"
-        raise StudyError(text) from error
 
 
 def answer_tables(predictions: Predictions) -> dict[str, pl.DataFrame]:

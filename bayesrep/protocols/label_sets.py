@@ -120,7 +120,7 @@ def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> La
     if not known.any():
         raise StudyError(
             f"{where}: no label set of any image of {predictions.dataset!r}, whose images are "
-            f"called {predictions.images[0]!r} and so on; use the same names"
+            f"called {str(predictions.images[0])!r} and so on; use the same names"
         )
     if not known.all():
         missing = predictions.images[~known].tolist()
