@@ -19,6 +19,7 @@ from bayesrep.report.paper import (
     figure13,
     figure14,
 )
+from bayesrep.report.protocol_figures import robustness
 
 __all__ = ["FIGURES", "Figure", "named"]
 
@@ -66,6 +67,9 @@ FIGURES: Mapping[str, Figure] = {
     "checks": Figure("posterior predictive checks", of_posterior.checks, needs_posterior=True),
     "ranks": Figure("rank plots of the chains", of_posterior.ranks, needs_posterior=True),
     "energy": Figure("energy of the chains", of_posterior.energy, needs_posterior=True),
+    "robustness": Figure(
+        "reference against replication accuracy with linear and probit fits", robustness
+    ),
     "paper-2": Figure(
         "hypothetical selection frequencies, all and given a noisy reading",
         figure2.figure,

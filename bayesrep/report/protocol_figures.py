@@ -7,11 +7,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from bayesrep.errors import StudyError
+from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.lines import line_band
 from bayesrep.report.figures import GREY, INK, legend_below, panels
+from bayesrep.rules import REQUIRED_ROLES
+from bayesrep.study import Study
 
 BLUE, RED, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"  # Okabe & Ito (2008)
 _SUBSETS = (("all", "-", INK), ("matched", "--", BLUE), ("unmatched", ":", RED))
+FEWEST = 3  # classifiers, for a line with a band
 _FITS = {"linear": (BLUE, "-"), "probit": (RED, "-.")}
 
 
@@ -52,6 +57,20 @@ def robustness_figure(
     axes.set_ylabel(f"{metric} accuracy on the replication (%)".strip())
     legend_below(figure, columns=3 if len(tables) > 1 else 4)
     return figure
+
+
+def robustness(study: Study) -> Any:
+    """The accuracies of a study's classifiers as measured, with 95 % intervals and fits."""
+    if len(study.classifiers) < FEWEST:
+        raise StudyError(f"a line takes at least {FEWEST} classifiers; this study has fewer")
+    columns: dict[str, Any] = {}
+    for role in REQUIRED_ROLES:
+        right, images = study.datasets[role].correct.sum(axis=0), len(study.datasets[role].images)
+        lower, upper = proportion_interval(right, images)
+        columns |= {f"{role}_accuracy": right / images}
+        columns |= {f"{role}_lower": lower, f"{role}_upper": upper}
+    rows = pl.DataFrame(columns)
+    return robustness_figure({"classifiers": rows}, fitted=rows)
 
 
 def _participants(axes: Any, rows: pl.DataFrame, name: str, color: str) -> None:
