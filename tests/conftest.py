@@ -29,7 +29,7 @@ def programs_end_with_their_module():
     Linux allows 65,530. A few thousand are a gigabyte or so, and the next module may use them.
     """
     yield
-    if "jax" in sys.modules and memory_maps() > 8_000:
+    if "jax" in sys.modules and memory_maps() > 4_000:
         sys.modules["jax"].clear_caches()
 
 

@@ -58,14 +58,14 @@ def normal_target():
         return density.potential(svi._position(density, vector), data)
 
     zero = ravel(tree_zeros(density))
-    covariance = np.linalg.inv(np.asarray(jax.hessian(flat)(zero)))
-    mean = -covariance @ np.asarray(jax.grad(flat)(zero))
+    covariance = np.linalg.inv(np.asarray(jax.jit(jax.hessian(flat))(zero)))
+    mean = -covariance @ np.asarray(jax.jit(jax.grad(flat))(zero))
     return density, data, mean, covariance
 
 
 def covariance_of(density, normal: Whitening) -> np.ndarray:
     """Covariance of the image of a standard normal, by its linear part."""
-    linear = jax.jacobian(lambda flat: ravel(normal(svi._position(density, flat))))(
+    linear = jax.jit(jax.jacobian(lambda flat: ravel(normal(svi._position(density, flat)))))(
         ravel(normal.center)
     )
     return np.asarray(linear @ linear.T)
@@ -103,11 +103,15 @@ def test_densities_of_the_draws_are_right_up_to_the_evidence(target):
 def test_laplace_at_a_mode_and_its_refinement_to_the_nearest_normal():
     data = jnp.asarray([[0.0], [2.0], [5.0]])
     density = build_density(skewed, data)
-    mode = climb(density, tree_zeros(density), data, tolerance=1e-14).position
+    mode = jax.jit(lambda at: climb(density, at, data, tolerance=1e-14))(
+        tree_zeros(density)
+    ).position
     plain = laplace.nearest_normal(density, mode, data, jax.random.key(0), 0)
     refined = laplace.nearest_normal(density, mode, data, jax.random.key(0), 30)
     np.testing.assert_allclose(ravel(plain.center), ravel(mode), atol=1e-8)
-    flat = jax.hessian(lambda v: density.potential(svi._position(density, v), data))(ravel(mode))
+    flat = jax.jit(jax.hessian(lambda v: density.potential(svi._position(density, v), data)))(
+        ravel(mode)
+    )
     np.testing.assert_allclose(covariance_of(density, plain), np.linalg.inv(flat), rtol=1e-8)
 
     # E exp(x) = exp(m + v/2) under a normal makes the fixed point a system of equations.
@@ -177,7 +181,8 @@ def test_variational_inference_recovers_a_normal_posterior(guide, target):
     """Also from a poor start: whitened at the wrong place and stretched."""
     density, data, mean, covariance = target
     at = svi._position(density, jnp.asarray(mean) + 0.3)
-    exact = whitening(arrowhead_hessian(lambda q: density.potential(q, data), at), at)
+    hessian = jax.jit(lambda at: arrowhead_hessian(lambda q: density.potential(q, data), at))(at)
+    exact = whitening(hessian, at)
     off = exact._replace(to_units=1.3 * exact.to_units)
     seen = []
     args = (density, off, data, jax.random.key(0), guide, 440, seen.append)

@@ -46,6 +46,11 @@ def _sites(data, options):
     }
 
 
+def _potential(density, sites, data):
+    """Compiled whole, as in every fit: operation by operation each would be compiled alone."""
+    return float(jax.jit(density.potential)(density.to_position(sites), data))
+
+
 def _log_prior(sites, options):
     def normal(name, location, scale):
         return stats.norm.logpdf(sites[name], location, scale).sum()
@@ -111,13 +116,13 @@ def test_potential_equals_quadrature_over_s(annotators, grid, monkeypatch):
             accuracy, y = right / mass, cells.correct.T
             log_density += (y * np.log(accuracy)).sum()
             log_density += ((cells.images - y) * np.log1p(-accuracy)).sum()
-    ours = -density.potential(density.to_position(sites), data)
-    assert abs(float(ours) - log_density) < 1e-8 * abs(log_density)
+    ours = -_potential(density, sites, data)
+    assert abs(ours - log_density) < 1e-8 * abs(log_density)
 
 
 def test_adjusted_accuracy_is_the_integral_under_the_reference():
     _, data, density, sites = _case()
-    values = density.quantities(density.to_position(sites), data)
+    values = jax.jit(density.quantities)(density.to_position(sites), data)
     weights, a, b = _mixture(sites, 0, OPTIONS)
     legendre = np.polynomial.legendre.legvander(np.linspace(-1, 1, OPTIONS.degree + 1), 2)
     coefficients = special.expit(sites["classifier_curve"] @ legendre.T)
@@ -234,9 +239,9 @@ def test_permuting_classifiers_permutes_the_density():
         correct=data.correct[jnp.array(order)], wrong=data.wrong[jnp.array(order)]
     )
     permuted = {**sites, "classifier_curve": sites["classifier_curve"][order]}
-    one = density.potential(density.to_position(sites), data)
-    two = density.potential(density.to_position(permuted), moved)
-    assert abs(float(one - two)) < 1e-9 * abs(float(one))
+    one = _potential(density, sites, data)
+    two = _potential(density, permuted, moved)
+    assert abs(one - two) < 1e-9 * abs(one)
 
 
 def _posed(study, **options):
@@ -392,12 +397,11 @@ def test_groups_that_do_not_differ_are_the_model_without_groups():
         "group_effect": np.zeros(2),
         "classifier_group_effect": np.zeros((2, 2)),
     }
-    ours = float(tools.density.potential(tools.density.to_position(grouped), data))
+    ours = _potential(tools.density, grouped, data)
     extra = -stats.norm.logpdf(0, 0, problem.options.group_weight) * weight.size * 2
     extra -= 2 * stats.norm.logpdf(0, 0, problem.options.group_level)
     extra -= 4 * stats.norm.logpdf(0, 0, problem.options.classifier_group_level)
-    alone = plain_tools.density.to_position(sites)
-    wanted = float(plain_tools.density.potential(alone, plain_data)) + extra
+    wanted = _potential(plain_tools.density, sites, plain_data) + extra
     assert abs(ours - wanted) < 1e-8 * abs(wanted)
 
 
@@ -435,13 +439,13 @@ def test_offsets_leave_the_model_alone():
     def to_flat_sites(vector):
         return jax.flatten_util.ravel_pytree(density.to_sites(unravel(vector)))[0]
 
-    jacobian = np.asarray(jax.jacobian(to_flat_sites)(flat))
+    jacobian = np.asarray(jax.jit(jax.jacobian(to_flat_sites))(flat))
     sign, log_size = np.linalg.slogdet(jacobian)
     assert abs(log_size) < 1e-10
     assert abs(sign) == 1
     plain = build_density(lambda d: joint(d, OPTIONS), data)
-    one = float(density.potential(position, data))
-    two = float(plain.potential(plain.to_position(sites), data))
+    one = _potential(density, sites, data)
+    two = _potential(plain, sites, data)
     assert abs(one - two) < 1e-10 * abs(one)
 
 
