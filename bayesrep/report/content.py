@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -235,19 +236,22 @@ def gather(
             missing[section] = reason(error).strip("'\"")
             return None
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), ThreadPoolExecutor(max_workers=1) as beside:
         # Said in the page's own words: in the section on trust and beside the estimates.
         warnings.simplefilter("ignore", EstimateWarning)
-        if points is None:
-            points = analyse(study, METHODS, bootstrap=bootstrap, seed=seed, progress=False)
+        # The point estimates and what is read off the posterior are two halves of the time.
+        estimated = None if points else beside.submit(_points, study, bootstrap, seed)
+        bands = attempt("frequencies", lambda: mixture_draws(posterior))
+        trust = attempt("trust", lambda: _trust(posterior))
+        summaries = attempt("posterior", lambda: _summaries(study, posterior))
+        curves = attempt("curves", lambda: curves_of(study, posterior))
         naive = _naive(study)
-    bands = attempt("frequencies", lambda: mixture_draws(posterior))
-    trust = attempt("trust", lambda: _trust(posterior))
-    summary, gaps = attempt("posterior", lambda: _summaries(study, posterior)) or (None, None)
+        found = points or (estimated.result() if estimated else [])
+    summary, gaps = summaries or (None, None)
     return Content(
         study=study,
-        gaps=_gaps(gap_table(points), gaps, study),
-        classifiers=_classifiers(study, classifier_table(points), summary),
+        gaps=_gaps(gap_table(found), gaps, study),
+        classifiers=_classifiers(study, classifier_table(found), summary),
         naive=naive,
         model=model,
         frequencies={
@@ -255,10 +259,14 @@ def gather(
             for role, data in study.datasets.items()
         },
         image=None if bands is None else image_of(study, bands),
-        curves=attempt("curves", lambda: curves_of(study, posterior)),
+        curves=curves,
         trust=trust,
         missing=missing,
     )
+
+
+def _points(study: Study, bootstrap: int, seed: int) -> list[Analysis]:
+    return analyse(study, METHODS, bootstrap=bootstrap, seed=seed, progress=False)
 
 
 def _summaries(study: Study, posterior: Any) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -9,6 +9,7 @@ written as an escape.
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,6 @@ def page(content: Content) -> str:
     """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
-    from vl_convert import javascript_bundle
 
     assets = files("bayesrep.report").joinpath("assets")
 
@@ -76,10 +76,18 @@ def page(content: Content) -> str:
         sections=every_section,
         css=Markup(asset("page.css")),
         script=Markup(_inline(asset("page.js"))),
-        bundle=Markup(_inline(javascript_bundle())),  # pyright: ignore[reportCallIssue]
+        bundle=Markup(_inline(vega())),
         content=Markup(_json(_payload(content, roles))),
         specs=Markup(_json({name: each for name, each in every.items() if name in drawn})),
     )
+
+
+@cache
+def vega() -> str:
+    """Vega's JavaScript; it takes a second to put together, without Python's lock."""
+    from vl_convert import javascript_bundle
+
+    return javascript_bundle()  # pyright: ignore[reportCallIssue]
 
 
 def _inline(script: str) -> str:
