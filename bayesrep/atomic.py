@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Files and folders that appear whole or not at all, and where those go that are only kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["replaced_file", "replaced_folder"]
+__all__ = ["replaced_file", "replaced_folder", "user_cache"]
+
+
+def user_cache() -> Path:
+    """Where this user's programs keep what can be made again, ours in a folder of their own."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bayesrep"
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep import __version__
+from bayesrep.atomic import user_cache
 from bayesrep.errors import ConvergenceError, StudyError, plain, reason
 
 SOURCES = ("cifar10h", "imagenetv2", "madrylab", "tables")
@@ -63,9 +64,8 @@ def _keep_compiled() -> None:
 
     The folder is one for each kind of processor: homes are shared between machines.
     """
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     kind = f"{platform.machine()}-{zlib.crc32(_processor().encode()):08x}"
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(home / "bayesrep" / f"xla-{kind}"))
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(user_cache() / f"xla-{kind}"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
 
 

@@ -14,6 +14,8 @@ os.environ["MPLBACKEND"] = "Agg"
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="bayesrep-tests-")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+# What else is kept between commands goes there too, not among the user's files.
+os.environ["XDG_CACHE_HOME"] = os.environ["JAX_COMPILATION_CACHE_DIR"]
 
 import pytest
 from hypothesis import settings

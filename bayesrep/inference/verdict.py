@@ -41,13 +41,20 @@ class Diagnostics:
     ess_tail: Mapping[str, xr.DataArray]
 
 
+SOURCE = "adjusted_accuracy"
+SHIFTED = ("bias_corrected_gap", "selection_gap")
+"""What is an adjusted accuracy less a constant, or a constant less it: as well sampled as that."""
+
+
 def diagnostics(group: xr.Dataset | xr.DataTree) -> Diagnostics:
     """Compute R-hat and effective sample sizes of all variables [chain, draw, ...] of a group."""
     module = arviz()
-    draws = group.to_dataset() if isinstance(group, xr.DataTree) else group
+    every = group.to_dataset() if isinstance(group, xr.DataTree) else group
+    same = [name for name in SHIFTED if name in every and SOURCE in every]
+    draws = every.drop_vars(same)
 
     def by_name(result: Any) -> Mapping[str, xr.DataArray]:
-        return {str(name): result[name] for name in draws.data_vars}
+        return {str(n): result[SOURCE if n in same else n] for n in every.data_vars}
 
     return Diagnostics(
         by_name(module.rhat(draws)),

@@ -9,7 +9,9 @@ written as an escape.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep import __version__
-from bayesrep.atomic import replaced_file
+from bayesrep.atomic import replaced_file, user_cache
 from bayesrep.report.charts import specs
 from bayesrep.report.content import Content
 from bayesrep.report.sections import LABELS, method_labels, sections
@@ -84,10 +86,19 @@ def page(content: Content) -> str:
 
 @cache
 def vega() -> str:
-    """Vega's JavaScript; it takes a second to put together, without Python's lock."""
-    from vl_convert import javascript_bundle
+    """Vega's JavaScript; it takes a second to put together, and is kept between commands."""
+    kept = user_cache() / f"vega-{version('vl-convert-python')}.js"
+    try:
+        return kept.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        from vl_convert import javascript_bundle
 
-    return javascript_bundle()  # pyright: ignore[reportCallIssue]
+        bundle = javascript_bundle()  # pyright: ignore[reportCallIssue]
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with replaced_file(kept) as partial:
+            partial.write_text(bundle, encoding="utf-8")
+    return bundle
 
 
 def _inline(script: str) -> str:
