@@ -1029,7 +1029,7 @@ def _add_report(commands: Any) -> None:
     command.add_argument("posterior", type=Path, nargs="?", metavar="posterior.nc")
     command.add_argument("--out", type=Path, required=True, metavar="report.html")
     command.add_argument(
-        "--bootstrap", type=int, default=100, metavar="B", help="replicates for intervals (100)"
+        "--bootstrap", type=int, default=50, metavar="B", help="replicates for intervals (50)"
     )
     _add_seed(command)
     _add_force(command)

@@ -194,7 +194,7 @@ def gather(
     study: Study,
     posterior: Any = None,
     *,
-    bootstrap: int = 100,
+    bootstrap: int = 50,
     seed: int = 0,
     points: Sequence[Analysis] | None = None,
 ) -> Content:

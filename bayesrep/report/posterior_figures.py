@@ -56,7 +56,7 @@ _TOP = 12.0  # of a density, which may be infinite at an end
 Floats = NDArray[np.float64]
 
 
-def answer(study: Study, posterior: Any, *, bootstrap: int = 100, seed: int = 0) -> Any:
+def answer(study: Study, posterior: Any, *, bootstrap: int = 50, seed: int = 0) -> Any:
     """Mean gaps by method with 95 % intervals."""
     gaps = gather(study, posterior, bootstrap=bootstrap, seed=seed).gaps
     figure, (axes,) = panels(1)
