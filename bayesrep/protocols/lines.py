@@ -79,8 +79,8 @@ def fit_lines(
         drawn = None
         if draws is not None:
             drawn = tuple(_transformed(each[:, used], scale) for each in draws)
-        plain = (_transformed(each[used], scale) for each in (x, y))
-        rows += [{"scale": scale, **row} for row in _line(*plain, drawn)]
+        line = _line(_transformed(x[used], scale), _transformed(y[used], scale), drawn)
+        rows += [{"scale": scale, **row} for row in line]
     gap = x - y
     images = None if draws is None else (draws[0] - draws[1]).mean(axis=1)
     spread = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.nan
