@@ -16,10 +16,10 @@ from bayesrep.protocols.intervals import independent_difference, proportion_inte
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.lines import fit_lines, resampled_accuracies
 from bayesrep.protocols.pairs import compare_pairs
+from bayesrep.rules import REQUIRED_ROLES
 
 __all__ = ["Comparison", "compare"]
 
-ROLES = ("reference", "replication")
 
 Bools = NDArray[np.bool_]
 
@@ -75,7 +75,7 @@ class Comparison:
             compare_pairs(side.names, side.right, side.answered).select(
                 pl.lit(role).alias("dataset"), pl.all()
             )
-            for role, side in zip(ROLES, self.sides, strict=True)
+            for role, side in zip(REQUIRED_ROLES, self.sides, strict=True)
         )
 
 
@@ -151,7 +151,7 @@ def _accuracies(
 ) -> pl.DataFrame:
     table: dict[str, Any] = {"participant": list(names), "kind": kinds, "metric": metric}
     accuracy = []
-    for role, (right, images) in zip(ROLES, counts, strict=True):
+    for role, (right, images) in zip(REQUIRED_ROLES, counts, strict=True):
         with np.errstate(invalid="ignore"):
             accuracy.append(right / images)
         lower, upper = proportion_interval(right, images, interval)
@@ -169,7 +169,7 @@ def _accuracies(
 
 
 def _lines(rows: pl.DataFrame, sides: tuple[Side, ...], seed: int) -> pl.DataFrame:
-    x, y = (rows[f"{role}_accuracy"].to_numpy() for role in ROLES)
+    x, y = (rows[f"{role}_accuracy"].to_numpy() for role in REQUIRED_ROLES)
     first, second = (
         resampled_accuracies(side.right[: len(rows)], side.answered[: len(rows)], child)
         for side, child in zip(sides, np.random.SeedSequence(seed).spawn(2), strict=True)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import t as student
 
-from bayesrep.estimands import accuracy_line
+from bayesrep.estimands import accuracy_line, slope_standard_error
 
 __all__ = ["SCALES", "fit_lines", "line_band", "resampled_accuracies"]
 
@@ -105,19 +105,18 @@ def _line(x: Floats, y: Floats, draws: tuple[Floats, ...] | None) -> Iterator[di
         slope, intercept = map(float, accuracy_line(x, y))
     slopes, intercepts = (None, None) if draws is None else accuracy_line(*draws)
     freedom = len(x) - 2
-    spread, centre, scale = _scatter(x, y, slope, intercept)
+    spread, centre, scale = _scatter(x, y)
     at_zero = spread * np.sqrt(1 / max(len(x), 1) + centre**2 / scale)
     yield _row("slope", slope, slopes, spread / np.sqrt(scale), freedom)
     yield _row("intercept", intercept, intercepts, at_zero, freedom)
 
 
-def _scatter(x: Floats, y: Floats, slope: float, intercept: float) -> tuple[float, float, float]:
+def _scatter(x: Floats, y: Floats) -> tuple[float, float, float]:
     """Residual standard deviation, mean of x and its sum of squares about it."""
     if len(x) < 3:
         return np.nan, np.nan, np.nan
-    residual = y - slope * x - intercept
-    scale = float(np.sum((x - x.mean()) ** 2))
-    return float(np.sqrt(np.sum(residual**2) / (len(x) - 2))), float(x.mean()), scale or np.nan
+    scale = float(np.sum((x - x.mean()) ** 2)) or np.nan
+    return float(slope_standard_error(x, y)) * np.sqrt(scale), float(x.mean()), scale
 
 
 def _row(
@@ -158,7 +157,7 @@ def line_band(
     used = _usable(x, y, scale)
     x, y, where = (_transformed(each, scale) for each in (x[used], y[used], np.asarray(at, float)))
     slope, intercept = map(float, accuracy_line(x, y))
-    spread, centre, size = _scatter(x, y, slope, intercept)
+    spread, centre, size = _scatter(x, y)
     middle = slope * where + intercept
     half = (
         student.ppf(0.975, len(x) - 2) * spread * np.sqrt(1 / len(x) + (where - centre) ** 2 / size)

@@ -28,12 +28,12 @@ from bayesrep.protocols.intervals import (
     proportion_interval,
 )
 from bayesrep.protocols.matching import UNMATCHED, match_at_random, neighbours
+from bayesrep.rules import REQUIRED_ROLES
 
 __all__ = ["CRITERIA", "MatchedAccuracy", "match"]
 
 CRITERIA = ("label+probability", "probability")  # algorithms 1 and 2
 BINS = np.linspace(0, 1, 21)  # of the curves, by confidence
-ROLES = ("reference", "replication")
 
 Floats = NDArray[np.float64]
 
@@ -136,7 +136,7 @@ def match(
         curves=_with_interval(pl.concat(curves), interval),
         confidence=pl.concat(
             _confidence(data, role, reference.classifiers, interval)
-            for role, data in zip(ROLES, (reference, replication), strict=True)
+            for role, data in zip(REQUIRED_ROLES, (reference, replication), strict=True)
         ),
     )
 
@@ -213,7 +213,7 @@ class _Pair:
 
     def quantities(self, partners: NDArray[np.integer[Any]]) -> Iterator[dict[str, Any]]:
         """Estimates, their scatter over runs, and effective counts to make intervals from."""
-        for name, data in zip(ROLES, (self.reference, self.replication), strict=True):
+        for name, data in zip(REQUIRED_ROLES, (self.reference, self.replication), strict=True):
             yield _share(f"{name}_accuracy", data.right.mean(), 0.0, len(data))
         sums = [(data.right.sum(), len(data)) for data in (self.reference, self.replication)]
         yield {
@@ -253,7 +253,7 @@ class _Pair:
         return pl.concat(
             _curve(data, weights).select(pl.lit(role).alias("dataset"), subset, pl.all())
             for role, data, share in zip(
-                ROLES, (self.reference, self.replication), shares, strict=True
+                REQUIRED_ROLES, (self.reference, self.replication), shares, strict=True
             )
             for subset, weights in (
                 (pl.lit("all").alias("subset"), np.ones(len(data))),

@@ -10,7 +10,7 @@ will do.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,9 +119,10 @@ class _Columns:
     ranks: int
     confidence: bool
 
-    def choose(self, file: Path, where: str, advice: str) -> tuple[list[str], list[str]]:
+    def choose(
+        self, present: Collection[str], where: str, advice: str
+    ) -> tuple[list[str], list[str]]:
         """Return the answer and probability columns of a file that are wanted and there."""
-        present = pl.read_parquet_schema(file)
         labels = [n for k in range(self.ranks) if (n := f"label_{k + 1}") in present]
         if "label_1" not in present:
             raise StudyError(
@@ -230,9 +231,10 @@ class _Files:
             f"make them with `bayesrep predict --study {self.root} --dataset {self.name} "
             f"--classifiers {classifier} --images PATH --force`"
         )
-        read_file(file, where, ["image"])
-        answers, probabilities = columns.choose(file, where, advice)
-        own = ["label"] if "label" in pl.read_parquet_schema(file) else []
+        read_file(file, where, [])  # says what is wrong with the file itself
+        present = pl.read_parquet_schema(file)
+        answers, probabilities = columns.choose(present, where, advice)
+        own = ["label"] if "label" in present else []
         if not own and labels is None:
             raise StudyError(
                 f"{where}: no column label, and no labels in {folder.IMAGES}; {advice}"

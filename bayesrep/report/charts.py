@@ -21,7 +21,7 @@ METHOD_COLORS = {
 POSTERIOR, RAW, SOFT, INK = "var(--posterior)", "var(--raw)", "var(--soft)", "var(--ink)"
 
 
-def specs(methods: dict[str, str], roles: dict[str, str], pair: tuple[str, str]) -> dict[str, Any]:
+def specs(methods: dict[str, str], roles: list[str], pair: tuple[str, str]) -> dict[str, Any]:
     """All specifications by the name of their figure.
 
     Parameters
@@ -29,7 +29,7 @@ def specs(methods: dict[str, str], roles: dict[str, str], pair: tuple[str, str])
     methods
         Label of every method shown, in order.
     roles
-        What each data set is called in legends, by role.
+        Of the data sets, as legends call them.
     pair
         The two roles of the figure of one image.
     """
@@ -38,7 +38,7 @@ def specs(methods: dict[str, str], roles: dict[str, str], pair: tuple[str, str])
         "scatter": _scatter(),
         "histogram": _histogram(roles),
         "density": _density(roles),
-        "image": _image([roles[role] for role in pair]),
+        "image": _image(list(pair)),
         "toy": _toy(),
         "curve": _curve(),
         "pvalues": _p_values(),
@@ -123,9 +123,8 @@ def _scatter() -> Any:
     return (lines + rules + points).resolve_scale(color="independent")
 
 
-def _histogram(roles: dict[str, str]) -> Any:
-    names = list(roles.values())
-    color = alt.Color("which:N", scale=_colors(names, [POSTERIOR, RAW, SOFT]))
+def _histogram(roles: list[str]) -> Any:
+    color = alt.Color("which:N", scale=_colors(roles, [POSTERIOR, RAW, SOFT]))
     x = alt.X("low:Q", title="observed selection frequency (%)", scale=alt.Scale(nice=False))
     base = alt.Chart(_data()).encode(color=color)
     bars = base.mark_bar(opacity=0.35, stroke=None).encode(
@@ -140,11 +139,10 @@ def _histogram(roles: dict[str, str]) -> Any:
     return bars + bands
 
 
-def _density(roles: dict[str, str]) -> Any:
-    names = list(roles.values())
+def _density(roles: list[str]) -> Any:
     base = alt.Chart(_data()).encode(
         x=alt.X("s:Q", title="true selection frequency s (%)"),
-        color=alt.Color("which:N", scale=_colors(names, [POSTERIOR, RAW, SOFT])),
+        color=alt.Color("which:N", scale=_colors(roles, [POSTERIOR, RAW, SOFT])),
     )
     top = alt.Scale(domain=[0, 12], clamp=True)
     band = base.mark_area(opacity=0.25).encode(

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import betaln, expit
 from scipy.stats import beta
 
 from bayesrep.errors import EstimateWarning, StudyError, reason
@@ -396,18 +396,12 @@ def image_of(study: Study, bands: Mapping[str, tuple[Floats, Floats, Floats]]) -
     densities: dict[str, Floats] = {}
     for role in ("reference", other):
         a, b, weight = (part[::4] for part in bands[role])  # enough for a mean
-        log_weight = np.log(weight) + _log_beta(a + k, b + n - k) - _log_beta(a, b)
+        log_weight = np.log(weight) + betaln(a + k, b + n - k) - betaln(a, b)
         updated = np.exp(log_weight - log_weight.max(axis=2, keepdims=True))
         updated /= updated.sum(axis=2, keepdims=True)  # [k, draw, K]
         parts = beta.pdf(GRID, (a + k)[..., None], (b + n - k)[..., None])
         densities[role] = _inside(np.einsum("kdj,kdjs->ks", updated, parts) / len(a))
     return Image(n, densities)
-
-
-def _log_beta(a: Floats, b: Floats) -> Floats:
-    from scipy.special import betaln
-
-    return betaln(a, b)
 
 
 def curves_of(study: Study, posterior: Any) -> Curves:

@@ -68,9 +68,8 @@ def page(content: Content) -> str:
     )
     every_section = list(sections(content))
     drawn = {figure["id"] for section in every_section for figure in section["figures"]}
-    roles = _roles(content)
     pair = tuple(content.image.densities) if content.image else ("reference", "replication")
-    every = specs(method_labels(content), roles, (pair[0], pair[1]))
+    every = specs(method_labels(content), list(content.study.datasets), (pair[0], pair[1]))
     return environment.from_string(asset("page.html")).render(
         version=__version__,
         title=content.study.name,
@@ -79,7 +78,7 @@ def page(content: Content) -> str:
         css=Markup(asset("page.css")),
         script=Markup(_inline(asset("page.js"))),
         bundle=Markup(_inline(vega())),
-        content=Markup(_json(_payload(content, roles))),
+        content=Markup(_json(_payload(content))),
         specs=Markup(_json({name: each for name, each in every.items() if name in drawn})),
     )
 
@@ -111,10 +110,6 @@ def _json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _roles(content: Content) -> dict[str, str]:
-    return {role: role for role in content.study.datasets}
-
-
 def _summary(content: Content) -> str:
     study = content.study
     sizes = ", ".join(
@@ -132,13 +127,12 @@ def _numbers(values: Any) -> Any:
     return rounded.tolist()
 
 
-def _payload(content: Content, roles: dict[str, str]) -> dict[str, Any]:
+def _payload(content: Content) -> dict[str, Any]:
     """What the script draws from; fractions, but figures that never change are in percent."""
     table = content.classifiers
     numbers = {name: _numbers(table[name].to_numpy()) for name in table.columns[1:]}
     curves = content.curves
     return {
-        "roles": roles,
         "labels": method_labels(content),
         "gaps": [
             {**row, "method": LABELS[row["method"]]}
@@ -147,8 +141,8 @@ def _payload(content: Content, roles: dict[str, str]) -> dict[str, Any]:
         "classifiers": {"classifier": table["classifier"].to_list(), **numbers},
         "columns": _columns(content),
         "naive": _numbers(content.naive),
-        "histogram": _histogram(content, roles),
-        "density": _density(content, roles),
+        "histogram": _histogram(content),
+        "density": _density(content),
         "image": None
         if content.image is None
         else {
@@ -200,7 +194,7 @@ def _columns(content: Content) -> list[dict[str, str]]:
     return found
 
 
-def _histogram(content: Content, roles: dict[str, str]) -> list[dict[str, Any]]:
+def _histogram(content: Content) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for role, part in content.frequencies.items():
         predicted = part.predicted
@@ -213,15 +207,15 @@ def _histogram(content: Content, roles: dict[str, str]) -> list[dict[str, Any]]:
         ]
         names = ("low", "high", "observed", "lower", "upper")
         rows += [
-            {"which": roles[role], **dict(zip(names, values, strict=True))}
+            {"which": role, **dict(zip(names, values, strict=True))}
             for values in zip(*map(_numbers, columns), strict=True)
         ]
     return rows
 
 
-def _density(content: Content, roles: dict[str, str]) -> list[dict[str, Any]]:
+def _density(content: Content) -> list[dict[str, Any]]:
     return [
-        {"which": roles[role], "s": s, **dict(zip(_BAND, values, strict=True))}
+        {"which": role, "s": s, **dict(zip(_BAND, values, strict=True))}
         for role, part in content.frequencies.items()
         if part.density is not None
         for s, values in enumerate(zip(*_numbers(part.density), strict=True))

@@ -89,12 +89,12 @@
       for (const [role, table] of Object.entries(content.image.densities)) {
         let total = 0, mean = 0;
         table[k].forEach((density, i) => {
-          rows.push({ s: i, density, which: content.roles[role] });
+          rows.push({ s: i, density, which: role });
           total += density; mean += density * i;
         });
         means[role] = mean / total;
       }
-      const told = Object.entries(means).map(([r, m]) => `${m.toFixed(1)} % if it is one of the ${content.roles[r]}`);
+      const told = Object.entries(means).map(([r, m]) => `${m.toFixed(1)} % if it is one of the ${r}`);
       $("image-reading").textContent = `An image that ${k} of ${n} annotators selected ` +
         `(${(100 * k / n).toFixed(0)} %) has a true selection frequency of about ${told.join(", ")}.`;
       return { data: rows };
@@ -286,8 +286,6 @@
   for (const button of document.querySelectorAll("[data-csv]"))
     button.addEventListener("click", () => download(button.dataset.csv));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  addEventListener("beforeprint", () => document.documentElement.style.setProperty("color-scheme", "light"));
-  addEventListener("afterprint", () => document.documentElement.style.removeProperty("color-scheme"));
 
   showSlider();
   fillTable();
