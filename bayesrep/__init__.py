@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bayesrep.errors import (
+        BayesrepError,
         ConvergenceError,
         ConvergenceWarning,
+        OptionError,
         PredictionError,
         PredictionWarning,
         StudyError,
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BayesrepError",
     "ConvergenceError",
     "ConvergenceWarning",
+    "OptionError",
     "PredictionError",
     "PredictionWarning",
     "Study",
@@ -56,8 +60,10 @@ __all__ = [
 ]
 
 _DEFINED_IN = {
+    "BayesrepError": "bayesrep.errors",
     "ConvergenceError": "bayesrep.errors",
     "ConvergenceWarning": "bayesrep.errors",
+    "OptionError": "bayesrep.errors",
     "PredictionError": "bayesrep.errors",
     "PredictionWarning": "bayesrep.errors",
     "Study": "bayesrep.study",

@@ -18,7 +18,7 @@ from typing import Any
 
 from bayesrep import __version__
 from bayesrep.atomic import user_cache
-from bayesrep.errors import ConvergenceError, StudyError, plain, reason
+from bayesrep.errors import BayesrepError, ConvergenceError, StudyError, plain, reason
 
 SOURCES = ("cifar10h", "imagenetv2", "madrylab", "tables")
 
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status = arguments.run(arguments)
         sys.stdout.flush()
-    except (StudyError, ConvergenceError, ValueError) as error:
+    except BayesrepError as error:
         return _fail(reason(error))
     except KeyboardInterrupt:
         kept = getattr(arguments, "checkpoint", None)
@@ -171,14 +171,14 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 def _import(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import describe_study
-    from bayesrep.sources import ANSWERS, READERS
-    from bayesrep.sources.tables import read_begun
+    from bayesrep.sources import ANSWERED, READERS
+    from bayesrep.sources.imagenetv2 import read_answers
     from bayesrep.storage import awaits_counts, write_study
 
     tables = arguments.source == "tables"
     if not (tables and awaits_counts(arguments.out)):
         _new_study(arguments.out, force=arguments.force)
-    reader = read_begun if tables else READERS[arguments.source]
+    reader = READERS[arguments.source]
     accepted = inspect.signature(reader).parameters
     given = {
         name: getattr(arguments, name)
@@ -189,13 +189,14 @@ def _import(arguments: argparse.Namespace) -> int:
         if name not in accepted:
             raise StudyError(f"the source {arguments.source} takes no --{name}")
     if arguments.source == "imagenetv2" and all(path.is_dir() for path in arguments.files):
-        return _begin_predictions(arguments, ANSWERS["imagenetv2"](arguments.files, **given))
-    study = reader(arguments.files, **given)
+        return _begin_predictions(arguments, read_answers(arguments.files, **given))
+    answers: Sequence[Any] = ()
+    if arguments.source in ANSWERED:
+        study, answers = ANSWERED[arguments.source](arguments.files, **given)
+    else:
+        study = reader(arguments.files, **given)
     if isinstance(study, dict):
         return _begin_study(arguments, study)
-    answers = (
-        ANSWERS[arguments.source](arguments.files, **given) if arguments.source in ANSWERS else ()
-    )
     write_study(study, arguments.out, force=arguments.force, answers=answers)
     text = f"{describe_study(study)}\nWritten to {arguments.out}"
     return _emit(arguments, text, {"study": str(arguments.out), "fingerprint": study.fingerprint()})

@@ -1,8 +1,13 @@
 """The library's own exceptions and warnings, in one place so that any room can raise them."""
 
 __all__ = [
+    "BayesrepError",
     "ConvergenceError",
     "ConvergenceWarning",
+    "EstimateWarning",
+    "IdentificationWarning",
+    "InterpolationWarning",
+    "OptionError",
     "PredictionError",
     "PredictionWarning",
     "ProtocolWarning",
@@ -13,11 +18,19 @@ __all__ = [
 ]
 
 
-class StudyError(ValueError):
+class BayesrepError(Exception):
+    """What the library refuses, in one line; anything else that is raised is a mistake of ours."""
+
+
+class OptionError(BayesrepError, ValueError):
+    """An option that is unknown, out of its range, or does not go with the others or the data."""
+
+
+class StudyError(BayesrepError, ValueError):
     """Data that cannot be a study; the message is one line naming what, where and what to do."""
 
 
-class PredictionError(ValueError):
+class PredictionError(BayesrepError, ValueError):
     """Images, labels or classifiers that cannot be evaluated; one line as in `StudyError`."""
 
 
@@ -29,7 +42,7 @@ class ProtocolWarning(UserWarning):
     """An evaluation protocol leaves something out."""
 
 
-class ConvergenceError(RuntimeError):
+class ConvergenceError(BayesrepError, RuntimeError):
     """A posterior whose sampler did not converge was used without being allowed explicitly."""
 
 

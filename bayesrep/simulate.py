@@ -21,6 +21,7 @@ seen by every classifier but by no annotator, enters each one's latent score wit
 ``SHARED_DIFFICULTY``; g_c remains the exact marginal curve, so the truth is unaffected.
 """
 
+from bayesrep.errors import OptionError
 import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -310,10 +311,10 @@ def simulate_study(
         of every classifier and the mean selection frequency of both data sets.
     """
     if process not in PROCESSES:
-        raise ValueError(f"process must be one of {', '.join(PROCESSES)}; got {process!r}")
+        raise OptionError(f"process must be one of {', '.join(PROCESSES)}; got {process!r}")
     low, high = (annotators, annotators) if isinstance(annotators, int) else annotators
     if min(images, low, classifiers) < 1 or high < low:
-        raise ValueError(
+        raise OptionError(
             "images, annotators and classifiers must be at least 1 and a pair of annotators "
             f"(low, high) with low <= high; got {images}, {annotators}, {classifiers}"
         )

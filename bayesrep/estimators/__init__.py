@@ -77,7 +77,7 @@ def estimate(
 
     Raises
     ------
-    ValueError
+    OptionError
         For no or an unknown method, an impossible option, a bootstrap of statistics, which hold no
         images to resample, or "bca" where a data set has only one image to leave out.
 

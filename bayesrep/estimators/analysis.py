@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from bayesrep.errors import EstimateWarning
+from bayesrep.errors import EstimateWarning, OptionError
 from bayesrep.estimands import accuracy_line, bias_corrected_gap, selection_gap, share_explained
 from bayesrep.estimators.intervals import LEVELS, acceleration, bca, percentile
 from bayesrep.estimators.jackknife import Jackknife
@@ -68,11 +68,11 @@ def analyse(
     """Apply methods to a study; see :func:`bayesrep.estimate`."""
     estimators = resolve(methods)
     if bootstrap < 0:
-        raise ValueError(f"bootstrap is {bootstrap}; give a number of replicates, 0 for none")
+        raise OptionError(f"bootstrap is {bootstrap}; give a number of replicates, 0 for none")
     if interval not in get_args(Interval):
-        raise ValueError(f"interval is {interval!r}; choose from {', '.join(get_args(Interval))}")
+        raise OptionError(f"interval is {interval!r}; choose from {', '.join(get_args(Interval))}")
     if bootstrap and not isinstance(study, Study):
-        raise ValueError("the bootstrap resamples images, so it needs a Study, not statistics")
+        raise OptionError("the bootstrap resamples images, so it needs a Study, not statistics")
     statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
     whole = Replicates.of(statistics)
     estimates = {
@@ -111,7 +111,7 @@ def _estimate(
     adjusted = error = None
     if isinstance(estimator, Naive | Jackknife) and estimator.subsets is not None:
         if not isinstance(study, Study):
-            raise ValueError("random subsets are drawn image by image: give a Study")
+            raise OptionError("random subsets are drawn image by image: give a Study")
         if isinstance(estimator, Naive):
             adjusted = naive_by_subsets(estimator, study, seed)
         else:
@@ -129,7 +129,7 @@ def _estimate(
 def _refuse_subsets(estimators: Mapping[str, Estimator]) -> None:
     for name, estimator in estimators.items():
         if isinstance(estimator, Naive | Jackknife) and estimator.subsets is not None:
-            raise ValueError(
+            raise OptionError(
                 f"{name}: random subsets are not bootstrapped; leave subsets out for the exact form"
             )
 
@@ -153,7 +153,7 @@ def _bootstrap_intervals(
         }
     for role in REQUIRED_ROLES:
         if len(study.datasets[role].images) < 2:
-            raise ValueError(
+            raise OptionError(
                 f"interval 'bca' leaves out every image in turn, but the {role} has only one; "
                 "use 'percentile'"
             )

@@ -1,5 +1,6 @@
 """How many components? Likelihoods of mixtures of several sizes, beside each other."""
 
+from bayesrep.errors import OptionError
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,21 +55,21 @@ def compare_components(
 
     Raises
     ------
-    ValueError
+    OptionError
         If a data set has fewer images than folds, or there is no K or one less than 1.
     """
     statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
     whole = complete_cells(Replicates.of(statistics))
     total = whole.images.sum(axis=-1)[:, 0]
     if folds < 2 or total.min() < folds:
-        raise ValueError(
+        raise OptionError(
             f"folds is {folds}; give at least 2 and at most {int(total.min())}, the images of the "
             "smaller data set"
         )
     parts = _folds(whole, folds, seed)  # [2, F, M]
     training = np.concatenate([whole.images, whole.images - parts], axis=1)
     if not components:
-        raise ValueError("no number of components is given")
+        raise OptionError("no number of components is given")
     rows: list[pl.DataFrame] = []
     for size in components:
         table = CellTable(whole.selected, whole.shown, training, whole.correct)

@@ -4,6 +4,7 @@ The work is done in `parametric`, which loads JAX; a study can be estimated by t
 without it.
 """
 
+from bayesrep.errors import OptionError
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
@@ -57,12 +58,12 @@ class EMSpline:
     def __post_init__(self) -> None:
         for field, words in (("loss", Loss), ("bounds", Bounds), ("quadrature", Quadrature)):
             if getattr(self, field) not in get_args(words):
-                raise ValueError(
+                raise OptionError(
                     f"em-spline: {field} is {getattr(self, field)!r}; "
                     f"choose from {', '.join(get_args(words))}"
                 )
         if self.components < 1 or self.starts < 1:
-            raise ValueError(
+            raise OptionError(
                 f"em-spline: components is {self.components} and starts is {self.starts}; "
                 "both must be at least 1"
             )
@@ -83,7 +84,7 @@ class EMSpline:
 
         Raises
         ------
-        ValueError
+        OptionError
             Where ``annotators`` is less than 1, or more than some image has.
 
         Warns

@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import InterpolationWarning
+from bayesrep.errors import InterpolationWarning, OptionError
 from bayesrep.estimators.naive import (
     ThinnedCounts,
     accuracy_by_count,
@@ -74,7 +74,7 @@ class Jackknife:
 
         Raises
         ------
-        ValueError
+        OptionError
             Where ``delete`` is not between 1 and n − 1.
         """
         n = self.sample(replicates)
@@ -88,7 +88,7 @@ class Jackknife:
         """n, checked."""
         n = kept(self.annotators, replicates)
         if not 1 <= self.delete < n:
-            raise ValueError(
+            raise OptionError(
                 f"jackknife: delete is {self.delete} but must lie between 1 and {n - 1}, one less "
                 f"than the {n} annotators per image"
                 + ("; leave jackknife out of the methods" if n == 1 else "")

@@ -4,6 +4,7 @@ A method is a name, "naive", with options where they differ from the default, "n
 or "em-spline(components=4, loss=binomial)"; tables label it the same way.
 """
 
+from bayesrep.errors import OptionError
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -40,7 +41,7 @@ def parse(method: str | Estimator) -> Estimator:
 
     Raises
     ------
-    ValueError
+    OptionError
         For an unknown name or option, or a value that the option does not take.
     """
     if not isinstance(method, str):
@@ -48,7 +49,7 @@ def parse(method: str | Estimator) -> Estimator:
     match = _METHOD.fullmatch(method)
     name = match.group(1) if match else method
     if match is None or name not in ESTIMATORS:
-        raise ValueError(f"unknown method {name!r}; the methods are {', '.join(ESTIMATORS)}")
+        raise OptionError(f"unknown method {name!r}; the methods are {', '.join(ESTIMATORS)}")
     kind = ESTIMATORS[name]
     known = {field.name: field for field in fields(kind)}
     options: dict[str, Any] = {}
@@ -56,7 +57,7 @@ def parse(method: str | Estimator) -> Estimator:
         key, _, text = (piece.strip() for piece in option.partition("="))
         if key not in known:
             has = f"its options are {', '.join(known)}" if known else "it has none"
-            raise ValueError(f"method {method!r}: {name} has no option {key!r}; {has}")
+            raise OptionError(f"method {method!r}: {name} has no option {key!r}; {has}")
         takes_words = isinstance(known[key].default, str)
         options[key] = text if takes_words else _whole_number(method, key, text)
     return kind(**options)
@@ -71,7 +72,7 @@ def resolve(methods: Sequence[str | Estimator] | str) -> dict[str, Estimator]:
     """Estimators by label, in the order given."""
     given = split(methods) if isinstance(methods, str) else list(methods)
     if not given:
-        raise ValueError(f"no method is given; the methods are {', '.join(ESTIMATORS)}")
+        raise OptionError(f"no method is given; the methods are {', '.join(ESTIMATORS)}")
     estimators = [parse(method) for method in given]
     return {label(estimator): estimator for estimator in estimators}
 
@@ -80,4 +81,4 @@ def _whole_number(method: str, option: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"method {method!r}: {option} is {text!r}; give a whole number") from None
+        raise OptionError(f"method {method!r}: {option} is {text!r}; give a whole number") from None

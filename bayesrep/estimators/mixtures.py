@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import IdentificationWarning
+from bayesrep.errors import IdentificationWarning, OptionError
 from bayesrep.estimators.em import MEANS, Counts, Mixture, climb
 from bayesrep.estimators.naive import thinned
 from bayesrep.estimators.replicates import CellCounts, Replicates
@@ -178,7 +178,7 @@ def fit_mixtures(
         Where a data set has fewer distinct counts than the mixture has parameters.
     """
     if components < 1 or starts < 1:
-        raise ValueError(
+        raise OptionError(
             f"components is {components} and starts is {starts}; both must be at least 1"
         )
     _warn_if_unidentified(table, components)

@@ -74,7 +74,7 @@ class Naive:
 
         Raises
         ------
-        ValueError
+        OptionError
             Where ``annotators`` is less than 1, or more than some image has.
 
         Warns
@@ -100,7 +100,7 @@ def thinned(replicates: Replicates, annotators: int) -> ThinnedCounts:
 
     Raises
     ------
-    ValueError
+    OptionError
         Where ``annotators`` is less than 1, or more than some image has.
     """
     reference, replication = replicates.reference, replicates.replication

@@ -4,6 +4,7 @@ The published code works this way. It needs the images, not only their counts, b
 classifiers see the same draw. The exact forms are what these converge to.
 """
 
+from bayesrep.errors import OptionError
 import numpy as np
 from numpy.typing import NDArray
 
@@ -60,7 +61,7 @@ def jackknife_by_subsets(estimator: Jackknife, study: Study, seed: int) -> tuple
 
 def _checked(subsets: int | None) -> int:
     if subsets is None or subsets < 1:
-        raise ValueError(f"subsets is {subsets}; give a number of random subsets, at least 1")
+        raise OptionError(f"subsets is {subsets}; give a number of random subsets, at least 1")
     return subsets
 
 

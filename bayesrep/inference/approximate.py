@@ -8,6 +8,7 @@ k speaks of all parameters at once. With hundreds of them the ratios of a q that
 single one still spread over many nats, so a k above 0.7 forbids re-weighting, not reporting.
 """
 
+from bayesrep.errors import OptionError
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,7 +141,7 @@ def distance(reference: Any, other: Any) -> pl.DataFrame:
     """
     ours, theirs = (_by_classifier(one) for one in (reference, other))
     if ours.keys() != theirs.keys():
-        raise ValueError("the two posteriors are of different classifiers")
+        raise OptionError("the two posteriors are of different classifiers")
     rows = [(name, ours[name], theirs[name]) for name in ours]
     sd = [a.std() for _, a, _ in rows]
     return pl.DataFrame(

@@ -1,5 +1,6 @@
 """Which device a fit runs on, by timing one gradient on each."""
 
+from bayesrep.errors import OptionError
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -53,7 +54,7 @@ def choose(device: str, chains: int, gradient: Callable[[Any, int], Any]) -> Cho
 
     Raises
     ------
-    ValueError
+    OptionError
         For a platform that JAX does not have here.
     """
     devices = available()
@@ -75,7 +76,7 @@ def _platform(device: str) -> str:
     devices = available()
     name = next((n for n in devices if n == device or (device, n) == ("gpu", "cuda")), None)
     if name is None:
-        raise ValueError(f"device {device!r} is not here; JAX has {', '.join(devices)}")
+        raise OptionError(f"device {device!r} is not here; JAX has {', '.join(devices)}")
     return name
 
 
@@ -91,13 +92,13 @@ def spread_over(device: str, count: int) -> Mesh:
 
     Raises
     ------
-    ValueError
+    OptionError
         If there are not as many.
     """
     name = jax.default_backend() if device == "auto" else _platform(device)
     here = jax.devices(name)
     if not 1 <= count <= len(here):
-        raise ValueError(f"devices must be from 1 to {len(here)} ({name}); got {count}")
+        raise OptionError(f"devices must be from 1 to {len(here)} ({name}); got {count}")
     return Mesh(np.array(here[:count]), ("images",))
 
 

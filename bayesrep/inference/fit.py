@@ -17,7 +17,7 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 from numpyro import handlers
 
-from bayesrep.errors import ConvergenceWarning
+from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.arrowhead import (
     Whitening,
     arrowhead_hessian,
@@ -141,7 +141,7 @@ def fit(
 
     Raises
     ------
-    ValueError
+    OptionError
         If an argument is out of range.
     StudyError
         If the study lacks what is asked for, or the checkpoint is another fit's or damaged.
@@ -154,17 +154,17 @@ def fit(
     """
     _check_schedule(chains, warmup, draws)
     if feedback not in get_args(Feedback):
-        raise ValueError(f"feedback must be 'full' or 'cut'; got {feedback!r}")
+        raise OptionError(f"feedback must be 'full' or 'cut'; got {feedback!r}")
     if method not in get_args(Method):
-        raise ValueError(f"method must be one of {', '.join(get_args(Method))}; got {method!r}")
+        raise OptionError(f"method must be one of {', '.join(get_args(Method))}; got {method!r}")
     if method != "nuts" and (feedback == "cut" or checkpoint is not None):
-        raise ValueError(f"cut feedback and checkpoints are for method='nuts'; got {method!r}")
+        raise OptionError(f"cut feedback and checkpoints are for method='nuts'; got {method!r}")
     mesh = None if devices == 1 else spread_over(device, devices)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets, mesh=mesh)
     schedule = Schedule(chains=chains, warmup=warmup, draws=draws)
     if problem.model.independent is not None:
         if method not in ("nuts", "laplace") or feedback == "cut":
-            raise ValueError(
+            raise OptionError(
                 f"the {model} model is fitted by method='nuts' or 'laplace' with feedback='full'; "
                 f"got {method!r} and {feedback!r}"
             )
@@ -269,7 +269,7 @@ def _approximated(
 
 def _check_schedule(chains: int, warmup: int, draws: int) -> None:
     if chains < 1 or warmup < 10 or draws < 10:
-        raise ValueError(
+        raise OptionError(
             "a fit needs chains >= 1, warmup >= 10 and draws >= 10; "
             f"got {chains}, {warmup} and {draws}"
         )

@@ -1,5 +1,6 @@
 """What a model expects before it sees any data."""
 
+from bayesrep.errors import OptionError
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ def prior_predictive(
         ``observed_data``, ready for ArviZ's plots.
     """
     if draws < 1:
-        raise ValueError(f"draws must be at least 1; got {draws}")
+        raise OptionError(f"draws must be at least 1; got {draws}")
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     with jax.enable_x64(new_val=True):
         data = problem.data()

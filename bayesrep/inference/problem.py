@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 from numpy.typing import NDArray
 from numpyro import handlers
 
-from bayesrep.errors import StudyError, reason
+from bayesrep.errors import OptionError, StudyError, reason
 from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
 from bayesrep.inference.dense import DenseWhitening, climb_from, dense_whitening
 from bayesrep.inference.density import Density, Position, build_density
@@ -88,21 +88,21 @@ def pose(
 
     Raises
     ------
-    ValueError
+    OptionError
         For an unknown model or option, or an option out of range.
     StudyError
         Where the study lacks a data set or the column of groups.
     """
     if model not in MODELS:
-        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
+        raise OptionError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
     chosen = MODELS[model]
     if mesh is not None and chosen.independent is None:
-        raise ValueError(f"the {model} model does not grow with the images: devices must be 1")
+        raise OptionError(f"the {model} model does not grow with the images: devices must be 1")
     if groups is not None and chosen.independent is not None:
-        raise ValueError(f"the {model} model takes no groups; fit model='joint' with them")
+        raise OptionError(f"the {model} model takes no groups; fit model='joint' with them")
     known = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
     if unknown := sorted(set(options) - known):
-        raise ValueError(
+        raise OptionError(
             f"the {model} model has no {listing(unknown, 'option')}; its options are "
             + ", ".join(sorted(known))
         )
@@ -114,13 +114,13 @@ def pose(
     parts = {"": statistics}
     if groups is not None:
         if not isinstance(study, Study):
-            raise ValueError("groups need the study itself, not its sufficient statistics")
+            raise OptionError("groups need the study itself, not its sufficient statistics")
         parts = statistics_by_group(study, groups, roles)
     cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
     patterns: dict[str, Patterns] = {}
     if chosen.independent is not None:
         if not isinstance(study, Study):
-            raise ValueError(
+            raise OptionError(
                 f"the {model} model needs the study itself, not its sufficient statistics"
             )
         patterns = {role: patterns_of(study.datasets[role]) for role in REQUIRED_ROLES}

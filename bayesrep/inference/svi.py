@@ -29,6 +29,7 @@ approximation with a factor covariance structure", JCGS 27. Dinh, Sohl-Dickstein
 "Density estimation using Real NVP", ICLR.
 """
 
+from bayesrep.errors import OptionError
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -199,7 +200,7 @@ def _family(density: Density, guide: GuideName) -> Guide:
         return _normals(size, RANK)
     if guide == "flow":
         return _flow(size, density.shared)
-    raise ValueError(f"guide must be 'mean-field', 'low-rank' or 'flow'; got {guide!r}")
+    raise OptionError(f"guide must be 'mean-field', 'low-rank' or 'flow'; got {guide!r}")
 
 
 def _normals(size: int, rank: int) -> Guide:

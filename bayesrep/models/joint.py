@@ -27,6 +27,7 @@ keep them away from zero, so labels do not switch. Every prior is normal on an u
 Reference: Engstrom et al. (2020), sections 4.1 and 5.3 (equations 6 and 7).
 """
 
+from bayesrep.errors import OptionError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
@@ -141,17 +142,17 @@ class JointOptions:
         for option in fields(self):
             _check_option(option.name, getattr(self, option.name), option.default)
         if not 1 <= self.components <= LARGEST_K or self.degree < 1:
-            raise ValueError(
+            raise OptionError(
                 f"the joint model needs components from 1 to {LARGEST_K} and degree >= 1; got "
                 f"{self.components} and {self.degree}"
             )
         if self.curve not in TERMS:
-            raise ValueError(f"curve must be one of {', '.join(TERMS)}; got {self.curve!r}")
+            raise OptionError(f"curve must be one of {', '.join(TERMS)}; got {self.curve!r}")
         least = 4 if self.curve == "spline" else 2
         if self.size < least:
-            raise ValueError(f"{self.curve} curves need terms >= {least}; got {self.terms}")
+            raise OptionError(f"{self.curve} curves need terms >= {least}; got {self.terms}")
         if self.monotone and self.slope[0] <= 0:
-            raise ValueError(f"monotone curves need a prior mean of slope > 0; got {self.slope}")
+            raise OptionError(f"monotone curves need a prior mean of slope > 0; got {self.slope}")
 
     @property
     def size(self) -> int:
@@ -176,17 +177,17 @@ def _check_option(name: str, value: Any, default: Any) -> None:
             or not np.isfinite(value[0])
             or not 0 < value[1] < np.inf
         ):
-            raise ValueError(f"{name} is (mean, sd) of a normal prior, sd > 0; got {value!r}")
+            raise OptionError(f"{name} is (mean, sd) of a normal prior, sd > 0; got {value!r}")
     elif isinstance(default, bool):
         if not isinstance(value, bool):
-            raise ValueError(f"{name} is true or false; got {value!r}")
+            raise OptionError(f"{name} is true or false; got {value!r}")
     elif isinstance(default, float):
         if not isinstance(value, int | float) or not 0 < value < np.inf:
-            raise ValueError(f"{name} is a standard deviation > 0; got {value!r}")
+            raise OptionError(f"{name} is a standard deviation > 0; got {value!r}")
     elif not isinstance(default, str) and not (
         isinstance(value, int) or (default is None and value is None)
     ):
-        raise ValueError(f"{name} is a whole number; got {value!r}")
+        raise OptionError(f"{name} is a whole number; got {value!r}")
 
 
 def joint_data(groups: Sequence[Mapping[str, Cells]]) -> JointData:

@@ -26,6 +26,7 @@ Reference: DESIGN of the likelihood in :mod:`bayesrep.models.answers`. Bock and 
 Heagerty (1999), "Marginally specified logistic-normal models", for curves kept marginal.
 """
 
+from bayesrep.errors import OptionError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -108,9 +109,9 @@ class SharedDifficultyOptions(JointOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.factors <= LARGEST_F:
-            raise ValueError(f"factors must be from 1 to {LARGEST_F}; got {self.factors}")
+            raise OptionError(f"factors must be from 1 to {LARGEST_F}; got {self.factors}")
         if self.nodes is not None and self.nodes < 3:
-            raise ValueError(f"the difficulty's grid needs nodes >= 3; got {self.nodes}")
+            raise OptionError(f"the difficulty's grid needs nodes >= 3; got {self.nodes}")
 
 
 class Sides(NamedTuple):
@@ -164,14 +165,14 @@ def shared_data(
 
     Raises
     ------
-    ValueError
+    OptionError
         For more factors than classifiers.
     """
     cells = groups[0]
     joint = joint_data(groups)
     classifiers = len(joint.correct)
     if options.factors > classifiers:
-        raise ValueError(
+        raise OptionError(
             f"{options.factors} factors need as many classifiers; the study has {classifiers}"
         )
     size = options.nodes or default_nodes(classifiers, options.factors)

@@ -8,6 +8,7 @@ and if k | s is Binomial(n, s) then k' | s is Binomial(n', s), whatever n was. S
 different n become comparable without simulating anything: counts are replaced by expectations.
 """
 
+from bayesrep.errors import OptionError
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
@@ -16,10 +17,10 @@ __all__ = ["check_annotators", "thinning_matrix"]
 
 
 def check_annotators(annotators: int, shown: NDArray[np.int64]) -> None:
-    """Raise ValueError unless all images, with n = ``shown``, have n' annotators to keep."""
+    """Raise OptionError unless all images, with n = ``shown``, have n' annotators to keep."""
     smallest = int(shown.min())
     if not 1 <= annotators <= smallest:
-        raise ValueError(
+        raise OptionError(
             f"annotators is {annotators} but must lie between 1 and {smallest}, the fewest "
             "annotators of any image"
         )
@@ -44,7 +45,7 @@ def thinning_matrix(
 
     Raises
     ------
-    ValueError
+    OptionError
         Where ``annotators`` is out of range: annotators can be forgotten, not added.
     """
     check_annotators(annotators, shown)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.atomic import replaced_folder
-from bayesrep.errors import StudyError
+from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.inference import fit, write_posterior
@@ -79,7 +79,7 @@ def run_demo(*, quick: bool, seed: int, progress: bool) -> Demo:
 
 def _truth(study: Study) -> pl.DataFrame:
     if study.truth is None:
-        raise ValueError("the demo needs a study with a known truth")
+        raise OptionError("the demo needs a study with a known truth")
     return pl.DataFrame(
         {
             "classifier": study.classifiers,

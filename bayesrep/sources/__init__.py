@@ -7,13 +7,13 @@ returns a `bayesrep.study.Study`; what the files are is in the docstring of each
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from bayesrep.predictions import Predictions
 from bayesrep.sources import cifar10h, imagenetv2, madrylab, tables
 from bayesrep.study import Study
 
-__all__ = ["ANSWERS", "READERS", "Reader"]
+__all__ = ["ANSWERED", "READERS", "Reader"]
 
 # Called with a sequence of paths, and options by keyword where a reader has any: cifar10h takes
 # seed; imagenetv2 and tables take reference and replication; tables takes name.
@@ -26,8 +26,9 @@ READERS: Mapping[str, Reader] = {
     "tables": tables.read_tables,
 }
 
-# Of the sources that know what classifiers answered; called as their readers are.
-ANSWERS: Mapping[str, Callable[..., list[Predictions]]] = {
-    "imagenetv2": imagenetv2.read_answers,
-    "tables": tables.read_answers,
+# Of the sources that know what classifiers answered: called as their readers are, they return the
+# study (tables without predictions: its annotations) and the answers.
+ANSWERED: Mapping[str, Callable[..., tuple[Any, list[Predictions]]]] = {
+    "imagenetv2": imagenetv2.read_answered,
+    "tables": tables.read_answered,
 }

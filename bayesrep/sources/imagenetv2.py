@@ -31,7 +31,14 @@ from bayesrep.sources.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
 from bayesrep.study import AnnotatedSet, Study
 
-__all__ = ["MATCHED_FREQUENCY", "VALIDATION", "read", "read_answers", "read_predictions"]
+__all__ = [
+    "MATCHED_FREQUENCY",
+    "VALIDATION",
+    "read",
+    "read_answered",
+    "read_answers",
+    "read_predictions",
+]
 
 VALIDATION = "imagenet-validation-original"
 MATCHED_FREQUENCY = "imagenetv2-b-33"  # the upstream name of ImageNet-v2 MatchedFrequency
@@ -66,6 +73,32 @@ def read(
     StudyError
         If the counts are missing, name images that are not in the list, or anything cannot be read.
     """
+    return read_answered(paths, reference=reference, replication=replication)[0]
+
+
+def read_answered(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = VALIDATION,
+    replication: str = MATCHED_FREQUENCY,
+) -> tuple[Study, list[Predictions]]:
+    """Read what `read` and `read_answers` do, every file once.
+
+    Parameters
+    ----------
+    paths, reference, replication
+        As for `read`.
+
+    Returns
+    -------
+    tuple
+        The study, and the answers on both test sets.
+
+    Raises
+    ------
+    StudyError
+        As `read`.
+    """
     folder = _folder(paths)
     tables = [Path(path) for path in paths if not Path(path).is_dir()]
     if not tables:
@@ -74,13 +107,10 @@ def read(
             f"table of counts with the columns {', '.join(_COUNTS)}"
         )
     counts = pl.concat([_read_counts(path) for path in tables])
-    found = {
-        role: read_predictions(folder, name)
-        for role, name in (("reference", reference), ("replication", replication))
-    }
-    _check_same_classifiers(folder, found["reference"], found["replication"])
+    answers = read_answers([folder], reference=reference, replication=replication)
+    found = dict(zip(("reference", "replication"), answers, strict=True))
     datasets = {role: _annotated(each, counts, tables) for role, each in found.items()}
-    return Study(
+    study = Study(
         datasets=datasets,
         classifiers=found["reference"].classifiers,
         name="imagenetv2",
@@ -91,6 +121,7 @@ def read(
             },
         },
     )
+    return study, answers
 
 
 def _folder(paths: Sequence[str | Path]) -> Path:

@@ -44,7 +44,7 @@ from bayesrep.sources.table_files import (
 )
 from bayesrep.study import AnnotatedSet, Study
 
-__all__ = ["read_answers", "read_begun", "read_tables"]
+__all__ = ["read_answered", "read_answers", "read_begun", "read_tables"]
 
 _KEY = ("dataset", "image")
 _KINDS = {
@@ -132,12 +132,39 @@ def read_begun(
     StudyError
         As `read_tables`.
     """
+    return read_answered(paths, reference=reference, replication=replication, name=name)[0]
+
+
+def read_answered(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = "reference",
+    replication: str = "replication",
+    name: str = "study",
+) -> tuple[Study | dict[str, AnnotatedSet], list[Predictions]]:
+    """Read what `read_begun` and `read_answers` do, every file once.
+
+    Parameters
+    ----------
+    paths, reference, replication, name
+        As for `read_tables`.
+
+    Returns
+    -------
+    tuple
+        The study or its annotations, and the answers, where they are known.
+
+    Raises
+    ------
+    StudyError
+        As `read_tables` and `read_answers`.
+    """
     tables = list(_recognised(paths))
     _require_counts(tables, paths)
     names = {"reference": reference, "replication": replication}
     if any("predictions" in kind for kind, _ in tables):
-        return _study(tables, paths, names, name)
-    return _annotated_sets(tables, names, [])
+        return _study(tables, paths, names, name), _all_answers(tables, list(names.values()))
+    return _annotated_sets(tables, names, []), []
 
 
 def read_answers(
@@ -165,7 +192,12 @@ def read_answers(
         Where labels are missing or probabilities are not between 0 and 1.
     """
     del name
-    tables = list(_recognised(paths))
+    return _all_answers(list(_recognised(paths)), [reference, replication])
+
+
+def _all_answers(
+    tables: Sequence[tuple[str, _Table]], datasets: Sequence[str]
+) -> list[Predictions]:
     long = [table for kind, table in tables if kind == "predictions"]
     wide = any(kind == "wide predictions" for kind, _ in tables)
     if wide or not long or not all("label_1" in table.frame.columns for table in long):
@@ -174,7 +206,7 @@ def read_answers(
     columns = [each for each in (*_LABELS, *_PROBABILITIES) if _in_all(long, each)]
     own = ["label"] if _in_all(long, "label") else []
     found: list[Predictions] = []
-    for dataset in (reference, replication):
+    for dataset in datasets:
         kept = ("image", "classifier", *own, *columns)
         rows = pl.concat([table.of(dataset).select(kept) for table in long])
         if not own:

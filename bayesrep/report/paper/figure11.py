@@ -6,6 +6,7 @@ of the pool of candidates (appendix D.1), here it is of the replication: a gap t
 n says that matching on more answers would leave less of it.
 """
 
+from bayesrep.errors import OptionError
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ BOOTSTRAP = 450
 def numbers(known: Known, *, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
     """The mean gap of every n' with its interval, and the gap as measured."""
     if bootstrap < 1:
-        raise ValueError(f"bootstrap is {bootstrap}; the band of figure 11 needs replicates")
+        raise OptionError(f"bootstrap is {bootstrap}; the band of figure 11 needs replicates")
     table = compare_annotators(known.study)
     gap = (pl.col("reference_accuracy") - pl.col("naive")).mean()
     means = table.group_by("annotators", maintain_order=True).agg(gap=gap)
