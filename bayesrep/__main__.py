@@ -1,8 +1,6 @@
 """Run the command line as ``python -m bayesrep``."""
 
-import sys
-
-from bayesrep.cli import main
+from bayesrep.cli import run_process
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_process()

@@ -1,7 +1,8 @@
 """The command line: parse, call, print.
 
 Tables and JSON go to standard output, progress and warnings to standard error. Exit status 0:
-done; 1: the data or the fit is bad (one line says why); 2: wrong usage; 130: interrupted.
+done; 1: the data or the fit is bad (one line says why); 2: wrong usage; 130 or 143: interrupted by
+SIGINT (Ctrl-C) or SIGTERM.
 """
 
 import argparse
@@ -14,11 +15,11 @@ import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from bayesrep import __version__
+from bayesrep import __version__, bounds, process
 from bayesrep.atomic import user_cache
-from bayesrep.errors import BayesrepError, ConvergenceError, StudyError, plain, reason
+from bayesrep.errors import BayesrepError, StudyError, plain, reason
 
 SOURCES = ("cifar10h", "imagenetv2", "madrylab", "tables")
 
@@ -40,23 +41,52 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parser().parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
-    warnings.showwarning = _one_line_warning
+    with warnings.catch_warnings():
+        warnings.showwarning = _one_line_warning
+        return _run(arguments)
+
+
+def run_process() -> NoReturn:
+    """Run the process's own command and end it: the script ``bayesrep``."""
+    process.run(main)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Run a parsed command; what is wrong with its data, options or files becomes one line."""
     try:
         status = arguments.run(arguments)
         sys.stdout.flush()
-    except BayesrepError as error:
-        return _fail(reason(error))
-    except KeyboardInterrupt:
-        kept = getattr(arguments, "checkpoint", None)
-        rest = f"the same command goes on from {kept}" if kept else "nothing was written"
-        _fail(f"interrupted; {rest}")
-        return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        return _fail(f"{getattr(error, 'filename', None) or 'a file'}: {reason(error)}")
-    return status
+        return status
+    except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, KeyboardInterrupt) or process.stopped():
+            _fail(f"interrupted; {arguments.kept(arguments)}")
+            return process.INTERRUPTED
+        return _refused(error)
+
+
+def _refused(error: Exception) -> int:
+    """Say what is wrong with the data, the options or a file; what else went wrong is ours."""
+    match error:
+        case BayesrepError():
+            return _fail(reason(error))
+        case BrokenPipeError():
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        case OSError():
+            return _fail(f"{getattr(error, 'filename', None) or 'a file'}: {reason(error)}")
+        case MemoryError():
+            return _fail(f"not enough memory for this: {reason(error)}")
+        case _:
+            raise error
+
+
+def _nothing_kept(_: argparse.Namespace) -> str:
+    return "nothing was written"
+
+
+def _kept_draws(arguments: argparse.Namespace) -> str:
+    kept = arguments.checkpoint
+    return f"the same command goes on from {kept}" if kept else "nothing was written"
 
 
 def _keep_compiled() -> None:
@@ -743,7 +773,7 @@ def _command(
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=text, description=text)
     command.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, kept=_nothing_kept)
     return command
 
 
@@ -751,8 +781,14 @@ def _add_force(command: argparse.ArgumentParser) -> None:
     command.add_argument("--force", action="store_true", help="replace what is at the output path")
 
 
+def _seed(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= bounds.SEED):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to {bounds.SEED}")
+    return int(text)
+
+
 def _add_seed(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--seed", type=int, default=0, help="seed of everything random (0)")
+    command.add_argument("--seed", type=_seed, default=0, help="seed of everything random (0)")
 
 
 def _add_csv(command: argparse.ArgumentParser) -> None:
@@ -791,7 +827,7 @@ def _add_import(commands: Any) -> None:
     command.add_argument("--reference", help="name of the reference data set")
     command.add_argument("--replication", help="name of the replication data set")
     command.add_argument("--name", help="name of the study (tables)")
-    command.add_argument("--seed", type=int, help="of the placebo replication (cifar10h)")
+    command.add_argument("--seed", type=_seed, help="of the placebo replication (cifar10h)")
     _add_force(command)
 
 
@@ -935,6 +971,7 @@ def _add_fit(commands: Any) -> None:
     command.add_argument(
         "--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break"
     )
+    command.set_defaults(kept=_kept_draws)
     for name, default in (("chains", 4), ("warmup", 500), ("draws", 500)):
         command.add_argument(f"--{name}", type=int, default=default, help=f"({default})")
     command.add_argument("--no-progress", action="store_true", help="no bar on standard error")

@@ -21,7 +21,6 @@ seen by every classifier but by no annotator, enters each one's latent score wit
 ``SHARED_DIFFICULTY``; g_c remains the exact marginal curve, so the truth is unaffected.
 """
 
-from bayesrep.errors import OptionError
 import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,6 +30,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.bounds import within
+from bayesrep.errors import OptionError
 from bayesrep.study import Study, Truth
 
 Floats = NDArray[np.float64]
@@ -39,6 +40,9 @@ Curve = Callable[[Floats, float, float], Floats]
 
 ROLES: tuple[Role, ...] = ("reference", "replication")
 MEAN_SELECTION_FREQUENCY: Mapping[Role, float] = {"reference": 0.852, "replication": 0.807}
+LARGEST_CLASSIFIERS = 100_000
+LARGEST_ANSWERS = 2**32  # images times classifiers of a data set, a byte each
+LARGEST_N = 100_000
 REAL_SHARE_OF_GAP = 1 / 3
 SHARED_DIFFICULTY = 0.8
 
@@ -313,11 +317,10 @@ def simulate_study(
     if process not in PROCESSES:
         raise OptionError(f"process must be one of {', '.join(PROCESSES)}; got {process!r}")
     low, high = (annotators, annotators) if isinstance(annotators, int) else annotators
-    if min(images, low, classifiers) < 1 or high < low:
-        raise OptionError(
-            "images, annotators and classifiers must be at least 1 and a pair of annotators "
-            f"(low, high) with low <= high; got {images}, {annotators}, {classifiers}"
-        )
+    within("classifiers", classifiers, 1, LARGEST_CLASSIFIERS)
+    within("images", images, 1, LARGEST_ANSWERS // classifiers)
+    within("annotators", low, 1, LARGEST_N)
+    within("annotators (the larger number)", high, low, LARGEST_N)
     chosen = PROCESSES[process]
     names, reference, replication = _choose_classifiers(classifiers)
     adjusted = reference - REAL_SHARE_OF_GAP * (reference - replication)

@@ -20,11 +20,6 @@ OPTIONS = ("--set", "degree=8", "--set", "terms=3")
 SHORT = (*OPTIONS, "--chains", "2", "--warmup", "100")
 
 
-@pytest.fixture(autouse=True)
-def _restore_showwarning(monkeypatch):
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-
-
 @pytest.fixture(scope="module")
 def study_path(tmp_path_factory):
     path = tmp_path_factory.mktemp("cli") / "study"

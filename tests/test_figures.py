@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +38,6 @@ FEW = {
     "paper-14": {"bootstrap": 2, "components": (2,)},
 }
 OF_A_STUDY = [name for name, figure in FIGURES.items() if figure.needs_study]
-
-
-@pytest.fixture(autouse=True)
-def _restore_showwarning(monkeypatch):
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
 
 
 @pytest.fixture(scope="module")

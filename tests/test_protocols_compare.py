@@ -1,7 +1,6 @@
 """Classifiers beside people: accuracies, lines and confusions against other ways to them."""
 
 import json
-import warnings
 from itertools import product
 
 import numpy as np
@@ -36,11 +35,6 @@ from bayesrep.vision.classes import synsets
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
 NETWORKS = ("vgg", "resnet", "alexnet", "vit")
 SKILLS = np.array([0.5, 0.65, 0.4, 0.8])
-
-
-@pytest.fixture(autouse=True)
-def _restore_showwarning(monkeypatch):
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
 
 
 def some_predictions(dataset="v1", images=80, seed=0, drop=0.0, networks=NETWORKS):

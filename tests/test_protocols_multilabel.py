@@ -40,11 +40,6 @@ def needs(path):
     )
 
 
-@pytest.fixture(autouse=True)
-def _restore_showwarning(monkeypatch):
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-
-
 def some_predictions(images=60, seed=0, ranks=5, gaps=0.0):
     """Answers to images of six of the seven classes."""
     rng = np.random.default_rng(seed)

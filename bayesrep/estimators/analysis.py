@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, OptionError
 from bayesrep.estimands import accuracy_line, bias_corrected_gap, selection_gap, share_explained
 from bayesrep.estimators.intervals import LEVELS, acceleration, bca, percentile
@@ -67,8 +68,7 @@ def analyse(
 ) -> list[Analysis]:
     """Apply methods to a study; see :func:`bayesrep.estimate`."""
     estimators = resolve(methods)
-    if bootstrap < 0:
-        raise OptionError(f"bootstrap is {bootstrap}; give a number of replicates, 0 for none")
+    bounds.within("bootstrap", bootstrap, 0, bounds.BOOTSTRAP)
     if interval not in get_args(Interval):
         raise OptionError(f"interval is {interval!r}; choose from {', '.join(get_args(Interval))}")
     if bootstrap and not isinstance(study, Study):

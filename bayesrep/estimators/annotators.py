@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, InterpolationWarning
 from bayesrep.estimators.jackknife import corrected
 from bayesrep.estimators.naive import fewest_annotators, matched_accuracy, thinned
@@ -134,6 +135,7 @@ def replicate_gaps(study: Study, *, size: int, seed: int) -> Floats:
     float64 [B, n]
         Means over classifiers of reference accuracy less naive estimate.
     """
+    bounds.within("bootstrap", size, 1, bounds.BOOTSTRAP)
     rows: list[Floats] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # for the study itself to say

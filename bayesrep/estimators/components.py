@@ -1,12 +1,13 @@
 """How many components? Likelihoods of mixtures of several sizes, beside each other."""
 
-from bayesrep.errors import OptionError
 from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from bayesrep import bounds
+from bayesrep.errors import OptionError
 from bayesrep.estimators.mixtures import (
     CellTable,
     complete_cells,
@@ -70,6 +71,8 @@ def compare_components(
     training = np.concatenate([whole.images, whole.images - parts], axis=1)
     if not components:
         raise OptionError("no number of components is given")
+    for size in (min(components), max(components)):
+        bounds.within("components", size, 1, bounds.COMPONENTS)
     rows: list[pl.DataFrame] = []
     for size in components:
         table = CellTable(whole.selected, whole.shown, training, whole.correct)

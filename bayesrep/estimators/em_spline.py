@@ -4,13 +4,14 @@ The work is done in `parametric`, which loads JAX; a study can be estimated by t
 without it.
 """
 
-from bayesrep.errors import OptionError
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep import bounds
+from bayesrep.errors import OptionError
 from bayesrep.estimators.replicates import Replicates
 
 __all__ = ["EMSpline"]
@@ -62,11 +63,8 @@ class EMSpline:
                     f"em-spline: {field} is {getattr(self, field)!r}; "
                     f"choose from {', '.join(get_args(words))}"
                 )
-        if self.components < 1 or self.starts < 1:
-            raise OptionError(
-                f"em-spline: components is {self.components} and starts is {self.starts}; "
-                "both must be at least 1"
-            )
+        bounds.within("em-spline: components", self.components, 1, bounds.COMPONENTS)
+        bounds.within("em-spline: starts", self.starts, 1, bounds.STARTS)
 
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False, **_: Any

@@ -11,7 +11,8 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import IdentificationWarning, OptionError
+from bayesrep import bounds
+from bayesrep.errors import IdentificationWarning
 from bayesrep.estimators.em import MEANS, Counts, Mixture, climb
 from bayesrep.estimators.naive import thinned
 from bayesrep.estimators.replicates import CellCounts, Replicates
@@ -177,10 +178,8 @@ def fit_mixtures(
     IdentificationWarning
         Where a data set has fewer distinct counts than the mixture has parameters.
     """
-    if components < 1 or starts < 1:
-        raise OptionError(
-            f"components is {components} and starts is {starts}; both must be at least 1"
-        )
+    bounds.within("components", components, 1, bounds.COMPONENTS)
+    bounds.within("starts", starts, 1, bounds.STARTS)
     _warn_if_unidentified(table, components)
     begin = random_starts(table, components, starts, seed)
     return _best(begin, table.rows(slice(1)), rounds, newton=newton)

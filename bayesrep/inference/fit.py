@@ -17,6 +17,7 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 from numpyro import handlers
 
+from bayesrep import bounds
 from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.arrowhead import (
     Whitening,
@@ -51,6 +52,7 @@ from bayesrep.rules import REQUIRED_ROLES
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
 
+LARGEST_CHAINS = 1_000
 STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size", "lp")
 Feedback = Literal["full", "cut"]
 Method = Literal["nuts", "laplace", "mean-field", "low-rank", "flow"]
@@ -268,11 +270,9 @@ def _approximated(
 
 
 def _check_schedule(chains: int, warmup: int, draws: int) -> None:
-    if chains < 1 or warmup < 10 or draws < 10:
-        raise OptionError(
-            "a fit needs chains >= 1, warmup >= 10 and draws >= 10; "
-            f"got {chains}, {warmup} and {draws}"
-        )
+    bounds.within("chains", chains, 1, LARGEST_CHAINS)
+    bounds.within("warmup", warmup, 10, bounds.DRAWS)
+    bounds.within("draws", draws, 10, bounds.DRAWS)
 
 
 def _identity(facts: Mapping[str, Any]) -> dict[str, Any]:

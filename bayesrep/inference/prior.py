@@ -1,6 +1,5 @@
 """What a model expects before it sees any data."""
 
-from bayesrep.errors import OptionError
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 from jax import Array
 from numpyro import handlers
 
+from bayesrep import bounds
 from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.cells import cell_groups
 from bayesrep.inference.density import Position
@@ -48,8 +48,7 @@ def prior_predictive(
         per cell of every data set and correct answers per cell, each draw) and
         ``observed_data``, ready for ArviZ's plots.
     """
-    if draws < 1:
-        raise OptionError(f"draws must be at least 1; got {draws}")
+    bounds.within("draws", draws, 1, bounds.DRAWS)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     with jax.enable_x64(new_val=True):
         data = problem.data()

@@ -27,7 +27,6 @@ keep them away from zero, so labels do not switch. Every prior is normal on an u
 Reference: Engstrom et al. (2020), sections 4.1 and 5.3 (equations 6 and 7).
 """
 
-from bayesrep.errors import OptionError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
@@ -40,6 +39,8 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
 
+from bayesrep.bounds import within
+from bayesrep.errors import OptionError
 from bayesrep.models.counts import (
     Mixtures,
     Pairs,
@@ -141,16 +142,12 @@ class JointOptions:
     def __post_init__(self) -> None:
         for option in fields(self):
             _check_option(option.name, getattr(self, option.name), option.default)
-        if not 1 <= self.components <= LARGEST_K or self.degree < 1:
-            raise OptionError(
-                f"the joint model needs components from 1 to {LARGEST_K} and degree >= 1; got "
-                f"{self.components} and {self.degree}"
-            )
+        within("components", self.components, 1, LARGEST_K)
+        within("degree", self.degree, 1, LARGEST_DEGREE)
         if self.curve not in TERMS:
             raise OptionError(f"curve must be one of {', '.join(TERMS)}; got {self.curve!r}")
         least = 4 if self.curve == "spline" else 2
-        if self.size < least:
-            raise OptionError(f"{self.curve} curves need terms >= {least}; got {self.terms}")
+        within(f"{self.curve} curves: terms", self.size, least, LARGEST_TERMS)
         if self.monotone and self.slope[0] <= 0:
             raise OptionError(f"monotone curves need a prior mean of slope > 0; got {self.slope}")
 
@@ -165,6 +162,9 @@ class JointOptions:
 
 
 LARGEST_K = 6
+LARGEST_DEGREE = 400
+LARGEST_TERMS = 100
+LARGEST_NUMBER = 1e6  # of a prior on the logit or log scale
 
 
 def _check_option(name: str, value: Any, default: Any) -> None:
@@ -174,16 +174,22 @@ def _check_option(name: str, value: Any, default: Any) -> None:
             not isinstance(value, tuple)
             or len(value) != 2
             or not all(isinstance(number, int | float) for number in value)
-            or not np.isfinite(value[0])
-            or not 0 < value[1] < np.inf
+            or not abs(value[0]) <= LARGEST_NUMBER
+            or not 0 < value[1] <= LARGEST_NUMBER
         ):
-            raise OptionError(f"{name} is (mean, sd) of a normal prior, sd > 0; got {value!r}")
+            raise OptionError(
+                f"{name} is (mean, sd) of a normal prior, sd > 0, neither beyond "
+                f"{LARGEST_NUMBER:,.0f}; got {value!r}"
+            )
     elif isinstance(default, bool):
         if not isinstance(value, bool):
             raise OptionError(f"{name} is true or false; got {value!r}")
     elif isinstance(default, float):
-        if not isinstance(value, int | float) or not 0 < value < np.inf:
-            raise OptionError(f"{name} is a standard deviation > 0; got {value!r}")
+        if not isinstance(value, int | float) or not 0 < value <= LARGEST_NUMBER:
+            raise OptionError(
+                f"{name} is a standard deviation, above 0 and at most {LARGEST_NUMBER:,.0f}; "
+                f"got {value!r}"
+            )
     elif not isinstance(default, str) and not (
         isinstance(value, int) or (default is None and value is None)
     ):

@@ -26,7 +26,6 @@ Reference: DESIGN of the likelihood in :mod:`bayesrep.models.answers`. Bock and 
 Heagerty (1999), "Marginally specified logistic-normal models", for curves kept marginal.
 """
 
-from bayesrep.errors import OptionError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -41,6 +40,8 @@ from jax.sharding import Mesh
 from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
+from bayesrep.bounds import within
+from bayesrep.errors import OptionError
 from bayesrep.models.answers import (
     Answers,
     Nodes,
@@ -76,6 +77,7 @@ from bayesrep.models.joint import (
 from bayesrep.statistics import Cells, Patterns
 
 LARGEST_F = 3
+LARGEST_NODES = 1_000
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,9 @@ class SharedDifficultyOptions(JointOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.factors <= LARGEST_F:
-            raise OptionError(f"factors must be from 1 to {LARGEST_F}; got {self.factors}")
-        if self.nodes is not None and self.nodes < 3:
-            raise OptionError(f"the difficulty's grid needs nodes >= 3; got {self.nodes}")
+        within("factors", self.factors, 1, LARGEST_F)
+        if self.nodes is not None:
+            within("nodes", self.nodes, 3, LARGEST_NODES)
 
 
 class Sides(NamedTuple):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from bayesrep import rules
+from bayesrep.bounds import within
 from bayesrep.errors import StudyError
 from bayesrep.predictions import Predictions
 from bayesrep.protocols.intervals import (
@@ -33,6 +34,7 @@ from bayesrep.rules import REQUIRED_ROLES
 __all__ = ["CRITERIA", "MatchedAccuracy", "match"]
 
 CRITERIA = ("label+probability", "probability")  # algorithms 1 and 2
+LARGEST_RUNS = 10_000
 BINS = np.linspace(0, 1, 21)  # of the curves, by confidence
 
 Floats = NDArray[np.float64]
@@ -159,8 +161,7 @@ def _check(reference: Predictions, replication: Predictions, epsilon: float, run
         )
     if not 0 < epsilon <= 1:
         raise StudyError(f"epsilon is {epsilon}; give a difference of probabilities in (0, 1]")
-    if runs < 1:
-        raise StudyError(f"{runs} runs; give at least one")
+    within("runs", runs, 1, LARGEST_RUNS)
 
 
 @dataclass(frozen=True, eq=False)

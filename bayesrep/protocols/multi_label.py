@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep import rules
+from bayesrep.bounds import within
 from bayesrep.errors import StudyError
 from bayesrep.predictions import Predictions
 from bayesrep.protocols.intervals import proportion_interval
@@ -26,6 +27,7 @@ __all__ = ["EMPTY", "METRICS", "multilabel"]
 
 METRICS = ("top-1", "top-5", "multi-label", "top-5 corrections")
 EMPTY = ("exclude", "wrong")
+LARGEST_TRIALS = 100_000  # random orders of all classes are held at once
 _PARTS = ("all", "one label", "several labels")
 
 Bools = NDArray[np.bool_]
@@ -96,8 +98,7 @@ def multilabel(
     """
     if empty not in EMPTY:
         raise StudyError(f"empty is {empty!r}; choose one of {', '.join(EMPTY)}")
-    if trials < 1:
-        raise StudyError(f"{trials} trials; give at least one")
+    within("trials", trials, 1, LARGEST_TRIALS)
     chosen = class_subsets(predictions.classes) if subsets is None else subsets
     if taken := [name for name in chosen if name in _PARTS]:
         raise StudyError(f"{rules.listing(taken, 'subset')}: the name is taken; rename it")

@@ -1,0 +1,220 @@
+"""What an interrupt does to every command that takes time: exit status, message, what is left.
+
+Each command is run once to its end, then again and again, stopped by SIGINT or SIGTERM after
+moments that are spread evenly over that time. What may be left is nothing, or what the message
+names: the checkpoint of a fit, the rows that predict has saved.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+import bayesrep
+from bayesrep.report.text import columns
+from experiments.results import save
+
+FIRST_SECONDS = 0.4  # the interpreter itself is started, and the command line imported
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+EXPECTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
+NETWORK = "mobilenetv3_small_050"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command and the place to which it writes; ``{}`` in the arguments stands for that place."""
+
+    name: str
+    arguments: tuple[str, ...]
+    seconds: float = 0.0
+
+
+def prepare(root: Path, images: int) -> list[Case]:
+    """Make the files that the commands read."""
+    study = bayesrep.simulate_study(seed=0, images=images, classifiers=20)
+    study.write(root / "study")
+    tables(study, root)
+    posterior = root / "posterior.nc"
+    short = ("--chains", "2", "--warmup", "300", "--draws", "500")
+    command(("fit", str(root / "study"), "--out", str(posterior), *short), root).wait()
+    pictures(root)
+    counts, answers, folder = (str(root / name) for name in ("counts.csv", "answers.csv", "study"))
+    images_of = ("--images", str(root / "images"), "--weights", str(root / "weights"))
+    return [
+        Case("import", ("import", "tables", counts, answers, "--out", "{}")),
+        Case("estimate", ("estimate", folder, "--bootstrap", "400", "--csv", "{}")),
+        Case("mixtures", ("mixtures", folder, "--components", "1:4", "--csv", "{}")),
+        Case("fit", ("fit", folder, "--out", "{}", *short)),
+        Case("report", ("report", folder, str(posterior), "--out", "{}")),
+        Case(
+            "predict",
+            ("predict", *images_of, "--dataset", "v2", "--study", "{}", "--classifiers", NETWORK),
+        ),
+    ]
+
+
+def tables(study: Any, root: Path) -> None:
+    """Write a study as the two tables of `bayesrep import tables`."""
+    import polars as pl
+
+    counts, answers = [], []
+    for role, data in study.datasets.items():
+        shown = {"dataset": role, "image": data.images}
+        counts.append(pl.DataFrame({**shown, "selected": data.selected, "shown": data.shown}))
+        for name, correct in zip(study.classifiers, data.correct.T, strict=True):
+            answers.append(pl.DataFrame({**shown, "classifier": name, "correct": correct}))
+    pl.concat(counts).write_csv(root / "counts.csv")
+    pl.concat(answers).write_csv(root / "answers.csv")
+
+
+def pictures(root: Path) -> None:
+    """Make images in class folders, and weights of an untrained network."""
+    import torch
+    from PIL import Image
+    from safetensors.torch import save_file
+
+    from bayesrep.vision.classes import synsets
+    from bayesrep.vision.imports import load_timm
+
+    rng = np.random.default_rng(0)
+    for number in range(400):
+        folder = root / "images" / synsets()[number % 4]
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 256, (375, 500, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.jpg")
+    torch.manual_seed(0)
+    (root / "weights").mkdir()
+    weights = load_timm().create_model(NETWORK).state_dict()
+    save_file(weights, root / "weights" / f"{NETWORK}.safetensors")
+
+
+def command(arguments: Sequence[str], root: Path) -> subprocess.Popen[bytes]:
+    """Start ``bayesrep`` with a cache of compiled programs that is this experiment's own."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(root / "cache"), "JAX_PLATFORMS": "cpu"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "bayesrep", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+
+
+def at(case: Case, place: Path) -> tuple[str, ...]:
+    """The arguments of a case that writes to a place."""
+    return tuple(part.replace("{}", str(place)) for part in case.arguments)
+
+
+def whole(case: Case, root: Path) -> Case:
+    """The case with the time that it takes when nobody interrupts it."""
+    begun = time.monotonic()
+    place = Path(tempfile.mkdtemp(dir=root)) / "out"
+    process = command(at(case, place), root)
+    _, said = process.communicate()
+    assert process.returncode == 0, (case.name, process.returncode, said[-500:])
+    return Case(case.name, case.arguments, time.monotonic() - begun)
+
+
+def interrupt(case: Case, root: Path, number: signal.Signals, delay: float) -> dict[str, Any]:
+    """Stop a case after a delay; what the process returned, said and left."""
+    with tempfile.TemporaryDirectory(dir=root) as name:
+        place = Path(name) / "out"
+        process = command(at(case, place), root)
+        time.sleep(delay)
+        ended = process.poll() is not None
+        process.send_signal(number)
+        sent = time.monotonic()
+        _, said = process.communicate()
+        left = sorted(str(path.relative_to(name)) for path in Path(name).rglob("*"))
+        lines = said.decode(errors="replace").replace("\r", "\n").splitlines()
+        return {
+            "signal": number.name,
+            "delay": delay,
+            "ended_before": ended,
+            "status": process.returncode,
+            "seconds": time.monotonic() - sent,
+            "traceback": any("Traceback" in line for line in lines),
+            "message": next((line for line in lines if "interrupted; " in line), ""),
+            "half": [path for path in left if path.endswith((".partial", ".part", ".previous"))],
+            "left": len(left),
+        }
+
+
+def run(images: int, times: int) -> dict[str, Any]:
+    """Interrupt every command so many times by each signal."""
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        for case in prepare(root, images):
+            timed = whole(whole(case, root), root) if case.name != "import" else whole(case, root)
+            delays = np.linspace(FIRST_SECONDS, 0.97 * timed.seconds, times)
+            found[case.name] = {
+                "seconds": timed.seconds,
+                "runs": [
+                    interrupt(timed, root, number, float(delay))
+                    for delay in tqdm(delays, desc=case.name, file=sys.stderr)
+                    for number in SIGNALS
+                ],
+            }
+    return found
+
+
+def text_of(found: dict[str, Any]) -> str:
+    """The printed table."""
+    rows = []
+    for name, part in found.items():
+        for number in SIGNALS:
+            runs = [run for run in part["runs"] if run["signal"] == number.name]
+            statuses = Counter(
+                f"{run['status']}{' (was done)' if run['ended_before'] else ''}" for run in runs
+            )
+            seconds = [run["seconds"] for run in runs]
+            rows.append(
+                [
+                    name,
+                    f"{part['seconds']:.1f}",
+                    number.name,
+                    ", ".join(f"{status} x {count}" for status, count in statuses.items()),
+                    str(sum(run["traceback"] for run in runs)),
+                    str(sum(bool(run["half"]) for run in runs)),
+                    f"{np.median(seconds):.1f} / {max(seconds):.1f}",
+                ]
+            )
+    header = ["command", "seconds", "signal", "status", "tracebacks", "half files", "to its end"]
+    return columns(header, rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment and write docs/results/interruptions.{md,json}."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=2000, help="in each data set of the study")
+    parser.add_argument("--times", type=int, default=10, help="interruptions by each signal")
+    options = parser.parse_args(arguments)
+    found = run(options.images, options.times)
+    text = text_of(found)
+    print(text)
+    remarks = (
+        f"130 is what an interrupt should end with, 143 what SIGTERM should. Moments from "
+        f"{FIRST_SECONDS} s after the start to the end of the whole run, which took the seconds of "
+        "the second column; `to its end`: median and largest time in seconds from the signal to "
+        "the end of the process, which is long where a program is being compiled: XLA cannot be "
+        "stopped in the middle of one."
+    )
+    command_line = f"python -m experiments.interruptions --images {options.images}"
+    command_line += f" --times {options.times}"
+    save("interruptions", command_line, {"commands": found}, text, remarks=remarks)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
