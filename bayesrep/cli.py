@@ -719,9 +719,15 @@ def _figure_inputs(arguments: argparse.Namespace, figure: Any) -> list[Any]:
             raise StudyError(f"{arguments.name} takes no {what}; leave out {path}")
     inputs: list[Any] = []
     if figure.needs_study:
-        from bayesrep.storage import read_study
+        from bayesrep.storage import awaits_counts, read_study
 
-        inputs.append(read_study(arguments.study))
+        if figure.takes_answers and awaits_counts(arguments.study):
+            from bayesrep.protocols import read_predictions
+
+            names = (arguments.reference, arguments.replication)
+            inputs.append(read_predictions(arguments.study, names, ranks=1))
+        else:
+            inputs.append(read_study(arguments.study))
     if figure.needs_posterior:
         from bayesrep.inference import read_posterior
 
@@ -1186,6 +1192,7 @@ def _add_figure(commands: Any) -> None:
     command.add_argument("posterior", type=Path, nargs="?", metavar="posterior.nc")
     command.add_argument("--out", type=Path, metavar="FILE", help="ends in .pdf, .svg or .png")
     command.add_argument("--list", action="store_true", help="list the figures and stop")
+    _add_datasets(command)
     command.add_argument(
         "--classifier",
         action="append",

@@ -17,8 +17,20 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 # What else is kept between commands goes there too, not among the user's files.
 os.environ["XDG_CACHE_HOME"] = os.environ["JAX_COMPILATION_CACHE_DIR"]
 
+import re
+
 import pytest
 from hypothesis import settings
+
+# What may be skipped, and why; with --no-unlisted-skips any other skip fails the run.
+MAY_SKIP = {
+    r"no published files?|are not beside the project|is not beside the project"
+    r"|values of the published implementation are missing": "published data are not ours to ship",
+    r"in the extra 'bench'": "competitors of the benchmarks, 1 GB of them",
+    r"ArviZ 1.x has no waic": "the other ArviZ is tested on the other Python",
+    r"Chromium is not installed": "a browser cannot be had everywhere; .ci/run installs one",
+    r"the file system takes UTF-8 only": "no such name can be made there",
+}
 
 settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.load_profile("deterministic")
@@ -42,6 +54,48 @@ def memory_maps():
             return sum(1 for _ in maps)
     except OSError:
         return sys.maxsize
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--no-unlisted-skips",
+        action="store_true",
+        help="fail where a test is skipped for a reason that tests/conftest.py does not list",
+    )
+
+
+SKIPPED = []  # (where, reason) of this run
+
+
+def pytest_runtest_logreport(report):
+    note_skip(report)
+
+
+def pytest_collectreport(report):
+    note_skip(report)
+
+
+def note_skip(report):
+    if report.skipped and not hasattr(report, "wasxfail"):
+        *_, reason = report.longrepr if isinstance(report.longrepr, tuple) else (report.longrepr,)
+        SKIPPED.append((report.nodeid, str(reason)))
+
+
+def unlisted_skips():
+    return [(where, why) for where, why in SKIPPED if not any(re.search(p, why) for p in MAY_SKIP)]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    asked = session.config.getoption("--no-unlisted-skips")
+    if asked and not hasattr(session.config, "workerinput") and unlisted_skips():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if config.getoption("--no-unlisted-skips"):
+        for where, why in unlisted_skips():
+            terminalreporter.write_line(f"SKIPPED for no listed reason: {where}: {why}", red=True)
 
 
 def pytest_unconfigure(config):

@@ -135,8 +135,6 @@ RUNNABLE = [
 
 @pytest.mark.parametrize("code", RUNNABLE)
 def test_the_code_runs(code: str, written: Path, monkeypatch: pytest.MonkeyPatch):
-    if "pd.read_parquet" in code:
-        pytest.importorskip("pyarrow", reason="pandas reads Parquet with pyarrow")
     monkeypatch.chdir(written)
     exec(compile(code, "page", "exec"), {"bayesrep": bayesrep})
 

@@ -667,3 +667,16 @@ def test_hostile_answers_cannot_steer_the_terminal_by_an_error(capsys, files, wr
     assert (status, out) == (1, "")
     assert "owned" in error
     assert "\x1b" not in error
+
+
+def test_the_robustness_figure_takes_answers_without_counts(both, tmp_path, capsys):
+    """As compare does: accuracies and their lines need no annotators."""
+    write_answers(both, tmp_path / "answers")
+    out = tmp_path / "robustness.png"
+    names = ("--reference", "v1", "--replication", "v2")
+    run = ["figure", "robustness", tmp_path / "answers", *names, "--out", out]
+    assert cli.main([str(part) for part in run]) == 0
+    assert out.read_bytes().startswith(b"\x89PNG")
+    run[3:7] = ["--reference", "v1", "--replication", "v3"]
+    assert cli.main([str(part) for part in (*run, "--force")]) == 1
+    assert "no predictions on 'v3', but on data sets 'v1', 'v2'" in capsys.readouterr().err

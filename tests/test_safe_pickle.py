@@ -273,7 +273,8 @@ def test_reads_frames_of_every_era(path):
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_reads_what_the_installed_pandas_writes(tmp_path, protocol):
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     frame = pandas.DataFrame(
         {
             "url": [f"image {i}é" for i in range(50)],
@@ -298,7 +299,8 @@ def test_reads_what_the_installed_pandas_writes(tmp_path, protocol):
 
 
 def test_reads_frames_without_rows_or_with_many_blocks(tmp_path):
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     frame = pandas.DataFrame({"a": np.zeros(0), "b": np.zeros(0, dtype=bool)})
     frame.to_pickle(tmp_path / "empty.pkl")
     assert {k: v.shape for k, v in read_frame(tmp_path / "empty.pkl").items()} == {
@@ -356,7 +358,8 @@ def test_reads_arrays_inside_objects(tmp_path):
 @needs_multilabel
 @pytest.mark.parametrize("name", ["annotations_classify_task.pkl", "image_info.pkl"])
 def test_reads_the_published_frames_as_pandas_does(name):
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     read, expected = read_frame(MULTILABEL / name), pandas.read_pickle(MULTILABEL / name)
     index = expected.index.name or "index"
     assert list(read) == [*expected.columns, index]

@@ -361,7 +361,8 @@ def test_reads_annotations_from_tables(tmp_path, kind):
 
 @pytest.mark.parametrize("as_numbers", [False, True])
 def test_reads_annotations_from_pickles_and_torch_files(tmp_path, as_numbers):
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     frame = pandas.DataFrame(madry_frame().to_dict(as_series=False))
     if as_numbers:
         frame = frame.astype({name: float for name in frame.columns[2:]})

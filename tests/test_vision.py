@@ -261,7 +261,8 @@ def test_answers_are_those_of_the_networks(pictures, weights, finished):
 
 
 def test_the_file_is_read_by_other_tools(finished):
-    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow.parquet as parquet
+
     rows = parquet.read_table(finished / folder.prediction_file("v1", "test_vit"))
     assert rows.column("label_1").to_pylist()[0] in synsets()
     assert str(rows.schema.field("correct").type) == "bool"

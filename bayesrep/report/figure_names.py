@@ -38,12 +38,15 @@ class Figure:
         (names of those to show); what is not among them, it refuses or leaves out.
     needs_study, needs_posterior
         Which of them ``draw`` is given.
+    takes_answers
+        Whether the answers to both data sets do where the study has no counts yet.
     """
 
     description: str
     draw: Callable[..., Any]
     needs_study: bool = True
     needs_posterior: bool = False
+    takes_answers: bool = False
 
     @property
     def options(self) -> frozenset[str]:
@@ -68,7 +71,9 @@ FIGURES: Mapping[str, Figure] = {
     "ranks": Figure("rank plots of the chains", of_posterior.ranks, needs_posterior=True),
     "energy": Figure("energy of the chains", of_posterior.energy, needs_posterior=True),
     "robustness": Figure(
-        "reference against replication accuracy with linear and probit fits", robustness
+        "reference against replication accuracy with linear and probit fits",
+        robustness,
+        takes_answers=True,
     ),
     "paper-2": Figure(
         "hypothetical selection frequencies, all and given a noisy reading",

@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
+from bayesrep.predictions import Predictions
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.lines import line_band
 from bayesrep.report.figures import COLORS, GREY, INK, legend_below, panels
@@ -59,13 +60,24 @@ def robustness_figure(
     return figure
 
 
-def robustness(study: Study) -> Any:
-    """The accuracies of a study's classifiers as measured, with 95 % intervals and fits."""
-    if len(study.classifiers) < FEWEST:
+def robustness(study: Study | Sequence[Predictions]) -> Any:
+    """The accuracies of classifiers as measured, with 95 % intervals and fits.
+
+    Parameters
+    ----------
+    study
+        A study, or the answers to its reference and to its replication: counts are not needed.
+    """
+    correct = (
+        [study.datasets[role].correct for role in REQUIRED_ROLES]  # [N, C] each
+        if isinstance(study, Study)
+        else [answers.correct.T for answers in study]
+    )
+    if correct[0].shape[1] < FEWEST:
         raise StudyError(f"a line takes at least {FEWEST} classifiers; this study has fewer")
     columns: dict[str, Any] = {}
-    for role in REQUIRED_ROLES:
-        right, images = study.datasets[role].correct.sum(axis=0), len(study.datasets[role].images)
+    for role, values in zip(REQUIRED_ROLES, correct, strict=True):
+        right, images = values.sum(axis=0), len(values)
         lower, upper = proportion_interval(right, images)
         columns |= {f"{role}_accuracy": right / images}
         columns |= {f"{role}_lower": lower, f"{role}_upper": upper}

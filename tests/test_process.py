@@ -1,0 +1,212 @@
+"""Interrupts of a real process: whatever runs when they arrive, it ends cleanly and at once."""
+
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+
+import bayesrep
+from bayesrep import cli
+from bayesrep.errors import BayesrepError
+
+BOTH = pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+)
+BEGIN = """
+import sys, time
+from bayesrep import process
+def begun(): print("begun", flush=True)
+def command():
+    {body}
+process.run(command)
+"""
+WAIT = "begun(); time.sleep(60)"
+
+
+def start(body: str) -> subprocess.Popen[str]:
+    """A process that runs a command with this body, once it has begun."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", BEGIN.format(body=body.replace("\n", "\n    "))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
+def heard(what: str = "KeyboardInterrupt") -> str:
+    return f"""try:
+    {{body}}
+except {what}:
+    print("tidy", flush=True)
+    return 130"""
+
+
+@BOTH
+def test_a_signal_is_one_interrupt(number, status):
+    process = start(heard().format(body=WAIT))
+    process.send_signal(number)
+    said, complaint = process.communicate(timeout=30)
+    assert (process.returncode, said, complaint) == (status, "tidy\n", "")
+
+
+@BOTH
+def test_an_interrupt_that_a_callback_swallows_comes_again(number, status):
+    """As JAX's callback of the garbage collector does while JAX is imported."""
+    swallowing = f"""class Callback:
+    def __del__(self):
+        import os
+        os.kill(os.getpid(), {int(number)})
+        for _ in range(1000): pass
+try:
+    begun(); Callback()
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("tidy", flush=True)
+    return 130"""
+    process = start(swallowing)
+    said, complaint = process.communicate(timeout=30)
+    assert (process.returncode, said, complaint) == (status, "tidy\n", "")
+
+
+def test_a_second_interrupt_lets_the_command_tidy_up_and_a_third_does_not_wait():
+    patient = """try:
+    begun(); time.sleep(60)
+except KeyboardInterrupt:
+    print("tidying", flush=True)
+    time.sleep(60)"""
+    process = start(patient)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "tidying\n"
+    process.send_signal(signal.SIGINT)
+    assert "once more" in process.stderr.readline()
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+
+
+def test_what_runs_in_other_threads_does_not_keep_the_process():
+    """XLA computes on in its own threads; the interpreter's end would wait for these or crash."""
+    threads = """import threading
+threading.Thread(target=time.sleep, args=(60,)).start()
+"""
+    process = start(threads + heard().format(body=WAIT))
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=50)
+    assert process.returncode == 130
+    assert time.monotonic() - begun < 50  # less than the thread's minute
+
+
+@pytest.mark.parametrize("status", [0, 1, 2])
+def test_without_a_signal_the_status_is_the_commands(status):
+    process = start(f"begun(); return {status}")
+    process.communicate(timeout=30)
+    assert process.returncode == status
+
+
+@pytest.fixture(scope="module")
+def study_path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("process") / "study"
+    bayesrep.simulate_study(seed=1, images=400, classifiers=3).write(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("estimate", "--bootstrap", "3000", "--methods", "em-spline"), ("mixtures",)],
+    ids=["estimate", "mixtures"],
+)
+@pytest.mark.parametrize("seconds", [1.5, 4.0])
+def test_programs_that_run_when_the_interrupt_comes_crash_nothing(study_path, command, seconds):
+    """These two ended in a segmentation fault: XLA was still computing when Python ended."""
+    name, *options = command
+    arguments = [sys.executable, "-m", "bayesrep", name, study_path, *options]
+    process = subprocess.Popen(
+        list(map(str, arguments)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    said, complaint = process.communicate(timeout=60)
+    if process.returncode == 0:  # a fast machine was done before
+        return
+    assert (process.returncode, said) == (130, "")
+    assert complaint.endswith("bayesrep: interrupted; nothing was written\n")
+    assert "Traceback" not in complaint
+
+
+def test_warnings_are_shown_as_before_once_a_command_is_done(capsys):
+    before = warnings.showwarning, list(warnings.filters)
+    assert cli.main(["figure", "--list"]) == 0
+    assert (warnings.showwarning, list(warnings.filters)) == before
+
+
+def test_a_mistake_of_ours_is_not_the_users(monkeypatch, study_path, capsys):
+    """A ValueError of NumPy or JAX says nothing to a user, and hid where it came from."""
+
+    def broken(_):
+        raise ValueError("operands could not be broadcast together")
+
+    monkeypatch.setattr("bayesrep.storage.read_study", broken)
+    with pytest.raises(ValueError, match="broadcast"):
+        cli.main(["estimate", str(study_path)])
+    assert capsys.readouterr().err == ""
+
+
+def test_too_little_memory_is_one_line(monkeypatch, study_path, capsys):
+    def large(_):
+        raise MemoryError("Unable to allocate 745. GiB for an array with shape (100000000000,)")
+
+    monkeypatch.setattr("bayesrep.storage.read_study", large)
+    assert cli.main(["estimate", str(study_path)]) == 1
+    assert capsys.readouterr().err.startswith("bayesrep: not enough memory for this: Unable to")
+
+
+def test_all_errors_of_ours_have_one_base():
+    kinds = [bayesrep.StudyError, bayesrep.OptionError, bayesrep.PredictionError]
+    assert all(issubclass(kind, BayesrepError | ValueError) for kind in kinds)
+    assert issubclass(bayesrep.ConvergenceError, BayesrepError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("estimate STUDY --bootstrap 1000000000", "bootstrap is 1000000000; give a whole number"),
+        ("estimate STUDY --methods em-spline(components=1000000)", "components is 1000000"),
+        ("mixtures STUDY --components 99999999999999999999", "components is 9999999999"),
+        ("simulate OUT --images 99999999999", "images is 99999999999; give a whole number from 1"),
+        ("simulate OUT --annotators 99999999999", "annotators is 99999999999"),
+        ("fit STUDY --out OUT --set degree=1000000000", "degree is 1000000000"),
+        ("fit STUDY --out OUT --set slope=1e400,1", "slope is (mean, sd)"),
+        ("fit STUDY --out OUT --set bend=" + "9" * 400, "bend is a standard deviation"),
+        ("fit STUDY --out OUT --draws 99999999999", "draws is 99999999999"),
+        ("fit STUDY --out OUT --chains 0", "chains is 0; give a whole number from 1"),
+        (
+            "fit STUDY --out OUT --model shared-difficulty --set nodes=99999999",
+            "nodes is 99999999",
+        ),
+    ],
+)
+def test_sizes_that_no_machine_has_are_refused_by_name(
+    arguments, said, study_path, tmp_path, capsys
+):
+    places = {"STUDY": str(study_path), "OUT": str(tmp_path / "out")}
+    assert cli.main([places.get(part, part) for part in arguments.split()]) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("seed", ["-1", "1.5", "9223372036854775808", "many"])
+def test_seeds_are_whole_numbers_that_every_generator_takes(seed, study_path, capsys):
+    assert cli.main(["estimate", str(study_path), "--seed", seed]) == 2
+    assert "--seed" in capsys.readouterr().err
