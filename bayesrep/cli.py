@@ -177,7 +177,8 @@ def _demo(arguments: argparse.Namespace) -> int:
         text += (
             f"\n\nWritten to {arguments.out}: study/, posterior.nc, estimates.csv, demo.json, "
             "adjusted-accuracy.png and .svg, report.html (open it in a browser)\n"
-            f"Next: bayesrep summarize {arguments.out}/study {arguments.out}/posterior.nc"
+            f"Next: {process.program()} summarize {arguments.out}/study "
+            f"{arguments.out}/posterior.nc"
         )
     return _emit(arguments, text, demo_facts(demo))
 
@@ -237,12 +238,12 @@ def _begin_predictions(arguments: argparse.Namespace, answers: list[Any]) -> int
     from bayesrep.storage import write_answers
 
     write_answers(answers, arguments.out, force=arguments.force)
-    names = [each.dataset for each in answers]
+    names, program = [each.dataset for each in answers], process.program()
     text = (
         f"Answers of {len(answers[0].classifiers)} classifiers on {' and '.join(names)}\n"
         f"Written to {arguments.out}\n"
-        f"Next: bayesrep multilabel {arguments.out} --dataset {names[0]} --labels FILE, or add "
-        f"counts: bayesrep import tables counts.csv --reference {names[0]} --replication "
+        f"Next: {program} multilabel {arguments.out} --dataset {names[0]} --labels FILE, or add "
+        f"counts: {program} import tables counts.csv --reference {names[0]} --replication "
         f"{names[1]} --out {arguments.out}"
     )
     return _emit(arguments, text, {"study": str(arguments.out), "fingerprint": None})
@@ -264,7 +265,7 @@ def _begin_study(arguments: argparse.Namespace, datasets: dict[str, Any]) -> int
     names = " and ".join(data.name for data in datasets.values())
     text = (
         f"{counted}\nWritten to {arguments.out}\n"
-        f"Next: bayesrep predict --study {arguments.out} --dataset NAME --images PATH "
+        f"Next: {process.program()} predict --study {arguments.out} --dataset NAME --images PATH "
         f"--classifiers NAMES, for {names}"
     )
     return _emit(arguments, text, {"study": str(arguments.out), "fingerprint": None})
@@ -455,7 +456,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     attributes = posterior.posterior.attrs
     text = (
         f"{attributes['verdict']}\nWritten to {arguments.out}\n"
-        f"Next: bayesrep summarize {arguments.study} {arguments.out}"
+        f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
     )
     converged = bool(attributes["converged"])
     facts = {"posterior": str(arguments.out), "converged": converged}

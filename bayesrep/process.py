@@ -6,13 +6,16 @@ compute on while it takes the interpreter apart, which crashes the process after
 """
 
 import os
+import shlex
+import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["INTERRUPTED", "run", "stopped"]
+__all__ = ["INTERRUPTED", "program", "run", "stopped"]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 130  # what `run`'s command returns where it was interrupted: 128 + SIGINT
@@ -47,6 +50,23 @@ class _Stop:
 
 
 _stop = _Stop()
+
+
+def program() -> str:
+    """The command line's name as this process's user can type it again."""
+    called = Path(sys.argv[0])
+    if called.parts[-2:] == ("bayesrep", "__main__.py"):
+        return f"{_typed(Path(sys.executable))} -m bayesrep"
+    return _typed(called) if called.stem == "bayesrep" else "bayesrep"
+
+
+def _typed(path: Path) -> str:
+    """A program as it is typed: by its name where the shell finds it, else by its path."""
+    found = shutil.which(path.name)
+    if found is not None and Path(found).absolute() == path.absolute():
+        return path.name
+    here, whole = Path.cwd(), path.absolute()
+    return shlex.quote(str(whole.relative_to(here) if whole.is_relative_to(here) else whole))
 
 
 def stopped() -> bool:

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import bayesrep
-from bayesrep import cli
+from bayesrep import cli, process
 from bayesrep.errors import BayesrepError
 
 BOTH = pytest.mark.parametrize(
@@ -28,15 +28,15 @@ WAIT = "begun(); time.sleep(60)"
 
 def start(body: str) -> subprocess.Popen[str]:
     """A process that runs a command with this body, once it has begun."""
-    process = subprocess.Popen(
+    child = subprocess.Popen(
         [sys.executable, "-c", BEGIN.format(body=body.replace("\n", "\n    "))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begun\n"
-    return process
+    assert child.stdout is not None
+    assert child.stdout.readline() == "begun\n"
+    return child
 
 
 def heard(what: str = "KeyboardInterrupt") -> str:
@@ -49,10 +49,10 @@ except {what}:
 
 @BOTH
 def test_a_signal_is_one_interrupt(number, status):
-    process = start(heard().format(body=WAIT))
-    process.send_signal(number)
-    said, complaint = process.communicate(timeout=30)
-    assert (process.returncode, said, complaint) == (status, "tidy\n", "")
+    child = start(heard().format(body=WAIT))
+    child.send_signal(number)
+    said, complaint = child.communicate(timeout=30)
+    assert (child.returncode, said, complaint) == (status, "tidy\n", "")
 
 
 @BOTH
@@ -69,9 +69,9 @@ try:
 except KeyboardInterrupt:
     print("tidy", flush=True)
     return 130"""
-    process = start(swallowing)
-    said, complaint = process.communicate(timeout=30)
-    assert (process.returncode, said, complaint) == (status, "tidy\n", "")
+    child = start(swallowing)
+    said, complaint = child.communicate(timeout=30)
+    assert (child.returncode, said, complaint) == (status, "tidy\n", "")
 
 
 def test_a_second_interrupt_lets_the_command_tidy_up_and_a_third_does_not_wait():
@@ -80,17 +80,17 @@ def test_a_second_interrupt_lets_the_command_tidy_up_and_a_third_does_not_wait()
 except KeyboardInterrupt:
     print("tidying", flush=True)
     time.sleep(60)"""
-    process = start(patient)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.send_signal(signal.SIGINT)
-    assert process.stdout.readline() == "tidying\n"
-    process.send_signal(signal.SIGINT)
-    assert "once more" in process.stderr.readline()
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
-    assert process.returncode == 130
+    child = start(patient)
+    assert child.stdout is not None
+    assert child.stderr is not None
+    child.send_signal(signal.SIGINT)
+    assert child.stdout.readline() == "tidying\n"
+    child.send_signal(signal.SIGINT)
+    assert "once more" in child.stderr.readline()
+    assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=30)
+    assert child.returncode == 130
 
 
 def test_what_runs_in_other_threads_does_not_keep_the_process():
@@ -98,19 +98,19 @@ def test_what_runs_in_other_threads_does_not_keep_the_process():
     threads = """import threading
 threading.Thread(target=time.sleep, args=(60,)).start()
 """
-    process = start(threads + heard().format(body=WAIT))
+    child = start(threads + heard().format(body=WAIT))
     begun = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=50)
-    assert process.returncode == 130
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=50)
+    assert child.returncode == 130
     assert time.monotonic() - begun < 50  # less than the thread's minute
 
 
 @pytest.mark.parametrize("status", [0, 1, 2])
 def test_without_a_signal_the_status_is_the_commands(status):
-    process = start(f"begun(); return {status}")
-    process.communicate(timeout=30)
-    assert process.returncode == status
+    child = start(f"begun(); return {status}")
+    child.communicate(timeout=30)
+    assert child.returncode == status
 
 
 @pytest.fixture(scope="module")
@@ -130,15 +130,15 @@ def test_programs_that_run_when_the_interrupt_comes_crash_nothing(study_path, co
     """These two ended in a segmentation fault: XLA was still computing when Python ended."""
     name, *options = command
     arguments = [sys.executable, "-m", "bayesrep", name, study_path, *options]
-    process = subprocess.Popen(
+    child = subprocess.Popen(
         list(map(str, arguments)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     time.sleep(seconds)
-    process.send_signal(signal.SIGINT)
-    said, complaint = process.communicate(timeout=60)
-    if process.returncode == 0:  # a fast machine was done before
+    child.send_signal(signal.SIGINT)
+    said, complaint = child.communicate(timeout=60)
+    if child.returncode == 0:  # a fast machine was done before
         return
-    assert (process.returncode, said) == (130, "")
+    assert (child.returncode, said) == (130, "")
     assert complaint.endswith("bayesrep: interrupted; nothing was written\n")
     assert "Traceback" not in complaint
 
@@ -210,3 +210,27 @@ def test_sizes_that_no_machine_has_are_refused_by_name(
 def test_seeds_are_whole_numbers_that_every_generator_takes(seed, study_path, capsys):
     assert cli.main(["estimate", str(study_path), "--seed", seed]) == 2
     assert "--seed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("called", "typed"),
+    [
+        ("HERE/bin/bayesrep", "bin/bayesrep"),
+        ("ON_PATH/bayesrep", "bayesrep"),
+        ("/elsewhere/bin/bayesrep", "/elsewhere/bin/bayesrep"),
+        ("HERE/a b/bayesrep", "'a b/bayesrep'"),
+        ("/site-packages/bayesrep/__main__.py", f"{sys.executable} -m bayesrep"),
+        ("/some/program.py", "bayesrep"),
+    ],
+)
+def test_what_to_type_next_is_found(called, typed, tmp_path, monkeypatch):
+    """After `make demo` nothing called bayesrep is on the path."""
+    here, on_path = tmp_path / "here", tmp_path / "on path"
+    on_path.mkdir()
+    here.mkdir()
+    (on_path / "bayesrep").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(on_path))
+    monkeypatch.chdir(here)
+    path = called.replace("HERE", str(here)).replace("ON_PATH", str(on_path))
+    monkeypatch.setattr(sys, "argv", [path])
+    assert process.program() == typed
