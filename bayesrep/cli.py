@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from bayesrep import __version__, bounds, process
 from bayesrep.atomic import user_cache
-from bayesrep.errors import BayesrepError, StudyError, plain, reason
+from bayesrep.errors import BayesrepError, OptionError, StudyError, plain, reason
 
 SOURCES = ("cifar10h", "imagenetv2", "madrylab", "tables")
 
@@ -273,8 +273,10 @@ def _begin_study(arguments: argparse.Namespace, datasets: dict[str, Any]) -> int
 
 def _check(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import describe_study
-    from bayesrep.storage import check_study, read_study
+    from bayesrep.storage import awaits_counts, check_study, read_study
 
+    if awaits_counts(arguments.study):
+        return _check_answers(arguments)
     broken = check_study(arguments.study)
     if broken:
         _emit(arguments, "\n".join(broken), {"study": str(arguments.study), "broken": broken})
@@ -282,6 +284,23 @@ def _check(arguments: argparse.Namespace) -> int:
         return _fail(f"{arguments.study}: {len(broken)} {rules} broken")
     text = f"{describe_study(read_study(arguments.study))}\nNo rule is broken."
     return _emit(arguments, text, {"study": str(arguments.study), "broken": []})
+
+
+def _check_answers(arguments: argparse.Namespace) -> int:
+    """Check a folder of answers to which counts are still to be added."""
+    from bayesrep.folder import PREDICTIONS, names_in
+    from bayesrep.protocols import read_predictions
+    from bayesrep.report.text import plain
+
+    held = names_in(arguments.study / PREDICTIONS, "")
+    answers = [read_predictions(arguments.study, (name,), ranks=1)[0] for name in held]
+    lines = [
+        f"{plain(each.dataset)}: answers of {len(each.classifiers)} classifiers to "
+        f"{len(each.images):,} images"
+        for each in answers
+    ]
+    lines.append("No counts of annotators yet: enough for match, multilabel and compare.")
+    return _emit(arguments, "\n".join(lines), {"study": str(arguments.study), "broken": []})
 
 
 def _predict(arguments: argparse.Namespace) -> int:
@@ -739,6 +758,8 @@ def _figure_inputs(arguments: argparse.Namespace, figure: Any) -> list[Any]:
 def _report(arguments: argparse.Namespace) -> int:
     from bayesrep.storage import read_study
 
+    if arguments.out.suffix.lower() not in (".html", ".htm"):
+        raise OptionError(f"--out is {arguments.out}; name a file that ends in .html")
     _new_file(arguments.out, force=arguments.force)
     _keep_compiled()
     from bayesrep.inference import read_posterior

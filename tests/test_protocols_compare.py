@@ -680,3 +680,14 @@ def test_the_robustness_figure_takes_answers_without_counts(both, tmp_path, caps
     run[3:7] = ["--reference", "v1", "--replication", "v3"]
     assert cli.main([str(part) for part in (*run, "--force")]) == 1
     assert "no predictions on 'v3', but on data sets 'v1', 'v2'" in capsys.readouterr().err
+
+
+def test_a_folder_of_answers_without_counts_is_sound(both, tmp_path, capsys):
+    write_answers(both, tmp_path / "answers")
+    assert cli.main(["check", str(tmp_path / "answers")]) == 0
+    said = capsys.readouterr().out
+    assert "v1: answers of 4 classifiers to 80 images" in said
+    assert "No counts of annotators yet" in said
+    (tmp_path / "answers" / "predictions" / "v2" / "vit.parquet").write_bytes(b"PAR1")
+    assert cli.main(["check", str(tmp_path / "answers")]) == 1
+    assert "vit.parquet" in capsys.readouterr().err
