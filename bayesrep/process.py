@@ -1,16 +1,20 @@
 """A command in a process of its own: an interrupt reaches it whatever runs, and ends it cleanly.
 
 Left to itself, Python loses an interrupt that arrives inside a callback of a library written in C
-(as JAX has while it is imported), ends on SIGTERM without tidying up, and lets XLA's threads
-compute on while it takes the interpreter apart, which crashes the process after its last message.
+(as JAX has while it is imported), says nothing while such a library computes, ends on SIGTERM
+without tidying up, and lets XLA's threads compute on while it takes the interpreter apart, which
+crashes the process after its last message.
 """
 
 import os
+import select
 import shlex
 import shutil
 import signal
+import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,34 +23,84 @@ __all__ = ["INTERRUPTED", "program", "run", "stopped"]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 130  # what `run`'s command returns where it was interrupted: 128 + SIGINT
-AGAIN_SECONDS = 0.1
+SOON = 1.0  # seconds in which Python hears a signal, unless a library in C computes
+OFTEN = 0.2  # seconds between looks for an interrupt that was swallowed
 
 
 class _Stop:
-    """The signals that have arrived, and what follows from each."""
+    """One KeyboardInterrupt for the first signal, and a thread that sees to it that it is heard."""
 
     def __init__(self) -> None:
-        self.number = 0  # of the first signal; 0 where there was none
-        self.count = 0
+        self.number = 0  # of the first signal that Python heard; 0 where there was none
+        self.raised = False
 
     def __call__(self, number: int, _: Any) -> None:
+        """Interrupt what runs, once: a second interrupt would leave undone what tidies up."""
         self.number = self.number or number
-        self.count += 1
-        if self.count == 1:
+        if not self.raised:
+            self.raised = True
             raise KeyboardInterrupt
-        # The command is tidying up, which another KeyboardInterrupt would leave undone.
-        if self.count == 2:
-            os.write(2, b"bayesrep: stopping; once more ends it at once\n")
-        else:
-            os._exit(128 + number)
 
-    def again(self, lost: Any) -> None:
-        """Send an interrupt that a callback swallowed once more, as `sys.unraisablehook`."""
-        if not (self.count and isinstance(lost.exc_value, KeyboardInterrupt)):
-            sys.__unraisablehook__(lost)
-            return
-        self.count = 0
-        threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), self.number)).start()
+    def watch(self, arrivals: socket.socket) -> None:
+        """Follow the signals as they arrive, a byte each, whatever the main thread does.
+
+        The first is raised again where a library swallowed it. One more ends the process at once
+        where Python does not hear the first; two more do, where the command is tidying up.
+        """
+        first, since, more, own, told = 0, 0.0, 0, 0, False
+        while True:
+            if select.select([arrivals], [], [], OFTEN if first else None)[0]:
+                if not (arrived := arrivals.recv(1)):  # the command is done
+                    return
+                if (number := arrived[0]) not in SIGNALS:
+                    continue
+                if own:
+                    own -= 1
+                elif not first:
+                    first, since = number, time.monotonic()
+                else:
+                    more += 1
+                    if more > self.raised:
+                        os._exit(128 + first)
+                    _say("stopping; once more ends it at once")
+            elif time.monotonic() - since < SOON:
+                continue
+            elif not self.raised:
+                if not told:
+                    _say("interrupted; one step is running still (once more ends it at once)")
+                told = True
+            elif not _being_handled():
+                self.raised, since, own = False, time.monotonic(), own + 1
+                _signal_main_thread(first)
+
+
+def _say(text: str) -> None:
+    os.write(2, f"\nbayesrep: {text}\n".encode())
+
+
+def _being_handled() -> bool:
+    """Whether the main thread is unwinding from a KeyboardInterrupt, or has done so."""
+    every: Any = sys._current_exceptions()  # pyright: ignore[reportPrivateUsage]
+    active = every.get(threading.main_thread().ident)
+    error = active[1] if isinstance(active, tuple) else active  # a tuple until Python 3.11
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__context__
+    return False
+
+
+def _signal_main_thread(number: int) -> None:
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        signal.raise_signal(number)
+
+
+def _unraisable(lost: Any) -> None:
+    """Say nothing of an interrupt that a callback swallowed: it is raised again."""
+    if not isinstance(lost.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
 
 
 _stop = _Stop()
@@ -83,15 +137,20 @@ def run(command: Callable[[], int]) -> NoReturn:
         Sees SIGINT and SIGTERM as one KeyboardInterrupt, or as what a library makes of it (then
         `stopped` tells), and returns `INTERRUPTED` after it.
     """
-    for number in SIGNALS:
-        # What the parent ignores stays ignored: a background job of a shell, nohup.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _stop)
-    sys.unraisablehook = _stop.again
+    ours = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in ours:  # what the parent ignores stays ignored: background jobs, nohup
+        signal.signal(number, _stop)
+    arrivals, sent = socket.socketpair()
+    sent.settimeout(0)
+    signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_stop.watch, args=(arrivals,), daemon=True).start()
+    sys.unraisablehook = _unraisable
     try:
         status = command()
     except KeyboardInterrupt:  # before the command itself began
         status = INTERRUPTED
+    for number in ours:  # the command is done: a signal to what Python tidies up changes nothing
+        signal.signal(number, signal.SIG_IGN)
     if not stopped():
         sys.exit(status)
     for stream in (sys.stdout, sys.stderr):

@@ -54,9 +54,9 @@ def prepare(root: Path, images: int) -> list[Case]:
     return [
         Case("import", ("import", "tables", counts, answers, "--out", "{}")),
         Case("estimate", ("estimate", folder, "--bootstrap", "400", "--csv", "{}")),
-        Case("mixtures", ("mixtures", folder, "--components", "1:4", "--csv", "{}")),
+        Case("mixtures", ("mixtures", folder, "--components", "1:3", "--csv", "{}")),
         Case("fit", ("fit", folder, "--out", "{}", *short)),
-        Case("report", ("report", folder, str(posterior), "--out", "{}")),
+        Case("report", ("report", folder, str(posterior), "--out", "{}.html")),
         Case(
             "predict",
             ("predict", *images_of, "--dataset", "v2", "--study", "{}", "--classifiers", NETWORK),

@@ -86,8 +86,57 @@ except KeyboardInterrupt:
     child.send_signal(signal.SIGINT)
     assert child.stdout.readline() == "tidying\n"
     child.send_signal(signal.SIGINT)
+    assert child.stderr.readline() == "\n"
     assert "once more" in child.stderr.readline()
     assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=30)
+    assert child.returncode == 130
+
+
+def test_an_interrupt_that_a_library_swallows_comes_again():
+    """Without a word, as what is written in C may do with errors of what it calls."""
+    swallowing = """try:
+    begun()
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        pass
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("tidy", flush=True)
+    return 130"""
+    child = start(swallowing)
+    child.send_signal(signal.SIGINT)
+    said, complaint = child.communicate(timeout=30)
+    assert (child.returncode, said, complaint) == (130, "tidy\n", "")
+
+
+def test_an_interrupt_is_not_repeated_to_what_tidies_up():
+    tidying = """try:
+    begun(); time.sleep(60)
+except KeyboardInterrupt:
+    try:
+        time.sleep(2)
+        raise OSError("no room")
+    except OSError:
+        time.sleep(1)
+    print("tidy", flush=True)
+    return 130"""
+    child = start(tidying)
+    child.send_signal(signal.SIGINT)
+    said, complaint = child.communicate(timeout=30)
+    assert (child.returncode, said, complaint) == (130, "tidy\n", "")
+
+
+def test_while_a_library_computes_an_interrupt_is_answered_and_a_second_one_ends_it():
+    """Python hears no signal until a call of C returns."""
+    child = start("import hashlib; begun(); hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)")
+    assert child.stderr is not None
+    time.sleep(1)  # until it computes
+    child.send_signal(signal.SIGINT)
+    assert child.stderr.readline() == "\n"
+    assert "one step is running still" in child.stderr.readline()
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=30)
     assert child.returncode == 130
