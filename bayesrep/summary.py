@@ -18,7 +18,7 @@ from bayesrep.estimands import (
     share_explained,
 )
 from bayesrep.inference.posterior import arviz
-from bayesrep.inference.problem import check_fingerprint
+from bayesrep.inference.problem import check_study
 from bayesrep.inference.together import Together, together
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
@@ -66,8 +66,7 @@ def summarize(
     StudyError
         If the posterior belongs to another study.
     """
-    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
-    _check(statistics, posterior, allow_unconverged=allow_unconverged)
+    statistics = _checked(study, posterior, allow_unconverged=allow_unconverged)
     adjusted = posterior.posterior["adjusted_accuracy"]
     own = adjusted.values.reshape(-1, adjusted.shape[-1])  # [draw, C]
     combined = own
@@ -103,11 +102,15 @@ def summarize(
     return table.fill_nan(None)
 
 
-def _check(statistics: SufficientStatistics, posterior: Any, *, allow_unconverged: bool) -> None:
-    check_fingerprint(statistics, posterior)
+def _checked(
+    study: Study | SufficientStatistics, posterior: Any, *, allow_unconverged: bool
+) -> SufficientStatistics:
+    """The study's statistics, once the posterior is known to be of it and fit for use."""
+    statistics = check_study(study, posterior)
     attributes = posterior.posterior.attrs
     if not attributes.get("converged") and not allow_unconverged:
         raise ConvergenceError(str(attributes.get("verdict", "the fit carries no verdict")))
+    return statistics
 
 
 def _flat_draws(
@@ -119,8 +122,7 @@ def _flat_draws(
     draws: Together | None = None,
 ) -> tuple[np.ndarray, np.ndarray, SufficientStatistics]:
     """Joint draws [S, C] of adjusted and of population reference accuracies."""
-    statistics = SufficientStatistics.from_study(study)
-    _check(statistics, posterior, allow_unconverged=allow_unconverged)
+    statistics = _checked(study, posterior, allow_unconverged=allow_unconverged)
     draws = draws or together(study, posterior, seed=seed)
     size = draws.adjusted.shape[-1]
     return draws.adjusted.reshape(-1, size), draws.reference.reshape(-1, size), statistics

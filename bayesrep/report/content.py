@@ -27,13 +27,12 @@ from bayesrep.estimators.analysis import Analysis
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.inference import diagnose
 from bayesrep.inference.predictive import Cell, find_group, need_group, parse_cell, thinned
-from bayesrep.inference.problem import check_fingerprint, recorded_options
+from bayesrep.inference.problem import check_study, recorded_options
 from bayesrep.inference.together import together
 from bayesrep.models import MODELS
 from bayesrep.models.curves import curve_family
 from bayesrep.models.joint import JointOptions
 from bayesrep.numerics.bernstein import bernstein_basis
-from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
 from bayesrep.summary import summarize, summarize_gaps
 
@@ -222,7 +221,7 @@ def gather(
     missing: dict[str, str] = {}
     model = None
     if posterior is not None:
-        check_fingerprint(SufficientStatistics.from_study(study), posterior)
+        check_study(study, posterior)
         model = str(posterior.posterior.attrs["model"])
 
     def attempt(section: str, make: Callable[[], Any]) -> Any:
@@ -496,7 +495,8 @@ def _trust(posterior: Any) -> Trust:
 def _settings(group: Any) -> dict[str, str]:
     """What the posterior records of how it was made, in words."""
     shown = ("model", "method", "options", "schedule", "feedback", "groups", "datasets", "seed")
-    shown += ("precision", "device", "machine", "versions", "study_fingerprint")
+    shown += ("precision", "device", "machine", "versions")
+    shown += ("study_fingerprint", "statistics_digest")
     given = {name: str(group.attrs[name]) for name in shown if str(group.attrs.get(name, ""))}
     return {name.replace("_", " "): _in_words(text) for name, text in given.items()}
 
