@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import betaln, expit
+from scipy.special import betaln
 from scipy.stats import beta
 
 from bayesrep.errors import EstimateWarning, StudyError, reason
@@ -30,9 +30,6 @@ from bayesrep.inference.predictive import Cell, find_group, need_group, parse_ce
 from bayesrep.inference.problem import check_study, recorded_options
 from bayesrep.inference.together import together
 from bayesrep.models import MODELS
-from bayesrep.models.curves import curve_family
-from bayesrep.models.joint import JointOptions
-from bayesrep.numerics.bernstein import bernstein_basis
 from bayesrep.study import Study
 from bayesrep.summary import summarize, summarize_gaps
 
@@ -406,43 +403,15 @@ def image_of(study: Study, bands: Mapping[str, tuple[Floats, Floats, Floats]]) -
 def curves_of(study: Study, posterior: Any) -> Curves:
     """Accuracy curves of all classifiers with the cells that they explain."""
     group = need_group(posterior, "posterior", "classifier_curve")
-    options = recorded_options(group.attrs)
-    chosen = JointOptions(
-        **{
-            name: options[name]
-            for name in ("curve", "degree", "terms", "monotone")
-            if name in options
-        }
-    )
-    family = curve_family(chosen.curve, chosen.degree, chosen.size, monotone=chosen.monotone)
-    terms = thinned(group["classifier_curve"], DRAWS // 2)
-    logit = np.asarray(family.logit(jnp.asarray(terms)))  # [draw, C, X]
-    loading = thinned(group["loading"], DRAWS // 2) if "loading" in group else None
-    points = _probability(logit, loading)
-    if chosen.curve == "bernstein":
-        values = points @ bernstein_basis(CURVE_GRID, chosen.degree).T
-    else:
-        values = _between(points, family.points, CURVE_GRID)
+    model = MODELS[str(group.attrs["model"])]
+    options = model.options(**recorded_options(group.attrs))
+    draws = {str(name): thinned(group[name], DRAWS // 2) for name in group.data_vars}
+    share = np.ones(1)
+    if column := str(group.attrs["groups"]):
+        share = np.mean(study.reference.groups[column][:, None] == group["group"].values, axis=0)
+    with jax.enable_x64(new_val=True):
+        values = np.asarray(model.curves(draws, options, CURVE_GRID, share))
     return Curves(_band(values), *_cells(study))
-
-
-def _probability(logit: Floats, loading: Floats | None) -> Floats:
-    """σ(η), averaged over the residual difficulty of images where the model has one."""
-    if loading is None:
-        return expit(logit)
-    size = np.sqrt(np.sum(loading.reshape(*loading.shape[:2], -1) ** 2, axis=-1))[..., None]
-    nodes, weights = np.polynomial.hermite_e.hermegauss(21)
-    total = np.zeros_like(logit)
-    for node, weight in zip(nodes, weights / weights.sum(), strict=True):
-        total += weight * expit(logit + size * node)
-    return total
-
-
-def _between(values: Floats, points: Floats, at: Floats) -> Floats:
-    """Values [..., X] at increasing points, interpolated [..., S]."""
-    right = np.clip(np.searchsorted(points, at), 1, len(points) - 1)
-    share = np.clip((at - points[right - 1]) / (points[right] - points[right - 1]), 0, 1)
-    return values[..., right - 1] * (1 - share) + values[..., right] * share
 
 
 def _cells(study: Study) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
