@@ -30,6 +30,7 @@ from bayesrep.inference.predictive import Cell, find_group, need_group, parse_ce
 from bayesrep.inference.problem import check_study, recorded_options
 from bayesrep.inference.together import together
 from bayesrep.models import MODELS
+from bayesrep.report.answer import Drop, Estimate, drop_of, is_share, measured_drop
 from bayesrep.study import Study
 from bayesrep.summary import summarize, summarize_gaps
 
@@ -160,7 +161,9 @@ class Content:
         Of which it is.
     gaps
         method, gap, lower, upper (mean bias-corrected gap and its 95 % interval), share (of the
-        drop that selection explains; null of raw).
+        drop that selection explains; null of raw, and where no drop is clear or it is none).
+    drop
+        The drop as the last of these methods divides it.
     classifiers
         classifier, reference, replication, then for each method METHOD, METHOD_lower and
         METHOD_upper (adjusted accuracies), and rhat and ess of the posterior's.
@@ -176,6 +179,7 @@ class Content:
 
     study: Study
     gaps: pl.DataFrame
+    drop: Drop
     classifiers: pl.DataFrame
     naive: Floats
     model: str | None
@@ -244,9 +248,11 @@ def gather(
         naive = _naive(study)
         found = points or (estimated.result() if estimated else [])
     summary, gaps = summaries or (None, None)
+    measured, last = measured_drop(study), gap_table(found[-1:]) if gaps is None else gaps
     return Content(
         study=study,
-        gaps=_gaps(gap_table(found), gaps, study),
+        gaps=_gaps(gap_table(found), gaps, measured),
+        drop=drop_of(last, measured),
         classifiers=_classifiers(study, classifier_table(found), summary),
         naive=naive,
         model=model,
@@ -274,17 +280,25 @@ def _summaries(study: Study, posterior: Any) -> tuple[pl.DataFrame, pl.DataFrame
     )
 
 
-def _gaps(points: pl.DataFrame, posterior: pl.DataFrame | None, study: Study) -> pl.DataFrame:
+def _gaps(points: pl.DataFrame, posterior: pl.DataFrame | None, measured: Estimate) -> pl.DataFrame:
     tables = [points] if posterior is None else [points, posterior]
     rows = pl.concat(tables, how="diagonal_relaxed")
-    wide = rows.filter(pl.col("quantity").is_in(["bias_corrected_gap", "share_explained"]))
-    gap = wide.filter(pl.col("quantity") == "bias_corrected_gap")
-    share = wide.filter(pl.col("quantity") == "share_explained").select(
-        "method", share=pl.when(pl.col("method") == "raw").then(None).otherwise(pl.col("estimate"))
-    )
-    return gap.select("method", "lower", "upper", gap="estimate").join(
-        share, on="method", how="left", maintain_order="left"
-    )
+    found: list[dict[str, Any]] = []
+    for (method,), part in rows.group_by(["method"], maintain_order=True):
+        drop = drop_of(part, measured)
+        gap = measured if method == "raw" else drop.remaining
+        told = method != "raw" and measured.above and is_share(drop.share)
+        found.append(
+            {
+                "method": method,
+                "gap": gap.value,
+                "lower": gap.lower,
+                "upper": gap.upper,
+                "share": drop.share.value if told else None,
+            }
+        )
+    numbers = {name: pl.Float64 for name in ("gap", "lower", "upper", "share")}
+    return pl.DataFrame(found, {"method": pl.String, **numbers})
 
 
 def _classifiers(study: Study, points: pl.DataFrame, summary: pl.DataFrame | None) -> pl.DataFrame:
