@@ -398,13 +398,15 @@ def _count_or_auto(text: str) -> int | None:
 
 def _estimate(arguments: argparse.Namespace) -> int:
     from bayesrep.estimators import analyse, classifier_table, gap_table
+    from bayesrep.report.answer import measured_drop
     from bayesrep.report.text import estimates_table, gaps_table
     from bayesrep.storage import read_study
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
+    study = read_study(arguments.study)
     analyses = analyse(
-        read_study(arguments.study),
+        study,
         arguments.methods,
         bootstrap=arguments.bootstrap,
         interval=arguments.interval,
@@ -412,7 +414,8 @@ def _estimate(arguments: argparse.Namespace) -> int:
         progress=not arguments.no_progress,
     )
     table, gaps = classifier_table(analyses), gap_table(analyses)
-    text = f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n{gaps_table(gaps)}"
+    parts = gaps_table(gaps, clear=measured_drop(study).above)
+    text = f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n{parts}"
     return _emit_table(arguments, table, text, {"gaps": gaps.to_dicts()})
 
 
@@ -485,6 +488,7 @@ def _fit(arguments: argparse.Namespace) -> int:
 
 def _summarize(arguments: argparse.Namespace) -> int:
     from bayesrep.inference.together import together
+    from bayesrep.report.answer import answer_for, drop_of, measured_drop
     from bayesrep.report.text import estimates_table, gaps_table, populations_text
     from bayesrep.summary import summarize, summarize_gaps
 
@@ -492,9 +496,11 @@ def _summarize(arguments: argparse.Namespace) -> int:
     unconverged, draws = arguments.allow_unconverged, together(study, posterior)
     table = summarize(study, posterior, allow_unconverged=unconverged, draws=draws)
     gaps = summarize_gaps(study, posterior, allow_unconverged=unconverged, draws=draws)
+    measured = measured_drop(study)
+    answer = plain(answer_for(study, drop_of(gaps, measured)))
     text = (
-        f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n{gaps_table(gaps)}\n\n"
-        f"{populations_text(gaps)}"
+        f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n"
+        f"{gaps_table(gaps, clear=measured.above)}\n\n{answer}\n{populations_text(gaps)}"
     )
     return _emit_table(arguments, table, text, {"gaps": gaps.to_dicts()})
 
@@ -521,8 +527,9 @@ def _pairs(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import pairs_table
     from bayesrep.summary import compare_classifiers
 
-    table = compare_classifiers(*_fitted(arguments), allow_unconverged=arguments.allow_unconverged)
-    return _emit_table(arguments, table, pairs_table(table))
+    study, posterior = _fitted(arguments)
+    table = compare_classifiers(study, posterior, allow_unconverged=arguments.allow_unconverged)
+    return _emit_table(arguments, table, pairs_table(table, study.classifiers))
 
 
 def _images(arguments: argparse.Namespace) -> int:

@@ -64,6 +64,31 @@ def share_explained(
     return selected / np.where(raw == 0, np.nan, raw)
 
 
+def measured_gap(reference_correct: ArrayLike, replication_correct: ArrayLike) -> Floats:
+    """The mean accuracy gap as measured, with its 95 % interval over samples of images.
+
+    Classifiers answer the same images, so the spread is that of their mean answer over images.
+
+    Parameters
+    ----------
+    reference_correct, replication_correct
+        [N, C] and [N', C], which answers are right.
+
+    Returns
+    -------
+    float64 [3]
+        The gap and both ends; these are NaN where a data set has one image only.
+    """
+    sides = [
+        np.asarray(side, float).mean(axis=1) for side in (reference_correct, replication_correct)
+    ]
+    value = sides[0].mean() - sides[1].mean()
+    if min(map(len, sides)) < 2:
+        return np.array([value, np.nan, np.nan])
+    error = np.sqrt(sum(side.var(ddof=1) / len(side) for side in sides))
+    return value + 1.959963984540054 * error * np.array([0.0, -1.0, 1.0])
+
+
 def accuracy_line(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> tuple[Floats, Floats]:
     """Least-squares line of ``accuracy`` on the reference accuracy over classifiers.
 

@@ -144,11 +144,12 @@ class SufficientStatistics:
         """The cells of the data set whose accuracies are adjusted."""
         return self.cells["replication"]
 
-    def fingerprint(self) -> str:
-        """Return the SHA-256, in hexadecimal, of all cells.
+    def digest(self) -> str:
+        """Return the SHA-256, in hexadecimal, of all cells and the classifiers' names.
 
         The reference's come first, then the replication's, then others by role. Equal for a
-        study and for any division of it into shards; every fit records it.
+        study and for any division of it into shards, and for studies that differ only in which
+        images of a cell a classifier gets right: `bayesrep.Study.fingerprint` tells these apart.
         """
         digest = hashlib.sha256("\0".join(self.classifiers).encode())
         others = sorted(set(self.cells) - set(REQUIRED_ROLES))

@@ -236,7 +236,8 @@ class Study:
         """Return the SHA-256, in hexadecimal, of the data and their order.
 
         Roles, names, images, counts, correctness, labels, groups and classifiers count; the study's
-        own name, its provenance and truth do not, since no estimate depends on them.
+        own name, its provenance and truth do not, since no estimate depends on them. Every fit of
+        the study records it, and nothing that looks at images takes another study's fit.
         """
         digest = hashlib.sha256()
         for part in self._contents():

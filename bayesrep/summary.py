@@ -18,7 +18,7 @@ from bayesrep.estimands import (
     share_explained,
 )
 from bayesrep.inference.posterior import arviz
-from bayesrep.inference.problem import check_fingerprint
+from bayesrep.inference.problem import check_study
 from bayesrep.inference.together import Together, together
 from bayesrep.statistics import SufficientStatistics
 from bayesrep.study import Study
@@ -55,9 +55,12 @@ def summarize(
         adjusted accuracy. ``adjusted_accuracy`` is the posterior mean, ``lower`` and ``upper``
         the 2.5 % and 97.5 % quantiles. Two rows follow the classifiers: "(mean)", every column
         averaged over classifiers, and "(slope)", the slope of adjusted on reference accuracy in
-        ``adjusted_accuracy`` (beside that of the raw accuracy in ``replication_accuracy``). Their
-        intervals know of the images that classifiers share; for the joint model that takes the
-        study itself, and from its sufficient statistics they are null.
+        ``adjusted_accuracy`` (beside that of the raw accuracy in ``replication_accuracy``). A line
+        takes two classifiers whose reference accuracies differ; without them there is no
+        "(slope)". Two lie on their line whatever they are: its interval is that of their images,
+        and says nothing of other classifiers. The rows' intervals know of the images that
+        classifiers share; for the joint model that takes the study itself, and from its sufficient
+        statistics they are null.
 
     Raises
     ------
@@ -66,8 +69,7 @@ def summarize(
     StudyError
         If the posterior belongs to another study.
     """
-    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
-    _check(statistics, posterior, allow_unconverged=allow_unconverged)
+    statistics = _checked(study, posterior, allow_unconverged=allow_unconverged)
     adjusted = posterior.posterior["adjusted_accuracy"]
     own = adjusted.values.reshape(-1, adjusted.shape[-1])  # [draw, C]
     combined = own
@@ -78,18 +80,24 @@ def summarize(
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     slope, _ = accuracy_line(reference, combined)
     raw_slope, _ = accuracy_line(reference, replication)
-    rows = np.column_stack([own, combined.mean(axis=1), slope])
+    names = [*statistics.classifiers, MEAN_ROW]
+    rows = np.column_stack([own, combined.mean(axis=1)])
+    mean_reference = np.append(reference, reference.mean())
+    mean_replication = np.append(replication, replication.mean())
+    if np.ptp(reference) > 0:  # a line takes two different classifiers
+        names.append(SLOPE_ROW)
+        rows = np.column_stack([rows, slope])
+        mean_reference = np.append(mean_reference, np.nan)
+        mean_replication = np.append(mean_replication, raw_slope)
     estimate = rows.mean(axis=0)
     lower, upper = np.quantile(rows, INTERVAL, axis=0)
     if not known:
-        lower[-2:] = upper[-2:] = np.nan
-    mean_reference = np.append(reference, [reference.mean(), np.nan])
-    mean_replication = np.append(replication, [replication.mean(), raw_slope])
-    is_slope = np.arange(len(estimate)) == len(reference) + 1
+        lower[len(reference) :] = upper[len(reference) :] = np.nan
+    is_slope = np.array(names) == SLOPE_ROW
     table = pl.DataFrame(
         {
             "method": [str(posterior.posterior.attrs["model"])] * len(estimate),
-            "classifier": [*statistics.classifiers, MEAN_ROW, SLOPE_ROW],
+            "classifier": names,
             "reference_accuracy": mean_reference,
             "replication_accuracy": mean_replication,
             "adjusted_accuracy": estimate,
@@ -103,11 +111,15 @@ def summarize(
     return table.fill_nan(None)
 
 
-def _check(statistics: SufficientStatistics, posterior: Any, *, allow_unconverged: bool) -> None:
-    check_fingerprint(statistics, posterior)
+def _checked(
+    study: Study | SufficientStatistics, posterior: Any, *, allow_unconverged: bool
+) -> SufficientStatistics:
+    """The study's statistics, once the posterior is known to be of it and fit for use."""
+    statistics = check_study(study, posterior)
     attributes = posterior.posterior.attrs
     if not attributes.get("converged") and not allow_unconverged:
         raise ConvergenceError(str(attributes.get("verdict", "the fit carries no verdict")))
+    return statistics
 
 
 def _flat_draws(
@@ -119,8 +131,7 @@ def _flat_draws(
     draws: Together | None = None,
 ) -> tuple[np.ndarray, np.ndarray, SufficientStatistics]:
     """Joint draws [S, C] of adjusted and of population reference accuracies."""
-    statistics = SufficientStatistics.from_study(study)
-    _check(statistics, posterior, allow_unconverged=allow_unconverged)
+    statistics = _checked(study, posterior, allow_unconverged=allow_unconverged)
     draws = draws or together(study, posterior, seed=seed)
     size = draws.adjusted.shape[-1]
     return draws.adjusted.reshape(-1, size), draws.reference.reshape(-1, size), statistics

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
@@ -22,8 +23,7 @@ from scipy import stats
 import bayesrep
 from bayesrep import ConvergenceWarning, Study, SufficientStatistics
 from bayesrep.inference.prior import prior_predictive
-from bayesrep.models.joint import JointOptions
-from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
+from bayesrep.models import MODELS
 from bayesrep.report.figures import COLORS, panels
 from bayesrep.report.text import columns
 from bayesrep.statistics import Cells
@@ -79,12 +79,12 @@ def summaries(group: Any) -> dict[str, Floats]:
         )
     }
     values["component_weight"] = values["component_weight"][..., 1:]
-    options = JointOptions()
+    model = MODELS["joint"]
     terms = np.asarray(group["classifier_curve"])
-    terms = terms.reshape(-1, *terms.shape[2:])
-    eta = terms @ smooth_basis(options.degree, options.size).T
-    basis = bernstein_basis(np.array(FREQUENCIES), options.degree)
-    values["curve"] = (1 / (1 + np.exp(-eta))) @ basis.T
+    draws = {"classifier_curve": terms.reshape(-1, *terms.shape[2:])}
+    with jax.enable_x64(new_val=True):
+        curves = model.curves(draws, model.options(), np.array(FREQUENCIES), np.ones(1))
+    values["curve"] = np.asarray(curves)
     return values
 
 

@@ -79,6 +79,7 @@ def attributes(problem: Problem, *, method: str, seed: int, **more: Any) -> Attr
         "precision": "float64",
         "machine": platform.machine(),
         "versions": json.dumps(versions()),
-        "study_fingerprint": problem.statistics.fingerprint(),
+        "study_fingerprint": problem.fingerprint,
+        "statistics_digest": problem.statistics.digest(),
         **{k: v if isinstance(v, str | int | float) else json.dumps(v) for k, v in more.items()},
     }

@@ -139,7 +139,9 @@ def fit(
         ``posterior_predictive`` (every tenth draw) and ``observed_data`` hold one entry per
         (k, n) cell. ``sample_stats``: ``diverging``, ``num_steps``, ``energy``,
         ``acceptance_rate``, ``step_size``, ``lp``. Attributes: versions, device, precision, seed,
-        options, fingerprint of the study and the convergence verdict.
+        options, the convergence verdict, ``study_fingerprint``
+        (:meth:`bayesrep.Study.fingerprint`; empty for a fit of statistics) and
+        ``statistics_digest`` (:meth:`bayesrep.SufficientStatistics.digest`).
 
     Raises
     ------
@@ -277,8 +279,8 @@ def _check_schedule(chains: int, warmup: int, draws: int) -> None:
 
 def _identity(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What must be the same for a checkpoint to go on."""
-    names = ("study_fingerprint", "model", "options", "datasets", "groups", "schedule", "feedback")
-    named = {name: facts[name] for name in (*names, "seed", "device")}
+    names = ("study_fingerprint", "statistics_digest", "model", "options", "datasets", "groups")
+    named = {name: facts[name] for name in (*names, "schedule", "feedback", "seed", "device")}
     return {**named, "versions": versions()}
 
 

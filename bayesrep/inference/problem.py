@@ -22,7 +22,7 @@ from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
 from bayesrep.inference.dense import DenseWhitening, climb_from, dense_whitening
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.mode import Climb, climb
-from bayesrep.inference.predictive import thinned
+from bayesrep.inference.predictive import need_group, thinned
 from bayesrep.models import MODELS, Model
 from bayesrep.rules import REQUIRED_ROLES, listing
 from bayesrep.statistics import (
@@ -55,6 +55,8 @@ class Problem:
         For every group its tables by role.
     patterns
         Distinct images by role, where the model is one of images; else empty.
+    fingerprint
+        Of the study; empty where only its statistics are known.
     mesh
         Devices over which the images are spread; None for one device.
     """
@@ -68,6 +70,7 @@ class Problem:
     grouping: str | None
     cells: Sequence[Mapping[str, Cells]]
     patterns: Mapping[str, Patterns]
+    fingerprint: str
     mesh: Mesh | None = None
 
     def data(self) -> Any:
@@ -134,6 +137,7 @@ def pose(
         groups,
         cells,
         patterns,
+        study.fingerprint() if isinstance(study, Study) else "",
         mesh,
     )
 
@@ -146,9 +150,10 @@ def pose_again(study: Study, posterior: Any) -> Problem:
     StudyError
         If the posterior belongs to another study, or was written by another version.
     """
+    check_study(study, posterior)
     attributes = posterior.posterior.attrs
     try:
-        problem = pose(
+        return pose(
             study,
             model=attributes["model"],
             options=recorded_options(attributes),
@@ -157,8 +162,6 @@ def pose_again(study: Study, posterior: Any) -> Problem:
         )
     except (KeyError, ValueError) as error:
         raise StudyError(f"the posterior is not one of this study: {reason(error)}") from None
-    check_fingerprint(problem.statistics, posterior)
-    return problem
 
 
 def recorded_options(attributes: Mapping[Any, Any]) -> dict[str, Any]:
@@ -169,12 +172,36 @@ def recorded_options(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     }
 
 
-def check_fingerprint(statistics: SufficientStatistics, posterior: Any) -> None:
-    """Refuse a posterior of another study."""
-    if posterior.posterior.attrs.get("study_fingerprint") != statistics.fingerprint():
+def check_study(study: Study | SufficientStatistics, posterior: Any) -> SufficientStatistics:
+    """Refuse a posterior of another study; else return the study's statistics.
+
+    A posterior of a study is one of these images, answer by answer. One fitted to sufficient
+    statistics alone is one of every study that has them, since it depends on nothing else; and
+    where statistics are all that is given, they are all that is compared.
+
+    Raises
+    ------
+    StudyError
+        If the posterior is another study's, or does not say whose.
+    """
+    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
+    recorded = need_group(posterior, "posterior").attrs
+    if "statistics_digest" not in recorded:
+        raise StudyError(
+            "the posterior does not say to which counts it was fitted; fit the study again with "
+            "this version"
+        )
+    if recorded["statistics_digest"] != statistics.digest():
         raise StudyError(
             "the posterior was fitted to another study (fingerprints differ); fit this one"
         )
+    fitted = recorded.get("study_fingerprint")
+    if isinstance(study, Study) and fitted and fitted != study.fingerprint():
+        raise StudyError(
+            "the posterior was fitted to another study (fingerprints differ: the counts are "
+            "equal, but not the images, their order, labels, groups or answers); fit this one"
+        )
+    return statistics
 
 
 def at_draws(

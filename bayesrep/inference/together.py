@@ -31,8 +31,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from bayesrep.inference.predictive import cell_of_images, need_group
-from bayesrep.inference.problem import check_fingerprint
-from bayesrep.statistics import SufficientStatistics
+from bayesrep.inference.problem import check_study
 from bayesrep.study import Study
 
 Floats = NDArray[np.float64]
@@ -79,7 +78,7 @@ def together(study: Study, posterior: Any, *, seed: int = 0) -> Together:
     StudyError
         If the posterior belongs to another study or lacks a group.
     """
-    check_fingerprint(SufficientStatistics.from_study(study), posterior)
+    check_study(study, posterior)
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     adjusted = np.asarray(group["adjusted_accuracy"].values, dtype=float)
     if "population_reference_accuracy" in group:

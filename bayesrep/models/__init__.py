@@ -13,6 +13,7 @@ from bayesrep.models.joint import (
     JointOptions,
     annotations_only,
     joint,
+    joint_curves,
     joint_data,
     joint_dims,
     joint_offsets,
@@ -58,6 +59,11 @@ class Model:
     dims
         ``dims(data, options)``: names of the dimensions of every latent site and reported
         quantity.
+    curves
+        ``curves(values, options, at, share)``: every classifier's accuracy [draw, C, S] at
+        selection frequencies ``at`` [S], from draws of sites and quantities; ``share`` [G] is that
+        of the reference's images, by group. Its integral against the reference's density of s is
+        ``adjusted_accuracy``, draw by draw.
     independent
         A NumPyro model of the same sites in which classifiers meet only through the sites outside
         their plate, and whose mode is near; None where ``function`` is such a model.
@@ -71,6 +77,7 @@ class Model:
     offsets: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
     mixture_sites: tuple[str, ...]
     dims: Callable[[Any, Any], Mapping[str, tuple[str, ...]]]
+    curves: Callable[[Mapping[str, Any], Any, Any, Any], Any]
     independent: Callable[[Any, Any], None] | None = None
 
 
@@ -95,6 +102,7 @@ MODELS: Mapping[str, Model] = {
         offsets=joint_offsets,
         mixture_sites=_MIXTURE_SITES,
         dims=joint_dims,
+        curves=joint_curves,
     ),
     "shared-difficulty": Model(
         function=shared_difficulty,
@@ -105,6 +113,7 @@ MODELS: Mapping[str, Model] = {
         offsets=joint_offsets,
         mixture_sites=_MIXTURE_SITES,
         dims=shared_dims,
+        curves=joint_curves,  # of the marginal logit, whatever the difficulty
         independent=working_independence,
     ),
 }

@@ -12,6 +12,8 @@ A curve is a vector of terms β; η = Φ β at the family's points and σ(η) is
     Points are quadrature nodes in s. Terms: level, slope, and a Gaussian process with a squared
     exponential kernel in its Hilbert-space form (Riutort-Mayol et al. 2023, equation 8).
 
+In between, the Bernstein form is its polynomial, and the others are evaluated at s itself.
+
 Every family has the terms level, slope (of 2 s − 1), then bends; ``scale`` makes the prior sd of
 its bends comparable. A monotone curve takes the same terms differently: a level, and the
 logarithm of the slope as slope, bends, … of the family, integrated along the points (so that η
@@ -28,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 from bayesrep.numerics import logit_quadrature
-from bayesrep.numerics.bernstein import smooth_basis
+from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
 
 Floats = NDArray[np.float64]
 TERMS = {"bernstein": 5, "spline": 9, "gp": 10}
@@ -44,6 +46,8 @@ class Curves:
 
     Attributes
     ----------
+    name
+        ``bernstein``, ``spline`` or ``gp``.
     points
         [X] in [0, 1], increasing.
     basis
@@ -54,6 +58,7 @@ class Curves:
         Whether η is the level plus the integral of exp(basis of the log slope).
     """
 
+    name: str
     points: Floats
     basis: Floats
     scale: Floats
@@ -67,19 +72,41 @@ class Curves:
         """η at the points, [..., X]."""
         if not self.monotone:
             return terms @ self.basis.T
-        size = self.basis.shape[1] - 1
-        slope = jnp.exp(terms[..., 1:] @ self.basis[:, :size].T)
-        return terms[..., :1] + slope @ _integral(self.points).T
+        return terms[..., :1] + self._slope(terms) @ _integral(self.points, self.points).T
+
+    def accuracy(self, terms: Array, at: Floats) -> Array:
+        """The curve g(s), [..., S], of terms [..., T] at any s [S] in [0, 1]."""
+        if self.name == "bernstein":
+            return self.probability(terms) @ bernstein_basis(at, len(self.points) - 1).T
+        if self.monotone:
+            rise = self._slope(terms) @ _integral(self.points, at).T
+            return jax.nn.sigmoid(terms[..., :1] + rise)
+        return jax.nn.sigmoid(terms @ _columns(self.name, at, self.basis.shape[1])[0].T)
+
+    def _slope(self, terms: Array) -> Array:
+        """Derivative of a monotone η at the points, [..., X]."""
+        return jnp.exp(terms[..., 1:] @ self.basis[:, :-1].T)
 
 
-def _integral(points: Floats) -> Floats:
-    """Matrix [X, X] of the trapezoid integral up to each point, less its mean over [0, 1]."""
-    steps = np.diff(points)
-    up_to = np.zeros((len(points), len(points)))
-    for i, step in enumerate(steps):
-        up_to[i + 1 :, i : i + 2] += step / 2
+def _integral(points: Floats, at: Floats) -> Floats:
+    """Matrix [S, X]: integrals up to ``at`` of what is linear between points [X], centred.
+
+    That is by the trapezoid rule, and less the integrals' mean over the points' [0, 1].
+    """
     widths = np.gradient(points) if len(points) > 1 else np.ones(1)
-    return up_to - (widths / widths.sum()) @ up_to
+    return _up_to(points, at) - (widths / widths.sum()) @ _up_to(points, points)
+
+
+def _up_to(points: Floats, at: Floats) -> Floats:
+    """Matrix [S, X] of the integrals from the first point."""
+    steps = np.diff(points)
+    done = np.clip(at[:, None] - points[:-1], 0.0, steps)  # [S, X − 1] of every step
+    # ∫ of a line over the first d of a step h:  (d − d² / 2h) left + (d² / 2h) right
+    right = done**2 / (2 * np.where(steps > 0, steps, 1.0))
+    matrix = np.zeros((len(at), len(points)))
+    matrix[:, :-1] += done - right
+    matrix[:, 1:] += right
+    return matrix
 
 
 def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curves:
@@ -102,10 +129,15 @@ def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curve
         scale = 1.0 / np.arange(1, terms - 1)
     else:
         points = np.exp(logit_quadrature.nodes()[0])
-        line = np.column_stack([np.ones_like(points), 2 * points - 1])
-        bends, scale = {"spline": _splines, "gp": _process}[name](points, terms - 2)
-        basis = np.column_stack([line, bends])
-    return Curves(points, basis, scale, monotone)
+        basis, scale = _columns(name, points, terms)
+    return Curves(name, points, basis, scale, monotone)
+
+
+def _columns(name: str, points: Floats, terms: int) -> tuple[Floats, Floats]:
+    """Level, slope and bends [X, T] at any points in [0, 1], and the bends' scale [T − 2]."""
+    line = np.column_stack([np.ones_like(points), 2 * points - 1])
+    bends, scale = {"spline": _splines, "gp": _process}[name](points, terms - 2)
+    return np.column_stack([line, bends]), scale
 
 
 def _splines(points: Floats, count: int) -> tuple[Floats, Floats]:

@@ -37,6 +37,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax import Array
+from jax.scipy.special import betaln, logsumexp
 from jax.typing import ArrayLike
 
 from bayesrep.bounds import within
@@ -458,6 +459,54 @@ def report(
     for index, (counts, masses) in enumerate(zip(data.datasets, log_mass, strict=True)):
         numpyro.deterministic(f"log_mass_{index}", masses + counts.pairs.log_choices[None, :])
     numpyro.deterministic("cell_accuracy", right)
+
+
+def joint_curves(
+    values: Mapping[str, ArrayLike], options: JointOptions, at: np.ndarray, share: np.ndarray
+) -> Array:
+    """Accuracy curves of draws of the sites and reported quantities.
+
+    Integrated against the reference's density of s they give ``adjusted_accuracy``, draw by draw.
+    With groups a curve is the accuracy among the reference's images of selection frequency s,
+    Σ_g P_ref(g | s) g_cg(s).
+
+    Parameters
+    ----------
+    values
+        Each [draw, ...], by name.
+    options
+        Of the model.
+    at : [S]
+        Selection frequencies in [0, 1].
+    share : [G]
+        Of the reference's images, by group; [1] without groups.
+
+    Returns
+    -------
+    [draw, C, S]
+    """
+    family = options.family()
+    terms = jnp.asarray(values["classifier_curve"])
+    if len(share) == 1:
+        return family.accuracy(terms, at)
+    shift = jnp.asarray(values["classifier_group_effect"])  # [draw, C, G]
+    # An effect on the logit is one on the level, the first term.
+    shifted = [terms.at[:, :, 0].add(shift[:, :, g]) for g in range(len(share))]
+    by_group = jnp.stack([family.accuracy(each, at) for each in shifted], axis=-1)
+    return jnp.einsum("dcsg,dsg->dcs", by_group, _groups_given(values, at, share))
+
+
+def _groups_given(values: Mapping[str, ArrayLike], at: np.ndarray, share: np.ndarray) -> Array:
+    """P_ref(g | s) [draw, S, G]."""
+    mean, total, weight = (
+        jnp.asarray(values[name])[:, 0]  # of the reference
+        for name in ("component_mean", "component_concentration", "group_component_weight")
+    )
+    a, b = (part[:, None, :] for part in (mean * total, (1 - mean) * total))  # [draw, 1, K]
+    s = np.clip(at, 1e-300, 1 - 1e-16)[None, :, None]  # an end's density may be infinite
+    log_density = (a - 1) * np.log(s) + (b - 1) * np.log1p(-s) - betaln(a, b)  # [draw, S, K]
+    joint = log_density[:, :, None, :] + jnp.log(weight * share[None, :, None])[:, None]
+    return jax.nn.softmax(logsumexp(joint, axis=-1), axis=-1)
 
 
 def joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, ...]]:

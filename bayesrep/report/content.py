@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import betaln, expit
+from scipy.special import betaln
 from scipy.stats import beta
 
 from bayesrep.errors import EstimateWarning, StudyError, reason
@@ -27,13 +27,10 @@ from bayesrep.estimators.analysis import Analysis
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.inference import diagnose
 from bayesrep.inference.predictive import Cell, find_group, need_group, parse_cell, thinned
-from bayesrep.inference.problem import check_fingerprint, recorded_options
+from bayesrep.inference.problem import check_study, recorded_options
 from bayesrep.inference.together import together
 from bayesrep.models import MODELS
-from bayesrep.models.curves import curve_family
-from bayesrep.models.joint import JointOptions
-from bayesrep.numerics.bernstein import bernstein_basis
-from bayesrep.statistics import SufficientStatistics
+from bayesrep.report.answer import Drop, Estimate, drop_of, is_share, measured_drop
 from bayesrep.study import Study
 from bayesrep.summary import summarize, summarize_gaps
 
@@ -164,7 +161,9 @@ class Content:
         Of which it is.
     gaps
         method, gap, lower, upper (mean bias-corrected gap and its 95 % interval), share (of the
-        drop that selection explains; null of raw).
+        drop that selection explains; null of raw, and where no drop is clear or it is none).
+    drop
+        The drop as the last of these methods divides it.
     classifiers
         classifier, reference, replication, then for each method METHOD, METHOD_lower and
         METHOD_upper (adjusted accuracies), and rhat and ess of the posterior's.
@@ -180,6 +179,7 @@ class Content:
 
     study: Study
     gaps: pl.DataFrame
+    drop: Drop
     classifiers: pl.DataFrame
     naive: Floats
     model: str | None
@@ -222,7 +222,7 @@ def gather(
     missing: dict[str, str] = {}
     model = None
     if posterior is not None:
-        check_fingerprint(SufficientStatistics.from_study(study), posterior)
+        check_study(study, posterior)
         model = str(posterior.posterior.attrs["model"])
 
     def attempt(section: str, make: Callable[[], Any]) -> Any:
@@ -248,9 +248,11 @@ def gather(
         naive = _naive(study)
         found = points or (estimated.result() if estimated else [])
     summary, gaps = summaries or (None, None)
+    measured, last = measured_drop(study), gap_table(found[-1:]) if gaps is None else gaps
     return Content(
         study=study,
-        gaps=_gaps(gap_table(found), gaps, study),
+        gaps=_gaps(gap_table(found), gaps, measured),
+        drop=drop_of(last, measured),
         classifiers=_classifiers(study, classifier_table(found), summary),
         naive=naive,
         model=model,
@@ -278,17 +280,25 @@ def _summaries(study: Study, posterior: Any) -> tuple[pl.DataFrame, pl.DataFrame
     )
 
 
-def _gaps(points: pl.DataFrame, posterior: pl.DataFrame | None, study: Study) -> pl.DataFrame:
+def _gaps(points: pl.DataFrame, posterior: pl.DataFrame | None, measured: Estimate) -> pl.DataFrame:
     tables = [points] if posterior is None else [points, posterior]
     rows = pl.concat(tables, how="diagonal_relaxed")
-    wide = rows.filter(pl.col("quantity").is_in(["bias_corrected_gap", "share_explained"]))
-    gap = wide.filter(pl.col("quantity") == "bias_corrected_gap")
-    share = wide.filter(pl.col("quantity") == "share_explained").select(
-        "method", share=pl.when(pl.col("method") == "raw").then(None).otherwise(pl.col("estimate"))
-    )
-    return gap.select("method", "lower", "upper", gap="estimate").join(
-        share, on="method", how="left", maintain_order="left"
-    )
+    found: list[dict[str, Any]] = []
+    for (method,), part in rows.group_by(["method"], maintain_order=True):
+        drop = drop_of(part, measured)
+        gap = measured if method == "raw" else drop.remaining
+        told = method != "raw" and measured.above and is_share(drop.share)
+        found.append(
+            {
+                "method": method,
+                "gap": gap.value,
+                "lower": gap.lower,
+                "upper": gap.upper,
+                "share": drop.share.value if told else None,
+            }
+        )
+    numbers = {name: pl.Float64 for name in ("gap", "lower", "upper", "share")}
+    return pl.DataFrame(found, {"method": pl.String, **numbers})
 
 
 def _classifiers(study: Study, points: pl.DataFrame, summary: pl.DataFrame | None) -> pl.DataFrame:
@@ -407,43 +417,15 @@ def image_of(study: Study, bands: Mapping[str, tuple[Floats, Floats, Floats]]) -
 def curves_of(study: Study, posterior: Any) -> Curves:
     """Accuracy curves of all classifiers with the cells that they explain."""
     group = need_group(posterior, "posterior", "classifier_curve")
-    options = recorded_options(group.attrs)
-    chosen = JointOptions(
-        **{
-            name: options[name]
-            for name in ("curve", "degree", "terms", "monotone")
-            if name in options
-        }
-    )
-    family = curve_family(chosen.curve, chosen.degree, chosen.size, monotone=chosen.monotone)
-    terms = thinned(group["classifier_curve"], DRAWS // 2)
-    logit = np.asarray(family.logit(jnp.asarray(terms)))  # [draw, C, X]
-    loading = thinned(group["loading"], DRAWS // 2) if "loading" in group else None
-    points = _probability(logit, loading)
-    if chosen.curve == "bernstein":
-        values = points @ bernstein_basis(CURVE_GRID, chosen.degree).T
-    else:
-        values = _between(points, family.points, CURVE_GRID)
+    model = MODELS[str(group.attrs["model"])]
+    options = model.options(**recorded_options(group.attrs))
+    draws = {str(name): thinned(group[name], DRAWS // 2) for name in group.data_vars}
+    share = np.ones(1)
+    if column := str(group.attrs["groups"]):
+        share = np.mean(study.reference.groups[column][:, None] == group["group"].values, axis=0)
+    with jax.enable_x64(new_val=True):
+        values = np.asarray(model.curves(draws, options, CURVE_GRID, share))
     return Curves(_band(values), *_cells(study))
-
-
-def _probability(logit: Floats, loading: Floats | None) -> Floats:
-    """σ(η), averaged over the residual difficulty of images where the model has one."""
-    if loading is None:
-        return expit(logit)
-    size = np.sqrt(np.sum(loading.reshape(*loading.shape[:2], -1) ** 2, axis=-1))[..., None]
-    nodes, weights = np.polynomial.hermite_e.hermegauss(21)
-    total = np.zeros_like(logit)
-    for node, weight in zip(nodes, weights / weights.sum(), strict=True):
-        total += weight * expit(logit + size * node)
-    return total
-
-
-def _between(values: Floats, points: Floats, at: Floats) -> Floats:
-    """Values [..., X] at increasing points, interpolated [..., S]."""
-    right = np.clip(np.searchsorted(points, at), 1, len(points) - 1)
-    share = np.clip((at - points[right - 1]) / (points[right] - points[right - 1]), 0, 1)
-    return values[..., right - 1] * (1 - share) + values[..., right] * share
 
 
 def _cells(study: Study) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
@@ -496,7 +478,8 @@ def _trust(posterior: Any) -> Trust:
 def _settings(group: Any) -> dict[str, str]:
     """What the posterior records of how it was made, in words."""
     shown = ("model", "method", "options", "schedule", "feedback", "groups", "datasets", "seed")
-    shown += ("precision", "device", "machine", "versions", "study_fingerprint")
+    shown += ("precision", "device", "machine", "versions")
+    shown += ("study_fingerprint", "statistics_digest")
     given = {name: str(group.attrs[name]) for name in shown if str(group.attrs.get(name, ""))}
     return {name.replace("_", " "): _in_words(text) for name, text in given.items()}
 

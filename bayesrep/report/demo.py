@@ -14,6 +14,7 @@ from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.inference import fit, write_posterior
+from bayesrep.report.answer import measured_drop
 from bayesrep.report.content import gather
 from bayesrep.report.figures import adjusted_accuracy_figure, save_figure
 from bayesrep.report.page import write_page
@@ -95,10 +96,12 @@ def _methods(
     error = pl.col("adjusted_accuracy") - pl.col("true_adjusted_accuracy")
     inside = pl.col("true_adjusted_accuracy").is_between(pl.col("lower"), pl.col("upper"))
     raw_gap = (pl.col("reference_accuracy") - pl.col("replication_accuracy")).mean()
+    share = pl.col("selection_gap").mean() / raw_gap
+    clear = measured_drop(study).above
     methods = table.group_by("method", maintain_order=True).agg(
         mean_gap=pl.col("bias_corrected_gap").mean(),
         mean_error=error.mean(),
-        share_explained=pl.col("selection_gap").mean() / raw_gap,
+        share_explained=pl.when(clear & share.is_between(0, 1)).then(share),
         coverage=pl.when(pl.col("lower").is_not_null()).then(inside).mean(),
     )
     mean = summary.filter(pl.col("classifier") == "(mean)").row(0, named=True)
@@ -112,7 +115,8 @@ def _methods(
     methods = methods.join(intervals, on="method", maintain_order="left")
     gap = float(table["true_gap"].mean())  # type: ignore[arg-type]
     raw = float(np.mean(study.reference.correct) - np.mean(study.replication.correct))
-    truth = {"method": "truth", "mean_gap": gap, "share_explained": 1 - gap / raw}
+    explained = 1 - gap / raw if clear and 0 <= gap <= raw else None
+    truth = {"method": "truth", "mean_gap": gap, "share_explained": explained}
     return pl.concat([methods, pl.DataFrame([truth])], how="diagonal_relaxed")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from bayesrep.report.answer import Estimate, answer_for
 from bayesrep.report.content import Content
 from bayesrep.report.text import percent
 
@@ -74,20 +75,7 @@ def _notes(content: Content, *names: str) -> list[str]:
 
 
 def _answer(content: Content) -> dict[str, Any]:
-    study, rows = content.study, content.gaps.to_dicts()
-    raw, best = rows[0], rows[-1]
-    share = best["share"]
-    explained = "" if share is None else f"selection explains {percent(share, 0)} % of the drop; "
-    one, other = (
-        f"the {role}" if data.name == role else f"{data.name} (the {role})"
-        for role, data in (("reference", study.reference), ("replication", study.replication))
-    )
-    lead = (
-        f"Classifiers are {percent(raw['gap'])} points less accurate on {other} than on {one}: "
-        f"{explained}{percent(best['gap'])} points remain"
-    )
-    if best["lower"] is not None:
-        lead += f" ({percent(best['lower'])} to {percent(best['upper'])})"
+    rows = content.gaps.to_dicts()
     told = [
         [
             LABELS[row["method"]],
@@ -103,9 +91,9 @@ def _answer(content: Content) -> dict[str, Any]:
         "answer",
         "Answer",
         "The answer",
-        f"{lead}.",
+        answer_for(content.study, content.drop),
         lead_class="answer",
-        share=_share(share),
+        share=_share(content.drop.told_share),
         notes=_notes(content, "posterior"),
         figures=[
             _figure(
@@ -125,16 +113,17 @@ def _answer(content: Content) -> dict[str, Any]:
     )
 
 
-def _share(share: float | None) -> dict[str, Any] | None:
-    """One bar: what selection explains of the drop, and what remains; none beyond 0 and 1."""
-    if share is None or not 0 <= share <= 1:
+def _share(told: Estimate | None) -> dict[str, Any] | None:
+    """One bar: what selection explains of the drop, and what remains."""
+    if told is None:
         return None
-    parts = [("selection", "selection", share), ("remains", "remains", 1 - share)]
+    parts = [("selection", told.value), ("remains", 1 - told.value)]
     return {
-        "label": f"Selection explains {percent(share, 0)} % of the drop",
+        "label": f"Selection explains {percent(told.value, 0)} % of the drop "
+        f"({percent(told.lower, 0)} to {percent(told.upper, 0)})",
         "parts": [
-            {"kind": kind, "percent": round(100 * part, 1), "text": f"{text} {percent(part, 0)} %"}
-            for kind, text, part in parts
+            {"kind": kind, "percent": round(100 * part, 1), "text": f"{kind} {percent(part, 0)} %"}
+            for kind, part in parts
         ],
     }
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from bayesrep.errors import plain
 from bayesrep.estimators.annotators import Linearity
+from bayesrep.report.answer import Estimate, is_share
 from bayesrep.study import Study
 
 MISSING = "-"
@@ -59,6 +60,10 @@ def _slope(value: float | None) -> str:
     return MISSING if value is None else f"{value:.3f}"
 
 
+def _effective(bulk: float | None, tail: float | None) -> str:
+    return MISSING if bulk is None or tail is None else f"{min(bulk, tail):.0f}"
+
+
 def estimates_table(table: pl.DataFrame) -> str:
     """Rows of :func:`bayesrep.estimate` or :func:`bayesrep.summarize`, accuracies in percent."""
     header = [
@@ -81,7 +86,7 @@ def estimates_table(table: pl.DataFrame) -> str:
         cells = [row["classifier"], row["method"], *(show(row[name]) for name in names)]
         cells += [interval, percent(row["bias_corrected_gap"])]
         if diagnosed:
-            cells += [f"{row['rhat']:.3f}", f"{min(row['ess_bulk'], row['ess_tail']):.0f}"]
+            cells += [_slope(row["rhat"]), _effective(row["ess_bulk"], row["ess_tail"])]
         rows.append(cells)
     return columns(header + (["R-hat", "ESS"] if diagnosed else []), rows)
 
@@ -104,20 +109,31 @@ def predictions_table(table: pl.DataFrame) -> str:
     return columns(header, rows)
 
 
-def gaps_table(table: pl.DataFrame) -> str:
-    """Rows of :func:`bayesrep.estimate_gaps`, one line a method; gaps and shares in percent."""
-    header = ["method", "bias-corrected gap", "selection gap", "share explained", "slope"]
+def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
+    """Rows of :func:`bayesrep.estimate_gaps`, one line a method; gaps and shares in percent.
+
+    Without a ``clear`` drop there is nothing to take a share of, and beyond 0 and 1 it is none.
+    """
+    header = ["method", "bias-corrected gap", "selection gap", "share explained (%)", "slope"]
     lines: list[list[str]] = []
     for (method,), rows in table.group_by(["method"], maintain_order=True):
         by = {row["quantity"]: row for row in rows.iter_rows(named=True)}
         cells = [
             _with_interval(by["bias_corrected_gap"], lambda x: percent(x, 2)),
             _with_interval(by["selection_gap"], lambda x: percent(x, 2)),
-            _with_interval(by["share_explained"], lambda x: percent(x, 0)),
+            _share(by["share_explained"]) if clear else MISSING,
             _with_interval(by["slope"], _slope),
         ]
         lines.append([str(method), *cells])
     return columns(header, lines)
+
+
+def _share(row: Mapping[str, Any]) -> str:
+    if row["estimate"] is None or not is_share(
+        Estimate(row["estimate"], row["lower"], row["upper"])
+    ):
+        return MISSING
+    return _with_interval(row, lambda x: percent(x, 0))
 
 
 def _with_interval(row: Mapping[str, Any], show: Callable[[float | None], str]) -> str:
@@ -130,12 +146,16 @@ def populations_text(table: pl.DataFrame) -> str:
     """What :func:`bayesrep.summarize_gaps` says of the reference's population, in one line."""
     by = {row["quantity"]: row for row in table.iter_rows(named=True)}
     gap = _with_interval(by["population_gap"], lambda x: percent(x, 2))
-    slope = _with_interval(by["population_slope"], _slope)
-    return f"For other images of the same populations: gap {gap}, slope {slope}."
+    told = f"For other images of the same populations: gap {gap}"
+    if by["population_slope"]["estimate"] is None:
+        return f"{told}."
+    return f"{told}, slope {_with_interval(by['population_slope'], _slope)}."
 
 
 def ranks_table(table: pl.DataFrame) -> str:
-    """Rows of :func:`bayesrep.rank_classifiers`."""
+    """Rows of :func:`bayesrep.rank_classifiers`; of a single classifier, that there are none."""
+    if len(table) == 1:
+        return _alone(str(table["classifier"][0]))
     header = ["classifier", "adjusted", "rank", "95 % interval", "on reference", "on replication"]
     rows = [
         [
@@ -151,8 +171,14 @@ def ranks_table(table: pl.DataFrame) -> str:
     return columns([*header, "first (%)"], rows)
 
 
-def pairs_table(table: pl.DataFrame) -> str:
+def _alone(classifier: str) -> str:
+    return f"{plain(classifier)} is the only classifier: there is none to compare it with."
+
+
+def pairs_table(table: pl.DataFrame, classifiers: Sequence[str]) -> str:
     """Rows of :func:`bayesrep.compare_classifiers`, differences in percent points."""
+    if len(classifiers) == 1:
+        return _alone(classifiers[0])
     header = ["classifier", "other", "as measured", "adjusted", "95 % interval", "better (%)"]
     rows = [
         [
@@ -249,8 +275,8 @@ def method_table(methods: pl.DataFrame) -> str:
         "mean gap",
         "95 % interval",
         "error",
-        "share of drop explained",
-        "truth inside",
+        "share of drop explained (%)",
+        "truth inside (%)",
     ]
     rows = [
         [

@@ -1,0 +1,237 @@
+"""How much of a drop is real, in words: which sentence is true is decided by the intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.estimands import measured_gap
+from bayesrep.study import Study
+
+__all__ = ["Drop", "Estimate", "answer", "answer_for", "drop_of", "is_share", "measured_drop"]
+
+LEAST_WIDTH = 0.001
+"""A narrower interval, a tenth of a point, is told to two digits."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval, as fractions; the ends are None where there is none."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+
+    @property
+    def above(self) -> bool:
+        """Whether the number and its whole interval are above 0."""
+        return self.lower is not None and min(self.lower, self.value) > 0
+
+    @property
+    def below(self) -> bool:
+        """Whether the number and its whole interval are below 0."""
+        return self.upper is not None and max(self.upper, self.value) < 0
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A mean accuracy drop divided by one method.
+
+    Attributes
+    ----------
+    measured
+        Reference less replication accuracy. Its interval is over samples of images.
+    remaining
+        What is left at equal selection frequencies, the bias-corrected gap.
+    selection
+        What selection explains, the selection gap.
+    share
+        ``selection`` relative to ``measured``.
+    """
+
+    measured: Estimate
+    remaining: Estimate
+    selection: Estimate
+    share: Estimate
+
+    @property
+    def told_share(self) -> Estimate | None:
+        """The share, where drop, selection and remainder are all clear; it lies in [0, 1]."""
+        clear = self.measured.above and self.selection.above and self.remaining.above
+        return (
+            self.share if clear and self.share.lower is not None and is_share(self.share) else None
+        )
+
+
+def is_share(estimate: Estimate) -> bool:
+    """Whether a number, and its interval if there is one, is the share of a whole."""
+    ends = (estimate.lower, estimate.value, estimate.upper)
+    return all(0 <= end <= 1 for end in ends if end is not None)
+
+
+def measured_drop(study: Study) -> Estimate:
+    """The mean drop as measured, with an interval over samples of images."""
+    found = measured_gap(study.reference.correct, study.replication.correct)
+    value, lower, upper = (float(number) for number in found)
+    return Estimate(value, lower, upper) if np.isfinite(lower) else Estimate(value, None, None)
+
+
+def drop_of(gaps: pl.DataFrame, measured: Estimate) -> Drop:
+    """The division of a drop by the one method of a table of :func:`bayesrep.estimate_gaps`."""
+    rows = {row["quantity"]: row for row in gaps.iter_rows(named=True)}
+    names = ("bias_corrected_gap", "selection_gap", "share_explained")
+    return Drop(measured, *(_estimate(rows[name]) for name in names))
+
+
+def _estimate(row: Mapping[str, Any]) -> Estimate:
+    value = row["estimate"]
+    return Estimate(np.nan if value is None else value, row["lower"], row["upper"])
+
+
+def answer_for(study: Study, drop: Drop) -> str:
+    """:func:`answer` in a study's own words."""
+    sides = {"reference": study.reference, "replication": study.replication}
+    one, other = (
+        f"the {role}" if data.name == role else f"{data.name} (the {role})"
+        for role, data in sides.items()
+    )
+    return answer(
+        drop,
+        classifiers=len(study.classifiers),
+        images=(len(study.reference.images), len(study.replication.images)),
+        names=(one, other),
+    )
+
+
+def answer(
+    drop: Drop,
+    *,
+    classifiers: int,
+    images: tuple[int, int],
+    names: tuple[str, str] = ("the reference", "the replication"),
+) -> str:
+    """Say how much of a drop is real, and nothing that the intervals do not say.
+
+    Parameters
+    ----------
+    drop
+        The measured drop and its division.
+    classifiers
+        Over how many it is the mean.
+    images
+        Of the reference and of the replication.
+    names
+        Of the two data sets.
+
+    Returns
+    -------
+    str
+        Two sentences, three where no drop is clear. A share is told only where drop, selection and
+        remainder are all clear, and with its interval.
+    """
+    one, other = names
+    alone = classifiers == 1
+    they, subject = ("it is", "The classifier is") if alone else ("they are", "Classifiers are")
+    measured = drop.measured
+    if measured.above:
+        return (
+            f"{subject} {_points(measured)} less accurate on {other} than on {one}. "
+            f"{_division(drop, they)}"
+        )
+    if measured.below:
+        return (
+            f"{subject} {_points(_turned(measured))} more accurate on {other} than on {one}. "
+            f"{_at_equal_frequencies(drop.remaining, they)}"
+        )
+    return (
+        f"No clear drop from {one} to {other}: {_points(measured)}. "
+        f"{_resolution(measured, images)}{_at_equal_frequencies(drop.remaining, they)}"
+    )
+
+
+def _resolution(measured: Estimate, images: tuple[int, int]) -> str:
+    """Which drops so few images cannot show."""
+    if measured.lower is None or measured.upper is None:
+        return ""
+    half = (measured.upper - measured.lower) / 2
+    one, other = (f"{size:,}" for size in images)
+    many = f"{one} images each" if one == other else f"{one} and {other} images"
+    return f"With {many}, drops under {_number(half, _digits(measured))} points cannot be seen. "
+
+
+def _division(drop: Drop, they: str) -> str:
+    """The sentence on a clear drop's parts."""
+    remaining, selection = drop.remaining, drop.selection
+    if remaining.lower is None:
+        return f"Of these, {_points(remaining)} remain at equal selection frequencies."
+    if remaining.below:
+        return (
+            f"Selection more than explains it: at equal selection frequencies {they} "
+            f"{_points(_turned(remaining))} more accurate."
+        )
+    if not remaining.above:
+        if selection.above:
+            return f"All of it can be explained by selection: {_points(remaining)} remain."
+        return (
+            "Whether selection explains all of it or none cannot be told: "
+            f"{_points(remaining)} remain."
+        )
+    if selection.below:
+        return (
+            f"None of it is selection: at equal selection frequencies {they} "
+            f"{_points(remaining)} less accurate, more than measured."
+        )
+    if not selection.above:
+        return f"No part of it is clearly selection: {_points(remaining)} remain."
+    share = drop.told_share
+    of_it = "" if share is None else f", {_interval(share, 0, unit=' %')} of the drop"
+    return (
+        f"Of these, {_interval(selection, _digits(selection))} are selection{of_it}; "
+        f"{_interval(remaining, _digits(remaining))} remain."
+    )
+
+
+def _at_equal_frequencies(remaining: Estimate, they: str) -> str:
+    """The sentence on what is left where no drop was measured."""
+    where = "At equal selection frequencies"
+    if remaining.above:
+        return f"{where} {they} {_points(remaining)} less accurate: selection hides a drop."
+    if remaining.below:
+        return f"{where} {they} {_points(_turned(remaining))} more accurate."
+    if remaining.lower is None:
+        return f"{where} the difference is {_points(remaining)}."
+    return f"{where} there is no clear difference: {_points(remaining)}."
+
+
+def _turned(estimate: Estimate) -> Estimate:
+    """Minus the number, with its interval."""
+    lower, upper = (None if end is None else -end for end in (estimate.upper, estimate.lower))
+    return Estimate(-estimate.value, lower, upper)
+
+
+def _points(estimate: Estimate) -> str:
+    """In percent points, with the interval, or with a word on its absence."""
+    return _interval(estimate, _digits(estimate), unit=" points", none="(no interval)")
+
+
+def _interval(estimate: Estimate, digits: int, *, unit: str = "", none: str = "") -> str:
+    told = f"{_number(estimate.value, digits)}{unit}"
+    if estimate.lower is None or estimate.upper is None:
+        return f"{told} {none}"
+    return f"{told} ({_number(estimate.lower, digits)} to {_number(estimate.upper, digits)})"
+
+
+def _digits(estimate: Estimate) -> int:
+    if estimate.lower is None or estimate.upper is None:
+        return 1
+    return 1 if estimate.upper - estimate.lower >= LEAST_WIDTH else 2
+
+
+def _number(fraction: float, digits: int) -> str:
+    """As percent, with a real minus sign and no negative zero."""
+    text = f"{100 * fraction:.{digits}f}"
+    return text.lstrip("-") if not text.strip("-0.") else text.replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,205 @@
+"""What is said of a drop is what the intervals say, in every case."""
+
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bayesrep
+from bayesrep.estimands import measured_gap
+from bayesrep.report.answer import Drop, Estimate, answer, answer_for, drop_of, measured_drop
+from bayesrep.report.text import gaps_table
+
+
+def said(measured, remaining, selection=None, share=None, classifiers=3, images=(500, 500)):
+    """Of three (or two) intervals; selection and share follow from a fixed measured drop."""
+    d = measured[0]
+    if selection is None:
+        value, low, high = remaining
+        selection = d - value, d - high, d - low
+    if share is None:
+        share = tuple(part / d for part in selection)
+    drop = Drop(*(Estimate(*three) for three in (measured, remaining, selection, share)))
+    return answer(drop, classifiers=classifiers, images=images, names=("v1", "v2"))
+
+
+CASES = {
+    "all clear": (
+        ((0.124, 0.117, 0.131), (0.036, 0.029, 0.044)),
+        "Classifiers are 12.4 points (11.7 to 13.1) less accurate on v2 than on v1. Of these, "
+        "8.8 (8.0 to 9.5) are selection, 71 % (65 to 77) of the drop; 3.6 (2.9 to 4.4) remain.",
+    ),
+    "nothing is left": (
+        ((0.014, 0.005, 0.023), (0.001, -0.005, 0.007)),
+        "Classifiers are 1.4 points (0.5 to 2.3) less accurate on v2 than on v1. All of it can be "
+        "explained by selection: 0.1 points (\N{MINUS SIGN}0.5 to 0.7) remain.",
+    ),
+    "all or nothing": (
+        ((0.014, 0.005, 0.023), (0.009, -0.005, 0.023)),
+        "Whether selection explains all of it or none cannot be told: 0.9 points "
+        "(\N{MINUS SIGN}0.5 to 2.3) remain.",
+    ),
+    "no clear selection": (
+        ((0.124, 0.117, 0.131), (0.120, 0.110, 0.130)),
+        "No part of it is clearly selection: 12.0 points (11.0 to 13.0) remain.",
+    ),
+    "selection the other way": (
+        ((0.124, 0.117, 0.131), (0.140, 0.130, 0.150)),
+        "None of it is selection: at equal selection frequencies they are 14.0 points "
+        "(13.0 to 15.0) less accurate, more than measured.",
+    ),
+    "more than all": (
+        ((0.124, 0.117, 0.131), (-0.010, -0.015, -0.005)),
+        "Selection more than explains it: at equal selection frequencies they are 1.0 points "
+        "(0.5 to 1.5) more accurate.",
+    ),
+    "no interval": (
+        ((0.124, 0.117, 0.131), (0.036, None, None), (0.088, None, None), (0.71, None, None)),
+        "Of these, 3.6 points (no interval) remain at equal selection frequencies.",
+    ),
+    "no clear drop": (
+        ((0.0044, -0.0275, 0.0493), (-0.023, -0.052, 0.008)),
+        "No clear drop from v1 to v2: 0.4 points (\N{MINUS SIGN}2.8 to 4.9). With 500 images each, "
+        "drops under 3.8 points cannot be seen. At equal selection frequencies there is no clear "
+        "difference: \N{MINUS SIGN}2.3 points (\N{MINUS SIGN}5.2 to 0.8).",
+    ),
+    "a drop hidden": (
+        ((-0.0044, -0.0493, 0.0275), (0.030, 0.020, 0.040)),
+        "No clear drop from v1 to v2: \N{MINUS SIGN}0.4 points (\N{MINUS SIGN}4.9 to 2.8). With "
+        "500 images each, drops under 3.8 points cannot be seen. At equal selection frequencies "
+        "they are 3.0 points (2.0 to 4.0) less accurate: selection hides a drop.",
+    ),
+    "more accurate": (
+        ((-0.100, -0.120, -0.080), (-0.020, -0.030, -0.010)),
+        "Classifiers are 10.0 points (8.0 to 12.0) more accurate on v2 than on v1. At equal "
+        "selection frequencies they are 2.0 points (1.0 to 3.0) more accurate.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_sentence_is_that_of_its_case(case):
+    numbers, wanted = CASES[case]
+    assert said(*numbers).endswith(wanted)
+    assert ("of the drop" in said(*numbers)) == (case == "all clear")
+
+
+def test_one_classifier_is_one():
+    (numbers, _) = CASES["more than all"]
+    text = said(*numbers, classifiers=1, images=(500, 400))
+    assert text.startswith("The classifier is 12.4 points")
+    assert "frequencies it is 1.0 points" in text
+    (numbers, _) = CASES["no clear drop"]
+    assert "With 1,500 and 400 images, drops" in said(*numbers, images=(1500, 400))
+
+
+def test_too_few_images_have_no_interval():
+    drop, rest = Estimate(0.4, None, None), Estimate(0.1, None, None)
+    text = answer(Drop(drop, rest, rest, rest), classifiers=2, images=(1, 1))
+    assert text == (
+        "No clear drop from the reference to the replication: 40.0 points (no interval). "
+        "At equal selection frequencies the difference is 10.0 points (no interval)."
+    )
+
+
+def test_small_intervals_have_two_digits_and_nothing_is_minus_zero():
+    text = said((0.00031, 0.00001, 0.00061), (-0.00001, -0.0003, 0.0003))
+    assert "0.03 points (0.00 to 0.06) less accurate" in text
+    assert "0.00 points (\N{MINUS SIGN}0.03 to 0.03) remain" in text
+
+
+numbers = st.floats(-1.5, 1.5)
+estimates = st.one_of(
+    st.tuples(numbers, st.floats(0, 0.5), st.floats(0, 0.5)).map(
+        lambda t: Estimate(t[0], t[0] - t[1], t[0] + t[2])
+    ),
+    numbers.map(lambda value: Estimate(value, None, None)),
+    st.tuples(numbers, numbers, numbers).map(lambda t: Estimate(t[0], *sorted(t[1:]))),
+)
+
+
+@given(st.tuples(estimates, estimates, estimates, estimates), st.integers(1, 3))
+def test_whatever_the_numbers_no_sentence_says_more_than_they(parts, classifiers):
+    drop = Drop(*parts)
+    text = answer(drop, classifiers=classifiers, images=(10, 20), names=("v1", "v2"))
+    assert "-" not in text
+    assert "None" not in text
+    assert "nan" not in text
+    shares = re.findall(r"(\d+) % \((\d+) to (\d+)\) of the drop", text)
+    assert len(shares) == text.count("%") == (drop.told_share is not None)
+    for ends in shares:
+        assert all(0 <= int(end) <= 100 for end in ends)
+        assert drop.measured.above
+        assert drop.selection.above
+        assert drop.remaining.above
+    if "less accurate on v2" in text:
+        assert drop.measured.lower > 0
+    if "more accurate on v2" in text:
+        assert drop.measured.upper < 0
+    if "All of it can be explained" in text:
+        assert not drop.remaining.above
+        assert not drop.remaining.below
+    assert ("they" in text or "Classifiers" in text) <= (classifiers > 1)
+    # A number of points that is said to be more or less is positive.
+    assert not re.search(r"(they are|it is) \N{MINUS SIGN}", text)
+
+
+def test_the_measured_gaps_interval_is_that_of_repeated_samples():
+    random = np.random.default_rng(0)
+
+    def sample(level):
+        hard = random.random((400, 1)) < 0.3  # images that all classifiers miss together
+        return (random.random((400, 5)) < level) & ~hard
+
+    truth = (0.9 - 0.8) * 0.7
+    found = np.array([measured_gap(sample(0.9), sample(0.8)) for _ in range(400)])
+    inside = np.mean((found[:, 1] < truth) & (truth < found[:, 2]))
+    assert 0.92 < inside < 0.98  # s.e. 0.011
+    one = [[True, False]]
+    assert np.isnan(measured_gap(one, one)[1:]).all()
+
+
+@pytest.fixture(scope="module")
+def null():
+    """Both data sets alike: no drop, so no share of it."""
+    made = bayesrep.simulate_study(seed=4, images=150, annotators=8, classifiers=2)
+    rows = np.random.default_rng(0).permutation(300)
+    sides = [
+        {
+            name: np.concatenate([getattr(d, name) for d in made.datasets.values()])[half]
+            for name in ("selected", "shown", "correct")
+        }
+        for half in (rows[:150], rows[150:])
+    ]
+    return bayesrep.Study.from_arrays(
+        reference=sides[0], replication={**sides[1], "name": "v2"}, classifiers=made.classifiers
+    )
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.InterpolationWarning")
+def test_without_a_drop_no_table_has_a_share(null):
+    gaps = bayesrep.estimate_gaps(null, ("raw", "naive"))
+    measured = measured_drop(null)
+    assert measured.lower < 0 < measured.upper
+    assert measured.value == pytest.approx(gaps["estimate"][0])
+    header, _, *lines = gaps_table(gaps, clear=measured.above).splitlines()
+    assert "share explained (%)" in header
+    for line in lines:
+        assert re.split(r"\s{2,}", line)[3] == "-"
+    (_, naive) = gaps.partition_by("method")
+    text = answer_for(null, drop_of(naive, measured))
+    assert text.startswith("No clear drop from the reference to v2 (the replication): ")
+    assert "With 150 images each" in text
+
+
+@pytest.mark.parametrize(("share", "shown"), [(1.1, "-"), (-0.2, "-"), (0.7, "70")])
+def test_a_share_beyond_the_whole_is_no_share(share, shown):
+    names = ["bias_corrected_gap", "selection_gap", "share_explained", "slope", "intercept"]
+    table = pl.DataFrame(
+        {"method": "naive", "quantity": names, "estimate": [0.1, 0.1, share, 1.0, 0.0]}
+    ).with_columns(lower=None, upper=None)
+    (line,) = gaps_table(table, clear=True).splitlines()[2:]
+    assert re.split(r"\s{2,}", line)[3] == shown

@@ -1,0 +1,109 @@
+"""A study of one classifier, "is my model's drop real?": every command has an answer."""
+
+import csv
+import json
+import logging
+
+import numpy as np
+import pytest
+
+import bayesrep
+from bayesrep.cli import main
+from bayesrep.inference import write_posterior
+from bayesrep.report.content import gather
+from bayesrep.report.page import page
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::bayesrep.errors.EstimateWarning", "ignore::bayesrep.errors.ConvergenceWarning"
+)
+FITS = {
+    "nuts": {"chains": 2, "warmup": 100, "draws": 100},
+    "laplace": {"method": "laplace"},
+}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return bayesrep.simulate_study(seed=1, images=300, annotators=8, classifiers=1)
+
+
+@pytest.fixture(scope="module", params=FITS)
+def posterior(study, request):
+    options = {"seed": 0, "progress": False, "degree": 8, "terms": 3, **FITS[request.param]}
+    return bayesrep.fit(study, **options)
+
+
+@pytest.fixture(scope="module")
+def paths(study, posterior, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one")
+    study.write(folder / "study")
+    write_posterior(posterior, folder / "p.nc")
+    return [str(folder / "study"), str(folder / "p.nc")]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_logged(caplog):
+    """ArviZ logs what it cannot compute."""
+    with caplog.at_level(logging.WARNING):
+        yield
+    assert [record.getMessage() for record in caplog.get_records("call")] == []
+
+
+def test_summarize_has_no_slope(study, posterior):
+    table = bayesrep.summarize(study, posterior, allow_unconverged=True)
+    assert table["classifier"].to_list() == [*study.classifiers, "(mean)"]
+    assert not any(table.null_count().row(0))
+    own, mean = table.drop("method", "classifier").rows()
+    np.testing.assert_allclose(own, mean)
+    gaps = bayesrep.summarize_gaps(study, posterior, allow_unconverged=True)
+    by = {row["quantity"]: row for row in gaps.iter_rows(named=True)}
+    assert by["slope"]["estimate"] is by["population_slope"]["lower"] is None
+    assert by["population_gap"]["lower"] < by["population_gap"]["upper"]
+
+
+def test_equal_accuracies_have_no_slope_either(study):
+    sides = {
+        role: {"selected": d.selected, "shown": d.shown, "correct": np.repeat(d.correct, 3, axis=1)}
+        for role, d in study.datasets.items()
+    }
+    twins = bayesrep.Study.from_arrays(**sides, classifiers=["a", "b", "c"])
+    posterior = bayesrep.fit(twins, method="laplace", progress=False, degree=8, terms=3)
+    table = bayesrep.summarize(twins, posterior, allow_unconverged=True)
+    assert table["classifier"].to_list() == ["a", "b", "c", "(mean)"]
+
+
+def test_the_table_its_csv_and_its_json(paths, tmp_path, capsys):
+    command = ["summarize", *paths, "--allow-unconverged"]
+    assert main([*command, "--csv", str(tmp_path / "t.csv")]) == 0
+    text = capsys.readouterr().out
+    assert "(slope)" not in text
+    assert "The classifier is" in text or "No clear drop" in text
+    assert "For other images of the same populations: gap" in text
+    assert "slope" not in text.splitlines()[-1]
+    with (tmp_path / "t.csv").open(encoding="utf-8") as file:
+        assert [row["classifier"] for row in csv.DictReader(file)][1:] == ["(mean)"]
+    assert main([*command, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 2
+
+
+@pytest.mark.parametrize("command", ["pairs", "ranks"])
+def test_there_is_none_to_compare_it_with(study, paths, command, capsys):
+    assert main([command, *paths, "--allow-unconverged"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert (
+        line == f"{study.classifiers[0]} is the only classifier: there is none to compare it with."
+    )
+
+
+def test_it_is_judged_and_reported(study, posterior, paths, capsys):
+    main(["diagnose", paths[1], "--study", paths[0]])
+    assert capsys.readouterr().out.startswith("Trust: ")
+    content = gather(study, posterior, bootstrap=0)
+    assert not content.missing
+    assert "lassifiers are" not in page(content)
+
+
+@pytest.mark.parametrize("more", [[], ["--bootstrap", "3", "--no-progress"]])
+def test_it_is_estimated(paths, more, capsys):
+    assert main(["estimate", paths[0], "--methods", "raw,naive,jackknife", *more]) == 0
+    assert "share explained (%)" in capsys.readouterr().out
