@@ -248,7 +248,7 @@ def test_a_missing_kind_is_named(write):
 def test_unreadable_files(tmp_path, write):
     (path,) = write(c_parquet=counts())
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(StudyError, match=r"c\.parquet: is damaged or not a parquet table"):
+    with pytest.raises(StudyError, match=r"c\.parquet is not a readable Parquet file"):
         read([path])
     with pytest.raises(StudyError, match=r"none\.csv: cannot be read \(No such file"):
         read([tmp_path / "none.csv"])

@@ -6,14 +6,15 @@ from 1, the header of a CSV file not included.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
+from bayesrep import parquet, rules
+from bayesrep.errors import StudyError, reason
 
 __all__ = ["flags", "probabilities", "read_table", "require", "texts", "whole_numbers"]
 
@@ -40,25 +41,28 @@ def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
     StudyError
         If the file cannot be read as what its name says.
     """
-    kind = Path(path).suffix.lower()
+    kind, where = Path(path).suffix.lower(), str(path)
     if kind not in (".csv", ".parquet"):
         raise StudyError(f"{path}: is neither .csv nor .parquet; convert it to one of them")
     try:
         # An open file, so that a missing one is an OSError and not one of polars' own errors.
         with open(path, "rb") as file:
             if kind == ".parquet":
-                return pl.read_parquet(file)
+                return parquet.read(Path(path), where, (), further=None)
             header = pl.read_csv(file, n_rows=0).columns
             file.seek(0)
             overrides = {name: pl.String() for name in header if name in text}
-            return pl.read_csv(file, schema_overrides=overrides, infer_schema_length=None)
+            table = pl.read_csv(file, schema_overrides=overrides, infer_schema_length=None)
+            size = file.seek(0, os.SEEK_END)
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except pl.exceptions.PolarsError as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise StudyError(
-            f"{path}: is damaged or not a {kind[1:]} table ({reason}); write the file anew"
+            f"{path}: is damaged or not a {kind[1:]} table ({reason(error)}); write the file anew"
         ) from error
+    if line := parquet.too_wide(table, size, where):
+        raise StudyError(line)
+    return table
 
 
 def require(frame: pl.DataFrame, columns: Collection[str], where: str) -> None:
