@@ -222,7 +222,7 @@ class _Files:
         table = parquet.read(file, folder.IMAGES, ["dataset", "image"], further=["label"])
         if "label" not in table.columns:
             return None
-        mine = table.filter(pl.col("dataset") == self.name).select(
+        mine = table.filter(pl.col("dataset").cast(pl.String) == self.name).select(
             pl.col("image", "label").cast(pl.String)
         )
         images = mine["image"].to_list()

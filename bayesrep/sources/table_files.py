@@ -119,9 +119,11 @@ def whole_numbers(column: pl.Series, where: str) -> pl.Series:
     StudyError
         Naming the rows with anything else than a whole number.
     """
-    numbers = column.cast(pl.Float64, strict=False)
+    numbers = _numbers(column)
     whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
     _refuse(~whole, column.name, "is not a whole number", "counts are whole numbers", where)
+    large = numbers.abs() > rules.LARGEST_COUNT  # beyond, floats and int64 part company
+    _refuse(large, column.name, "is too large", "correct the counts", where)
     return numbers.cast(pl.Int64)
 
 
@@ -133,11 +135,17 @@ def probabilities(column: pl.Series, where: str) -> pl.Series:
     StudyError
         Naming the rows with anything else.
     """
-    numbers = column.cast(pl.Float64, strict=False)
+    numbers = _numbers(column)
     within = numbers.is_between(0, 1).fill_null(value=False)
     rule = "is not a number between 0 and 1"
     _refuse(~within, column.name, rule, "give the probabilities of one softmax", where)
     return numbers
+
+
+def _numbers(column: pl.Series) -> pl.Series:
+    """Return a column as floats, null where a value is no number."""
+    plain = column if column.dtype.is_numeric() else column.cast(pl.String)
+    return plain.cast(pl.Float64, strict=False)
 
 
 def _refuse(wrong: pl.Series, column: str, rule: str, advice: str, where: str) -> None:

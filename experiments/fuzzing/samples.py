@@ -204,6 +204,9 @@ def posterior() -> Any:
     def counted(*dims: str) -> tuple[tuple[str, ...], Any]:
         return dims, rng.integers(0, 20, [sizes[dim] for dim in dims])
 
+    def logarithms(*dims: str) -> tuple[tuple[str, ...], Any]:
+        return dims, np.log(drawn(*dims)[1])
+
     every = ("chain", "draw")
     names = ("adjusted_accuracy", "bias_corrected_gap", "selection_gap")
     groups = {
@@ -222,11 +225,14 @@ def posterior() -> Any:
             "energy": drawn(*every),
         },
         "log_likelihood": {
-            "reference_images": drawn(*every, "reference_cell"),
-            "log_right": drawn(*every, "classifier", "replication_cell"),
+            "reference_images": logarithms(*every, "reference_cell"),
+            "replication_images": logarithms(*every, "replication_cell"),
+            "correct": logarithms(*every, "classifier", "replication_cell"),
+            "log_right": logarithms(*every, "classifier", "replication_cell"),
         },
         "observed_data": {
             "reference_images": counted("reference_cell"),
+            "replication_images": (("replication_cell",), np.full(11, 20)),
             "correct": counted("classifier", "replication_cell"),
         },
     }
@@ -256,14 +262,14 @@ def posterior() -> Any:
     return build_posterior(groups, coordinates, attributes)
 
 
+BLOCK = [np.arange(24, dtype=np.float32).reshape(2, 12), np.arange(4, dtype=np.uint32)]
 IDENTITY = {"study": "0" * 64, "model": "joint", "seed": 0, "schedule": {"chains": 2, "draws": 20}}
 
 
 def checkpoint_files() -> Files:
     """The manifest of a checkpoint and a block of one chain."""
     stream = io.BytesIO()
-    block = {"0": np.arange(24.0).reshape(2, 12), "1": np.arange(4, dtype=np.uint32)}
-    np.savez(stream, allow_pickle=True, **block)
+    np.savez(stream, **{str(number): array for number, array in enumerate(BLOCK)})
     text = json.dumps(IDENTITY, indent=1) + "\n"
     name = "checkpoint/part-chain-0-block-00000.npz"
     return {"checkpoint/checkpoint.json": text.encode(), name: stream.getvalue()}

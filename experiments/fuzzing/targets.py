@@ -138,16 +138,24 @@ def _pickles(root: Path) -> Any:
 
 
 def _posterior(root: Path) -> Any:
-    """Read, summarise as `summarize` does from cells, and all that the report asks first."""
-    from bayesrep.inference import read_posterior
-    from bayesrep.statistics import SufficientStatistics
-    from bayesrep.summary import summarize
+    """Read, and do what `summarize` and `diagnose` do."""
+    from bayesrep.inference import diagnose, read_posterior
+    from bayesrep.summary import summarize, summarize_gaps
 
     posterior = read_posterior(root / "posterior.nc")
-    statistics = SufficientStatistics.from_study(samples.study())
-    table = summarize(statistics, posterior, allow_unconverged=True)
-    groups = ("posterior", "sample_stats", "log_likelihood", "observed_data")
-    return table, {name: _arrays(posterior[name]) for name in groups}
+    study = _one_study()
+    tables = [
+        make(study, posterior, allow_unconverged=True) for make in (summarize, summarize_gaps)
+    ]
+    tables.append(diagnose(posterior).checks)
+    groups = posterior.groups() if callable(posterior.groups) else posterior.groups
+    names = {name.strip("/") for name in groups} - {""}
+    return tables, {name: _arrays(posterior[name]) for name in names}
+
+
+@cache
+def _one_study() -> Study:
+    return samples.study()
 
 
 def _arrays(group: Any) -> dict[str, Any]:
@@ -156,10 +164,10 @@ def _arrays(group: Any) -> dict[str, Any]:
 
 
 def _checkpoint(root: Path) -> Any:
-    from bayesrep.inference.checkpoint import open_checkpoint, read_arrays
+    from bayesrep.inference.checkpoint import Checkpoint, open_checkpoint
 
     folder = open_checkpoint(root / "checkpoint", samples.IDENTITY)
-    return read_arrays(folder / "part-chain-0-block-00000.npz")
+    return Checkpoint(folder, "part").load(0, 0, samples.BLOCK)
 
 
 def _layouts(root: Path) -> Any:
@@ -289,7 +297,8 @@ def digest(value: Any) -> str:
 def _parts(value: Any) -> Any:
     if isinstance(value, Study):
         value = (value.fingerprint(), value.name, value.truth)
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "__array__") and not isinstance(value, pl.DataFrame | pl.Series):
+        value = np.asarray(value)
         numbers = value.dtype.kind not in "OUST"
         yield f"{value.shape}{value.dtype.kind}".encode()
         yield np.ascontiguousarray(value).tobytes() if numbers else repr(value.tolist()).encode()
