@@ -23,6 +23,8 @@ __all__ = ["SEAL", "examine", "read", "too_wide", "write"]
 SEAL = "bayesrep.sha256"
 _MARK = f"{SEAL}:".encode()  # before the digest: a seal of which a part is damaged is still one
 _BLANK = b"0" * 64
+_PLAIN = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Float32, pl.Float64)
+_PLAIN += (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 _VALUE = 16  # bytes that polars takes for a value, at most, text itself not counted
 _ALWAYS, _RATIO = 2**26, 1000  # a table may take so many bytes, or so many times those of its file
 
@@ -147,12 +149,8 @@ def _unreadable(where: str, error: BaseException) -> str:
 
 def _strange_type(table: pl.DataFrame, columns: Collection[str], where: str) -> str | None:
     for name, kind in table.schema.items():
-        known = kind.is_integer() or isinstance(
-            kind, pl.String | pl.Boolean | pl.Float32 | pl.Float64 | pl.Categorical | pl.Enum
-        )
         # A column without any value has no type, and says nothing where it is not needed.
-        valueless = isinstance(kind, pl.Null) and name not in columns
-        if not (known or valueless) or kind in (pl.Int128, pl.UInt128):
+        if not isinstance(kind, _PLAIN) and not (isinstance(kind, pl.Null) and name not in columns):
             return f"{where}: column {name!r} is {kind}; give text, numbers, or true and false"
     return None
 

@@ -88,9 +88,9 @@ def as_numbers(values: Any) -> NDArray[np.int64] | NDArray[np.float64] | None:
     try:
         array = np.asarray(values)
         if array.dtype.kind in "biu":
-            # What int64 cannot hold stays what it is, and is found too large.
-            large = array.dtype == np.uint64 and bool((array > np.iinfo(np.int64).max).any())
-            return array.astype(np.float64 if large else np.int64, copy=False)
+            if array.dtype == np.uint64 and (array > np.iinfo(np.int64).max).any():
+                return array.astype(np.float64)  # which the rules find too large, not negative
+            return array.astype(np.int64, copy=False)
         if array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat):
             return None  # "3" would become 3.0
         return array.astype(np.float64) if array.dtype.kind in "fO" else None

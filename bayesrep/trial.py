@@ -98,7 +98,8 @@ class _Helper:
             if process is None:
                 return _answer(request)
             try:
-                assert process.stdin is not None and process.stdout is not None
+                assert process.stdin is not None
+                assert process.stdout is not None
                 process.stdin.write(json.dumps(request) + "\n")
                 process.stdin.flush()
                 line = process.stdout.readline()

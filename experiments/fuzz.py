@@ -61,7 +61,9 @@ Parquet files and posteriors, checkpoints), accepted with other numbers. See SEC
 def inputs_of(total: int, names: Sequence[str]) -> dict[str, int]:
     """How many inputs each target gets of a total."""
     shares = {name: TARGETS[name].share for name in names}
-    return {name: max(1, round(total * share / sum(shares.values()))) for name, share in shares.items()}
+    return {
+        name: max(1, round(total * share / sum(shares.values()))) for name, share in shares.items()
+    }
 
 
 def outcomes(name: str, seed: int, numbers: range) -> Iterator[dict[str, Any]]:
@@ -82,7 +84,11 @@ def _worker(name: str, seed: int, numbers: range) -> Iterator[dict[str, Any]]:
     place = Path(__file__).resolve().parents[1]
     environment["PYTHONPATH"] = os.pathsep.join([str(place), environment.get("PYTHONPATH", "")])
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment, cwd=place,
+        command,
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        cwd=place,
         start_new_session=True,
     )
     lines = _Lines(process)
@@ -165,13 +171,16 @@ def run(wanted: dict[str, int], seed: int, jobs: int, interim: Path) -> dict[str
     ]
     missing = [task for task in tasks if _key(seed, *task) not in done]
     with interim.open("a", encoding="utf-8") as stream, ThreadPoolExecutor(jobs) as pool:
-        for task, found in zip(missing, pool.map(lambda t: chunk(t[0], seed, t[1]), missing)):
+        results = pool.map(lambda task: chunk(task[0], seed, task[1]), missing)
+        for task, found in zip(missing, results, strict=True):
             done[_key(seed, *task)] = found
             stream.write(json.dumps({"key": _key(seed, *task), **found}) + "\n")
             stream.flush()
             bad = {name: found["counts"][name] for name in BAD if name in found["counts"]}
             print(f"{_key(seed, *task)}: {found['seconds']:.0f} s {bad or ''}", file=sys.stderr)
-    return {name: _together([done[_key(seed, n, r)] for n, r in tasks if n == name]) for name in wanted}
+    return {
+        name: _together([done[_key(seed, n, r)] for n, r in tasks if n == name]) for name in wanted
+    }
 
 
 def _key(seed: int, name: str, numbers: range) -> str:
@@ -202,13 +211,17 @@ def _together(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def report(found: dict[str, Any], seed: int) -> str:
     """The table by reader, and how each kept failure is repeated."""
-    shown = [name for name in OUTCOMES if name in BAD or any(name in f["counts"] for f in found.values())]
+    shown = [
+        name for name in OUTCOMES if name in BAD or any(name in f["counts"] for f in found.values())
+    ]
     rows = [
         [name, f"{facts['inputs']:,}", *(f"{facts['counts'].get(key, 0):,}" for key in shown)]
         for name, facts in found.items()
     ]
     totals = [sum(facts["counts"].get(key, 0) for facts in found.values()) for key in shown]
-    rows.append(["all", f"{sum(f['inputs'] for f in found.values()):,}", *(f"{n:,}" for n in totals)])
+    rows.append(
+        ["all", f"{sum(f['inputs'] for f in found.values()):,}", *(f"{n:,}" for n in totals)]
+    )
     text = columns(["reader", "inputs", *(OUTCOMES[key] for key in shown)], rows)
     lines = [
         f"{failure['outcome']}: python -m experiments.fuzz --target {name} --seed {seed} "

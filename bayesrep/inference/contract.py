@@ -117,8 +117,10 @@ def _name_violations(where: str, names: xr.DataArray | None, dim: str) -> Iterat
 def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[str]:
     missing = [name for name in TEXTS if not isinstance(attributes.get(name), str)]
     if missing:
-        yield f"it has no attribute {missing[0]}" if len(missing) == 1 else (
-            f"it has no attributes {', '.join(missing)}"
+        yield (
+            f"it has no attribute {missing[0]}"
+            if len(missing) == 1
+            else (f"it has no attributes {', '.join(missing)}")
         )
         return
     for name, kind in FURTHER.items():

@@ -435,9 +435,7 @@ def _other_link(random: Random, h5py: Any, group: Any, name: str) -> None:
         group[name] = h5py.ExternalLink("/etc/hostname", "/x")
     elif act == 4:
         del group[name]
-        group.create_dataset(
-            name, shape=(2, 20), dtype="u1", external=[("/proc/version", 0, 40)]
-        )
+        group.create_dataset(name, shape=(2, 20), dtype="u1", external=[("/proc/version", 0, 40)])
     elif act == 5:
         layout = h5py.VirtualLayout(shape=(2, 20), dtype="f8")
         layout[:] = h5py.VirtualSource("/proc/version", "x", shape=(2, 20))
@@ -551,7 +549,9 @@ def _opcode(random: Random) -> bytes:
             lambda: _global(random) + CALL,
             lambda: _global(random) + b")R",
             lambda: _global(random) + b"N}b",
-            lambda: bytes([random.choice(b"().0123NRQbdeltu}]a\x81\x85\x86\x87\x88\x89\x8f\x90\x91\x94")]),
+            lambda: bytes(
+                [random.choice(b"().0123NRQbdeltu}]a\x81\x85\x86\x87\x88\x89\x8f\x90\x91\x94")]
+            ),
             lambda: b"r" + struct.pack("<I", random.choice((2**31 - 1, 2**24, 2**32 - 1))),
             lambda: b"p99999999\n",
             lambda: b"j" + struct.pack("<I", random.choice((0, 5, 2**31 - 1))),
@@ -626,7 +626,9 @@ def tar(random: Random, data: bytes) -> bytes:
 def sparse_tar(random: Random, data: bytes) -> bytes:
     """A pax header that says strange things about the next member."""
     stream = io.BytesIO()
-    key = random.choice(("size", "path", "GNU.sparse.major", "GNU.sparse.map", "mtime", "hdrcharset"))
+    key = random.choice(
+        ("size", "path", "GNU.sparse.major", "GNU.sparse.map", "mtime", "hdrcharset")
+    )
     value = random.choice(("9" * 18, "-5", "1", "x" * 1000, "1,2,3", "BINARY", "\udcff", "1e400"))
     headers = {key: value, "GNU.sparse.size": random.choice(("9" * 15, "4", "-1"))}
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as file:
@@ -654,7 +656,7 @@ STRANGERS: tuple[bytes, ...] = (
     b"\x59\xa6\x6a\x95" + bytes(100),
     b"SIMPLE  =                    T" + b" " * 50 + b"END",
     b"#FIG 3.2\n",
-    b"/* XPM */\nstatic char *x[]={\"99999 99999 2 1\"};",
+    b'/* XPM */\nstatic char *x[]={"99999 99999 2 1"};',
 )
 
 

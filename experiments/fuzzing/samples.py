@@ -83,17 +83,22 @@ def csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
 def tables(kind: str) -> Files:
     """Counts, annotations, predictions and images of your own, as csv or parquet."""
     rng = np.random.default_rng(0)
-    keys = [(name, f"{name}-{number}") for name in ("reference", "replication") for number in range(9)]
+    keys = [
+        (name, f"{name}-{number}") for name in ("reference", "replication") for number in range(9)
+    ]
     images = pl.DataFrame(keys, schema=["dataset", "image"], orient="row")
     shown = rng.integers(5, 10, len(keys))
     one = pl.Series([WNIDS[number % 3] for number in range(len(keys))])
-    answers = [images.with_columns(
-        pl.lit(name).alias("classifier"),
-        pl.Series("correct", rng.random(len(keys)) < 0.7),
-        one.alias("label_1"),
-        pl.Series("probability_1", rng.integers(1, 10, len(keys)) / 10),
-        one.alias("label"),
-    ) for name in ("one", "two")]
+    answers = [
+        images.with_columns(
+            pl.lit(name).alias("classifier"),
+            pl.Series("correct", rng.random(len(keys)) < 0.7),
+            one.alias("label_1"),
+            pl.Series("probability_1", rng.integers(1, 10, len(keys)) / 10),
+            one.alias("label"),
+        )
+        for name in ("one", "two")
+    ]
     frames = {
         "counts": images.with_columns(
             pl.Series("selected", rng.binomial(shown, 0.7)), pl.Series("shown", shown)

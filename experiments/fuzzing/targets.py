@@ -182,9 +182,7 @@ def _layouts(root: Path) -> Any:
         return list_images(root / "flat", labels=changed)
     if changed.parent.name == "kit":
         kit = root / "kit"
-        return list_images(
-            kit / "images", labels=kit / "ILSVRC2012_validation_ground_truth.txt"
-        )
+        return list_images(kit / "images", labels=kit / "ILSVRC2012_validation_ground_truth.txt")
     return list_images(root / "flat")
 
 
@@ -223,8 +221,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("multilabel", "{study}", "--trials", "{n}"),
     ("compare", "{study}", "--level", "{n}"),
 )
-ODD_OPTIONS = ("-1", "1e9", "99999999999", "9" * 20, "9" * 5000, "nan", "inf", "0.5.5", "", "a=b")
-ODD_OPTIONS += ("components=1000000", "=", "²", "\x1b[31m", "1:0", "0:99999999999", "../..", "1e-400")
+ODD_OPTIONS: tuple[str, ...] = ("-1", "1e9", "99999999999", "9" * 20, "9" * 5000, "nan", "inf", "")
+ODD_OPTIONS += ("components=1000000", "=", "a=b", "²", "\x1b[31m", "1:0", "0:99999999999", "1e-400")
 
 
 def _options(root: Path) -> Any:
@@ -271,9 +269,7 @@ TARGETS: dict[str, Target] = {
     "cifar10_1": Target(samples.cifar10_1_files, _cifar10_1, 3),
     "imagenetv2": Target(samples.imagenetv2_files, _imagenetv2, 4),
     "madrylab": Target(samples.madrylab_files, _madrylab, 3),
-    "posterior": Target(
-        samples.posterior_files, _posterior, 8, changed=(".nc",), sealed=(".nc",)
-    ),
+    "posterior": Target(samples.posterior_files, _posterior, 8, changed=(".nc",), sealed=(".nc",)),
     "checkpoint": Target(samples.checkpoint_files, _checkpoint, 5, sealed=(".npz", ".json")),
     "layouts": Target(
         samples.layout_files,

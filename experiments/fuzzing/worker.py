@@ -76,8 +76,10 @@ def outcome(target: Target, root: Path, wanted: str, kind: str, *, sealed: bool)
 
 
 def _foreign(caught: list[warnings.WarningMessage]) -> str:
-    foreign = [w for w in caught if not f"{w.category.__module__}.{w.category.__name__}".startswith(OURS)]
-    return f"{foreign[0].category.__name__}: {foreign[0].message}" if foreign else ""
+    for each in caught:
+        if not f"{each.category.__module__}.{each.category.__name__}".startswith(OURS):
+            return f"{each.category.__name__}: {each.message}"
+    return ""
 
 
 def _has_memory_error(error: BaseException | None) -> bool:
@@ -141,7 +143,9 @@ def random_of(name: str, seed: int, number: int) -> Random:
     return Random(f"{seed}:{name}:{number}")
 
 
-def one(target: Target, files: Files, root: Path, random: Random, wanted: Mapping[str, str]) -> dict[str, str]:
+def one(
+    target: Target, files: Files, root: Path, random: Random, wanted: Mapping[str, str]
+) -> dict[str, str]:
     """Change a file, read, and put the file back."""
     changed, data, kind = target.input(random, files)
     (root / changed).write_bytes(data)
