@@ -52,8 +52,12 @@ class ConvergenceWarning(UserWarning):
 
 def reason(error: BaseException) -> str:
     """Return what an exception says in one line, for use inside a message of our own."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return text.strip().splitlines()[0]
+    said = getattr(error, "strerror", None)
+    try:
+        lines = (said if isinstance(said, str) and said.strip() else str(error)).split("\n")
+    except Exception:  # an exception of somebody else's that cannot say what it is
+        lines = []
+    return next((line.strip() for line in lines if line.strip()), type(error).__name__)
 
 
 def plain(text: str) -> str:

@@ -35,6 +35,7 @@ Column: TypeAlias = Sequence[object] | NDArray[Any]
 
 RESERVED_COLUMNS = ("dataset", "image", "label")  # what images.parquet calls something else
 REQUIRED_ROLES = ("reference", "replication")
+LARGEST_COUNT = 2**31 - 1
 SHOWN = 5  # how many offenders a message names before it only counts them
 
 
@@ -87,6 +88,8 @@ def as_numbers(values: Any) -> NDArray[np.int64] | NDArray[np.float64] | None:
     try:
         array = np.asarray(values)
         if array.dtype.kind in "biu":
+            if array.dtype == np.uint64 and (array > np.iinfo(np.int64).max).any():
+                return array.astype(np.float64)  # which the rules find too large, not negative
             return array.astype(np.int64, copy=False)
         if array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat):
             return None  # "3" would become 3.0
@@ -285,6 +288,7 @@ def _count_violation(
         ("is not a whole number", values != np.floor(values), "counts are whole numbers"),
         ("is infinite", np.isinf(values), "counts are whole numbers"),
         ("is negative", values < 0, "counts start at 0"),
+        ("is too large", values > LARGEST_COUNT, "correct the counts"),
     )
     for rule, broken, advice in rules:
         if broken.any():

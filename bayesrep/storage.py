@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep import folder
+from bayesrep import folder, parquet
 from bayesrep.atomic import replaced_file, replaced_folder
 from bayesrep.errors import StudyError, reason
 from bayesrep.inspection import inspect
@@ -283,7 +283,7 @@ def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
     images = pl.concat([_images_table(data) for data in datasets], how="diagonal")
     for table, name in ((counts, folder.COUNTS), (images, folder.IMAGES)):
         with replaced_file(path / name) as partial:
-            table.write_parquet(partial)
+            parquet.write(table, partial)
 
 
 def write_manifest(content: Mapping[str, Any], path: Path) -> None:
@@ -315,7 +315,7 @@ def _correctness(data: AnnotatedSet, classifiers: Sequence[str]) -> dict[str, pl
 def _write_prediction_files(path: Path, dataset: str, tables: Mapping[str, pl.DataFrame]) -> None:
     (path / folder.prediction_folder(dataset)).mkdir(parents=True)
     for classifier, table in tables.items():
-        table.write_parquet(path / folder.prediction_file(dataset, classifier))
+        parquet.write(table, path / folder.prediction_file(dataset, classifier))
 
 
 def _manifest(study: Study) -> dict[str, Any]:

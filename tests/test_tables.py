@@ -129,9 +129,18 @@ def test_yes_and_no_in_many_spellings(write):
     check(read(write(a=annotations().with_columns(floats), p=predictions())))
 
 
-def test_other_data_sets_and_columns_are_ignored(write):
-    more = pl.concat([counts(), counts().with_columns(dataset=pl.lit("v3"))])
-    check(read(write(c=more.with_columns(time=1.5), p=predictions())))
+def test_other_columns_are_ignored(write):
+    check(read(write(c=counts().with_columns(time=1.5), p=predictions())))
+
+
+def test_other_data_sets_are_refused_by_name(write):
+    third = counts().with_columns(dataset=pl.lit("flickr"))
+    paths = write(c=pl.concat([counts(), third]), p=predictions())
+    with pytest.raises(StudyError, match=r"c\.csv: rows of data set 'flickr' beside those of 'v1'"):
+        read(paths)
+    more = pl.concat([predictions(), predictions().with_columns(dataset=pl.lit("flickr"))])
+    with pytest.raises(StudyError, match=r"p\.csv: rows of data set 'flickr' beside those of 'v1'"):
+        read(write(c=counts(), p=more))
 
 
 def edit(frame, row, **values):
@@ -248,7 +257,7 @@ def test_a_missing_kind_is_named(write):
 def test_unreadable_files(tmp_path, write):
     (path,) = write(c_parquet=counts())
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(StudyError, match=r"c\.parquet: is damaged or not a parquet table"):
+    with pytest.raises(StudyError, match=r"c\.parquet is not a readable Parquet file"):
         read([path])
     with pytest.raises(StudyError, match=r"none\.csv: cannot be read \(No such file"):
         read([tmp_path / "none.csv"])

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep import npy, strict_json
 from bayesrep.errors import StudyError, reason
 
 MANIFEST = "checkpoint.json"
@@ -90,7 +91,7 @@ def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
             part.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
             os.replace(part, manifest)
             return target
-        found = json.loads(manifest.read_text(encoding="utf-8"))
+        found = strict_json.load(manifest)
     except (OSError, ValueError) as error:
         raise StudyError(f"{target} cannot be used as a checkpoint: {reason(error)}") from None
     if not isinstance(found, dict) or set(found) != set(wanted):
@@ -129,14 +130,24 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         Where the file is damaged.
     """
     try:
-        # Opened here, because np.load leaves its own file open where the archive is damaged.
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        with zipfile.ZipFile(path) as archive:
+            return {
+                member.filename.removesuffix(".npy"): _array(archive, member)
+                for member in archive.infolist()
+            }
+    # A damaged archive may also ask for a password, or another version of the format.
+    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
         raise StudyError(
             f"{path} is damaged ({reason(error)}); remove it and the later blocks of its chain, "
             "which are then drawn again"
         ) from None
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+        raise ValueError("its arrays are compressed, as none of ours are")
+    with archive.open(member) as stream:
+        return npy.read(stream, member.file_size)
 
 
 def _is_key(leaf: Any) -> bool:

@@ -14,8 +14,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from bayesrep import netcdf, trial
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError, reason
+from bayesrep.inference.contract import violations
 
 Group = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Variable name -> (dimension names, values)."""
@@ -79,6 +81,7 @@ def write_posterior(posterior: Any, path: str | Path, *, force: bool = False) ->
     try:
         with replaced_file(target) as partial:
             posterior.to_netcdf(str(partial), engine="h5netcdf")
+            netcdf.seal(partial)
     except OSError as error:
         raise StudyError(f"cannot write {target}: {reason(error)}") from None
 
@@ -94,13 +97,18 @@ def read_posterior(path: str | Path) -> Any:
     source = Path(path)
     if not source.is_file():
         raise StudyError(f"{source}: no such file; bayesrep fit STUDY --out {source} makes it")
+    if (line := trial.fault(netcdf.examine, source, str(source))) is not None:
+        raise StudyError(line)
     try:
         posterior = arviz().from_netcdf(str(source), engine="h5netcdf")
         posterior = posterior.load()  # ArviZ 0.x returns the loaded one and leaves this
-        fingerprint = posterior.posterior.attrs["study_fingerprint"]
-        posterior.posterior["adjusted_accuracy"]
-    except (OSError, ValueError, KeyError, AttributeError, RuntimeError, TypeError) as error:
-        raise StudyError(f"{source} is not a posterior of bayesrep: {reason(error)}") from None
-    if not isinstance(fingerprint, str):
-        raise StudyError(f"{source} is not a posterior of bayesrep: no study fingerprint")
+        broken = next(violations(posterior), None)
+    except Exception as error:  # three libraries on a stranger's file raise nearly anything
+        raise StudyError(_not_ours(source, reason(error))) from error
+    if broken is not None:
+        raise StudyError(_not_ours(source, broken))
     return posterior
+
+
+def _not_ours(source: Path, why: str) -> str:
+    return f"{source} is not a posterior of bayesrep: {why}; restore it or fit again"

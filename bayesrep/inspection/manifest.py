@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrep import folder, rules
+from bayesrep import folder, rules, strict_json
 from bayesrep.errors import reason
 from bayesrep.study import JSON, Truth
 
@@ -36,7 +35,7 @@ def read_manifest(path: Path) -> Generator[str, None, Manifest | None]:
         return None
     where = folder.MANIFEST
     try:
-        content = json.loads((path / where).read_text(encoding="utf-8"))
+        content = strict_json.load(path / where)
     except FileNotFoundError:
         yield f"{where} is missing; give the folder of a study"
         return None
@@ -98,5 +97,5 @@ def _truth(content: Any) -> Truth | None:
                 for role, value in content["mean_selection_frequency"].items()
             },
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return None

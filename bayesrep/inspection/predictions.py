@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import folder, rules
+from bayesrep import folder, parquet, rules
 from bayesrep.errors import StudyError
 from bayesrep.inspection.manifest import Manifest
-from bayesrep.inspection.tables import in_order, join_violations, key_violations, read_file
+from bayesrep.inspection.tables import in_order, join_violations, key_violations
 
 __all__ = ["complete_classifiers", "listed_or_found", "read_predictions"]
 
@@ -101,7 +101,7 @@ def _prediction(
     """Return the broken rules of one file, and its correctness in the order of the counts."""
     where, none = str(file), np.empty(0)
     try:
-        table = read_file(path / file, where, ["image", "correct"])
+        table = parquet.read(path / file, where, ["image", "correct"])
     except StudyError as error:
         return [str(error)], none
     if violations := list(key_violations(where, table, ["image"])):

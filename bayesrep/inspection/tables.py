@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import folder, rules
-from bayesrep.errors import StudyError, reason
+from bayesrep import folder, parquet, rules
+from bayesrep.errors import StudyError
 
 __all__ = [
     "KEYS",
@@ -18,7 +18,6 @@ __all__ = [
     "join_violations",
     "key_violations",
     "read_counts",
-    "read_file",
     "read_table",
     "texts_in_order",
 ]
@@ -55,29 +54,12 @@ def read_counts(path: Path) -> Generator[str, None, pl.DataFrame | None]:
 def read_table(file: Path, columns: list[str]) -> Generator[str, None, pl.DataFrame | None]:
     """Read a table with data set and image names in it, all of its columns."""
     try:
-        table = read_file(file, file.name, columns, further=True)
+        table = parquet.read(file, file.name, columns, further=None)
     except StudyError as error:
         yield str(error)
         return None
     sound = yield from rules.checked(key_violations(file.name, table, KEYS))
     return table.with_columns(pl.col(KEYS).cast(pl.String)) if sound else None
-
-
-def read_file(file: Path, where: str, columns: list[str], *, further: bool = False) -> pl.DataFrame:
-    """Read a Parquet file; ``further`` columns than those needed too, where asked for."""
-    if not file.exists():
-        raise StudyError(f"{where} is missing; restore it or write the study again")
-    try:
-        scan = pl.scan_parquet(file, glob=False)
-        present = scan.collect_schema().names()
-        if missing := [column for column in columns if column not in present]:
-            offenders = rules.listing(missing, "column")
-            raise StudyError(f"{where}: {offenders} missing; the table needs {', '.join(columns)}")
-        return (scan if further else scan.select(columns)).collect()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise StudyError(
-            f"{where} is not a readable Parquet file ({reason(error)}); restore or rewrite it"
-        ) from error
 
 
 def texts_in_order(

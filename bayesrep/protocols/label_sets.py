@@ -13,7 +13,6 @@ Labels are names of classes as in the predictions, or numbers of ImageNet's 1,00
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +24,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrep import rules
-from bayesrep.errors import ProtocolWarning, StudyError, reason
+from bayesrep import rules, strict_json
+from bayesrep.errors import ProtocolWarning, StudyError
 from bayesrep.predictions import Predictions
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.table_files import read_table, require
@@ -141,12 +140,7 @@ def _sets(
     if path.suffix.lower() != ".json":
         yield from _table_sets(path, predictions.dataset, places)
         return
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
-    except ValueError as error:
-        raise StudyError(f"{path}: is not JSON ({reason(error)})") from error
+    content = strict_json.read(path)
     if isinstance(content, dict):
         named = ((image, labels) for image, labels in content.items() if image in places)
     elif isinstance(content, list):

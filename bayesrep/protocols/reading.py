@@ -20,10 +20,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import folder, rules
+from bayesrep import folder, parquet, rules
 from bayesrep.errors import StudyError
 from bayesrep.inspection.manifest import Manifest, read_manifest
-from bayesrep.inspection.tables import in_order, read_file
+from bayesrep.inspection.tables import in_order
 from bayesrep.predictions import Predictions, code_type
 from bayesrep.vision.classes import CLASSES, synsets
 
@@ -119,6 +119,13 @@ class _Columns:
     ranks: int
     confidence: bool
 
+    @property
+    def possible(self) -> list[str]:
+        """What a file may hold of it."""
+        labels = [f"label_{rank + 1}" for rank in range(self.ranks)]
+        probabilities = [f"probability_{rank + 1}" for rank in range(RANKS) if self.confidence]
+        return ["label", *labels, *probabilities]
+
     def choose(
         self, present: Collection[str], where: str, advice: str
     ) -> tuple[list[str], list[str]]:
@@ -197,7 +204,7 @@ class _Files:
     def read(self, columns: _Columns) -> _Dataset:
         """Read all files, in the order of the images of the first."""
         first = self.file(self.classifiers[0])
-        order = read_file(self.root / first, str(first), ["image"])["image"].cast(pl.String)
+        order = parquet.read(self.root / first, str(first), ["image"])["image"].cast(pl.String)
         rules.raise_first(rules.image_violations(str(first), order.to_list()))
         labels = self._labels(order)
         with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
@@ -212,10 +219,10 @@ class _Files:
         file = self.root / folder.IMAGES
         if not file.exists():
             return None
-        table = read_file(file, folder.IMAGES, ["dataset", "image"], further=True)
+        table = parquet.read(file, folder.IMAGES, ["dataset", "image"], further=["label"])
         if "label" not in table.columns:
             return None
-        mine = table.filter(pl.col("dataset") == self.name).select(
+        mine = table.filter(pl.col("dataset").cast(pl.String) == self.name).select(
             pl.col("image", "label").cast(pl.String)
         )
         images = mine["image"].to_list()
@@ -231,15 +238,13 @@ class _Files:
             f"make them with `bayesrep predict --study {self.root} --dataset {self.name} "
             f"--classifiers {classifier} --images PATH --force`"
         )
-        read_file(file, where, [])  # says what is wrong with the file itself
-        present = pl.read_parquet_schema(file)
-        answers, probabilities = columns.choose(present, where, advice)
-        own = ["label"] if "label" in present else []
+        table = parquet.read(file, where, ["image"], further=columns.possible)
+        answers, probabilities = columns.choose(table.columns, where, advice)
+        own = "label" in table.columns
         if not own and labels is None:
             raise StudyError(
                 f"{where}: no column label, and no labels in {folder.IMAGES}; {advice}"
             )
-        table = read_file(file, where, ["image", *own, *answers, *probabilities])
         ordered = in_order(table.with_columns(pl.col("image").cast(pl.String)), order)
         if ordered is None:
             raise StudyError(_join_violation(where, table["image"], order, self.classifiers[0]))

@@ -13,7 +13,6 @@ labels of CIFAR-10's test set are a ``.npy`` vector in its order.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep import rules
+from bayesrep import rules, strict_json
 from bayesrep.errors import StudyError
 from bayesrep.predictions import Predictions
 from bayesrep.sources.safe_pickle import read_array
@@ -121,12 +120,7 @@ def json_files(paths: Sequence[str | Path]) -> list[Path]:
 
 def predicted(path: Path, images: int) -> NDArray[np.int64]:
     """Return one file's predictions [images]."""
-    try:
-        listed = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except ValueError as error:  # not JSON, or not text
-        raise StudyError(f"{path}: is not JSON ({error}); give a list of labels") from error
+    listed = strict_json.read(path)
     try:
         values = np.asarray(listed)
     except ValueError:  # lists of different lengths

@@ -15,16 +15,14 @@ or hash in its list.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import rules
+from bayesrep import rules, strict_json
 from bayesrep.errors import StudyError
 from bayesrep.predictions import Predictions, code_type
 from bayesrep.sources.safe_pickle import read_array
@@ -209,7 +207,7 @@ def read_predictions(
 
 
 def _image_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
-    contents = _json(path)
+    contents = strict_json.read(path)
     try:
         pairs = [(str(image), str(wnid)) for image, wnid in contents["image_filenames"]]
         images, labels = np.asarray(pairs).T
@@ -222,7 +220,7 @@ def _image_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
 
 def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
     """Return the wnids in the order of the class numbers."""
-    entries = _json(path)
+    entries = strict_json.read(path)
     try:
         numbers = {int(entry["cid"]): str(entry["wnid"]) for entry in entries}
         classes = tuple(numbers[number] for number in range(len(entries)))
@@ -246,15 +244,6 @@ def _top5(path: Path, images: int, classes: int) -> NDArray[np.int64]:
     if top5.min() < 0 or top5.max() >= classes:
         raise StudyError(f"{path}: holds numbers outside 0 ... {classes - 1}, those of the classes")
     return top5
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except ValueError as error:
-        raise StudyError(f"{path}: is not JSON ({error})") from error
 
 
 def _read_counts(path: Path) -> pl.DataFrame:

@@ -5,7 +5,8 @@ Published annotation data come as pickled pandas frames, as ``torch.save`` files
 `torch.load` or ``allow_pickle=True`` runs whatever its author put in. Here a pickle may name only
 the constructors listed below, each mapped to a stand-in of ours that records its arguments. Neither
 pandas nor torch is needed, and no function named by a file is ever called. What a hostile file can
-still do is to make Python's unpickler reserve much memory.
+still do is to make Python's unpickler reserve much memory: another process loads it first, within
+limits (see `bayesrep.trial`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import collections
 import datetime
 import io
+import os
 import pickle
 import zipfile
 from collections.abc import Callable, Generator, Iterator
@@ -20,9 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep import npy, trial
 from bayesrep.errors import StudyError
 from bayesrep.sources import pickled_arrays as arrays
 from bayesrep.sources import pickled_frames as frames
@@ -143,12 +145,18 @@ def read_frame(path: str | Path) -> dict[str, NDArray[Any]]:
         needs.
     """
     with _reported(path):
-        loaded = _load_frame(Path(path))
-        if not isinstance(loaded, frames.Frame):
-            raise StudyError(
-                f"{path}: holds a {type(loaded).__name__}, not a pandas frame; save the frame alone"
-            )
-        return loaded.columns()
+        if line := trial.fault(examine_frame, path, str(path)):
+            raise StudyError(line)
+        return _frame(Path(path))
+
+
+def _frame(path: Path) -> dict[str, NDArray[Any]]:
+    loaded = _load_frame(path)
+    if not isinstance(loaded, frames.Frame):
+        raise StudyError(
+            f"{path}: holds a {type(loaded).__name__}, not a pandas frame; save the frame alone"
+        )
+    return loaded.columns()
 
 
 def read_array(path: str | Path) -> NDArray[Any]:
@@ -170,21 +178,43 @@ def read_array(path: str | Path) -> NDArray[Any]:
         Naming the file, and the constructor refused where the objects name one.
     """
     with _reported(path), open(path, "rb") as file:
-        version = np.lib.format.read_magic(file)
-        read_header = _HEADERS.get(version)
-        if read_header is None:
-            raise StudyError(f"{path}: .npy format {version} is unknown; save the array anew")
-        shape, _, dtype = read_header(file)
-        if not dtype.hasobject:
+        header = npy.read_header(file)
+        if not header.dtype.hasobject:
             file.seek(0)
-            return np.lib.format.read_array(file, allow_pickle=False)
-        return arrays.as_array(_RestrictedUnpickler(file).load()).reshape(shape)
+            return npy.read(file, os.fstat(file.fileno()).st_size)
+        if line := trial.fault(examine_array, path, str(path)):
+            raise StudyError(line)
+        return _objects(file, header)
 
 
-_HEADERS: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+def examine_frame(file: str, where: str) -> None:
+    """Load a frame in another process; what is wrong with it is said where it is loaded again."""
+    del where
+    _examined(lambda: _frame(Path(file)))
+
+
+def examine_array(file: str, where: str) -> None:
+    """Do the same with an array of Python objects."""
+    del where
+
+    def load() -> None:
+        with open(file, "rb") as stream:
+            _objects(stream, npy.read_header(stream))
+
+    _examined(load)
+
+
+def _examined(load: Callable[[], object]) -> None:
+    try:
+        with _reported("a pickle"):
+            load()
+    except StudyError as error:
+        if isinstance(error.__cause__, MemoryError):
+            raise error.__cause__ from None
+
+
+def _objects(stream: IO[bytes], header: npy.Header) -> NDArray[Any]:
+    return arrays.as_array(_RestrictedUnpickler(stream).load()).reshape(header.shape)
 
 
 class _Refused(pickle.UnpicklingError):

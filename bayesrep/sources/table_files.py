@@ -6,14 +6,15 @@ from 1, the header of a CSV file not included.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
+from bayesrep import parquet, rules
+from bayesrep.errors import StudyError, reason
 
 __all__ = ["flags", "probabilities", "read_table", "require", "texts", "whole_numbers"]
 
@@ -40,25 +41,28 @@ def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
     StudyError
         If the file cannot be read as what its name says.
     """
-    kind = Path(path).suffix.lower()
+    kind, where = Path(path).suffix.lower(), str(path)
     if kind not in (".csv", ".parquet"):
         raise StudyError(f"{path}: is neither .csv nor .parquet; convert it to one of them")
     try:
         # An open file, so that a missing one is an OSError and not one of polars' own errors.
         with open(path, "rb") as file:
             if kind == ".parquet":
-                return pl.read_parquet(file)
+                return parquet.read(Path(path), where, (), further=None)
             header = pl.read_csv(file, n_rows=0).columns
             file.seek(0)
             overrides = {name: pl.String() for name in header if name in text}
-            return pl.read_csv(file, schema_overrides=overrides, infer_schema_length=None)
+            table = pl.read_csv(file, schema_overrides=overrides, infer_schema_length=None)
+            size = file.seek(0, os.SEEK_END)
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except pl.exceptions.PolarsError as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise StudyError(
-            f"{path}: is damaged or not a {kind[1:]} table ({reason}); write the file anew"
+            f"{path}: is damaged or not a {kind[1:]} table ({reason(error)}); write the file anew"
         ) from error
+    if line := parquet.too_wide(table, size, where):
+        raise StudyError(line)
+    return table
 
 
 def require(frame: pl.DataFrame, columns: Collection[str], where: str) -> None:
@@ -115,9 +119,11 @@ def whole_numbers(column: pl.Series, where: str) -> pl.Series:
     StudyError
         Naming the rows with anything else than a whole number.
     """
-    numbers = column.cast(pl.Float64, strict=False)
+    numbers = _numbers(column)
     whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
     _refuse(~whole, column.name, "is not a whole number", "counts are whole numbers", where)
+    large = numbers.abs() > rules.LARGEST_COUNT  # beyond, floats and int64 part company
+    _refuse(large, column.name, "is too large", "correct the counts", where)
     return numbers.cast(pl.Int64)
 
 
@@ -129,11 +135,17 @@ def probabilities(column: pl.Series, where: str) -> pl.Series:
     StudyError
         Naming the rows with anything else.
     """
-    numbers = column.cast(pl.Float64, strict=False)
+    numbers = _numbers(column)
     within = numbers.is_between(0, 1).fill_null(value=False)
     rule = "is not a number between 0 and 1"
     _refuse(~within, column.name, rule, "give the probabilities of one softmax", where)
     return numbers
+
+
+def _numbers(column: pl.Series) -> pl.Series:
+    """Return a column as floats, null where a value is no number."""
+    plain = column if column.dtype.is_numeric() else column.cast(pl.String)
+    return plain.cast(pl.Float64, strict=False)
 
 
 def _refuse(wrong: pl.Series, column: str, rule: str, advice: str, where: str) -> None:

@@ -18,7 +18,7 @@ without predictions, which `bayesrep.predict` then adds). Several files of a kin
 are taken together. Annotations may use crowd-kit's column names: ``task`` is read as image and,
 where there is a ``task`` and a ``worker``, ``label`` is read as selected. Columns that a kind does
 not name are ignored in counts, annotations and long predictions. True and false are written as
-true, false, 1, 0, yes or no. Data sets other than the two asked for are ignored.
+true, false, 1, 0, yes or no. The tables hold the two data sets asked for and no other.
 """
 
 from __future__ import annotations
@@ -105,6 +105,7 @@ def read_tables(
     _require_counts(tables, paths)
     _require_kinds(tables, paths, "predictions", ("predictions", "wide predictions"))
     names = {"reference": reference, "replication": replication}
+    _refuse_others(tables, names)
     return _study(tables, paths, names, name)
 
 
@@ -162,6 +163,7 @@ def read_answered(
     tables = list(_recognised(paths))
     _require_counts(tables, paths)
     names = {"reference": reference, "replication": replication}
+    _refuse_others(tables, names)
     if any("predictions" in kind for kind, _ in tables):
         return _study(tables, paths, names, name), _all_answers(tables, list(names.values()))
     return _annotated_sets(tables, names, []), []
@@ -284,6 +286,22 @@ def _annotated_sets(
 
 def _require_counts(tables: Sequence[tuple[str, _Table]], paths: Sequence[str | Path]) -> None:
     _require_kinds(tables, paths, "counts or annotations", ("counts", "annotations"))
+
+
+def _refuse_others(tables: Sequence[tuple[str, _Table]], names: Mapping[str, str]) -> None:
+    """Refuse data sets beside the two: their rows would be dropped without a word."""
+    held = dict.fromkeys(name for _, table in tables for name in table.frame["dataset"].unique())
+    missing = [name for name in names.values() if name not in held]
+    others = sorted(set(held) - set(names.values()))
+    if others and not missing:  # where one is missing, that is said instead, with the names found
+        where = _files(
+            [t.where for _, t in tables if t.frame["dataset"].is_in(others).any()],
+        )
+        raise StudyError(
+            f"{where}: rows of {rules.listing(others, 'data set')} beside those of "
+            f"{' and '.join(map(repr, names.values()))}; a study has two data sets, leave the "
+            "other rows out"
+        )
 
 
 def _require_kinds(

@@ -1,0 +1,149 @@
+"""What a posterior from a file must be, so that nothing that reads it stumbles later."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from bayesrep.inference.predictive import find_group
+from bayesrep.models import MODELS
+from bayesrep.strict_json import parse
+
+Dims = tuple[str, ...]
+EVERY: Dims = ("chain", "draw")
+BY_CLASSIFIER: Dims = (*EVERY, "classifier")
+BY_CELL: Dims = (*BY_CLASSIFIER, "replication_cell")
+DIMS: Mapping[str, Mapping[str, Dims]] = {
+    "posterior": {
+        "adjusted_accuracy": BY_CLASSIFIER,
+        "bias_corrected_gap": BY_CLASSIFIER,
+        "selection_gap": BY_CLASSIFIER,
+        "population_reference_accuracy": BY_CLASSIFIER,
+        "mean_selection_frequency": (*EVERY, "dataset"),
+    },
+    "log_likelihood": {
+        "correct": BY_CELL,
+        "log_right": BY_CELL,
+        "reference_images": (*EVERY, "reference_cell"),
+        "replication_images": (*EVERY, "replication_cell"),
+    },
+    "posterior_predictive": {
+        "correct": BY_CELL,
+        "reference_images": (*EVERY, "reference_cell"),
+        "replication_images": (*EVERY, "replication_cell"),
+    },
+    "observed_data": {
+        "correct": BY_CELL[2:],
+        "reference_images": ("reference_cell",),
+        "replication_images": ("replication_cell",),
+    },
+    "sample_stats": {},
+}
+"""Dimensions of the variables that are read again, by group. All but observed_data have draws."""
+NAMES = ("classifier", "dataset", "group", "reference_cell", "replication_cell")
+"""Dimensions along which there are names."""
+IMAGES = ("reference_images", "replication_images")
+"""What observed_data and log_likelihood hold, where they are there at all."""
+CELL = re.compile(r"(.*: )?\d{1,10}/\d{1,10}", re.DOTALL)
+TEXTS = ("study_fingerprint", "model", "options", "datasets", "groups")
+JSON: Mapping[str, type] = {"options": dict, "datasets": list, "schedule": dict, "versions": dict}
+FURTHER: Mapping[str, type | tuple[type, ...]] = {
+    "schedule": str,
+    "versions": str,
+    "method": str,
+    "feedback": str,
+    "verdict": str,
+    "advice": str,
+    "seed": (int, np.integer),
+    "converged": (int, np.integer),
+    "pareto_k": (int, float, np.integer, np.floating),
+}
+
+
+def violations(posterior: Any) -> Iterator[str]:
+    """Yield what is wrong with the groups, variables, names and attributes of a posterior."""
+    groups = {name: group for name in DIMS if (group := find_group(posterior, name)) is not None}
+    if "posterior" not in groups or "adjusted_accuracy" not in groups["posterior"]:
+        yield "it has no adjusted_accuracy"
+        return
+    yield from _attribute_violations(groups["posterior"].attrs)
+    sizes: dict[str, int] = {}
+    for name, group in groups.items():
+        yield from _group_violations(name, group)
+        for dim, size in group.sizes.items():
+            # Predictions are made at some of the draws only.
+            known = f"{name}, {dim}" if name == "posterior_predictive" and dim in EVERY else dim
+            if sizes.setdefault(str(known), size) != size and dim in (*EVERY, *NAMES):
+                yield f"its groups differ in the number of {dim}"
+    accuracy = groups["posterior"]["adjusted_accuracy"].values
+    if accuracy.dtype.kind != "f" or not accuracy.size or not _within(accuracy):
+        yield "adjusted_accuracy is not between 0 and 1"
+
+
+def _within(accuracy: Any) -> bool:
+    return bool(((accuracy >= 0) & (accuracy <= 1)).all())  # NaN is not
+
+
+def _group_violations(name: str, group: xr.Dataset) -> Iterator[str]:
+    known = DIMS[name]
+    if name in ("observed_data", "log_likelihood"):
+        yield from (f"it has no {name}/{each}" for each in IMAGES if each not in group)
+    for variable in map(str, group.data_vars):
+        array = group[variable]
+        dims = tuple(map(str, array.dims))
+        if array.dtype.kind not in "biuf":
+            yield f"{name}/{variable} holds no numbers"
+        elif dims != known.get(variable, dims):
+            yield f"{name}/{variable} has the dimensions {', '.join(dims)}"
+        elif name != "observed_data" and dims[:2] != EVERY:
+            yield f"{name}/{variable} has no draws"
+    for dim in NAMES:
+        if dim in group.dims:
+            yield from _name_violations(f"{name}/{dim}", group.coords.get(dim), dim)
+
+
+def _name_violations(where: str, names: xr.DataArray | None, dim: str) -> Iterator[str]:
+    values = [] if names is None else names.values.tolist()
+    if names is None or names.ndim != 1 or not all(isinstance(each, str) for each in values):
+        yield f"{where} holds no names"
+    elif len(set(values)) < len(values):
+        yield f"{where} holds a name twice"
+    elif dim.endswith("_cell") and not all(CELL.fullmatch(each) for each in values):
+        yield f"{where} holds names that are no counts k/n"
+
+
+def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[str]:
+    missing = [name for name in TEXTS if not isinstance(attributes.get(name), str)]
+    if missing:
+        yield (
+            f"it has no attribute {missing[0]}"
+            if len(missing) == 1
+            else (f"it has no attributes {', '.join(missing)}")
+        )
+        return
+    for name, kind in FURTHER.items():
+        if name in attributes and not isinstance(attributes[name], kind):
+            yield f"its attribute {name} is of another type"
+            return
+    read: dict[str, Any] = {}
+    for name, kind in JSON.items():
+        try:
+            read[name] = parse(attributes.get(name, "{}"))
+        except ValueError:
+            read[name] = None
+        if name in attributes and not isinstance(read[name], kind):
+            yield f"its attribute {name} cannot be read"
+            return
+    if not all(isinstance(role, str) for role in read["datasets"]):
+        yield "its attribute datasets holds no names"
+    model = attributes["model"]
+    if model not in MODELS:
+        yield f"its model {model[:50]!r} is not one of {', '.join(MODELS)}"
+        return
+    try:
+        pairs = read["options"].items()
+        MODELS[model].options(**{k: tuple(v) if isinstance(v, list) else v for k, v in pairs})
+    except (TypeError, ValueError):
+        yield f"its options are not those of the {model} model"

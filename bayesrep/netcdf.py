@@ -1,0 +1,131 @@
+"""netCDF files of posteriors: sealed when they are written, tried before they are read.
+
+A seal is the SHA-256 of the file, appended to it: HDF5 does not look beyond the end that it knows.
+A file without one is read all the same, there is then nothing to compare its numbers with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bayesrep.errors import reason
+
+__all__ = ["examine", "seal"]
+
+_MARK = b"bayesrep.sha256:"
+_TRAILER = len(_MARK) + 64 + len(_MARK)  # marks on both sides: one that is damaged is still a seal
+_PART = 2**20
+_ALWAYS, _RATIO = 2**26, 1100  # memory may be so many bytes, or times the file's (gzip's most)
+_DEPTH = 3
+# What would make a reader compute values, or look elsewhere for them.
+_DECODED = frozenset(
+    {"units", "calendar", "scale_factor", "add_offset", "missing_value", "coordinates", "bounds"}
+    | {"grid_mapping", "compress", "_Unsigned", "_Encoding", "cell_measures", "ancillary_variables"}
+)
+
+
+def seal(file: Path) -> None:
+    """Append the digest of a file to it."""
+    digest = _digest(file, file.stat().st_size)
+    with open(file, "ab") as stream:
+        stream.write(_MARK + digest + _MARK)
+
+
+def examine(file: str, where: str) -> str | None:
+    """Say in one line why a posterior should not be read, or nothing; called in another process.
+
+    Everything in the file is read once.
+    """
+    path = Path(file)
+    if line := _broken_seal(path, where):
+        return line
+    # Only where a posterior is read: an import of these takes longer than all of the above.
+    import h5netcdf
+    import h5py
+
+    strange: str | None
+    try:
+        with h5py.File(path, "r") as opened:
+            strange = next(_strange(h5py, opened, path.stat().st_size), None)
+        if strange is None:
+            with h5netcdf.File(path, "r") as opened:
+                for group in (opened, *opened.groups.values()):
+                    _read(group)
+    except MemoryError:
+        raise
+    except Exception as error:  # these libraries raise nearly anything
+        strange = reason(error)
+    return strange and f"{where} is not a posterior of bayesrep: {strange}; restore it or fit again"
+
+
+def _broken_seal(path: Path, where: str) -> str | None:
+    size = path.stat().st_size
+    with open(path, "rb") as stream:
+        stream.seek(max(0, size - _TRAILER - len(_MARK)))
+        end = stream.read()
+    if _MARK not in end:
+        return None
+    whole = end[-_TRAILER:].startswith(_MARK) and end.endswith(_MARK)
+    if whole and _digest(path, size - _TRAILER) == end[-_TRAILER:][len(_MARK) : -len(_MARK)]:
+        return None
+    return (
+        f"{where} is not as it was written: it is damaged, restore it or fit again (what was "
+        "changed on purpose is to be written as a new file)"
+    )
+
+
+def _digest(path: Path, size: int) -> bytes:
+    made = hashlib.sha256()
+    with open(path, "rb") as stream:
+        for start in range(0, size, _PART):
+            made.update(stream.read(min(_PART, size - start)))
+    return made.hexdigest().encode()
+
+
+def _strange(h5py: Any, opened: Any, size: int) -> Iterator[str]:
+    """Yield what none of our files has; every link is looked at before it is followed."""
+    held, groups = 0, [("", opened)]
+    for _ in range(_DEPTH):
+        below: list[tuple[str, Any]] = []
+        for path, group in groups:
+            for name in group:
+                place = f"{path}/{name}"
+                if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                    yield f"{place!r} is kept elsewhere"
+                    return
+                item = group[name]
+                if isinstance(item, h5py.Group):
+                    below.append((place, item))
+                elif isinstance(item, h5py.Dataset):
+                    yield from _strange_variable(item, place)
+                    held += math.prod(item.shape or ()) * item.dtype.itemsize
+        groups = below
+    if groups:
+        yield "its groups hold groups of groups"
+    if held > max(_ALWAYS, _RATIO * size):
+        yield f"it speaks of {held / 2**30:,.1f} GB of numbers in {size:,} bytes"
+
+
+def _strange_variable(item: Any, place: str) -> Iterator[str]:
+    if item.external or item.is_virtual:
+        yield f"{place!r} is kept elsewhere"
+    elif item.shape is None:
+        yield f"{place!r} holds nothing"
+    elif item.dtype.kind not in "biufSO" or item.dtype.itemsize > 8:
+        # Dimensions without values are 16 zero bytes wide in some versions; texts are objects.
+        yield f"{place!r} is {item.dtype}, neither numbers nor text"
+    elif found := sorted(_DECODED & set(item.attrs)):
+        yield f"{place!r} has the attribute {found[0]!r}"
+
+
+def _read(group: Any) -> None:
+    """Read all values and attributes, as xarray does when the file is loaded."""
+    for holder in (group, *group.variables.values()):
+        for name in holder.attrs:
+            _ = holder.attrs[name]
+    for variable in group.variables.values():
+        _ = variable.dimensions, variable[...]

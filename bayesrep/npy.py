@@ -1,0 +1,94 @@
+"""NumPy's own files: their headers read by a pattern, their sizes checked before anything is.
+
+NumPy parses a header as Python source, which for a forged one raises whatever the parser does, and
+makes the array that it declares before it looks at the data.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Header", "read", "read_header"]
+
+# As NumPy writes it, "L" after lengths by Python 2: a plain type, never a record or a sub-array.
+_HEADER = re.compile(
+    r"\{'descr': '([<>|=]?[?biufcSUOmM]\d{0,9}(?:\[\d{0,9}[A-Za-z]{1,2}\])?)', "
+    r"'fortran_order': (True|False), 'shape': \(((?:\d{1,18}L?, ?)*(?:\d{1,18}L?)?)\),? ?\}\s*"
+)
+_LENGTH = {1: 2, 2: 4, 3: 4}  # bytes that say how long the header is, by version of the format
+_LONGEST = 10_000
+
+
+class Header(NamedTuple):
+    """What the file says of its array."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return math.prod(self.shape)
+
+
+def read_header(stream: IO[bytes]) -> Header:
+    """Read up to where the data begin.
+
+    Raises
+    ------
+    ValueError
+        Where this is no file of NumPy, or not of a plain array.
+    """
+    start = stream.read(8)
+    if len(start) < 8 or start[:6] != b"\x93NUMPY":
+        raise ValueError("it does not begin as NumPy's files do")
+    if start[6] not in _LENGTH:
+        raise ValueError(f".npy format {start[6]}.{start[7]} is unknown; save the array anew")
+    length = int.from_bytes(stream.read(_LENGTH[start[6]]), "little")
+    text = stream.read(length).decode("latin-1") if length <= _LONGEST else ""
+    found = _HEADER.fullmatch(text)
+    if found is None:
+        raise ValueError("its header is not that of a plain array")
+    kind, fortran, lengths = found.groups()
+    try:
+        dtype = np.dtype(kind)
+    except TypeError:
+        raise ValueError(f"its header names the type {kind!r}") from None
+    shape = tuple(int(each.strip(" L")) for each in lengths.split(",") if each.strip())
+    return Header(shape, fortran == "True", dtype)
+
+
+def read(stream: IO[bytes], size: int) -> NDArray[Any]:
+    """Read an array of anything but Python objects.
+
+    Parameters
+    ----------
+    stream
+        At the beginning of the file.
+    size
+        Bytes of the whole file.
+
+    Raises
+    ------
+    ValueError
+        As `read_header`, and where the data are fewer or more than the header says.
+    """
+    header = read_header(stream)
+    if header.dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    held = size - stream.tell()
+    if header.size * header.dtype.itemsize != held:
+        raise ValueError(f"its header speaks of {list(header.shape)} values, it has {held:,} bytes")
+    data = bytearray(stream.read(held))  # an array that can be written to, as NumPy's own
+    if len(data) != held:
+        raise ValueError("it ends too early")
+    if stream.read(1):  # also where the archives of arrays compare their checksums
+        raise ValueError("it goes on after its end")
+    flat = np.frombuffer(data, header.dtype) if held else np.empty(header.size, header.dtype)
+    return flat.reshape(header.shape, order="F" if header.fortran else "C")

@@ -1,0 +1,175 @@
+"""Parquet files, ours and strangers': the one place where they are read and written.
+
+What is read is a plain table: text, whole numbers, floats, true and false. A file that we write
+holds its own SHA-256 in its metadata, under `SEAL`; the digest is that of the file with zeros in
+the digest's place. A file that does not fit its digest was changed after it was written, and is
+refused. Tables that other programs wrote have none, and there is nothing to compare them with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from bayesrep import rules, trial
+from bayesrep.errors import StudyError, reason
+
+__all__ = ["SEAL", "examine", "read", "too_wide", "write"]
+
+SEAL = "bayesrep.sha256"
+_MARK = f"{SEAL}:".encode()  # before the digest: a seal of which a part is damaged is still one
+_BLANK = b"0" * 64
+_PLAIN = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Float32, pl.Float64)
+_PLAIN += (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+_VALUE = 16  # bytes that polars takes for a value, at most, text itself not counted
+_ALWAYS, _RATIO = 2**26, 1000  # a table may take so many bytes, or so many times those of its file
+
+
+def read(
+    file: Path, where: str, columns: Collection[str], *, further: Collection[str] | None = ()
+) -> pl.DataFrame:
+    """Read a table.
+
+    Parameters
+    ----------
+    file
+        The file.
+    where
+        What a message calls it.
+    columns
+        What the table needs.
+    further
+        Columns to read where they are there; None for all of them.
+
+    Returns
+    -------
+    polars.DataFrame
+
+    Raises
+    ------
+    StudyError
+        In one line: a file that is missing, damaged or needs too much memory, a column that is
+        missing or of a type that no table here has.
+    """
+    if not file.is_file():
+        raise StudyError(f"{where} is missing; restore it or write the study again")
+    more = None if further is None else list(further)
+    if (line := trial.fault(examine, file, where, list(columns), more)) is not None:
+        raise StudyError(line)
+    try:
+        return _table(file, columns, further)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise StudyError(_unreadable(where, error)) from error
+
+
+def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = None) -> None:
+    """Write a table, sealed.
+
+    Parameters
+    ----------
+    table
+        What to write.
+    file
+        Where; what is there is replaced.
+    facts
+        Further entries of the file's metadata.
+    """
+    stream = io.BytesIO()
+    seal = (_MARK + _BLANK).decode()
+    table.write_parquet(stream, metadata={**(facts or {}), SEAL: seal})
+    before, after = stream.getvalue().rsplit(_MARK + _BLANK, 1)
+    digest = _digest(before, after)
+    with open(file, "wb") as target:
+        target.writelines((before, _MARK, digest, after))
+
+
+def examine(
+    file: str, where: str, columns: Collection[str], further: Collection[str] | None
+) -> str | None:
+    """Say in one line why `read` should not read a file, or nothing; called in another process."""
+    try:
+        schema = pl.read_parquet_schema(file)
+        if line := _broken_seal(file, where):
+            return line
+        if missing := [name for name in columns if name not in schema]:
+            names = rules.listing(missing, "column")
+            return f"{where}: {names} missing; the table needs {', '.join(columns)}"
+        table = _table(Path(file), columns, further)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        return _unreadable(where, error)
+    size = Path(file).stat().st_size
+    return (
+        _strange_type(table, columns, where)
+        or _too_long(table, size, where)
+        or too_wide(table, size, where)
+    )
+
+
+def _too_long(table: pl.DataFrame, size: int, where: str) -> str | None:
+    if _VALUE * table.height * table.width > _allowed(size):
+        return (
+            f"{where}: {table.height:,} rows in a file of {size:,} bytes; it is damaged or forged, "
+            "restore or rewrite it"
+        )
+    return None
+
+
+def too_wide(table: pl.DataFrame, size: int, where: str) -> str | None:
+    """Say which column of a file of ``size`` bytes is too wide for an array of its texts."""
+    for column in table.select(pl.selectors.string()):
+        longest = column.str.len_chars().max() or 0
+        if 4 * len(table) * int(longest) > _allowed(size):  # type: ignore[arg-type]
+            return (
+                f"{where}: column {column.name!r} holds a text of {longest:,} characters; shorten "
+                "it, or restore the file"
+            )
+    return None
+
+
+def _allowed(size: int) -> int:
+    """How many bytes of memory a file of some size may take."""
+    return max(_ALWAYS, _RATIO * size)
+
+
+def _table(file: Path, columns: Collection[str], further: Collection[str] | None) -> pl.DataFrame:
+    if further is None:
+        return pl.read_parquet(file, glob=False)
+    present = pl.read_parquet_schema(file) if further else {}
+    more = [name for name in further if name in present and name not in columns]
+    return pl.read_parquet(file, columns=[*columns, *more], glob=False)
+
+
+def _unreadable(where: str, error: BaseException) -> str:
+    return f"{where} is not a readable Parquet file ({reason(error)}); restore or rewrite it"
+
+
+def _strange_type(table: pl.DataFrame, columns: Collection[str], where: str) -> str | None:
+    for name, kind in table.schema.items():
+        # A column without any value has no type, and says nothing where it is not needed.
+        if not isinstance(kind, _PLAIN) and not (isinstance(kind, pl.Null) and name not in columns):
+            return f"{where}: column {name!r} is {kind}; give text, numbers, or true and false"
+    return None
+
+
+def _broken_seal(file: str, where: str) -> str | None:
+    contents = Path(file).read_bytes()
+    if SEAL.encode() not in contents:
+        return None
+    before, mark, rest = contents.rpartition(_MARK)
+    if mark and _digest(before, rest[len(_BLANK) :]) == rest[: len(_BLANK)]:
+        return None
+    return (
+        f"{where} is not as it was written: it is damaged, restore it (or, where it was changed on "
+        f"purpose, write it without the entry {SEAL} of its metadata)"
+    )
+
+
+def _digest(before: bytes, after: bytes) -> bytes:
+    made = hashlib.sha256(before)
+    for part in (_MARK, _BLANK, after):
+        made.update(part)
+    return made.hexdigest().encode()

@@ -1,0 +1,110 @@
+"""JSON from files: of bounded size and depth, each key once, nothing that JSON does not know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from bayesrep.errors import StudyError, reason
+
+__all__ = ["load", "parse", "read"]
+
+DEPTH = 100
+BYTES = 2**26  # what is parsed takes up to thirty times as much memory
+BITS = 128  # of a whole number: seeds may have so many
+
+
+def parse(text: str) -> Any:
+    """Return the value of a text in JSON.
+
+    Raises
+    ------
+    ValueError
+        In a few words: text that is not JSON, too deep lists and objects, a key given twice,
+        numbers that are not finite or too large, half a surrogate pair.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_refused)
+    except RecursionError:
+        raise ValueError(_DEEP) from None
+    for each in _values(value):
+        _check(each)
+    return value
+
+
+def load(path: str | Path) -> Any:
+    """Return what a JSON file holds.
+
+    Raises
+    ------
+    OSError, ValueError
+        Where the file cannot be read, is too large, or as `parse`.
+    """
+    with open(path, "rb") as file:
+        contents = file.read(BYTES + 1)
+    if len(contents) > BYTES:
+        raise ValueError(f"more than {BYTES // 2**20} MB")
+    return parse(contents.decode("utf-8"))
+
+
+def read(path: str | Path) -> Any:
+    """Return what a JSON file holds.
+
+    Raises
+    ------
+    StudyError
+        In one line naming the file.
+    """
+    try:
+        return load(path)
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+    except ValueError as error:
+        raise StudyError(f"{path}: is not JSON ({reason(error)})") from error
+
+
+_DEEP = f"lists and objects more than {DEPTH} deep"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made:
+            raise ValueError(f"the key {key[:50]!r} is given twice")
+        made[key] = value
+    return made
+
+
+def _refused(word: str) -> Any:
+    raise ValueError(f"{word} is no number")
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """Yield the keys, and the values that hold no others, level by level."""
+    level = [value]
+    for _ in range(DEPTH + 1):
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                yield from each
+                below += each.values()
+            elif isinstance(each, list):
+                below += each
+            else:
+                yield each
+        if not below:
+            return
+        level = below
+    raise ValueError(_DEEP)
+
+
+def _check(value: Any) -> None:
+    if isinstance(value, str):
+        value.encode()  # half a surrogate pair is no text
+    elif isinstance(value, float) and not isfinite(value):
+        raise ValueError("a number is too large")
+    elif isinstance(value, int) and value.bit_length() > BITS:
+        raise ValueError("a whole number is too large")

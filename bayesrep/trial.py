@@ -1,0 +1,216 @@
+"""Another process reads a stranger's file first, and what it dies of is one line here.
+
+Parquet and HDF5 are read by native code and pickles by a machine that the file programs. A damaged
+or forged file may make them abort the process, run for ever or fill the memory. So before such a
+file is read here, a helper process reads it with limits on time and memory. It is started when it
+is first needed, serves one file after the other, is replaced when it dies and ends with this
+process. Where the system has no limits on memory (it has on Linux) only time is limited.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from bayesrep.errors import kind_and_reason
+
+__all__ = ["fault", "serve", "start"]
+
+SECONDS, BYTES_A_SECOND = 8.0, 5e6
+MEMORY, MEMORY_A_BYTE = 3 * 2**29, 20  # bytes; above what the helper has before it reads
+
+# The paths of modules are those of this process: the helper must not look in the current folder,
+# which may be the stranger's.
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from bayesrep.trial import serve; serve()"
+)
+_ENVIRONMENT = {
+    "POLARS_MAX_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "RUST_BACKTRACE": "0",
+}
+
+
+def fault(
+    examine: Callable[..., str | None], file: str | Path, where: str, *arguments: Any
+) -> str | None:
+    """Say what is wrong with a file, or nothing where it can be read here.
+
+    Parameters
+    ----------
+    examine
+        A function of a module, called in the helper as ``examine(file, where, *arguments)``: reads
+        the file as it will be read here, and returns a line on what is wrong with it or None.
+    file
+        An existing file.
+    where
+        What a line calls the file.
+    arguments
+        What JSON can hold.
+
+    Returns
+    -------
+    str or None
+        One line that begins with ``where``.
+    """
+    size = os.stat(file).st_size
+    request = {
+        "function": [examine.__module__, examine.__name__],
+        "arguments": [os.path.abspath(file), where, *arguments],
+        "memory": MEMORY + MEMORY_A_BYTE * size,
+        "seconds": SECONDS + size / BYTES_A_SECOND,
+    }
+    return _helper.ask(request)
+
+
+def start() -> None:
+    """Start the helper, so that it is ready when the first file is read; returns at once."""
+    _helper.start()
+
+
+class _Helper:
+    """The process, its pipe, and a lock so that threads may share it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.process: subprocess.Popen[str] | None = None
+        self.owner = 0
+
+    def start(self) -> None:
+        with self.lock:
+            self._started()
+
+    def ask(self, request: dict[str, Any]) -> str | None:
+        with self.lock:
+            process = self._started()
+            if process is None:
+                return _answer(request)
+            try:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write(json.dumps(request) + "\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+            except BrokenPipeError:
+                line = ""
+            except BaseException:  # Ctrl-C: an answer that comes later is nobody's
+                self.stop()
+                raise
+            if line.endswith("\n"):
+                return json.loads(line)
+            return _death(request, self.stop())
+
+    def _started(self) -> subprocess.Popen[str] | None:
+        # A fork has the pipe of its parent, and must not use it.
+        if self.process is not None and self.owner == os.getpid():
+            if self.process.poll() is None:
+                return self.process
+            self.stop()
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, json.dumps(sys.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **_ENVIRONMENT},
+                text=True,
+                encoding="ascii",
+            )
+        except (OSError, TypeError):  # no processes here, or no interpreter to start
+            self.process = None
+        self.owner = os.getpid()
+        return self.process
+
+    def stop(self) -> int | None:
+        """End the process, whatever it is doing; return its exit status."""
+        process, self.process = self.process, None
+        if process is None or self.owner != os.getpid():
+            return None
+        process.kill()
+        for stream in (process.stdin, process.stdout):
+            with suppress(OSError):  # what could not be sent is not missed
+                assert stream is not None
+                stream.close()
+        return process.wait()
+
+
+_helper = _Helper()
+atexit.register(_helper.stop)
+
+
+def _death(request: dict[str, Any], code: int | None) -> str:
+    where, reason = request["arguments"][1], "reading it ends a process"
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name
+        late = f"reading it takes more than {request['seconds']:.0f} s"
+        reason = late if name == "SIGALRM" else f"reading it kills a process ({name})"
+    return f"{where} is damaged or forged: {reason}; restore or rewrite it"
+
+
+def serve() -> None:
+    """Answer requests until there are no more: the helper's whole life."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what libraries print is no answer
+    for line in sys.stdin:
+        request = json.loads(line)
+        _load(request)
+        _limit(request)
+        answer = _answer(request)
+        _set_alarm(0)
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def _load(request: dict[str, Any]) -> Callable[..., str | None]:
+    module, name = request["function"]
+    return getattr(importlib.import_module(module), name)
+
+
+def _limit(request: dict[str, Any]) -> None:
+    """Set the limits of one request, where the system has such."""
+    _set_alarm(request["seconds"])
+    try:
+        import resource
+
+        with open("/proc/self/statm", encoding="ascii") as status:
+            now = int(status.read().split()[0]) * resource.getpagesize()
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        soft = now + request["memory"]
+        if hard == resource.RLIM_INFINITY or soft < hard:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    except (ImportError, OSError, ValueError):
+        return
+
+
+def _set_alarm(seconds: float) -> None:
+    """Let the system end this process, native code and all, when the time is over."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _answer(request: dict[str, Any]) -> str | None:
+    where = request["arguments"][1]
+    try:
+        return _load(request)(*request["arguments"])
+    except MemoryError:
+        return (
+            f"{where} is damaged or forged: reading it takes more than "
+            f"{request['memory'] / 2**30:.1f} GB of memory; restore or rewrite it"
+        )
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # Rust's panics are no Exceptions
+        return f"{where} cannot be read ({kind_and_reason(error)}); restore or rewrite it"

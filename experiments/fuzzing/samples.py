@@ -1,0 +1,348 @@
+"""Sound files of every format that is read, small and the same at every call.
+
+Each function returns the contents of a folder: relative path to bytes.
+"""
+
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import bayesrep
+from bayesrep.predictions import Predictions
+from bayesrep.statistics import SufficientStatistics
+from bayesrep.study import Study
+
+Files = dict[str, bytes]
+
+FRAMES = Path(__file__).resolve().parents[2] / "tests" / "pickled_frames"
+WNIDS = ("n01440764", "n01443537", "n01484850", "n01491361")  # the first classes of ImageNet
+IMAGES = 12
+
+
+def study() -> Study:
+    """Two data sets of 40 images and three classifiers."""
+    return bayesrep.simulate_study(seed=0, images=40, annotators=10, classifiers=3)
+
+
+def folder_of(write: Callable[[Path], object]) -> Files:
+    """What a function leaves in an empty folder."""
+    with TemporaryDirectory() as name:
+        root = Path(name)
+        write(root)
+        files = sorted(path for path in root.rglob("*") if path.is_file())
+        return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
+
+
+def study_files() -> Files:
+    """A study on disk."""
+    return folder_of(lambda root: study().write(root / "study"))
+
+
+def answered_files() -> Files:
+    """A study on disk whose classifiers' answers are known, and what protocols read beside it."""
+    from bayesrep.storage import write_study
+
+    data = study()
+    answers = [
+        Predictions(
+            part.name,
+            part.images,
+            WNIDS,
+            np.arange(len(part.images)) % 4,
+            data.classifiers,
+            ((np.arange(len(part.images)) + ~part.correct.T) % 4)[:, :, None],
+        )
+        for part in data.datasets.values()
+    ]
+    files = folder_of(lambda root: write_study(data, root / "study", answers=answers))
+    names = data.reference.images.tolist()
+    rows = [(name, WNIDS[number % 4]) for number, name in enumerate(names)]
+    people = [("reference", name, who, wnid) for name, wnid in rows[:9] for who in ("ann", "bo")]
+    return {
+        **files,
+        "sets.csv": csv(["image", "label"], rows),
+        "sets.json": json.dumps({name: [wnid] for name, wnid in rows}).encode(),
+        "people.csv": csv(["dataset", "image", "labeler", "answer"], people),
+    }
+
+
+def csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
+    """A table as text."""
+    lines = [",".join(map(str, row)) for row in (columns, *rows)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def tables(kind: str) -> Files:
+    """Counts, annotations, predictions and images of your own, as csv or parquet."""
+    rng = np.random.default_rng(0)
+    keys = [
+        (name, f"{name}-{number}") for name in ("reference", "replication") for number in range(9)
+    ]
+    images = pl.DataFrame(keys, schema=["dataset", "image"], orient="row")
+    shown = rng.integers(5, 10, len(keys))
+    one = pl.Series([WNIDS[number % 3] for number in range(len(keys))])
+    answers = [
+        images.with_columns(
+            pl.lit(name).alias("classifier"),
+            pl.Series("correct", rng.random(len(keys)) < 0.7),
+            one.alias("label_1"),
+            pl.Series("probability_1", rng.integers(1, 10, len(keys)) / 10),
+            one.alias("label"),
+        )
+        for name in ("one", "two")
+    ]
+    frames = {
+        "counts": images.with_columns(
+            pl.Series("selected", rng.binomial(shown, 0.7)), pl.Series("shown", shown)
+        ),
+        "predictions": pl.concat(answers),
+        "images": images.with_columns(one.alias("label"), pl.lit("all").alias("group")),
+    }
+    return {f"{name}.{kind}": table(frame, kind) for name, frame in frames.items()}
+
+
+def table(frame: pl.DataFrame, kind: str) -> bytes:
+    """A table as the bytes of a file."""
+    stream = io.BytesIO()
+    (frame.write_csv if kind == "csv" else frame.write_parquet)(stream)
+    return stream.getvalue()
+
+
+def npy(values: Any) -> bytes:
+    """An array as the bytes of a file."""
+    stream = io.BytesIO()
+    np.save(stream, values, allow_pickle=True)
+    return stream.getvalue()
+
+
+def cifar10h_files() -> Files:
+    """Counts, labels and the predictions of two classifiers on 5,000 images."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 5000)
+    right = rng.binomial(50, rng.beta(8, 1, 5000))
+    human = np.zeros((5000, 4), dtype=np.uint8)
+    human[np.arange(5000), labels] = right
+    human[np.arange(5000), (labels + 1) % 4] = 50 - right
+    files = {"counts.npy": npy(human), "labels.npy": npy(labels.astype("<u2"))}
+    for name in ("one", "two"):
+        listed = np.where(rng.random(5000) < 0.9, labels, (labels + 1) % 4).tolist()
+        files[f"predictions/{name}_predictions.json"] = json.dumps(listed).encode()
+    return files
+
+
+def cifar10_1_files() -> Files:
+    """The repository's folders with predictions of two classifiers on few images."""
+    labels = np.arange(30) % 10
+    files = {"labels.npy": npy(labels), "datasets/cifar10.1_v4_labels.npy": npy(labels[::-1])}
+    for place in ("original", "v4"):
+        for shift, name in enumerate(("one", "two")):
+            listed = json.dumps(((labels + shift) % 10).tolist()).encode()
+            files[f"model_predictions/{place}_predictions/{name}_predictions.json"] = listed
+    return files
+
+
+def imagenetv2_files() -> Files:
+    """The upstream data folder with two test sets, and counts."""
+    wnids = [f"n{number:08}" for number in range(10)]
+    classes = [{"cid": cid, "wnid": wnid} for cid, wnid in enumerate(wnids)]
+    files = {"data/metadata/class_info.json": json.dumps(classes).encode()}
+    rows: list[Sequence[object]] = []
+    for name in ("old", "new"):
+        listed = [[f"{name}{number}", wnids[number % 3]] for number in range(8)]
+        files[f"data/datasets/{name}.json"] = json.dumps({"image_filenames": listed}).encode()
+        top5 = np.arange(8)[:, None] % 3 + np.arange(5)
+        files[f"data/predictions/{name}/good.npy"] = npy(top5)
+        rows += [(name, f"{name}{number}", number % 9, 10) for number in range(8)]
+    return files | {"counts.csv": csv(["dataset", "image", "selected", "shown"], rows)}
+
+
+def madrylab_files() -> Files:
+    """Annotations, one row each."""
+    rows = [
+        (f"u{number}", f"v{1 + number % 2}", (number + who) % 3 > 0, number % 4 > 0, number % 5 > 0)
+        for number in range(12)
+        for who in range(4)
+    ]
+    return {"frame.csv": csv(["url", "dataset", "selected", "correct_a", "correct_b"], rows)}
+
+
+def pickle_files() -> Files:
+    """Frames that pandas and torch pickled, and arrays of Python objects."""
+    frames = {path.name: path.read_bytes() for path in sorted(FRAMES.glob("p*.pkl"))}
+    frames |= {path.name: path.read_bytes() for path in sorted(FRAMES.glob("torch-*.pt"))}
+    sets = np.array([["a"], ["b", "c"], []], dtype=object)
+    return frames | {
+        "objects.npy": npy(sets),
+        "mapping.npy": npy(np.array({"a": [1, 2.5, None], "b": ("x",)}, dtype=object)),
+        "numbers.npy": npy(np.arange(12.0).reshape(3, 4)),
+    }
+
+
+def posterior_files() -> Files:
+    """The study, and draws of the form that a fit of the joint model leaves."""
+    from bayesrep.inference import write_posterior
+
+    made = posterior()
+    return study_files() | folder_of(lambda root: write_posterior(made, root / "posterior.nc"))
+
+
+def posterior() -> Any:
+    """Draws of the form that a fit of the joint model leaves, by a random number generator."""
+    from bayesrep.inference.posterior import build_posterior
+
+    data = study()
+    rng = np.random.default_rng(0)
+    sizes = {"chain": 2, "draw": 20, "component": 2, "dataset": 2, "classifier": 3, "term": 5}
+    sizes |= {"reference_cell": 11, "replication_cell": 11}
+
+    def drawn(*dims: str) -> tuple[tuple[str, ...], Any]:
+        return dims, rng.beta(5, 3, [sizes[dim] for dim in dims])
+
+    def counted(*dims: str) -> tuple[tuple[str, ...], Any]:
+        return dims, rng.integers(0, 20, [sizes[dim] for dim in dims])
+
+    def logarithms(*dims: str) -> tuple[tuple[str, ...], Any]:
+        return dims, np.log(drawn(*dims)[1])
+
+    every = ("chain", "draw")
+    names = ("adjusted_accuracy", "bias_corrected_gap", "selection_gap")
+    groups = {
+        "posterior": {
+            **{name: drawn(*every, "classifier") for name in names},
+            **{
+                f"component_{name}": drawn(*every, "dataset", "component")
+                for name in ("mean", "concentration", "weight")
+            },
+            "mean_selection_frequency": drawn(*every, "dataset"),
+            "population_curve": drawn(*every, "term"),
+        },
+        "sample_stats": {
+            "diverging": (every, np.zeros((2, 20), dtype=bool)),
+            "num_steps": counted(*every),
+            "energy": drawn(*every),
+        },
+        "log_likelihood": {
+            "reference_images": logarithms(*every, "reference_cell"),
+            "replication_images": logarithms(*every, "replication_cell"),
+            "correct": logarithms(*every, "classifier", "replication_cell"),
+            "log_right": logarithms(*every, "classifier", "replication_cell"),
+        },
+        "observed_data": {
+            "reference_images": counted("reference_cell"),
+            "replication_images": (("replication_cell",), np.full(11, 20)),
+            "correct": counted("classifier", "replication_cell"),
+        },
+    }
+    cells = np.array([f"{k}/10" for k in range(11)])
+    coordinates = {
+        "dataset": np.array(["reference", "replication"]),
+        "classifier": np.array(data.classifiers),
+        "reference_cell": cells,
+        "replication_cell": cells,
+    }
+    attributes = {
+        "model": "joint",
+        "method": "nuts",
+        "options": json.dumps({"components": 2, "curve": "bernstein"}),
+        "datasets": json.dumps(["reference", "replication"]),
+        "schedule": json.dumps({"chains": 2, "warmup": 20, "draws": 20, "thinning": 1}),
+        "versions": json.dumps({"bayesrep": "0"}),
+        "groups": "",
+        "seed": 0,
+        "feedback": "full",
+        "device": "cpu",
+        "converged": 1,
+        "verdict": "The fit has converged.",
+        "advice": "",
+        "study_fingerprint": SufficientStatistics.from_study(data).fingerprint(),
+    }
+    return build_posterior(groups, coordinates, attributes)
+
+
+BLOCK = [np.arange(24, dtype=np.float32).reshape(2, 12), np.arange(4, dtype=np.uint32)]
+IDENTITY = {"study": "0" * 64, "model": "joint", "seed": 0, "schedule": {"chains": 2, "draws": 20}}
+
+
+def checkpoint_files() -> Files:
+    """The manifest of a checkpoint and a block of one chain."""
+    stream = io.BytesIO()
+    np.savez(stream, **{str(number): array for number, array in enumerate(BLOCK)})
+    text = json.dumps(IDENTITY, indent=1) + "\n"
+    name = "checkpoint/part-chain-0-block-00000.npz"
+    return {"checkpoint/checkpoint.json": text.encode(), name: stream.getvalue()}
+
+
+def picture(number: int, kind: str, mode: str = "RGB") -> bytes:
+    """A small image with some detail."""
+    from PIL import Image
+
+    rng = np.random.default_rng(number)
+    colours = rng.integers(0, 255, (6, 6, 3), dtype=np.uint8).repeat(6, axis=0).repeat(6, axis=1)
+    stream = io.BytesIO()
+    Image.fromarray(colours).convert(mode).save(stream, kind)
+    return stream.getvalue()
+
+
+def image_files() -> Files:
+    """One image of every format and some modes."""
+    kinds = {"jpg": "JPEG", "png": "PNG", "gif": "GIF", "bmp": "BMP", "tif": "TIFF"}
+    kinds |= {"webp": "WEBP", "ppm": "PPM"}
+    files = {f"image.{end}": picture(0, kind) for end, kind in kinds.items()}
+    files |= {"cmyk.jpg": picture(1, "JPEG", "CMYK"), "palette.png": picture(2, "PNG", "P")}
+    files["grey.png"] = picture(3, "PNG", "L")
+    return files
+
+
+def archive(members: Mapping[str, bytes]) -> bytes:
+    """A tar file."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return stream.getvalue()
+
+
+def layout_files() -> Files:
+    """Every layout of images: a table of paths, flat folders with labels, tar shards, the kit."""
+    from scipy.io import savemat
+
+    names = [f"ILSVRC2012_val_{number:08}.JPEG" for number in range(1, IMAGES + 1)]
+    wnids = [WNIDS[number % 4] for number in range(IMAGES)]
+    flat = {f"flat/{name}": f"pixels {name}".encode() for name in names}
+    shards = {f"s{n:03}.jpg": b"pixels" * n for n in range(IMAGES)}
+    shards |= {f"s{n:03}.cls": str(n).encode() for n in range(IMAGES)}
+    kit = {f"kit/images/{name}": b"x" for name in names}
+    synsets = np.zeros(4, dtype=[("ILSVRC2012_ID", "O"), ("WNID", "O"), ("words", "O")])
+    for number, wnid in enumerate(WNIDS):
+        synsets[number] = (number + 1, wnid, f"words of {wnid}")
+    stream = io.BytesIO()
+    savemat(stream, {"synsets": synsets})
+    numbers = "".join(f"{1 + n % 4}\n" for n in range(IMAGES))
+    pairs = list(zip(names, wnids, strict=True))
+    return {
+        **flat,
+        **kit,
+        "kit/ILSVRC2012_validation_ground_truth.txt": numbers.encode(),
+        "kit/meta.mat": stream.getvalue(),
+        "flat/val.txt": "".join(f"{name} {wnid}\n" for name, wnid in pairs).encode(),
+        "flat.csv": csv(["path", "label"], [(f"flat/{name}", wnid) for name, wnid in pairs]),
+        "labels.csv": csv(["image", "label"], pairs),
+        "classes.tar": archive({f"{wnid}/{name}": b"pixels" for name, wnid in pairs}),
+        "samples.tar": archive(shards),
+    }
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    """The files inside a zip."""
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        return {name: file.read(name) for name in file.namelist()}
