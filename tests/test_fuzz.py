@@ -7,8 +7,8 @@ from experiments.fuzzing.mutations import ACCIDENTS, STRUCTURED, structured
 from experiments.fuzzing.targets import TARGETS
 from experiments.fuzzing.worker import one, prepare, random_of
 
-INPUTS = 25
-ELSEWHERE = {"options", "posterior"}  # slow; and JAX compiles for them
+INPUTS = 20
+ELSEWHERE = {"options", "posterior", "images"}  # JAX compiles for the first two
 
 
 @pytest.fixture(scope="module")

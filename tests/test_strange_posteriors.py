@@ -202,6 +202,15 @@ def test_odd_headers_in_a_block_are_one_line(block, header):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "odd", [np.array(["a"]), np.zeros(2, "M8[s]"), np.zeros((2, 12), "c8"), np.zeros(3)]
+)
+def test_arrays_of_another_kind_are_one_line(block, odd):
+    rezipped(block.path(0, 0), **{"0.npy": samples.npy(odd)})
+    with pytest.raises(StudyError, match="holds arrays of another shape or type"):
+        block.load(0, 0, samples.BLOCK)
+
+
 def test_compressed_blocks_are_refused(block):
     rezipped(block.path(0, 0), zipfile.ZIP_DEFLATED)
     with pytest.raises(StudyError, match="its arrays are compressed, as none of ours are"):
