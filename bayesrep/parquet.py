@@ -23,8 +23,8 @@ __all__ = ["SEAL", "examine", "read", "too_wide", "write"]
 SEAL = "bayesrep.sha256"
 _MARK = f"{SEAL}:".encode()  # before the digest: a seal of which a part is damaged is still one
 _BLANK = b"0" * 64
-_PLAIN = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Float32, pl.Float64)
-_PLAIN += (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+_PLAIN = (*_WHOLE, pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Categorical, pl.Enum)
 _VALUE = 16  # bytes that polars takes for a value, at most, text itself not counted
 _ALWAYS, _RATIO = 2**26, 1000  # a table may take so many bytes, or so many times those of its file
 

@@ -86,18 +86,15 @@ def _values(value: Any) -> Iterator[Any]:
     """Yield the keys, and the values that hold no others, level by level."""
     level = [value]
     for _ in range(DEPTH + 1):
-        below: list[Any] = []
-        for each in level:
+        held = [each for each in level if isinstance(each, list | dict)]
+        yield from (each for each in level if not isinstance(each, list | dict))
+        level = []
+        for each in held:
             if isinstance(each, dict):
                 yield from each
-                below += each.values()
-            elif isinstance(each, list):
-                below += each
-            else:
-                yield each
-        if not below:
+            level += each.values() if isinstance(each, dict) else each
+        if not held:
             return
-        level = below
     raise ValueError(_DEEP)
 
 

@@ -160,7 +160,11 @@ def _plain(leaf: Any) -> NDArray[Any]:
 
 def _like(path: Path, array: NDArray[Any], leaf: Any) -> Any:
     """The array as the kind of leaf that it was saved from."""
-    value = jax.random.wrap_key_data(jnp.asarray(array)) if _is_key(leaf) else jnp.asarray(array)
-    if value.shape != leaf.shape or value.dtype != leaf.dtype:
+    try:
+        value = jnp.asarray(array)
+        value = jax.random.wrap_key_data(value) if _is_key(leaf) else value
+    except (TypeError, ValueError):  # text or times, or no key
+        value = None
+    if value is None or value.shape != leaf.shape or value.dtype != leaf.dtype:
         raise StudyError(f"{path} holds arrays of another shape or type; remove the checkpoint")
     return value

@@ -269,15 +269,15 @@ TARGETS: dict[str, Target] = {
     "cifar10_1": Target(samples.cifar10_1_files, _cifar10_1, 3),
     "imagenetv2": Target(samples.imagenetv2_files, _imagenetv2, 4),
     "madrylab": Target(samples.madrylab_files, _madrylab, 3),
-    "posterior": Target(samples.posterior_files, _posterior, 8, changed=(".nc",), sealed=(".nc",)),
-    "checkpoint": Target(samples.checkpoint_files, _checkpoint, 5, sealed=(".npz", ".json")),
+    "posterior": Target(samples.posterior_files, _posterior, 5, changed=(".nc",), sealed=(".nc",)),
+    "checkpoint": Target(samples.checkpoint_files, _checkpoint, 4, sealed=(".npz", ".json")),
     "layouts": Target(
         samples.layout_files,
         _layouts,
-        10,
+        13,
         changed=(".tar", ".csv", ".mat", ".txt"),
     ),
-    "images": Target(samples.image_files, _pixels, 7.7),
+    "images": Target(samples.image_files, _pixels, 8.7),
     "options": Options(samples.study_files, _options, 0.3),
 }
 

@@ -1,0 +1,225 @@
+"""Posteriors and checkpoints of strangers: damaged ones are noticed, forged ones are one line."""
+
+import io
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+
+from bayesrep import StudyError
+from bayesrep.inference import diagnose, read_posterior, write_posterior
+from bayesrep.inference.checkpoint import Checkpoint, open_checkpoint
+from bayesrep.inference.posterior import build_posterior
+from bayesrep.summary import summarize
+from experiments.fuzzing import samples
+from experiments.fuzzing.mutations import ODD_HEADERS
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The bytes of a posterior as we write it."""
+    path = tmp_path_factory.mktemp("posterior") / "posterior.nc"
+    write_posterior(samples.posterior(), path)
+    return path.read_bytes()
+
+
+def numbers(posterior):
+    return posterior.posterior["adjusted_accuracy"].values
+
+
+def test_what_is_written_is_read_and_understood(tmp_path, whole):
+    (tmp_path / "posterior.nc").write_bytes(whole)
+    posterior = read_posterior(tmp_path / "posterior.nc")
+    np.testing.assert_array_equal(numbers(posterior), numbers(samples.posterior()))
+    assert len(summarize(samples.study(), posterior)) == 5
+    assert diagnose(posterior).sentences
+
+
+def test_any_changed_byte_is_noticed(tmp_path, whole):
+    path = tmp_path / "posterior.nc"
+    rng = np.random.default_rng(0)
+    for at in [*rng.integers(0, len(whole), 25).tolist(), *range(-20, 0, 4)]:
+        changed = bytearray(whole)
+        changed[at] ^= 1 << int(rng.integers(8))
+        path.write_bytes(changed)
+        with pytest.raises(StudyError, match=r"posterior\.nc is not as it was written") as error:
+            read_posterior(path)
+        assert "\n" not in str(error.value)
+    for size in (0, 100, len(whole) // 2, len(whole) - 200):
+        path.write_bytes(whole[:size])
+        with pytest.raises(StudyError, match="is not a posterior of bayesrep"):
+            read_posterior(path)
+
+
+def test_without_a_seal_there_is_nothing_to_compare_with(tmp_path, whole):
+    path = tmp_path / "posterior.nc"
+    path.write_bytes(whole[:-96])
+    np.testing.assert_array_equal(numbers(read_posterior(path)), numbers(samples.posterior()))
+
+
+def elsewhere(file):
+    del file["posterior/population_curve"]
+    file["posterior/population_curve"] = h5py.ExternalLink("/etc/hostname", "/x")
+
+
+def other_bytes(file):
+    del file["posterior/population_curve"]
+    options = {"shape": (2, 20), "dtype": "u1", "external": [("/proc/version", 0, 40)]}
+    file["posterior"].create_dataset("population_curve", **options)
+
+
+def in_itself(file):
+    file["posterior/itself"] = file["posterior"]
+
+
+def deep(file):
+    group = file["posterior"]
+    for _ in range(300):
+        group = group.create_group("g")
+
+
+def huge(file):
+    options = {"shape": (10**12,), "chunks": (1000,), "dtype": "f8"}
+    file["posterior"].create_dataset("huge", **options)
+
+
+def record(file):
+    file["posterior"].create_dataset("record", data=np.zeros(3, dtype=[("a", "i4"), ("b", "f8")]))
+
+
+def set_attribute(name, value):
+    def change(file):
+        file["posterior"].attrs[name] = value
+
+    return change
+
+
+def set_values(name, value):
+    def change(file):
+        file[name][...] = value
+
+    return change
+
+
+def no_images(file):
+    del file["observed_data/replication_images"]
+
+
+def units(file):
+    file["posterior/population_curve"].attrs["units"] = "days since yesterday"
+
+
+FORGED = {
+    "external link": (elsewhere, "'/posterior/population_curve' is kept elsewhere"),
+    "external bytes": (other_bytes, "'/posterior/population_curve' is kept elsewhere"),
+    "group in itself": (in_itself, "its groups hold groups of groups"),
+    "deep": (deep, "its groups hold groups of groups"),
+    "huge": (huge, "it speaks of 7,450.6 GB of numbers"),
+    "record": (record, "neither numbers nor text"),
+    "decoded": (units, "has the attribute 'units'"),
+    "variable missing": (no_images, "it has no observed_data/replication_images"),
+    "not a number": (set_values("posterior/adjusted_accuracy", np.nan), "not between 0 and 1"),
+    "out of range": (set_values("posterior/adjusted_accuracy", 7.0), "not between 0 and 1"),
+    "names twice": (set_values("posterior/classifier", "a"), "holds a name twice"),
+    "no counts": (
+        set_values("log_likelihood/reference_cell", [f"x{k}" for k in range(11)]),
+        "holds names that are no counts",
+    ),
+    "model": (set_attribute("model", "odd"), "its model 'odd' is not one of"),
+    "option": (set_attribute("options", '{"odd": 1}'), "its options are not those of the joint"),
+    "option's type": (set_attribute("options", '{"components": [[1]]}'), "its options are not"),
+    "deep options": (set_attribute("options", "[" * 50_000), "attribute options cannot be read"),
+    "list": (set_attribute("schedule", "[1]"), "attribute schedule cannot be read"),
+    "number": (set_attribute("study_fingerprint", 7), "it has no attribute study_fingerprint"),
+    "type": (set_attribute("converged", "yes"), "attribute converged is of another type"),
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_forged_posteriors_are_one_line(tmp_path, whole, case):
+    change, message = FORGED[case]
+    stream = io.BytesIO(whole[:-96])
+    with h5py.File(stream, "r+") as file:
+        change(file)
+    path = tmp_path / "posterior.nc"
+    path.write_bytes(stream.getvalue())
+    with pytest.raises(StudyError) as error:
+        read_posterior(path)
+    said = str(error.value)
+    assert said.startswith(f"{path} is not a posterior of bayesrep: ")
+    assert message in said
+    assert "\n" not in said
+
+
+def test_groups_of_different_sizes_are_refused(tmp_path):
+    every = ("chain", "draw", "classifier")
+    attributes = dict(samples.posterior().posterior.attrs)
+    shares = np.full((2, 20, 3), 0.5)
+    groups = {
+        "posterior": {"adjusted_accuracy": (every, shares)},
+        "sample_stats": {"energy": (every[:2], np.ones((2, 10)))},
+    }
+    write_posterior(
+        build_posterior(groups, {"classifier": np.array(["a", "b", "c"])}, attributes),
+        tmp_path / "posterior.nc",
+    )
+    with pytest.raises(StudyError, match="its groups differ in the number of draw"):
+        read_posterior(tmp_path / "posterior.nc")
+
+
+# --- checkpoints --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def block(tmp_path):
+    """A checkpoint's folder as it should be; its block."""
+    for name, data in samples.checkpoint_files().items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    return Checkpoint(tmp_path / "checkpoint", "part")
+
+
+def rezipped(path, compression=zipfile.ZIP_STORED, **arrays):
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(path, "w", compression) as file:
+        for name, data in {**members, **arrays}.items():
+            file.writestr(name, data)
+
+
+def test_a_block_comes_back(block):
+    for found, kept in zip(block.load(0, 0, samples.BLOCK), samples.BLOCK, strict=True):
+        np.testing.assert_array_equal(found, kept)
+
+
+@pytest.mark.parametrize("header", ODD_HEADERS, ids=lambda header: repr(header[:20]))
+def test_odd_headers_in_a_block_are_one_line(block, header):
+    data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24)
+    rezipped(block.path(0, 0), **{"0.npy": data})
+    with pytest.raises(StudyError, match=r"00000\.npz is damaged .*; remove it") as error:
+        block.load(0, 0, samples.BLOCK)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "odd", [np.array(["a"]), np.zeros(2, "M8[s]"), np.zeros((2, 12), "c8"), np.zeros(3)]
+)
+def test_arrays_of_another_kind_are_one_line(block, odd):
+    rezipped(block.path(0, 0), **{"0.npy": samples.npy(odd)})
+    with pytest.raises(StudyError, match="holds arrays of another shape or type"):
+        block.load(0, 0, samples.BLOCK)
+
+
+def test_compressed_blocks_are_refused(block):
+    rezipped(block.path(0, 0), zipfile.ZIP_DEFLATED)
+    with pytest.raises(StudyError, match="its arrays are compressed, as none of ours are"):
+        block.load(0, 0, samples.BLOCK)
+
+
+@pytest.mark.parametrize("odd", ["[" * 200_000, '{"seed": NaN}', '{"a": 1, "a": 1}', "7", ""])
+def test_odd_manifests_are_one_line(block, odd):
+    (block.folder / "checkpoint.json").write_text(odd)
+    with pytest.raises(StudyError, match="checkpoint") as error:
+        open_checkpoint(block.folder, samples.IDENTITY)
+    assert "\n" not in str(error.value)
