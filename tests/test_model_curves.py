@@ -9,9 +9,10 @@ from scipy.special import betaln, log_expit
 import bayesrep
 from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.posterior import build_posterior
-from bayesrep.inference.problem import pose
+from bayesrep.inference.problem import at_draws, pose
 from bayesrep.models import MODELS
 from bayesrep.models.curves import TERMS
+from bayesrep.models.shared_difficulty import predictive
 from bayesrep.report.content import CURVE_GRID, curves_of
 
 DRAWS = 20
@@ -99,8 +100,16 @@ def test_so_they_do_with_groups(study, curve):
     check(study, "joint", curve=curve, groups="kind")
 
 
+def as_posterior(problem, draws):
+    """What a fit that drew these would return."""
+    chain = {name: np.asarray(value)[None] for name, value in draws.items()}
+    contents = {"posterior": posterior_group(problem, problem.data(), chain)}
+    facts = attributes(problem, method="none", seed=0)
+    return build_posterior(contents, coordinates(problem), facts)
+
+
 @pytest.mark.parametrize(
-    ("model", "groups"), [(name, None) for name in MODELS] + [("joint", "kind")]
+    ("model", "groups"), [*((name, None) for name in MODELS), ("joint", "kind")]
 )
 def test_the_report_draws_these_curves(study, model, groups):
     with jax.enable_x64(new_val=True):
@@ -108,9 +117,18 @@ def test_the_report_draws_these_curves(study, model, groups):
         draws = some_draws(problem)
         share = np.array([1.0]) if groups is None else np.array([1, 2]) / 3
         wanted = np.asarray(problem.model.curves(draws, problem.options, CURVE_GRID, share))
-        chain = {name: np.asarray(value)[None] for name, value in draws.items()}
-        contents = {"posterior": posterior_group(problem, problem.data(), chain)}
-    facts = attributes(problem, method="none", seed=0)
-    drawn = curves_of(study, build_posterior(contents, coordinates(problem), facts))
+        posterior = as_posterior(problem, draws)
+    drawn = curves_of(study, posterior)
     np.testing.assert_allclose(drawn.bands[0], wanted.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(drawn.bands[2], np.quantile(wanted, 0.975, axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("components", [1, 2])
+def test_draws_go_back_into_the_model(study, components):
+    """With one component there are no steps between any, and a posterior holds no such site."""
+    with jax.enable_x64(new_val=True):
+        problem = pose(study, model="shared-difficulty", options={"components": components})
+        draws = some_draws(problem)
+        laws = at_draws(problem, as_posterior(problem, draws), predictive, DRAWS)[-1]
+    np.testing.assert_allclose(laws.loadings, draws["loading"], rtol=1e-12)
+    np.testing.assert_allclose(laws.table.sum(axis=-1), 1, rtol=1e-9)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ from bayesrep.cli import main
 from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.inference import write_posterior
+from bayesrep.report.answer import Drop, Estimate, answer_for
 from bayesrep.report.content import CURVE_GRID, GRID, gather
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.figures import FORMATS, save_figure
@@ -51,6 +53,18 @@ def test_every_section_is_there_and_nothing_is_missing(content):
     for name in ("answer", "accuracies", "table", "frequencies", "image-section", "bias", "curves"):
         assert f'<section id="{name}"' in html
     assert set(embedded(html, "specs")) >= {"scatter", "histogram", "density", "image", "toy"}
+
+
+def test_the_headline_and_its_bar_are_those_of_the_intervals(content, study):
+    assert f'<p class="answer">{answer_for(study, content.drop)}</p>' in page(content)
+    measured, rest = Estimate(0.004, -0.027, 0.049), Estimate(-0.023, -0.052, 0.008)
+    drop = Drop(measured, rest, Estimate(0.027, -0.004, 0.056), Estimate(6.75, -1.0, 14.0))
+    html = page(replace(content, drop=drop))
+    assert "No clear drop from the reference to the replication: 0.4 points" in html
+    assert 'class="share"' not in html
+    parts = Estimate(0.03, 0.02, 0.04), Estimate(0.07, 0.06, 0.08), Estimate(0.7, 0.6, 0.8)
+    html = page(replace(content, drop=Drop(Estimate(0.1, 0.09, 0.11), *parts)))
+    assert 'aria-label="Selection explains 70 % of the drop (60 to 80)"' in html
 
 
 def test_naive_accuracies_run_from_none_to_all_annotators(content, study):
@@ -212,8 +226,6 @@ def test_the_command_writes_whole_files_and_refuses_to_replace(study, posterior,
 
 def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
     """The page of the small study, its classifiers repeated."""
-    from dataclasses import replace
-
     times = 500
     names = [f"classifier {number}" for number in range(4 * times)]
     rows = pl.concat([content.classifiers] * times).with_columns(pl.Series("classifier", names))

@@ -218,13 +218,16 @@ def at_draws(
     draws
         How many, at most, evenly spaced.
     """
-    group = posterior.posterior
+    group, data = posterior.posterior, problem.data()
     sites = {name: jnp.asarray(thinned(group[name], draws)) for name in group.data_vars}
+    size = len(next(iter(sites.values())))
+    for name, value in problem.model.start(data, problem.options).items():
+        if jnp.size(value) == 0:  # such as the steps between one component: no posterior holds them
+            sites[name] = jnp.zeros((size, *jnp.shape(value)))
 
     def one(sites: dict[str, Any]) -> Any:
         return handlers.substitute(function, data=sites)(data, problem.options)
 
-    data = problem.data()
     return jax.tree.map(np.asarray, jax.jit(lambda sites: jax.lax.map(one, sites))(sites))
 
 

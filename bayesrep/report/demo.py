@@ -101,7 +101,7 @@ def _methods(
     methods = table.group_by("method", maintain_order=True).agg(
         mean_gap=pl.col("bias_corrected_gap").mean(),
         mean_error=error.mean(),
-        share_explained=pl.when(clear & share.is_between(0, 1)).then(share),
+        share_explained=pl.when(share.is_between(0, 1) & pl.lit(clear)).then(share),
         coverage=pl.when(pl.col("lower").is_not_null()).then(inside).mean(),
     )
     mean = summary.filter(pl.col("classifier") == "(mean)").row(0, named=True)
