@@ -18,7 +18,7 @@ from typing import Any
 
 from bayesrep import __version__
 from bayesrep.atomic import user_cache
-from bayesrep.errors import BayesrepError, ConvergenceError, StudyError, plain, reason
+from bayesrep.errors import BayesrepError, StudyError, plain, reason
 
 SOURCES = ("cifar10h", "imagenetv2", "madrylab", "tables")
 
@@ -88,8 +88,25 @@ def _one_line_warning(message: Warning | str, category: type[Warning], *_: Any) 
 
 
 def _emit(arguments: argparse.Namespace, text: str, facts: dict[str, Any]) -> int:
+    """Print the text, or the facts as JSON; either says which images the study is left without."""
+    if left_out := _left_out(getattr(arguments, "study", None)):
+        from bayesrep.report.text import left_out_lines
+
+        text = "\n".join([text, *left_out_lines(left_out)])
+        facts = {**facts, "left_out": left_out}
     print(json.dumps(facts) if arguments.json else text)
     return 0
+
+
+def _left_out(study: Path | None) -> dict[str, dict[str, str]]:
+    if study is None:
+        return {}
+    from bayesrep.storage import images_left_out
+
+    try:
+        return images_left_out(study)
+    except StudyError:  # what reads the study says it
+        return {}
 
 
 def _emit_table(
@@ -290,9 +307,11 @@ def _predict(arguments: argparse.Namespace) -> int:
         cache=arguments.cache,
         ray=arguments.ray,
         force=arguments.force,
+        allow_failures=arguments.allow_failures,
         progress=not arguments.no_progress,
     )
-    text = f"{predictions_table(report.table)}\nWritten to {arguments.study}/predictions"
+    done = f"Written to {arguments.study}/predictions"
+    text = "\n".join([predictions_table(report.table), *report.changes(), done])
     if report.listed:
         text += f"\nNew in the study, with predictions on every data set: {len(report.listed)}"
     facts = {"failures": report.failures.to_dicts(), "listed": list(report.listed)}
@@ -301,10 +320,11 @@ def _predict(arguments: argparse.Namespace) -> int:
         return _fail(
             f"{left_out} of {len(report.table)} classifiers were left out; the table says why"
         )
-    if len(report.failures) and not arguments.allow_failures:
+    if refused := len(report.refused):
         return _fail(
-            f"{len(report.failures)} images could not be decoded, {arguments.study}/"
-            "failures.parquet says why; repair them and run this again, or give --allow-failures"
+            f"{refused} images could not be decoded, {arguments.study}/failures.parquet says why; "
+            "repair them and run this again, or give --allow-failures to leave the study without "
+            "them"
         )
     return 0
 
@@ -834,7 +854,9 @@ def _add_predict(commands: Any) -> None:
     )
     command.add_argument("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
     command.add_argument(
-        "--allow-failures", action="store_true", help="exit 0 though images cannot be decoded"
+        "--allow-failures",
+        action="store_true",
+        help="leave the study without images that cannot be decoded",
     )
     command.add_argument("--force", action="store_true", help="predict again from the start")
     command.add_argument("--no-progress", action="store_true", help="no progress on stderr")

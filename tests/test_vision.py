@@ -25,6 +25,7 @@ from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
 from bayesrep.vision.classes import synsets
+from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Device, choose_device, evaluate, in_groups, upload
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
@@ -323,14 +324,18 @@ def test_a_cache_forgets_images_that_changed(tmp_path):
     cache = PixelCache(tmp_path, "first", 5, preprocessing)
     pixels = np.full((4, 4, 3), 9, dtype=np.uint8)
     assert cache.get(np.array([1, 2])) is None
-    cache.put(1, pixels)
-    cache.put(2, pixels + 1)
-    np.testing.assert_array_equal(cache.get(np.array([1, 2])), [pixels, pixels + 1])
+    cache.put(1, pixels, 11)
+    cache.put(2, pixels + 1, 12)
+    found = cache.get(np.array([1, 2]))
+    np.testing.assert_array_equal(found.pixels, [pixels, pixels + 1])
+    assert found.contents.tolist() == [11, 12]
     # What has not been flushed is not there for a later process; what has, is.
     assert PixelCache(tmp_path, "first", 5, preprocessing).get(np.array([1])) is None
     cache.flush()
     later = PixelCache(tmp_path, "first", 5, preprocessing)
-    np.testing.assert_array_equal(later.get(np.array([2, 1])), [pixels + 1, pixels])
+    found = later.get(np.array([2, 1]))
+    np.testing.assert_array_equal(found.pixels, [pixels + 1, pixels])
+    assert found.contents.tolist() == [12, 11]
     assert PixelCache(tmp_path, "second", 5, preprocessing).get(np.array([1])) is None
 
 
@@ -452,7 +457,8 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, pictures, w
     monkeypatch.setattr(module, "through_images", through)
     images = list_images(pictures)
     known = [describe(name, weights) for name in NAMES]
-    results = open_results(study, "v1", images, known, CPU)
+    contents = Contents(images, study, "v1")
+    results = open_results(study, "v1", images, contents, known, CPU)
     assert [int(result.done.sum()) for result in results.values()] == [72] * 3
     predict(pictures, study, weights)
     assert_same_predictions(finished, study)
@@ -936,8 +942,9 @@ def test_memory_is_that_of_one_classifier_at_a_time(tmp_path, pictures, weights)
             held.append(len(self._networks))
             return loaded, refused, rest
 
-    results = open_results(tmp_path, "v1", images, known, CPU)
-    run = Run(tmp_path, "v1", images, results, {})
+    contents = Contents(images, tmp_path, "v1")
+    results = open_results(tmp_path, "v1", images, contents, known, CPU)
+    run = Run(tmp_path, "v1", images, contents, results, {})
     run.evaluate(known, Watched(images, CPU, 2, budget=0), None, show=False)
     assert held == [1, 1, 1]
 

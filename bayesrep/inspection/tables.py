@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "join_violations",
     "key_violations",
     "read_counts",
+    "read_failures",
     "read_file",
     "read_table",
     "texts_in_order",
@@ -63,8 +64,39 @@ def read_table(file: Path, columns: list[str]) -> Generator[str, None, pl.DataFr
     return table.with_columns(pl.col(KEYS).cast(pl.String)) if sound else None
 
 
-def read_file(file: Path, where: str, columns: list[str], *, further: bool = False) -> pl.DataFrame:
-    """Read a Parquet file; ``further`` columns than those needed too, where asked for."""
+def read_failures(path: Path) -> Generator[str, None, pl.DataFrame | None]:
+    """Read which images could not be decoded: dataset, image, reason, left_out; often none.
+
+    Files from before images could be left out have no such column, and leave out none.
+    """
+    schema = {"dataset": pl.String, "image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
+    file = path / folder.FAILURES
+    if not file.exists():
+        return pl.DataFrame(schema=schema)
+    try:
+        table = read_file(file, file.name, [*KEYS, "reason"], further=True)
+    except StudyError as error:
+        yield str(error)
+        return None
+    if "left_out" not in table.columns:
+        table = table.with_columns(left_out=False)
+    table = table.select(list(schema))
+    if table.schema != schema or table.select(pl.all().is_null().any()).row(0) != (False,) * 4:
+        known = ", ".join(f"{name} ({kind})" for name, kind in schema.items())
+        yield f"{file.name}: its columns are not {known}, all filled in; remove it"
+        return None
+    return table
+
+
+def read_file(
+    file: Path,
+    where: str,
+    columns: list[str],
+    *,
+    further: bool = False,
+    optional: Collection[str] = (),
+) -> pl.DataFrame:
+    """Read the columns of a Parquet file that are needed, ``optional`` ones, or all ``further``."""
     if not file.exists():
         raise StudyError(f"{where} is missing; restore it or write the study again")
     try:
@@ -73,7 +105,8 @@ def read_file(file: Path, where: str, columns: list[str], *, further: bool = Fal
         if missing := [column for column in columns if column not in present]:
             offenders = rules.listing(missing, "column")
             raise StudyError(f"{where}: {offenders} missing; the table needs {', '.join(columns)}")
-        return (scan if further else scan.select(columns)).collect()
+        chosen = [*columns, *(name for name in optional if name in present)]
+        return (scan if further else scan.select(chosen)).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise StudyError(
             f"{where} is not a readable Parquet file ({reason(error)}); restore or rewrite it"

@@ -71,17 +71,23 @@ class ImageSet:
             self.place[list(images)],
         )
 
+    def stamps(self) -> NDArray[np.uint64]:
+        """Return digests [N] of where each image is, and of its file's size and times of change.
+
+        The time of change is the system's own beside that of modification, which anybody can set.
+        """
+        files = [hashlib.blake2b(_status(name).encode(), digest_size=8) for name in self.files]
+        stamps = np.empty(len(self), dtype=np.uint64)
+        for image, (file, offset, size) in enumerate(self.place.tolist()):
+            state = files[file].copy()
+            state.update(f"{offset}\0{size}".encode())
+            stamps[image] = int.from_bytes(state.digest(), "little")
+        return stamps
+
     def fingerprint(self) -> str:
-        """Return a hexadecimal digest of where the images are and when their files changed."""
-        digest = hashlib.sha256()
-        for name in sorted(self.files):
-            try:
-                status = os.stat(name)
-                digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
-            except OSError:
-                digest.update(f"{name}\0missing\n".encode())
-        digest.update("\n".join(self.names).encode("utf-8", "surrogateescape"))
-        digest.update(self.place[:, 1:].tobytes())
+        """Return a hexadecimal digest of the images' names and stamps."""
+        digest = hashlib.sha256("\n".join(self.names).encode("utf-8", "surrogateescape"))
+        digest.update(self.stamps().tobytes())
         return digest.hexdigest()
 
 
@@ -145,6 +151,15 @@ def list_images(path: str | Path, *, labels: str | Path | None = None) -> ImageS
             numbers = labels_of_flat(names, path if path.is_dir() else path.parent)
     order = sorted(range(len(images)), key=lambda at: (int(numbers[at]), names[at]))
     return _image_set([images[at] for at in order], numbers[order])
+
+
+def _status(file: str) -> str:
+    place = os.path.abspath(file)
+    try:
+        status = os.stat(file)
+    except OSError:
+        return f"{place}\0missing\0"
+    return f"{place}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}\0"
 
 
 def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:

@@ -13,7 +13,7 @@ from bayesrep import folder, rules
 from bayesrep.errors import StudyError
 from bayesrep.inspection.manifest import Manifest, read_manifest
 from bayesrep.inspection.predictions import complete_classifiers
-from bayesrep.inspection.tables import KEYS, read_counts, read_table
+from bayesrep.inspection.tables import KEYS, read_counts, read_failures, read_table
 from bayesrep.storage import write_manifest
 from bayesrep.vision.classes import class_index, synsets
 from bayesrep.vision.images import ImageSet, select
@@ -60,6 +60,9 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
 def list_complete_classifiers(study: Path) -> list[str]:
     """Add classifiers with predictions on every data set to study.json, where it lists any.
 
+    None is added while images that could not be decoded are neither repaired nor left out: the
+    study would be refused.
+
     Returns
     -------
     list of str
@@ -67,6 +70,9 @@ def list_complete_classifiers(study: Path) -> list[str]:
     """
     manifest = _manifest(study)
     if manifest is None or manifest.classifiers is None:
+        return []
+    failures = _value(read_failures(study), study)
+    if failures is None or not failures["left_out"].all():
         return []
     complete = complete_classifiers(study, manifest)
     added = [name for name in complete if name not in manifest.classifiers]
