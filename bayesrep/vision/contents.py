@@ -95,7 +95,7 @@ class Contents:
     def _digest(self, row: int) -> int:
         try:
             return digest(self._images.read(row))
-        except OSError:  # decoding will stumble over it too, and say so
+        except (OSError, PredictionError):  # decoding will stumble over it too, and say so
             return UNKNOWN
 
     def _remembered(self) -> NDArray[np.uint64]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -21,12 +20,15 @@ from numpy.typing import NDArray
 from bayesrep import rules
 from bayesrep.errors import PredictionError, reason
 from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
+from bayesrep.vision.tars import members
 
 __all__ = ["ImageSet", "list_images", "select"]
 
 _SUFFIXES = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 )
+LARGEST = 2**28  # bytes of one encoded image
+LABEL_BYTES = 1024  # of a .cls file, more than any label has
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
@@ -56,11 +58,22 @@ class ImageSet:
         return len(self.names)
 
     def read(self, image: int) -> bytes:
-        """Return the encoded bytes of one image."""
+        """Return the encoded bytes of one image.
+
+        Raises
+        ------
+        PredictionError
+            Where they are more than any image has.
+        OSError
+            Where they cannot be read.
+        """
         file, offset, size = self.place[image].tolist()
         with open(self.files[file], "rb") as stream:
+            held = os.fstat(stream.fileno()).st_size if size < 0 else size
+            if held > LARGEST:
+                raise PredictionError(f"{held:,} bytes, more than the {LARGEST:,} that are read")
             stream.seek(offset)
-            return stream.read(size)
+            return stream.read(held)
 
     def take(self, images: Sequence[int]) -> ImageSet:
         """Return some of the images, in the order given."""
@@ -243,29 +256,28 @@ def _archives(path: Path) -> list[Path]:
     return [path]
 
 
-def _archived(archives: Iterable[Path]) -> Iterator[_Entry]:
-    several = len(archives := list(archives)) > 1
+def _archived(archives: Sequence[Path]) -> Iterator[_Entry]:
     for archive in archives:
-        try:
-            with tarfile.open(archive, "r:") as tar:
-                for member in tar:
-                    name = PurePosixPath(member.name)
-                    if member.isfile() and not name.name.startswith("."):
-                        shown = f"{archive.stem}/{name}" if several else str(name)
-                        yield _Entry(shown, str(archive), member.offset_data, member.size)
-        except (tarfile.TarError, OSError) as error:
-            raise PredictionError(
-                f"{archive} cannot be read as a tar file ({reason(error)}); make or fetch it again"
-            ) from error
+        for member in members(archive):
+            name = PurePosixPath(member.name)
+            if not name.name.startswith("."):
+                shown = f"{archive.stem}/{name}" if len(archives) > 1 else str(name)
+                yield _Entry(shown, str(archive), member.offset, member.size)
 
 
 def _in_folder(path: Path) -> Iterator[_Entry]:
+    above: dict[str, frozenset[str]] = {str(path): frozenset()}
     for folder, inside, files in os.walk(path, followlinks=True):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
+        here = os.path.realpath(folder)
+        if here in (before := above.pop(folder)):
+            raise PredictionError(f"{folder} is a link to a folder that it lies in; remove it")
+        above |= dict.fromkeys((os.path.join(folder, name) for name in inside), before | {here})
         relative = PurePosixPath(Path(folder).relative_to(path).as_posix())
         for name in sorted(files):
-            if not name.startswith("."):
-                yield _Entry(str(relative / name), os.path.join(folder, name))
+            file = os.path.join(folder, name)
+            if not name.startswith(".") and os.path.isfile(file):  # no pipe, which would wait
+                yield _Entry(str(relative / name), file)
 
 
 def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> NDArray[np.int64]:
@@ -278,7 +290,8 @@ def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> NDArr
         entry = keys[_key(image.name)]
         with open(entry.file, "rb") as stream:
             stream.seek(entry.offset)
-            labels.append(stream.read(entry.size).decode("utf-8", "replace").strip())
+            size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
+            labels.append(stream.read(size).decode("utf-8", "replace").strip())
     return class_numbers(labels, [entry.name for entry in images], "the .cls files")
 
 
@@ -290,7 +303,7 @@ def _key(name: str) -> str:
 def _from_table(path: Path) -> ImageSet:
     try:
         table = pl.read_csv(path, infer_schema=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise PredictionError(f"{path} is not a readable table ({reason(error)})") from error
     if missing := [name for name in ("path", "label") if name not in table.columns]:
         columns = rules.listing(missing, "column")
