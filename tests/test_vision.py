@@ -1,13 +1,18 @@
 """Evaluating classifiers: pixels to the bit, answers, resuming, failures, weights, catalogs."""
 
+import io
 import json
 import os
+import re
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
 import time
+import tracemalloc
 import warnings
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +21,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 import bayesrep
 from bayesrep import folder
@@ -31,7 +36,7 @@ from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local, in_blocks
 from bayesrep.vision.networks import Network, describe, load_network
-from bayesrep.vision.pixels import Preprocessing, decode, read_block
+from bayesrep.vision.pixels import Preprocessing, decode, read_block, why_not
 from bayesrep.vision.run import Run, open_results
 
 timm = load_timm()
@@ -537,6 +542,76 @@ def test_no_image_at_all(tmp_path, weights):
     (place / "a.jpg").write_bytes(b"")
     with pytest.raises(PredictionError, match="no image can be decoded; the first: Unidentified"):
         predict(tmp_path / "images", tmp_path / "study", weights, ["test_vit"])
+
+
+# Images of strangers
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """Any start of another program is an error."""
+
+    def forbidden(*arguments, **_):
+        raise AssertionError(f"started {arguments}")
+
+    monkeypatch.setattr(subprocess, "Popen", forbidden)
+    monkeypatch.setattr(os, "system", forbidden)
+
+
+@pytest.mark.usefixtures("pretend")
+@pytest.mark.parametrize("suffix", ["eps", "ico", "psd", "pcx", "tga", "xbm", "pdf", "icns"])
+def test_only_the_known_formats_are_opened(suffix):
+    data = io.BytesIO()
+    if suffix in ("eps", "ico", "pcx", "tga", "pdf"):
+        Image.new("RGB", (32, 32)).save(data, suffix)
+    else:
+        data.write({"psd": b"8BPS\0\1", "xbm": b"#define im_width 9\n", "icns": b"icns"}[suffix])
+    with pytest.raises(UnidentifiedImageError) as error:
+        decode(data.getvalue())
+    assert why_not(error.value) == "UnidentifiedImageError: cannot identify image file"
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        ((65_000, 65_000), "65000 x 65000 pixels|DecompressionBombError"),
+        ((9_460, 9_460), "9460 x 9460 pixels are declared, more than the 89,478,485"),
+        ((1, 251), "1 x 251 pixels are declared, one side over 250 times the other"),
+    ],
+)
+def test_declared_pixels_are_checked_before_they_are_made(size, message):
+    head = struct.pack(">IIBBBBB", *size, 8, 2, 0, 0, 0)
+    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
+    tracemalloc.start()
+    try:
+        with pytest.raises(Exception, match="pixels") as error:
+            decode(data)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert re.search(message, why_not(error.value))
+
+
+def test_reasons_are_the_same_from_run_to_run(tmp_path):
+    place = tmp_path / "images" / "0"
+    place.mkdir(parents=True)
+    whole = io.BytesIO()
+    Image.fromarray(noise(np.random.default_rng(0), 40, 50)).save(whole, "png")
+    for cut in (0, 10, 40, 500, 3000):
+        (place / f"{cut}.png").write_bytes(whole.getvalue()[:cut])
+    images, preprocessing = (
+        list_images(tmp_path / "images"),
+        [Preprocessing((8, 8), 1.0, "center", "bicubic")],
+    )
+    one, other = (read_block(images, np.arange(5), preprocessing, {}).failures for _ in range(2))
+    assert one == other
+    assert len(one) == 5
+    assert not any("0x" in why or "object at" in why for _, why in one)
 
 
 # Chance
