@@ -293,6 +293,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         classifiers += [name for name in here if name not in classifiers]
         for entry in vanished:
             print(f"bayesrep: {entry.classifier}: {entry.note}", file=sys.stderr)
+    arguments.classifiers = classifiers
     report = predict(
         arguments.images,
         arguments.dataset,
@@ -327,6 +328,14 @@ def _predict(arguments: argparse.Namespace) -> int:
             "them"
         )
     return 0
+
+
+def _kept_answers(arguments: argparse.Namespace) -> str:
+    from bayesrep.vision import kept
+
+    if arguments.study is None or not arguments.classifiers:
+        return "nothing was written"
+    return kept(arguments.study, arguments.dataset, arguments.classifiers)
 
 
 def _list_catalogs(arguments: argparse.Namespace) -> int:
@@ -852,6 +861,7 @@ def _add_predict(commands: Any) -> None:
     command.add_argument(
         "--cache", type=Path, metavar="DIR", help="keep preprocessed images for later runs"
     )
+    command.set_defaults(kept=_kept_answers)
     command.add_argument("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
     command.add_argument(
         "--allow-failures",

@@ -6,7 +6,6 @@ __all__ = [
     "ConvergenceWarning",
     "EstimateWarning",
     "IdentificationWarning",
-    "Interrupted",
     "InterpolationWarning",
     "OptionError",
     "PredictionError",
@@ -25,14 +24,6 @@ class BayesrepError(Exception):
 
 class OptionError(BayesrepError, ValueError):
     """An option that is unknown, out of its range, or does not go with the others or the data."""
-
-
-class Interrupted(KeyboardInterrupt):
-    """An interrupt of work that is partly kept; ``kept`` says what, and what to do, in words."""
-
-    def __init__(self, kept: str) -> None:
-        super().__init__(kept)
-        self.kept = kept
 
 
 class StudyError(BayesrepError, ValueError):

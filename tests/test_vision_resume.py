@@ -4,7 +4,9 @@ import json
 import os
 import shutil
 import sys
+import threading
 import warnings
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +17,11 @@ from PIL import Image
 import bayesrep
 from bayesrep import folder
 from bayesrep.cli import main
-from bayesrep.errors import Interrupted, PredictionError, PredictionWarning, StudyError
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.vision.classes import synsets
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
+from bayesrep.vision.results import kept
 
 timm = load_timm()
 import torch
@@ -119,10 +122,16 @@ def interrupt_after_a_block(monkeypatch, place):
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "through_images", interrupted)
-        with pytest.raises(Interrupted) as interrupt:
+        with pytest.raises(KeyboardInterrupt):
             predict(place)
-    kept = f"the same command goes on: 24 of 60 answers are kept in {place / 'study'}"
-    assert interrupt.value.kept == kept
+    threads_end()
+
+
+def threads_end():
+    """What was under way when nobody waited any more comes to its end."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("bayesrep"):
+            thread.join(60)
 
 
 def nothing(place):
@@ -238,7 +247,7 @@ def test_two_labellings_never_share_a_file(monkeypatch, place):
             "evaluate",
             lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
         )
-        with pytest.raises(Interrupted):
+        with pytest.raises(KeyboardInterrupt):
             predict(place)
     parts = list((place / "study").rglob(".parts/*/*.parquet"))
     held = pl.concat([pl.read_parquet(part) for part in parts])
@@ -266,6 +275,42 @@ def test_a_run_that_is_killed_while_it_brings_rows_up_to_date(monkeypatch, place
     predict(place)
     assert len(decoded) == 1
     assert_as_if_fresh(place)
+
+
+def test_what_an_interrupt_keeps_is_said(monkeypatch, place):
+    study = place / "study"
+    assert kept(study, "v1", [NAME]) == "nothing was written"
+    interrupt_after_a_block(monkeypatch, place)
+    held = f"the same command goes on: 24 of {{}} answers are kept in {study}"
+    assert kept(study, "v1", [NAME]) == held.format(60)
+    assert kept(study, "v1", [NAME, ALIAS]) == held.format(120)
+    predict(place)
+    assert "60 of 60 answers are kept" in kept(study, "v1", [NAME])
+
+
+def test_an_interrupt_does_not_wait_for_the_networks(monkeypatch, place):
+    """Nobody waits for what is under way: a thread stops before its next network."""
+    module, begun = sys.modules["bayesrep.vision.local"], threading.Event()
+    told = []
+
+    def endless(pixels, groups, device, stop):
+        begun.set()
+        told.append(stop.wait(60))
+        raise CancelledError
+
+    def interrupted(pool, task, items, ahead):
+        for item in items:
+            pool.submit(task, item)
+        assert begun.wait(60)
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(module, "evaluate", endless)
+    monkeypatch.setattr(module, "_ahead", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        predict(place, workers=1)
+    threads_end()
+    assert told == [True]
 
 
 def test_unchanged_images_are_not_read_again(monkeypatch, place):

@@ -262,9 +262,11 @@ def _threads(workers: int, stop: Event) -> Generator[ThreadPoolExecutor]:
     try:
         with single_threaded():
             yield pool
-    finally:  # also when interrupted: what has not begun is dropped, what has stops soon
+    except BaseException:  # nobody waits for what is under way; it ends with its network
         stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 def _ahead(

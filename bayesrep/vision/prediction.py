@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep import rules
-from bayesrep.errors import Interrupted, PredictionError, PredictionWarning
+from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.vision.classes import CLASSES
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.contents import Contents
@@ -159,8 +159,6 @@ def predict(
         none of them to be had.
     StudyError
         Where the study does not know the data set, or labels its images otherwise.
-    Interrupted
-        A KeyboardInterrupt that says how many answers are kept.
 
     Warns
     -----
@@ -184,10 +182,7 @@ def predict(
         results = open_results(folder, dataset, listed, contents, known, target, force=force)
         failures = still_failing(listed, read_failures(folder, dataset))
         run = Run(folder, dataset, listed, contents, results, failures, allow_failures, status)
-        try:
-            _evaluate_missing(run, known, target, workers, cache, ray, show=progress)
-        except KeyboardInterrupt as interrupt:
-            raise Interrupted(run.kept()) from interrupt
+        _evaluate_missing(run, known, target, workers, cache, ray, show=progress)
     return _report(run, names, known)
 
 

@@ -46,6 +46,7 @@ _FAILURES = {
     "left_out": pl.Boolean,
 }
 _KEY = "bayesrep"
+_IMAGES = "images"  # among the facts: how many there are for each classifier
 _LABELS = [f"label_{rank}" for rank in range(1, TOP + 1)]
 _PROBABILITIES = [f"probability_{rank}" for rank in range(1, TOP + 1)]
 _SCHEMA = {
@@ -116,7 +117,7 @@ class Results:
         self._identity = json.loads(json.dumps(identity))
         self.done = np.zeros(len(images), dtype=np.bool_)
         self.judged_again = self.changed = self.dropped = 0
-        if files := self._files():
+        if files := _files(self.file, self.parts):
             self._bring_up_to_date(files, contents)
 
     @staticmethod
@@ -147,7 +148,8 @@ class Results:
     def finish(self, facts: Mapping[str, Any]) -> None:
         """Put all rows, in the order of the images, into the one file; drop the parts."""
         table = self._all_rows()
-        self._write(table, self.file, {**self._identity, **facts})
+        facts = {**self._identity, **facts, _IMAGES: len(self._images)}
+        self._write(table, self.file, facts)
         shutil.rmtree(self.parts, ignore_errors=True)
         with suppress(OSError):  # other classifiers still have parts
             self.parts.parent.rmdir()
@@ -174,17 +176,14 @@ class Results:
         )
         return truth, first
 
-    def _files(self) -> list[Path]:
-        parts = sorted(self.parts.glob("[0-9]*.parquet")) if self.parts.is_dir() else []
-        return [*([self.file] if self.file.exists() else []), *parts]
-
     def _next(self) -> int:
         taken = [int(file.stem) for file in self.parts.glob("[0-9]*.parquet")]
         return max(taken, default=-1) + 1
 
     def _add_part(self, table: pl.DataFrame) -> None:
         self.parts.mkdir(parents=True, exist_ok=True)
-        self._write(table, self.parts / f"{self._next():06d}.parquet", self._identity)
+        facts = {**self._identity, _IMAGES: len(self._images)}
+        self._write(table, self.parts / f"{self._next():06d}.parquet", facts)
 
     def _bring_up_to_date(self, files: Sequence[Path], contents: Contents) -> None:
         """Find the rows that are there, and keep of them what is still true of the images."""
@@ -225,16 +224,16 @@ class Results:
 
     def _check(self, file: Path) -> None:
         try:
-            found = json.loads(pl.read_parquet_metadata(file).get(_KEY) or "null")
+            found = _facts_of(file)
             schema = pl.read_parquet_schema(file)
         except (*_UNREADABLE, ValueError, RecursionError) as error:
             raise _damaged(file, error) from error
         advice = "remove it, or give force (--force) to replace it"
-        if isinstance(found, dict) and list(schema) == [c for c in _SCHEMA if c != "content"]:
+        if found is not None and list(schema) == [c for c in _SCHEMA if c != "content"]:
             raise PredictionError(
                 f"{file} does not say what the images held when they were answered; {advice}"
             )
-        if not isinstance(found, dict) or schema != _SCHEMA:
+        if found is None or schema != _SCHEMA:
             raise PredictionError(f"{file} holds predictions that were not made here; {advice}")
         for name, value in self._identity.items():
             if found.get(name) != value:
@@ -245,7 +244,7 @@ class Results:
 
     def _all_rows(self) -> pl.DataFrame:
         order = pl.DataFrame({"image": list(self._images.names)})
-        tables = [_read(file, _COLUMNS) for file in self._files()]
+        tables = [_read(file, _COLUMNS) for file in _files(self.file, self.parts)]
         rows = pl.concat(tables).unique("image", keep="first")
         return order.join(rows, on="image", how="inner", maintain_order="left")
 
@@ -269,6 +268,27 @@ def _places(study: Path, dataset: str, classifier: str) -> tuple[Path, Path]:
     return file, file.parent / ".parts" / file.name.removesuffix(".parquet")
 
 
+def kept(study: Path, dataset: str, classifiers: Sequence[str]) -> str:
+    """Say in words what an interrupted run leaves on disk, and what to do.
+
+    Parameters
+    ----------
+    study, dataset, classifiers
+        Those of the run.
+    """
+    answers, images = 0, 0
+    for classifier in classifiers:
+        files = _files(*_places(study, dataset, classifier))
+        with suppress(PredictionError, *_UNREADABLE, ValueError, TypeError, RecursionError):
+            if files:
+                answers += pl.concat([_read(file, ["image"]) for file in files]).n_unique()
+                images = int((_facts_of(files[-1]) or {}).get(_IMAGES, 0))
+    if not answers:
+        return "nothing was written"
+    total = images * len(classifiers)
+    return f"the same command goes on: {answers:,} of {total:,} answers are kept in {study}"
+
+
 def same_network(
     study: Path, dataset: str, identities: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
@@ -286,15 +306,26 @@ def same_network(
         if name not in identities:
             with suppress(*_UNREADABLE, ValueError, RecursionError):
                 file = study / folder.prediction_file(dataset, name)
-                found = json.loads(pl.read_parquet_metadata(file).get(_KEY) or "null")
-                if isinstance(found, dict):
-                    seen[str(found.get("full_name")), str(found.get("weights"))] = name
+                found = _facts_of(file) or {}
+                seen[str(found.get("full_name")), str(found.get("weights"))] = name
     others: dict[str, str] = {}
     for name, identity in identities.items():
         other = seen.setdefault((identity["full_name"], identity["weights"]), name)
         if other != name:
             others[name] = other
     return others
+
+
+def _facts_of(file: Path) -> dict[str, Any] | None:
+    """How a file's rows were made, None where it does not say."""
+    found = json.loads(pl.read_parquet_metadata(file).get(_KEY) or "null")
+    return found if isinstance(found, dict) else None
+
+
+def _files(file: Path, parts: Path) -> list[Path]:
+    """The files with rows of a classifier: the one file of a finished run, then the parts."""
+    found = sorted(parts.glob("[0-9]*.parquet")) if parts.is_dir() else []
+    return [*([file] if file.exists() else []), *found]
 
 
 def read_failures(study: Path, dataset: str) -> dict[str, Failure]:

@@ -135,16 +135,6 @@ class Run:
         }
         write_failures(self.study, self.dataset, others | self.named_failures())
 
-    def kept(self) -> str:
-        """Say in words what an interrupt leaves on disk."""
-        answers = sum(int(result.done.sum()) for result in self.results.values())
-        if not answers:
-            return "nothing was written"
-        total = len(self.images) * len(self.results)
-        return (
-            f"the same command goes on: {answers:,} of {total:,} answers are kept in {self.study}"
-        )
-
     def evaluate(
         self, todo: Sequence[Architecture], engine: Engine, cache: Path | None, *, show: bool
     ) -> None:
