@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+import tarfile
 import threading
 import warnings
 from concurrent.futures import CancelledError
@@ -343,6 +344,34 @@ def test_kept_pixels_are_those_of_the_content(place):
     report = predict(place, cache=place / "cache")
     assert report.table["evaluated_again"].item() == 1
     assert_as_if_fresh(place)
+
+
+def test_a_changed_file_in_an_archive_is_found(place, decoded):
+    shutil.copy(place / "images" / "labels.txt", place / "labels.txt")
+
+    def pack_and_predict():
+        with tarfile.open(place / "images.tar", "w") as tar:
+            for file in sorted((place / "images").glob("*.png")):
+                tar.add(file, file.name)
+        decoded.clear()
+        return (
+            bayesrep.predict(
+                *(place / "images.tar", "v1", [NAME], place / "study"),
+                labels=place / "labels.txt",
+                weights=place / "weights",
+                device="cpu",
+                progress=False,
+            )
+            .table["evaluated_again"]
+            .item()
+        )
+
+    assert pack_and_predict() == 0
+    assert pack_and_predict() == 0  # another archive, of the same files
+    assert not decoded
+    repaint(place / "images" / "03.png")  # of another size: all behind it have moved
+    assert pack_and_predict() == 1
+    assert len(decoded) == 1
 
 
 def test_rows_of_unknown_content_are_refused(place):

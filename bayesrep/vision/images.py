@@ -244,14 +244,13 @@ def _is_text(name: str) -> bool:
 def _archives(path: Path) -> list[Path]:
     """Return the tar files meant by a path, none where it is a folder of images."""
     if path.is_dir():
-        inside = sorted(path.glob("*.tar"))
-        return inside if inside else []
+        return sorted(file for file in path.glob("*.tar") if file.is_file())
     if path.name.lower().endswith(_COMPRESSED):
         raise PredictionError(
             f"{path} is compressed, so no image can be read without unpacking those before it; "
             "decompress it to a .tar first (gunzip)"
         )
-    if path.suffix.lower() != ".tar":
+    if path.suffix.lower() != ".tar" or not path.is_file():
         raise PredictionError(f"{path} is not a folder, a .tar or a .csv file")
     return [path]
 
