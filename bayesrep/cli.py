@@ -118,8 +118,25 @@ def _one_line_warning(message: Warning | str, category: type[Warning], *_: Any) 
 
 
 def _emit(arguments: argparse.Namespace, text: str, facts: dict[str, Any]) -> int:
+    """Print the text, or the facts as JSON; either says which images the study is left without."""
+    if left_out := _left_out(getattr(arguments, "study", None)):
+        from bayesrep.report.text import left_out_lines
+
+        text = "\n".join([text, *left_out_lines(left_out)])
+        facts = {**facts, "left_out": left_out}
     print(json.dumps(facts) if arguments.json else text)
     return 0
+
+
+def _left_out(study: Path | None) -> dict[str, dict[str, str]]:
+    if study is None:
+        return {}
+    from bayesrep.storage import images_left_out
+
+    try:
+        return images_left_out(study)
+    except StudyError:  # what reads the study says it
+        return {}
 
 
 def _emit_table(
@@ -326,6 +343,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         classifiers += [name for name in here if name not in classifiers]
         for entry in vanished:
             print(f"bayesrep: {entry.classifier}: {entry.note}", file=sys.stderr)
+    arguments.classifiers = classifiers
     report = predict(
         arguments.images,
         arguments.dataset,
@@ -340,9 +358,11 @@ def _predict(arguments: argparse.Namespace) -> int:
         cache=arguments.cache,
         ray=arguments.ray,
         force=arguments.force,
+        allow_failures=arguments.allow_failures,
         progress=not arguments.no_progress,
     )
-    text = f"{predictions_table(report.table)}\nWritten to {arguments.study}/predictions"
+    done = f"Written to {arguments.study}/predictions"
+    text = "\n".join([predictions_table(report.table), *report.changes(), done])
     if report.listed:
         text += f"\nNew in the study, with predictions on every data set: {len(report.listed)}"
     facts = {"failures": report.failures.to_dicts(), "listed": list(report.listed)}
@@ -351,12 +371,21 @@ def _predict(arguments: argparse.Namespace) -> int:
         return _fail(
             f"{left_out} of {len(report.table)} classifiers were left out; the table says why"
         )
-    if len(report.failures) and not arguments.allow_failures:
+    if refused := len(report.refused):
         return _fail(
-            f"{len(report.failures)} images could not be decoded, {arguments.study}/"
-            "failures.parquet says why; repair them and run this again, or give --allow-failures"
+            f"{refused} images could not be decoded, {arguments.study}/failures.parquet says why; "
+            "repair them and run this again, or give --allow-failures to leave the study without "
+            "them"
         )
     return 0
+
+
+def _kept_answers(arguments: argparse.Namespace) -> str:
+    from bayesrep.vision import kept
+
+    if arguments.study is None or not arguments.classifiers:
+        return "nothing was written"
+    return kept(arguments.study, arguments.dataset, arguments.classifiers)
 
 
 def _list_catalogs(arguments: argparse.Namespace) -> int:
@@ -903,9 +932,12 @@ def _add_predict(commands: Any) -> None:
     command.add_argument(
         "--cache", type=Path, metavar="DIR", help="keep preprocessed images for later runs"
     )
+    command.set_defaults(kept=_kept_answers)
     command.add_argument("--ray", metavar="ADDRESS|local", help="spread over Ray (extra [ray])")
     command.add_argument(
-        "--allow-failures", action="store_true", help="exit 0 though images cannot be decoded"
+        "--allow-failures",
+        action="store_true",
+        help="leave the study without images that cannot be decoded",
     )
     command.add_argument("--force", action="store_true", help="predict again from the start")
     command.add_argument("--no-progress", action="store_true", help="no progress on stderr")

@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote
 __all__ = [
     "ANNOTATIONS",
     "COUNTS",
+    "FAILURES",
     "FORMAT",
     "IMAGES",
     "MANIFEST",
@@ -22,6 +23,7 @@ MANIFEST = "study.json"
 IMAGES = "images.parquet"
 COUNTS = "counts.parquet"
 ANNOTATIONS = "annotations.parquet"
+FAILURES = "failures.parquet"
 PREDICTIONS = "predictions"
 
 

@@ -8,10 +8,13 @@
     annotations.parquet                         instead of counts: dataset, image, worker, selected
     predictions/<dataset>/<classifier>.parquet  image, correct; where the answers are known, label,
                                                 label_1 ... label_5 and probability_1 ... 5
+    failures.parquet                            dataset, image, reason, left_out: where images could
+                                                not be decoded
 
 Names of data sets and classifiers are percent-encoded in file names. Images keep the order of
 counts.parquet; all other tables are joined to it by name. ``classifiers`` may be left out of
-study.json: then they are the files found, sorted.
+study.json: then they are the files found, sorted. Images that are left out are passed over in all
+tables.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -30,6 +33,7 @@ from bayesrep import folder, parquet
 from bayesrep.atomic import replaced_file, replaced_folder
 from bayesrep.errors import StudyError, reason
 from bayesrep.inspection import inspect
+from bayesrep.inspection.tables import read_failures
 from bayesrep.predictions import Predictions
 from bayesrep.rules import listing
 from bayesrep.study import JSON, AnnotatedSet, Study
@@ -37,12 +41,15 @@ from bayesrep.study import JSON, AnnotatedSet, Study
 __all__ = [
     "awaits_counts",
     "check_study",
+    "images_left_out",
     "read_study",
     "write_annotations",
     "write_answers",
     "write_manifest",
     "write_study",
 ]
+
+_Value = TypeVar("_Value")
 
 
 def read_study(path: str | Path) -> Study:
@@ -58,8 +65,8 @@ def read_study(path: str | Path) -> Study:
     StudyError
         With the first broken rule, and how many more there are.
     """
-    lines, study = _inspected(Path(path))
-    if study is None:
+    study, lines = _collected(inspect(Path(path)))
+    if study is None or lines:
         more = f" ({len(lines) - 1} more: `bayesrep check {path}` lists them)" * (len(lines) > 1)
         raise StudyError(f"{path}: {lines[0]}{more}")
     return study
@@ -73,7 +80,30 @@ def check_study(path: str | Path) -> list[str]:
     path
         The folder.
     """
-    return _inspected(Path(path))[0]
+    return _collected(inspect(Path(path)))[1]
+
+
+def images_left_out(path: str | Path) -> dict[str, dict[str, str]]:
+    """Return, by data set, the images that a study is left without, and why.
+
+    Parameters
+    ----------
+    path
+        The study's folder, or one that `bayesrep.predict` began.
+
+    Raises
+    ------
+    StudyError
+        Where the list cannot be read.
+    """
+    failures, lines = _collected(read_failures(Path(path)))
+    if failures is None:
+        raise StudyError(f"{path}: {lines[0]}")
+    found: dict[str, dict[str, str]] = {}
+    for dataset, image, why, left_out in failures.iter_rows():
+        if left_out:
+            found.setdefault(dataset, {})[image] = why
+    return found
 
 
 def write_study(
@@ -154,12 +184,24 @@ def write_annotations(
     with _refused_in_words(path):
         if awaits_counts(target):
             _write_tables(list(datasets.values()), target)
+            _forget_uncounted_failures(list(datasets.values()), target)
             write_manifest(content, target)
             return
         _refuse_existing(target, force=force)
         with replaced_folder(target) as partial:
             _write_tables(list(datasets.values()), partial)
             write_manifest(content, partial)
+
+
+def _forget_uncounted_failures(datasets: Sequence[AnnotatedSet], path: Path) -> None:
+    """Drop from the images left out those that the counts, which have now come, do not know."""
+    failures, _ = _collected(read_failures(path))
+    if failures is None or not len(failures):
+        return
+    tables = [_counts_table(data).select("dataset", "image") for data in datasets]
+    with replaced_file(path / folder.FAILURES) as partial:
+        counted = failures.join(pl.concat(tables), on=["dataset", "image"], how="semi")
+        parquet.write(counted, partial)
 
 
 @contextmanager
@@ -172,14 +214,14 @@ def _refused_in_words(path: str | Path) -> Generator[None]:
         raise StudyError(text) from error
 
 
-def _inspected(path: Path) -> tuple[list[str], Study | None]:
+def _collected(inspection: Generator[str, None, _Value]) -> tuple[_Value, list[str]]:
+    """Return what an inspection ends with, and every broken rule on its way."""
     lines: list[str] = []
-    inspection = inspect(path)
     while True:
         try:
             lines.append(next(inspection))
         except StopIteration as end:
-            return lines, None if lines else end.value
+            return end.value, lines
 
 
 def _refuse_existing(target: Path, *, force: bool) -> None:
@@ -272,6 +314,7 @@ def _write_files(
 ) -> None:
     datasets = list(study.datasets.values())
     _write_tables(datasets, path)
+    _write_left_out(datasets, path)
     for data in datasets:
         tables = answers.get(data.name) or _correctness(data, study.classifiers)
         _write_prediction_files(path, data.name, tables)
@@ -284,6 +327,13 @@ def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
     for table, name in ((counts, folder.COUNTS), (images, folder.IMAGES)):
         with replaced_file(path / name) as partial:
             parquet.write(table, partial)
+
+
+def _write_left_out(datasets: Sequence[AnnotatedSet], path: Path) -> None:
+    rows = [(d.name, image, why, True) for d in datasets for image, why in d.left_out.items()]
+    if rows:
+        columns = ["dataset", "image", "reason", "left_out"]
+        parquet.write(pl.DataFrame(rows, schema=columns, orient="row"), path / folder.FAILURES)
 
 
 def write_manifest(content: Mapping[str, Any], path: Path) -> None:

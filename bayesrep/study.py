@@ -62,6 +62,7 @@ class AnnotatedSet:
     correct: NDArray[np.bool_]
     labels: NDArray[np.str_] | None = None
     groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict[str, NDArray[np.str_]])
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
         rules.raise_first(
@@ -76,6 +77,11 @@ class AnnotatedSet:
             )
         )
         groups = {name: _frozen(values, np.str_) for name, values in self.groups.items()}
+        here = set(np.asarray(self.images, dtype=np.str_).tolist()) if self.left_out else ()
+        if both := [name for name in self.left_out if name in here]:
+            raise StudyError(
+                f"data set {self.name!r}: {rules.listing(both)} left out and there; choose one"
+            )
         labels = None if self.labels is None else _frozen(self.labels, np.str_)
         for name, value in (
             ("images", _frozen(self.images, np.str_)),
@@ -84,6 +90,7 @@ class AnnotatedSet:
             ("correct", _frozen(self.correct, np.bool_)),
             ("labels", labels),
             ("groups", groups),
+            ("left_out", dict(self.left_out)),
         ):
             object.__setattr__(self, name, value)
 
@@ -236,8 +243,9 @@ class Study:
         """Return the SHA-256, in hexadecimal, of the data and their order.
 
         Roles, names, images, counts, correctness, labels, groups and classifiers count; the study's
-        own name, its provenance and truth do not, since no estimate depends on them. Every fit of
-        the study records it, and nothing that looks at images takes another study's fit.
+        own name, its provenance, truth and images left out do not, since no estimate depends on
+        them. Every fit of the study records it, and nothing that looks at images takes another
+        study's fit.
         """
         digest = hashlib.sha256()
         for part in self._contents():

@@ -186,6 +186,7 @@ def memory() -> None:
     from PIL import Image
     from safetensors.torch import save_file
 
+    from bayesrep.vision.contents import Contents
     from bayesrep.vision.images import list_images
     from bayesrep.vision.local import Local
     from bayesrep.vision.pixels import Preprocessing
@@ -205,7 +206,8 @@ def memory() -> None:
         listed = [replace(small, name=f"classifier-{number}") for number in range(LISTED)]
         images = list_images(root / "images")
         device = Device("cpu", "float32", CPU_BATCH)
-        results = open_results(root / "study", "v1", images, listed, device)
+        contents = Contents(images, root / "study", "v1")
+        results = open_results(root / "study", "v1", images, contents, listed, device)
         engine = Local(images, device, os.cpu_count() or 1, budget=0)
 
         class Enough(Exception):
@@ -221,7 +223,7 @@ def memory() -> None:
 
         engine.load = counted  # type: ignore[method-assign]
         try:
-            run = Run(root / "study", "v1", images, results, {})
+            run = Run(root / "study", "v1", images, contents, results, {})
             run.evaluate(listed, engine, None, show=False)
         except Enough:
             print(json.dumps(peaks))

@@ -154,6 +154,14 @@ def test_without_a_posterior_the_possible_sections_are_shown(study):
     assert not {"density", "image", "curve", "ranks"} & set(specs)
 
 
+def test_images_left_out_are_counted(study):
+    left_out = replace(study.replication, left_out={"broken.jpg": "truncated"})
+    fewer = replace(study, datasets={**study.datasets, "replication": left_out})
+    said = ", 1 more left out, which could not be decoded"
+    assert said in page(gather(fewer, bootstrap=0))
+    assert said not in page(gather(study, bootstrap=0))
+
+
 def test_a_missing_group_leaves_out_what_takes_it(study, posterior):
     part = posterior.copy()
     if hasattr(part, "children"):  # a DataTree, as of ArviZ 1

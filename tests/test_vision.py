@@ -1,13 +1,18 @@
 """Evaluating classifiers: pixels to the bit, answers, resuming, failures, weights, catalogs."""
 
+import io
 import json
 import os
+import re
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
 import time
+import tracemalloc
 import warnings
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +21,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 import bayesrep
 from bayesrep import folder
@@ -25,12 +30,13 @@ from bayesrep.errors import PredictionError, PredictionWarning, StudyError
 from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
 from bayesrep.vision.classes import synsets
+from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Device, choose_device, evaluate, in_groups, upload
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import Local, in_blocks
 from bayesrep.vision.networks import Network, describe, load_network
-from bayesrep.vision.pixels import Preprocessing, decode, read_block
+from bayesrep.vision.pixels import Preprocessing, decode, read_block, why_not
 from bayesrep.vision.run import Run, open_results
 
 timm = load_timm()
@@ -324,14 +330,18 @@ def test_a_cache_forgets_images_that_changed(tmp_path):
     cache = PixelCache(tmp_path, "first", 5, preprocessing)
     pixels = np.full((4, 4, 3), 9, dtype=np.uint8)
     assert cache.get(np.array([1, 2])) is None
-    cache.put(1, pixels)
-    cache.put(2, pixels + 1)
-    np.testing.assert_array_equal(cache.get(np.array([1, 2])), [pixels, pixels + 1])
+    cache.put(1, pixels, 11)
+    cache.put(2, pixels + 1, 12)
+    found = cache.get(np.array([1, 2]))
+    np.testing.assert_array_equal(found.pixels, [pixels, pixels + 1])
+    assert found.contents.tolist() == [11, 12]
     # What has not been flushed is not there for a later process; what has, is.
     assert PixelCache(tmp_path, "first", 5, preprocessing).get(np.array([1])) is None
     cache.flush()
     later = PixelCache(tmp_path, "first", 5, preprocessing)
-    np.testing.assert_array_equal(later.get(np.array([2, 1])), [pixels + 1, pixels])
+    found = later.get(np.array([2, 1]))
+    np.testing.assert_array_equal(found.pixels, [pixels + 1, pixels])
+    assert found.contents.tolist() == [12, 11]
     assert PixelCache(tmp_path, "second", 5, preprocessing).get(np.array([1])) is None
 
 
@@ -453,7 +463,8 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, pictures, w
     monkeypatch.setattr(module, "through_images", through)
     images = list_images(pictures)
     known = [describe(name, weights) for name in NAMES]
-    results = open_results(study, "v1", images, known, CPU)
+    contents = Contents(images, study, "v1")
+    results = open_results(study, "v1", images, contents, known, CPU)
     assert [int(result.done.sum()) for result in results.values()] == [72] * 3
     predict(pictures, study, weights)
     assert_same_predictions(finished, study)
@@ -532,6 +543,76 @@ def test_no_image_at_all(tmp_path, weights):
     (place / "a.jpg").write_bytes(b"")
     with pytest.raises(PredictionError, match="no image can be decoded; the first: Unidentified"):
         predict(tmp_path / "images", tmp_path / "study", weights, ["test_vit"])
+
+
+# Images of strangers
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """Any start of another program is an error."""
+
+    def forbidden(*arguments, **_):
+        raise AssertionError(f"started {arguments}")
+
+    monkeypatch.setattr(subprocess, "Popen", forbidden)
+    monkeypatch.setattr(os, "system", forbidden)
+
+
+@pytest.mark.usefixtures("pretend")
+@pytest.mark.parametrize("suffix", ["eps", "ico", "psd", "pcx", "tga", "xbm", "pdf", "icns"])
+def test_only_the_known_formats_are_opened(suffix):
+    data = io.BytesIO()
+    if suffix in ("eps", "ico", "pcx", "tga", "pdf"):
+        Image.new("RGB", (32, 32)).save(data, suffix)
+    else:
+        data.write({"psd": b"8BPS\0\1", "xbm": b"#define im_width 9\n", "icns": b"icns"}[suffix])
+    with pytest.raises(UnidentifiedImageError) as error:
+        decode(data.getvalue())
+    assert why_not(error.value) == "UnidentifiedImageError: cannot identify image file"
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        ((65_000, 65_000), "65000 x 65000 pixels|DecompressionBombError"),
+        ((9_460, 9_460), "9460 x 9460 pixels are declared, more than the 89,478,485"),
+        ((1, 251), "1 x 251 pixels are declared, one side over 250 times the other"),
+    ],
+)
+def test_declared_pixels_are_checked_before_they_are_made(size, message):
+    head = struct.pack(">IIBBBBB", *size, 8, 2, 0, 0, 0)
+    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
+    tracemalloc.start()
+    try:
+        with pytest.raises(Exception, match="pixels") as error:
+            decode(data)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert re.search(message, why_not(error.value))
+
+
+def test_reasons_are_the_same_from_run_to_run(tmp_path):
+    place = tmp_path / "images" / "0"
+    place.mkdir(parents=True)
+    whole = io.BytesIO()
+    Image.fromarray(noise(np.random.default_rng(0), 40, 50)).save(whole, "png")
+    for cut in (0, 10, 40, 500, 3000):
+        (place / f"{cut}.png").write_bytes(whole.getvalue()[:cut])
+    images, preprocessing = (
+        list_images(tmp_path / "images"),
+        [Preprocessing((8, 8), 1.0, "center", "bicubic")],
+    )
+    one, other = (read_block(images, np.arange(5), preprocessing, {}).failures for _ in range(2))
+    assert one == other
+    assert len(one) == 5
+    assert not any("0x" in why or "object at" in why for _, why in one)
 
 
 # Chance
@@ -937,8 +1018,9 @@ def test_memory_is_that_of_one_classifier_at_a_time(tmp_path, pictures, weights)
             held.append(len(self._networks))
             return loaded, refused, rest
 
-    results = open_results(tmp_path, "v1", images, known, CPU)
-    run = Run(tmp_path, "v1", images, results, {})
+    contents = Contents(images, tmp_path, "v1")
+    results = open_results(tmp_path, "v1", images, contents, known, CPU)
+    run = Run(tmp_path, "v1", images, contents, results, {})
     run.evaluate(known, Watched(images, CPU, 2, budget=0), None, show=False)
     assert held == [1, 1, 1]
 

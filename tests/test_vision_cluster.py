@@ -13,6 +13,7 @@ import bayesrep
 from bayesrep import folder
 from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.vision.classes import synsets
+from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Device
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
@@ -61,7 +62,8 @@ def test_a_killed_worker_costs_nothing_but_its_batch(place):
     images = list_images(place / "images")
     known = [describe(name, place / "weights") for name in NAMES]
     study, device = place / "spread", Device("cpu", "float32", 24)
-    results = open_results(study, "v1", images, known, device)
+    contents = Contents(images, study, "v1")
+    results = open_results(study, "v1", images, contents, known, device)
     cluster = Cluster("local", images, device, workers=2)
 
     def numbers():
@@ -80,7 +82,7 @@ def test_a_killed_worker_costs_nothing_but_its_batch(place):
 
     cluster.through_images = killing
     try:
-        run = Run(study, "v1", images, results, {})
+        run = Run(study, "v1", images, contents, results, {})
         run.evaluate(known, cluster, place / "cache", show=False)
         alive = numbers()
     finally:

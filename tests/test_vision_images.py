@@ -2,19 +2,26 @@
 
 import io
 import json
+import os
+import re
+import struct
+import sys
 import tarfile
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.io import savemat
+from scipy.io import loadmat, savemat
 
-from bayesrep.errors import PredictionError
+from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.vision.classes import CLASSES, class_index, synsets
 from bayesrep.vision.images import list_images, select
 from bayesrep.vision.labels import likely_mistake, read_labels
+from bayesrep.vision.meta_mat import read_wnids
+from bayesrep.vision.tars import members
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "imagenetv2" / "data"
 
@@ -77,6 +84,7 @@ def test_a_folder_that_is_no_class_is_named(tmp_path):
         list_images(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:.*counting from 0")
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -137,6 +145,7 @@ def test_flat_folder_without_labels_says_what_to_give(tmp_path):
         list_images(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:.*counting from 0")
 def test_tar_of_class_folders_is_read_in_place(tmp_path):
     path = archive(tmp_path / "v2.tar", {"v2/10/a.jpeg": b"ten", "v2/9/b.jpeg": b"nine"})
     images = list_images(path)
@@ -160,6 +169,7 @@ def test_webdataset_shards(tmp_path):
         list_images(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:.*counting from 0")
 def test_table_of_paths(tmp_path):
     touch(tmp_path, "x/a.jpg", "b.png")
     table = tmp_path / "images.csv"
@@ -202,6 +212,216 @@ def test_names_that_are_not_text(tmp_path):
         pytest.skip("the file system takes UTF-8 only")
     with pytest.raises(PredictionError, match="not text in UTF-8"):
         list_images(tmp_path)
+
+
+@pytest.mark.parametrize("format_", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_archives_are_read_as_by_the_standard_library(tmp_path, format_):
+    path = tmp_path / "a.tar"
+    names = ["a/b.jpg", "a/" + "long/" * 40 + "é.jpg", "a/" + "x" * 90 + ".jpg", "empty.jpg"]
+    if format_ == tarfile.USTAR_FORMAT:
+        names[1] = "a/" + "long/" * 30 + "é.jpg"  # all its prefix can hold
+    with tarfile.open(path, "w", format=format_) as tar:
+        for number, name in enumerate(names):
+            info = tarfile.TarInfo(name)
+            info.size = 700 * (number < 3)
+            tar.addfile(info, io.BytesIO(bytes([number]) * info.size))
+        for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE):
+            info = tarfile.TarInfo("link.jpg")
+            info.type, info.linkname = kind, "a/b.jpg" * 30 if format_ else "a/b.jpg"
+            tar.addfile(info)
+    with tarfile.open(path) as tar:
+        expected = [(m.name, m.offset_data, m.size) for m in tar if m.isfile()]
+    assert [(m.name, m.offset, m.size) for m in members(path)] == expected
+    assert [name for name, _, _ in expected] == names
+
+
+def header(name, size, kind=b"0", **fields):
+    """A header of 512 bytes with its right checksum, whatever it declares."""
+    block = bytearray(512)
+    block[: len(name)] = name
+    block[124 : 124 + len(size)] = size
+    block[156:157] = kind
+    block[257:265] = b"ustar  \0"
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)
+
+
+HUGE = b"\x80" + b"\x7f" * 11
+FINE = header(b"0/a.jpg", b"3\0") + b"abc" + bytes(509)
+END = bytes(1024)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (header(b"0/a.jpg", HUGE) + END, "ends within the file that begins at byte 512"),
+        (header(b"x", HUGE, b"L") + END, "ends within the file"),
+        (header(b"x", b"77777770\0", b"x") + bytes(2**24), "a name of 16777208 bytes"),
+        (header(b"x", b"10\0", b"x") + b"999 a=bc" + bytes(504) + END, "has no length"),
+        (header(b"x", b"10\0", b"x") + b"8 path=" + bytes(505) + FINE + END, "does not end where"),
+        (header(b"x", b"10\0", b"L") + bytes(512) + FINE + END, "is empty"),
+        (header(b"0/a.jpg", b"0\0", b"S") + END, "stored as a sparse file"),
+        (header(b"0/a.jpg", b"-1\0") + END, "no number where one belongs"),
+        (FINE, "without the mark of its end"),
+        (FINE + FINE[:700], "without the mark of its end"),
+        (FINE + END + FINE + END, "holds more behind the mark of its end"),
+        (FINE[:100] + b"x" + FINE[101:] + END, "does not have its checksum"),
+    ],
+)
+def test_archives_that_declare_what_they_do_not_hold(tmp_path, data, message):
+    path = tmp_path / "a.tar"
+    path.write_bytes(data)
+    with pytest.raises(PredictionError, match=f"a.tar cannot be read as a tar file .*{message}"):
+        list_images(path)
+
+
+def test_a_name_twice_in_an_archive_is_named(tmp_path):
+    path = tmp_path / "a.tar"
+    path.write_bytes(FINE + FINE + END)
+    with pytest.raises(PredictionError, match="image '0/a.jpg' given more than once"):
+        list_images(path)
+
+
+def test_a_folder_that_leads_back_to_itself(tmp_path):
+    touch(tmp_path, "0/a.jpg")
+    try:
+        (tmp_path / "0" / "up").symlink_to(tmp_path)
+    except OSError:
+        pytest.skip("no links here")
+    with pytest.raises(PredictionError, match="0/up is a link to a folder that it lies in"):
+        list_images(tmp_path)
+    (tmp_path / "0" / "up").unlink()
+    (tmp_path / "1").symlink_to(tmp_path / "0")
+    assert labelled(list_images(tmp_path)) == {"0/a.jpg": 0, "1/a.jpg": 1}
+
+
+def test_what_would_wait_or_fill_the_memory_is_no_image(monkeypatch, tmp_path):
+    touch(tmp_path, "0/a.jpg")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "0" / "b.jpg")
+    images = list_images(tmp_path)
+    assert images.names == ("0/a.jpg",)
+    monkeypatch.setattr(sys.modules["bayesrep.vision.images"], "LARGEST", 5)
+    with pytest.raises(PredictionError, match="13 bytes, more than the 5 that are read"):
+        images.read(0)
+
+
+# The development kit's numbers
+
+
+def kit(path, rows=1860, **options):
+    """meta.mat as in the kit, where 1,000 classes are followed by the synsets above them."""
+    order = np.random.default_rng(0).permutation(CLASSES)
+    names = [synsets()[at] for at in order] + [f"n{number:08d}" for number in range(rows - CLASSES)]
+    fields = ["ILSVRC2012_ID", "WNID", "words", "gloss", "num_children", "children"]
+    fields += ["wordnet_height", "num_train_images"]
+    table = np.zeros((rows, 1), dtype=[(field, "O") for field in fields])
+    for row, name in enumerate(names):
+        children = np.arange(row % 4, dtype=np.uint16)[None]
+        table[row, 0] = (
+            *(float(row + 1), name, f"wörds {row}", "gloss, " * (row % 30), float(row % 4)),
+            *(children, float(row % 9), 1300.0),
+        )
+    savemat(path, {"other": np.eye(3), "synsets": table}, **options)
+    return {number + 1: name for number, name in enumerate(names)}
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_the_kits_table_is_read_as_by_scipy(tmp_path, compressed):
+    path = tmp_path / "meta.mat"
+    names = kit(path, do_compression=compressed)
+    table = loadmat(path, squeeze_me=True)["synsets"]
+    assert read_wnids(path) == names
+    assert names == {int(row["ILSVRC2012_ID"]): str(row["WNID"]) for row in table}
+
+
+def test_a_damaged_table_of_the_kit_is_one_line_or_unharmed(tmp_path):
+    """Of a flipped bit in any byte, and of a file cut anywhere; the reader follows no size."""
+    path = tmp_path / "meta.mat"
+    savemat(
+        path,
+        {
+            "synsets": np.array(
+                [(1, "n00000001"), (2, "n00000002")], dtype=[("ILSVRC2012_ID", "O"), ("WNID", "O")]
+            )
+        },
+    )
+    data = path.read_bytes()
+    wnid = re.compile(r"n\d+")
+    for at in range(len(data)):
+        for damaged in (data[:at], data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]):
+            path.write_bytes(damaged)
+            found, said = outcome(path)
+            assert re.fullmatch(".*meta.mat is not the development kit's .*", said) or (
+                len(found) == 2 and all(wnid.fullmatch(name) for name in found.values())
+            )
+
+
+def outcome(path):
+    try:
+        return read_wnids(path), ""
+    except PredictionError as error:
+        return {}, str(error)
+
+
+def test_a_table_of_other_classes_is_not_the_kits(tmp_path):
+    path = tmp_path / "meta.mat"
+    names = kit(path, do_compression=False)
+    path.write_bytes(path.read_bytes().replace(names[7].encode(), b"n99999999", 1))
+    with pytest.raises(PredictionError, match="numbers 1 to 1,000 are not the 1,000 classes"):
+        read_wnids(path)
+
+
+def test_a_table_that_unpacks_to_more_than_it_should(tmp_path):
+    path = tmp_path / "meta.mat"
+    packed = zlib.compress(bytes(2**25))
+    head = b"MATLAB 5.0".ljust(124) + struct.pack("<H", 0x0100) + b"IM"
+    path.write_bytes(head + struct.pack("<II", 15, len(packed)) + packed)
+    with pytest.raises(PredictionError, match="unpacks to over 16,777,216 bytes"):
+        read_wnids(path)
+
+
+# Numbers without a name
+
+
+def test_numbers_that_count_from_one_are_refused(tmp_path):
+    touch(tmp_path / "folders", *(f"{number}/a.jpg" for number in range(1, CLASSES + 1)))
+    with pytest.raises(PredictionError, match="'1000' is not one of .*these numbers count from 1"):
+        list_images(tmp_path / "folders")
+    touch(tmp_path / "flat", "a.jpg", "b.jpg")
+    (tmp_path / "labels.txt").write_text("a.jpg 1000\nb.jpg 1\n")
+    with pytest.raises(PredictionError, match="'1000' is not one of .*these numbers count from 1"):
+        list_images(tmp_path / "flat")
+    (tmp_path / "labels.txt").write_text("a.jpg 0\nb.jpg " + "9" * 5000 + "\n")
+    with pytest.raises(PredictionError, match="label '9{40}' is not one of"):
+        list_images(tmp_path / "flat")
+
+
+def test_numbers_that_may_count_from_one_are_read_from_zero_aloud(tmp_path):
+    touch(tmp_path / "folders", *(f"{number}/a.jpg" for number in (1, 2, 3)))
+    message = rf"counting from 0 \(1 is {synsets()[1]}\), but there is no 0 among them"
+    with pytest.warns(PredictionWarning, match=message):
+        assert list_images(tmp_path / "folders").labels.tolist() == [1, 2, 3]
+    touch(tmp_path / "folders", "0/a.jpg")
+    assert list_images(tmp_path / "folders").labels.tolist() == [0, 1, 2, 3]
+
+
+def test_a_file_of_all_labels_for_some_of_the_validation_images(tmp_path):
+    names = [f"ILSVRC2012_val_{number:08d}.JPEG" for number in (50_000, 3, 17)]
+    lines = [str(number % CLASSES) for number in range(50_000)]
+    file = tmp_path / "labels.txt"
+    file.write_text("\n".join(lines) + "\n")
+    assert read_labels(file, names).tolist() == [999, 2, 16]
+    wnids = kit(tmp_path / "meta.mat")
+    numbers = [number % CLASSES + 1 for number in range(50_000)]
+    file.write_text("\n".join(map(str, numbers)) + "\n")
+    assert read_labels(file, names).tolist() == [
+        class_index()[wnids[numbers[line]]] for line in (49_999, 2, 16)
+    ]
+    for strange in (["ILSVRC2012_val_00050001.JPEG", *names], ["a.JPEG", *names]):
+        with pytest.raises(PredictionError, match="50000 labels without names for 4 images"):
+            read_labels(file, strange)
 
 
 def test_a_study_names_its_images_by_path_name_or_stem(tmp_path):

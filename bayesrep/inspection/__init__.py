@@ -18,11 +18,18 @@ from bayesrep import folder, rules
 from bayesrep.errors import StudyError
 from bayesrep.inspection.manifest import Manifest, read_manifest
 from bayesrep.inspection.predictions import (
+    Dataset,
     complete_classifiers,
     listed_or_found,
     read_predictions,
 )
-from bayesrep.inspection.tables import KEYS, read_counts, read_table, texts_in_order
+from bayesrep.inspection.tables import (
+    KEYS,
+    read_counts,
+    read_failures,
+    read_table,
+    texts_in_order,
+)
 from bayesrep.study import AnnotatedSet, Study
 
 __all__ = ["inspect"]
@@ -35,14 +42,16 @@ def inspect(path: Path) -> Generator[str, None, Study | None]:
         return None
     counts = yield from read_counts(path)
     images = yield from read_table(path / folder.IMAGES, KEYS)
+    failures = yield from read_failures(path)
     classifiers = yield from listed_or_found(path, manifest)
     complete = complete_classifiers(path, manifest)
-    if counts is None:
+    if counts is None or failures is None:
         return None
     yield from _strangers(path, manifest, counts, images)
     datasets: dict[str, AnnotatedSet] = {}
     for role, name in manifest.roles.items():
-        data = yield from _dataset(path, role, name, counts, images, classifiers, complete)
+        mine = failures.filter(pl.col("dataset") == name)
+        data = yield from _dataset(path, role, name, counts, images, mine, classifiers, complete)
         if data is not None:
             datasets[role] = data
     if len(datasets) < len(manifest.roles):
@@ -79,11 +88,20 @@ def _dataset(
     name: str,
     counts: pl.DataFrame,
     images: pl.DataFrame | None,
+    failures: pl.DataFrame,
     classifiers: Sequence[str],
     complete: Sequence[str],
 ) -> Generator[str, None, AnnotatedSet | None]:
     where = f"{folder.COUNTS}, data set {name!r}"
     rows = counts.filter(pl.col("dataset") == name)
+    left_out = failures.filter("left_out").select("image", "reason")
+    if len(left_out):
+        rows = rows.join(left_out, on="image", how="anti")
+        images = (
+            None
+            if images is None
+            else images.join(left_out.with_columns(dataset=pl.lit(name)), on=KEYS, how="anti")
+        )
     names = rows["image"].to_numpy().astype(np.str_)
     selected, shown = rows["selected"].to_numpy(), rows["shown"].to_numpy()
     sound = yield from rules.checked(rules.image_violations(where, names))
@@ -91,9 +109,10 @@ def _dataset(
     if not sound:
         return None
     texts = None if images is None else (yield from texts_in_order(name, images, rows["image"]))
-    order = rows["image"]
-    correct = yield from read_predictions(path, role, name, order, classifiers, complete)
+    labels = None if texts is None else texts.pop("label", None)
+    dataset = Dataset(path, role, name, rows["image"], labels, failures)
+    correct = yield from read_predictions(dataset, classifiers, complete)
     if not counted or texts is None or correct is None:
         return None
-    labels = texts.pop("label", None)
-    return AnnotatedSet(name, names, selected, shown, correct, labels, texts)
+    missing = dict(left_out.iter_rows())
+    return AnnotatedSet(name, names, selected, shown, correct, labels, texts, missing)

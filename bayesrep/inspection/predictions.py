@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from bayesrep.errors import StudyError
 from bayesrep.inspection.manifest import Manifest
 from bayesrep.inspection.tables import in_order, join_violations, key_violations
 
-__all__ = ["complete_classifiers", "listed_or_found", "read_predictions"]
+__all__ = ["Dataset", "complete_classifiers", "listed_or_found", "read_predictions"]
 
 
 def listed_or_found(path: Path, manifest: Manifest) -> Generator[str, None, list[str]]:
@@ -45,39 +46,67 @@ def complete_classifiers(path: Path, manifest: Manifest) -> list[str]:
     return sorted(set.intersection(*found))
 
 
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """What predictions on one data set have to agree with.
+
+    Attributes
+    ----------
+    path
+        The study's folder.
+    role, name
+        The data set's.
+    order : str [N]
+        The images that are counted, without those left out.
+    labels : str [N] or None
+        Their labels in images.parquet.
+    failures
+        image, reason, left_out: images that could not be decoded.
+    """
+
+    path: Path
+    role: str
+    name: str
+    order: pl.Series
+    labels: NDArray[np.str_] | None
+    failures: pl.DataFrame
+
+
 def read_predictions(
-    path: Path,
-    role: str,
-    name: str,
-    order: pl.Series,
-    classifiers: Sequence[str],
-    complete: Collection[str],
+    dataset: Dataset, classifiers: Sequence[str], complete: Collection[str]
 ) -> Generator[str, None, NDArray[np.bool_] | None]:
     """Return correct [N, C] of one data set.
 
     Files of classifiers that are neither listed nor ``complete`` belong to evaluations that are
     still to be made on another data set, and are left alone.
     """
-    where = folder.prediction_folder(name)
-    found = set(folder.names_in(path / where, ".parquet"))
-    if role == "candidates" and not found:
+    where, order = folder.prediction_folder(dataset.name), dataset.order
+    found = set(folder.names_in(dataset.path / where, ".parquet"))
+    if dataset.role == "candidates" and not found:
         return np.zeros((len(order), 0), dtype=np.bool_)
     sound = yield from rules.checked(_file_violations(str(where), found, classifiers, complete))
     correct = np.zeros((len(order), len(classifiers)), dtype=np.bool_)
-
-    def column(number: int) -> tuple[list[str], NDArray[Any]]:
-        classifier = classifiers[number]
-        return _prediction(path, folder.prediction_file(name, classifier), order, classifier)
-
+    agreement, unanswered = _Agreement(dataset), dict[str, None]()
     present = [number for number, classifier in enumerate(classifiers) if classifier in found]
     with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-        for number, (violations, values) in zip(present, pool.map(column, present), strict=True):
-            yield from violations
-            if violations:
+        names = (classifiers[number] for number in present)
+        read = pool.map(lambda name: _prediction(dataset, name), names)
+        for number, file in zip(present, read, strict=True):
+            yield from file.violations
+            unanswered.update(dict.fromkeys(file.undecoded))
+            if file.correct is None:
                 sound = False
             else:
-                correct[:, number] = values
-    return correct if sound else None
+                correct[:, number] = file.correct
+                agreement.compare(classifiers[number], file.judged)
+    if unanswered:
+        yield (
+            f"{where}: {rules.listing(unanswered)} could not be decoded ({folder.FAILURES} says "
+            "why); repair them and predict again, or leave the study without them by `bayesrep "
+            "predict` with --allow-failures"
+        )
+    agreed = yield from rules.checked(agreement.violations(str(where)))
+    return correct if sound and agreed else None
 
 
 def _file_violations(
@@ -95,21 +124,123 @@ def _file_violations(
         )
 
 
-def _prediction(
-    path: Path, file: Path, order: pl.Series, classifier: str
-) -> tuple[list[str], NDArray[Any]]:
-    """Return the broken rules of one file, and its correctness in the order of the counts."""
-    where, none = str(file), np.empty(0)
+@dataclass(frozen=True, eq=False)
+class _File:
+    """What one file holds, in the order of the counts, and the rules it breaks.
+
+    Attributes
+    ----------
+    violations
+        The rules.
+    correct : [N] or None
+        Correctness, where no rule is broken.
+    judged
+        The columns label and content, of those that are there.
+    undecoded
+        Images without an answer since they could not be decoded.
+    """
+
+    violations: Sequence[str]
+    correct: NDArray[Any] | None = None
+    judged: pl.DataFrame = field(default_factory=pl.DataFrame)
+    undecoded: Sequence[str] = ()
+
+
+def _prediction(dataset: Dataset, classifier: str) -> _File:
+    file, order = folder.prediction_file(dataset.name, classifier), dataset.order
+    where = str(file)
     try:
-        table = parquet.read(path / file, where, ["image", "correct"])
+        table = parquet.read(
+            dataset.path / file,
+            where,
+            ["image", "correct"],
+            further=["label", "label_1", "content"],
+        )
     except StudyError as error:
-        return [str(error)], none
+        return _File([str(error)])
     if violations := list(key_violations(where, table, ["image"])):
-        return violations, none
+        return _File(violations)
     table = table.with_columns(pl.col("image").cast(pl.String))
+    left_out = dataset.failures.filter("left_out")["image"]
+    if len(left_out):
+        table = table.filter(~pl.col("image").is_in(left_out.implode()))
     ordered = in_order(table, order)
     if ordered is None:
-        return list(join_violations(where, table["image"], order)), none
+        missing = order.filter(~order.is_in(table["image"].implode()))
+        undecoded = missing.filter(missing.is_in(dataset.failures["image"].implode()))
+        rest = order.filter(~order.is_in(undecoded.implode()))
+        return _File(
+            list(join_violations(where, table["image"], rest)), undecoded=undecoded.to_list()
+        )
     values = ordered["correct"].to_numpy()
-    broken = rules.correct_violations(where, order.to_numpy(), values[:, None], [classifier])
-    return list(broken), values
+    broken = list(rules.correct_violations(where, order.to_numpy(), values[:, None], [classifier]))
+    texts = pl.selectors.by_name("label", "label_1", require_all=False)
+    ordered = ordered.with_columns(texts.cast(pl.String))
+    judged = ordered.select(name for name in ("label", "content") if name in ordered.columns)
+    if not broken and {"label", "label_1"} <= set(ordered.columns):
+        right = ordered["label"].eq_missing(ordered["label_1"]).to_numpy()
+        if (right != values.astype(np.bool_)).any():
+            images = rules.listing(order.filter(pl.Series(right != values.astype(np.bool_))))
+            broken.append(
+                f"{where}: correct is not whether label_1 is label for {images}; predict or import "
+                "again"
+            )
+    return _File(broken, None if broken else values, judged)
+
+
+class _Agreement:
+    """Whether all classifiers of a data set were judged by the same labels of the same images."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._order = dataset.order
+        self._labels = None if dataset.labels is None else _wnids(pl.Series(dataset.labels))
+        self._first: dict[str, tuple[str, pl.Series]] = {}
+        self._differing: dict[str, tuple[list[str], NDArray[np.bool_]]] = {}
+
+    def compare(self, classifier: str, judged: pl.DataFrame) -> None:
+        """Compare one classifier's columns with those of the first that has them."""
+        for values in judged:
+            _, expected = self._first.setdefault(values.name, (classifier, values))
+            self._note(values.name, classifier, values.ne_missing(expected).to_numpy())
+            if values.name == "label" and self._labels is not None:
+                self._note(folder.IMAGES, classifier, _other_wnids(values, self._labels))
+
+    def violations(self, where: str) -> Iterator[str]:
+        """Say which classifiers differ, on which images."""
+        told = {
+            folder.IMAGES: "judged by other labels than {0}'s",
+            "label": "judged by other labels than {1!r}",
+            "content": "shown something else than {1!r}",
+        }
+        for kind, (classifiers, mask) in self._differing.items():
+            first = self._first[kind][0] if kind in self._first else ""
+            yield (
+                f"{where}: {rules.listing(classifiers, 'classifier')} "
+                f"{told[kind].format(kind, first)} for "
+                f"{rules.listing(self._order.filter(pl.Series(mask)))}; correct what is wrong and "
+                "predict these classifiers again"
+            )
+
+    def _note(self, kind: str, classifier: str, differing: NDArray[np.bool_]) -> None:
+        if differing.any():
+            none = np.zeros(len(differing), dtype=np.bool_)
+            classifiers, mask = self._differing.setdefault(kind, ([], none))
+            classifiers.append(classifier)
+            mask |= differing
+
+
+def _wnids(labels: pl.Series) -> pl.Series | None:
+    """The labels that are wnids, the others null; None where none is."""
+    found = labels.to_frame("label").select(
+        pl.when(pl.col("label").str.contains(r"^n\d{8}$")).then("label")
+    )["label"]
+    return None if found.null_count() == len(found) else found
+
+
+def _other_wnids(values: pl.Series, labels: pl.Series) -> NDArray[np.bool_]:
+    """Where both are wnids, and not the same."""
+    differ = (values != labels).fill_null(value=False)
+    if differ.any():
+        wnids = _wnids(values)
+        differ &= False if wnids is None else wnids.is_not_null()
+    return differ.to_numpy()

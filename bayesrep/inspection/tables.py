@@ -18,6 +18,7 @@ __all__ = [
     "join_violations",
     "key_violations",
     "read_counts",
+    "read_failures",
     "read_table",
     "texts_in_order",
 ]
@@ -60,6 +61,30 @@ def read_table(file: Path, columns: list[str]) -> Generator[str, None, pl.DataFr
         return None
     sound = yield from rules.checked(key_violations(file.name, table, KEYS))
     return table.with_columns(pl.col(KEYS).cast(pl.String)) if sound else None
+
+
+def read_failures(path: Path) -> Generator[str, None, pl.DataFrame | None]:
+    """Read which images could not be decoded: dataset, image, reason, left_out; often none.
+
+    Files from before images could be left out have no such column, and leave out none.
+    """
+    schema = {"dataset": pl.String, "image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
+    file = path / folder.FAILURES
+    if not file.exists():
+        return pl.DataFrame(schema=schema)
+    try:
+        table = parquet.read(file, file.name, [*KEYS, "reason"], further=["left_out"])
+    except StudyError as error:
+        yield str(error)
+        return None
+    if "left_out" not in table.columns:
+        table = table.with_columns(left_out=False)
+    table = table.select(list(schema))
+    if table.schema != schema or table.select(pl.all().is_null().any()).row(0) != (False,) * 4:
+        known = ", ".join(f"{name} ({kind})" for name, kind in schema.items())
+        yield f"{file.name}: its columns are not {known}, all filled in; remove it"
+        return None
+    return table
 
 
 def texts_in_order(

@@ -13,6 +13,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from bayesrep.errors import StudyError
 from bayesrep.inspection.manifest import Manifest, read_manifest
 from bayesrep.inspection.tables import in_order
 from bayesrep.predictions import Predictions, code_type
+from bayesrep.storage import images_left_out
 from bayesrep.vision.classes import CLASSES, synsets
 
 __all__ = ["read_predictions"]
@@ -205,6 +207,7 @@ class _Files:
         """Read all files, in the order of the images of the first."""
         first = self.file(self.classifiers[0])
         order = parquet.read(self.root / first, str(first), ["image"])["image"].cast(pl.String)
+        order = order.filter(~order.is_in(self._left_out.implode()))
         rules.raise_first(rules.image_violations(str(first), order.to_list()))
         labels = self._labels(order)
         with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
@@ -213,6 +216,11 @@ class _Files:
 
     def file(self, classifier: str) -> Path:
         return folder.prediction_file(self.name, classifier)
+
+    @cached_property
+    def _left_out(self) -> pl.Series:
+        """The images that the study is left without."""
+        return pl.Series(list(images_left_out(self.root).get(self.name, {})), dtype=pl.String)
 
     def _labels(self, order: pl.Series) -> pl.Series | None:
         """The labels of images.parquet, for files that have none."""
@@ -245,7 +253,9 @@ class _Files:
             raise StudyError(
                 f"{where}: no column label, and no labels in {folder.IMAGES}; {advice}"
             )
-        ordered = in_order(table.with_columns(pl.col("image").cast(pl.String)), order)
+        table = table.with_columns(pl.col("image").cast(pl.String))
+        table = table.filter(~pl.col("image").is_in(self._left_out.implode()))
+        ordered = in_order(table, order)
         if ordered is None:
             raise StudyError(_join_violation(where, table["image"], order, self.classifiers[0]))
         if not own:

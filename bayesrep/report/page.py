@@ -114,6 +114,8 @@ def _summary(content: Content) -> str:
     study = content.study
     sizes = ", ".join(
         f"{role} ({data.name}): {len(data.images):,} images"
+        + f", {len(data.left_out):,} more left out, which could not be decoded"
+        * bool(data.left_out)
         for role, data in study.datasets.items()
     )
     return f"{len(study.classifiers)} classifiers. {sizes}."

@@ -51,6 +51,15 @@ def describe_study(study: Study) -> str:
     return "\n".join(lines)
 
 
+def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """How many images each data set is left without, a line each; see `images_left_out`."""
+    return [
+        f"{plain(dataset)}: {len(images):,} image{'s' * (len(images) != 1)} left out, which could "
+        "not be decoded"
+        for dataset, images in left_out.items()
+    ]
+
+
 def spread(count: int, wanted: int = 10) -> list[int]:
     """At most ``wanted`` positions spread evenly over ``count``."""
     return sorted(set(np.linspace(0, count - 1, min(count, wanted)).round().astype(int).tolist()))

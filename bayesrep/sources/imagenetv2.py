@@ -106,7 +106,7 @@ def read_answered(
         )
     counts = pl.concat([_read_counts(path) for path in tables])
     answers = read_answers([folder], reference=reference, replication=replication)
-    found = dict(zip(("reference", "replication"), answers, strict=True))
+    found: dict[str, Predictions] = dict(zip(("reference", "replication"), answers, strict=True))
     datasets = {role: _annotated(each, counts, tables) for role, each in found.items()}
     study = Study(
         datasets=datasets,

@@ -2,12 +2,15 @@
 
 A cache folder holds one folder per set of images and preprocessing, named by a digest of both::
 
-    pixels.uint8    [N, H, W, 3]
-    done.uint8      [N], 1 where the image's pixels are complete
-    about.json      the preprocessing and the number of images, for people
+    pixels.uint8      [N, H, W, 3]
+    content.uint64    [N], what the image held (`bayesrep.vision.contents`), 0 until its pixels are
+                      complete
+    about.json        the preprocessing and the number of images, for people
 
-Pixels reach the disk before the mark that says so (`PixelCache.flush`), so neither a killed process
-nor a power cut leaves a mark without its pixels. Several processes may fill a cache together.
+Pixels reach the disk before the content that says so (`PixelCache.flush`), so neither a killed
+process nor a power cut leaves a content without its pixels. Several processes may fill a cache
+together. The digest follows every file's size and times of change: pixels of files that changed are
+never looked at.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, reason
-from bayesrep.vision.pixels import Preprocessing
+from bayesrep.vision.contents import UNKNOWN
+from bayesrep.vision.pixels import Kept, Preprocessing
 
 __all__ = ["PixelCache"]
 
@@ -61,7 +65,7 @@ class PixelCache:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._map = _mapped(self._folder / "pixels.uint8", math.prod(shape))
-            self._marks = _mapped(self._folder / "done.uint8", images)
+            self._marks = _mapped(self._folder / "content.uint64", 8 * images)
             about = {"images": images, "pillow": pillow, **asdict(preprocessing)}
             (self._folder / "about.json").write_text(json.dumps(about, indent=2) + "\n")
         except OSError as error:
@@ -70,27 +74,28 @@ class PixelCache:
                 f"({reason(error)}); choose another folder or leave it out"
             ) from error
         self._pixels = np.frombuffer(self._map, dtype=np.uint8).reshape(shape)
-        self._done = np.frombuffer(self._marks, dtype=np.uint8)
-        self._known = self._done.astype(np.bool_)
+        self._done = np.frombuffer(self._marks, dtype=np.uint64)
+        self._known = self._done.copy()
         self._pending: list[int] = []
         self._lock = Lock()
 
-    def get(self, rows: NDArray[np.int64]) -> NDArray[np.uint8] | None:
-        """Return the pixels [n, H, W, 3] of these images, or None where some are not kept."""
-        if not len(rows) or not self._known[rows].all():
+    def get(self, rows: NDArray[np.int64]) -> Kept | None:
+        """Return what is kept of these images, or None where some are not."""
+        contents = self._known[rows]
+        if not len(rows) or (contents == UNKNOWN).any():
             return None
         first, last = int(rows[0]), int(rows[-1])
         if last - first + 1 == len(rows) and (np.diff(rows) == 1).all():
-            return self._pixels[first : last + 1]  # a view: nothing is copied
-        return self._pixels[rows]
+            return Kept(self._pixels[first : last + 1], contents)  # a view: nothing is copied
+        return Kept(self._pixels[rows], contents)
 
-    def put(self, row: int, pixels: NDArray[np.uint8]) -> None:
-        """Keep the pixels [H, W, 3] of one image."""
-        if self._known[row]:
+    def put(self, row: int, pixels: NDArray[np.uint8], content: int) -> None:
+        """Keep the pixels [H, W, 3] of one image, and the content they were made from."""
+        if self._known[row] != UNKNOWN:
             return
         self._pixels[row] = pixels
         with self._lock:
-            self._known[row] = True
+            self._known[row] = content
             self._pending.append(row)
 
     def flush(self) -> None:
@@ -99,7 +104,7 @@ class PixelCache:
             pending, self._pending = self._pending, []
         if pending:
             self._map.flush()
-            self._done[pending] = 1
+            self._done[pending] = self._known[pending]
             self._marks.flush()
         if hasattr(mmap, "MADV_DONTNEED"):  # pages of the map would count as this process's own
             self._map.madvise(mmap.MADV_DONTNEED)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -157,7 +159,10 @@ def upload(
 
 
 def evaluate(
-    pixels: Mapping[Preprocessing, Any], groups: Mapping[Input, Sequence[Network]], device: Device
+    pixels: Mapping[Preprocessing, Any],
+    groups: Mapping[Input, Sequence[Network]],
+    device: Device,
+    stop: Event | None = None,
 ) -> dict[str, Answers | str]:
     """Return the answers of every network on some images.
 
@@ -169,10 +174,17 @@ def evaluate(
         Networks by input (see `in_groups`).
     device
         Where they run.
+    stop
+        Set where nobody waits for the answers any more.
 
     Returns
     -------
     mapping of classifier to its answers, or to the reason why it has none.
+
+    Raises
+    ------
+    CancelledError
+        Where it was told to stop.
     """
     import torch
 
@@ -187,6 +199,8 @@ def evaluate(
                     name = network.architecture.name
                     if name in answers:
                         continue
+                    if stop is not None and stop.is_set():
+                        raise CancelledError
                     try:
                         found[name].append(_answers(network, images, device))
                     except Exception as error:  # a network raises whatever its parts do

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -21,12 +20,15 @@ from numpy.typing import NDArray
 from bayesrep import rules
 from bayesrep.errors import PredictionError, reason
 from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
+from bayesrep.vision.tars import members
 
 __all__ = ["ImageSet", "list_images", "select"]
 
 _SUFFIXES = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 )
+LARGEST = 2**28  # bytes of one encoded image
+LABEL_BYTES = 1024  # of a .cls file, more than any label has
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
@@ -56,11 +58,22 @@ class ImageSet:
         return len(self.names)
 
     def read(self, image: int) -> bytes:
-        """Return the encoded bytes of one image."""
+        """Return the encoded bytes of one image.
+
+        Raises
+        ------
+        PredictionError
+            Where they are more than any image has.
+        OSError
+            Where they cannot be read.
+        """
         file, offset, size = self.place[image].tolist()
         with open(self.files[file], "rb") as stream:
+            held = os.fstat(stream.fileno()).st_size if size < 0 else size
+            if held > LARGEST:
+                raise PredictionError(f"{held:,} bytes, more than the {LARGEST:,} that are read")
             stream.seek(offset)
-            return stream.read(size)
+            return stream.read(held)
 
     def take(self, images: Sequence[int]) -> ImageSet:
         """Return some of the images, in the order given."""
@@ -71,17 +84,23 @@ class ImageSet:
             self.place[list(images)],
         )
 
+    def stamps(self) -> NDArray[np.uint64]:
+        """Return digests [N] of where each image is, and of its file's size and times of change.
+
+        The time of change is the system's own beside that of modification, which anybody can set.
+        """
+        files = [hashlib.blake2b(_status(name).encode(), digest_size=8) for name in self.files]
+        stamps = np.empty(len(self), dtype=np.uint64)
+        for image, (file, offset, size) in enumerate(self.place.tolist()):
+            state = files[file].copy()
+            state.update(f"{offset}\0{size}".encode())
+            stamps[image] = int.from_bytes(state.digest(), "little")
+        return stamps
+
     def fingerprint(self) -> str:
-        """Return a hexadecimal digest of where the images are and when their files changed."""
-        digest = hashlib.sha256()
-        for name in sorted(self.files):
-            try:
-                status = os.stat(name)
-                digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
-            except OSError:
-                digest.update(f"{name}\0missing\n".encode())
-        digest.update("\n".join(self.names).encode("utf-8", "surrogateescape"))
-        digest.update(self.place[:, 1:].tobytes())
+        """Return a hexadecimal digest of the images' names and stamps."""
+        digest = hashlib.sha256("\n".join(self.names).encode("utf-8", "surrogateescape"))
+        digest.update(self.stamps().tobytes())
         return digest.hexdigest()
 
 
@@ -145,6 +164,15 @@ def list_images(path: str | Path, *, labels: str | Path | None = None) -> ImageS
             numbers = labels_of_flat(names, path if path.is_dir() else path.parent)
     order = sorted(range(len(images)), key=lambda at: (int(numbers[at]), names[at]))
     return _image_set([images[at] for at in order], numbers[order])
+
+
+def _status(file: str) -> str:
+    place = os.path.abspath(file)
+    try:
+        status = os.stat(file)
+    except OSError:
+        return f"{place}\0missing\0"
+    return f"{place}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}\0"
 
 
 def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
@@ -216,41 +244,39 @@ def _is_text(name: str) -> bool:
 def _archives(path: Path) -> list[Path]:
     """Return the tar files meant by a path, none where it is a folder of images."""
     if path.is_dir():
-        inside = sorted(path.glob("*.tar"))
-        return inside if inside else []
+        return sorted(file for file in path.glob("*.tar") if file.is_file())
     if path.name.lower().endswith(_COMPRESSED):
         raise PredictionError(
             f"{path} is compressed, so no image can be read without unpacking those before it; "
             "decompress it to a .tar first (gunzip)"
         )
-    if path.suffix.lower() != ".tar":
+    if path.suffix.lower() != ".tar" or not path.is_file():
         raise PredictionError(f"{path} is not a folder, a .tar or a .csv file")
     return [path]
 
 
-def _archived(archives: Iterable[Path]) -> Iterator[_Entry]:
-    several = len(archives := list(archives)) > 1
+def _archived(archives: Sequence[Path]) -> Iterator[_Entry]:
     for archive in archives:
-        try:
-            with tarfile.open(archive, "r:") as tar:
-                for member in tar:
-                    name = PurePosixPath(member.name)
-                    if member.isfile() and not name.name.startswith("."):
-                        shown = f"{archive.stem}/{name}" if several else str(name)
-                        yield _Entry(shown, str(archive), member.offset_data, member.size)
-        except (tarfile.TarError, OSError) as error:
-            raise PredictionError(
-                f"{archive} cannot be read as a tar file ({reason(error)}); make or fetch it again"
-            ) from error
+        for member in members(archive):
+            name = PurePosixPath(member.name)
+            if not name.name.startswith("."):
+                shown = f"{archive.stem}/{name}" if len(archives) > 1 else str(name)
+                yield _Entry(shown, str(archive), member.offset, member.size)
 
 
 def _in_folder(path: Path) -> Iterator[_Entry]:
+    above: dict[str, frozenset[str]] = {str(path): frozenset()}
     for folder, inside, files in os.walk(path, followlinks=True):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
+        here = os.path.realpath(folder)
+        if here in (before := above.pop(folder)):
+            raise PredictionError(f"{folder} is a link to a folder that it lies in; remove it")
+        above |= dict.fromkeys((os.path.join(folder, name) for name in inside), before | {here})
         relative = PurePosixPath(Path(folder).relative_to(path).as_posix())
         for name in sorted(files):
-            if not name.startswith("."):
-                yield _Entry(str(relative / name), os.path.join(folder, name))
+            file = os.path.join(folder, name)
+            if not name.startswith(".") and os.path.isfile(file):  # no pipe, which would wait
+                yield _Entry(str(relative / name), file)
 
 
 def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> NDArray[np.int64]:
@@ -263,7 +289,8 @@ def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> NDArr
         entry = keys[_key(image.name)]
         with open(entry.file, "rb") as stream:
             stream.seek(entry.offset)
-            labels.append(stream.read(entry.size).decode("utf-8", "replace").strip())
+            size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
+            labels.append(stream.read(size).decode("utf-8", "replace").strip())
     return class_numbers(labels, [entry.name for entry in images], "the .cls files")
 
 
@@ -275,7 +302,7 @@ def _key(name: str) -> str:
 def _from_table(path: Path) -> ImageSet:
     try:
         table = pl.read_csv(path, infer_schema=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise PredictionError(f"{path} is not a readable table ({reason(error)})") from error
     if missing := [name for name in ("path", "label") if name not in table.columns]:
         columns = rules.listing(missing, "column")

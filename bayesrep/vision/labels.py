@@ -9,6 +9,8 @@ the kit's ``meta.mat``), and numeric folder names are read as numbers, never sor
 from __future__ import annotations
 
 import csv
+import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
@@ -16,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep import rules
-from bayesrep.errors import PredictionError, reason
-from bayesrep.vision.classes import CLASSES, class_index
+from bayesrep.errors import PredictionError, PredictionWarning, reason
+from bayesrep.vision.classes import CLASSES, class_index, synsets
+from bayesrep.vision.meta_mat import read_wnids
 
 __all__ = [
     "class_numbers",
@@ -36,11 +39,14 @@ KNOWN_FILES = (  # as published, the most explicit first
     "labels.txt",
     DEVKIT,
 )
+_VALIDATION = re.compile(r"ILSVRC2012_val_(\d{8})\b")
 _IMAGE_COLUMNS = ("path", "image", "ImageId", "filename", "file", "name")
 _LABEL_COLUMNS = ("label", "wnid", "synset", "class", "PredictionString")
 
 
-def class_numbers(labels: Sequence[str], images: Sequence[str], where: str) -> NDArray[np.int64]:
+def class_numbers(
+    labels: Sequence[str], images: Sequence[str], where: str, among: Sequence[str] = ()
+) -> NDArray[np.int64]:
     """Turn wnids, or class numbers 0 to 999, into class numbers.
 
     Parameters
@@ -51,26 +57,49 @@ def class_numbers(labels: Sequence[str], images: Sequence[str], where: str) -> N
         The images they belong to, for messages.
     where
         Names the source of the labels.
+    among
+        All labels of the source, where these are only some of them.
 
     Raises
     ------
     PredictionError
         Naming the images whose label is neither.
+
+    Warns
+    -----
+    PredictionWarning
+        Where the numbers do not show whether they count from 0 or from 1.
     """
     known = class_index()
     wnids = [known.get(label, -1) for label in labels]
-    numbers = [int(label) if label.isdecimal() else -1 for label in labels]
+    numbers = [_number(label) for label in labels]
     found = wnids if max(wnids) >= 0 else numbers
     result = np.array(found, dtype=np.int64)
     bad = (result < 0) | (result >= CLASSES)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
+        from_one = max(numbers) == CLASSES and 0 not in numbers
         raise PredictionError(
-            f"{where}: label {labels[at]!r} is not one of the 1,000 ImageNet classes, for "
-            f"{rules.listing(np.asarray(images)[bad])}; give wnids such as n01440764, or numbers "
-            "0 to 999"
+            f"{where}: label {labels[at][:40]!r} is not one of the 1,000 ImageNet classes, for "
+            f"{rules.listing(np.asarray(images)[bad])}; "
+            + "these numbers count from 1: " * from_one
+            + "give wnids such as n01440764, or numbers 0 to 999"
+        )
+    if found is numbers and 0 not in numbers and not any(_number(label) == 0 for label in among):
+        least = min(numbers)
+        warnings.warn(
+            f"{where}: the class numbers are read as counting from 0 ({least} is "
+            f"{synsets()[least]}), but there is no 0 among them; where they count from 1, give "
+            "wnids",
+            PredictionWarning,
+            stacklevel=2,
         )
     return result
+
+
+def _number(label: str) -> int:
+    """Return the number that a label writes, -1 where it is none or none of a class."""
+    return int(label) if label.isdecimal() and len(label) < 10 else -1
 
 
 def labels_by_folder(names: Sequence[str], where: str) -> NDArray[np.int64] | None:
@@ -135,8 +164,10 @@ def read_labels(path: Path, names: Sequence[str]) -> NDArray[np.int64]:
     path
         A table (``.csv``) of image and label; or text with a line per image that holds its name and
         its label, or the label alone, in the order of the sorted file names. Labels are wnids or
-        class numbers from 0; bare numbers in a file named like the development kit's are taken for
-        the challenge's own, from 1, and translated by the ``meta.mat`` beside it.
+        class numbers from 0; bare numbers in a file named like the development kit's, or with a
+        1000 and no 0 among them, are taken for the challenge's own, from 1, and translated by the
+        ``meta.mat`` beside it. Of labels alone, more than there are images, an image called
+        ILSVRC2012_val_000NNNNN takes the line of its number.
     names : N str
         Relative paths of the images.
 
@@ -213,17 +244,26 @@ def _table_rows(path: Path) -> list[list[str]]:
 
 
 def _positional(labels: list[str], names: Sequence[str], path: Path) -> NDArray[np.int64]:
-    if len(labels) != len(names):
+    lines = _lines(names, len(labels))
+    if lines is None:
         raise PredictionError(
             f"{path}: {len(labels)} labels without names for {len(names)} images; give one line "
             "per image, in the order of the sorted file names, or lines of name and label"
         )
-    order = sorted(range(len(names)), key=lambda at: PurePosixPath(names[at]).name)
     if path.name == DEVKIT or ("1000" in labels and "0" not in labels):
         labels = _translated(labels, path)
-    result = np.empty(len(names), dtype=np.int64)
-    result[order] = class_numbers(labels, [names[at] for at in order], str(path))
-    return result
+    return class_numbers([labels[line] for line in lines], names, str(path), labels)
+
+
+def _lines(names: Sequence[str], count: int) -> list[int] | None:
+    """Return the line of each image among ``count``, from 0, or None where that is not known."""
+    shown = [PurePosixPath(name).name for name in names]
+    if len(names) == count:
+        order = sorted(range(count), key=lambda at: shown[at])
+        places = dict(zip(order, range(count), strict=True))
+        return [places[at] for at in range(count)]
+    numbers = [int(found[1]) if (found := _VALIDATION.match(name)) else 0 for name in shown]
+    return [n - 1 for n in numbers] if all(0 < n <= count for n in numbers) else None
 
 
 def _named(labels: dict[str, str], names: Sequence[str], path: Path) -> NDArray[np.int64]:
@@ -234,7 +274,7 @@ def _named(labels: dict[str, str], names: Sequence[str], path: Path) -> NDArray[
     found = [of(name) for name in names]
     if missing := [name for name, label in zip(names, found, strict=True) if label is None]:
         raise PredictionError(f"{path}: no label for {rules.listing(missing)}; add their lines")
-    return class_numbers([str(label) for label in found], names, str(path))
+    return class_numbers([str(label) for label in found], names, str(path), list(labels.values()))
 
 
 def _translated(labels: list[str], path: Path) -> list[str]:
@@ -246,11 +286,5 @@ def _translated(labels: list[str], path: Path) -> list[str]:
             f"{path}: bare numbers are the challenge's own (1 to 1,000, not in class order) and "
             "need the development kit's meta.mat beside them; or give labels as wnids"
         )
-    from scipy.io import loadmat
-
-    try:
-        table = loadmat(meta, squeeze_me=True)["synsets"]
-        wnids = {str(int(row["ILSVRC2012_ID"])): str(row["WNID"]) for row in table}
-    except (KeyError, ValueError, TypeError, OSError) as error:
-        raise PredictionError(f"{meta} is not the development kit's ({reason(error)})") from error
+    wnids = {str(number): wnid for number, wnid in read_wnids(meta).items()}
     return [wnids.get(label, label) for label in labels]

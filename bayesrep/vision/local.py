@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeVar
 
 import numpy as np
@@ -56,6 +57,8 @@ class Found:
     ----------
     rows : int64 [n]
         The images that could be decoded.
+    contents : uint64 [n]
+        What they held (see `bayesrep.vision.contents`).
     answers
         Of each classifier, on these images; or why it has none.
     failures
@@ -63,6 +66,7 @@ class Found:
     """
 
     rows: NDArray[np.int64]
+    contents: NDArray[np.uint64]
     answers: Mapping[str, Answers | str]
     failures: tuple[tuple[int, str], ...]
 
@@ -151,20 +155,23 @@ def through_images(
     groups = in_groups(networks)
     seen = list(dict.fromkeys(key[0] for key in groups))
     read_for = list(dict.fromkeys([*seen, *kept]))
+    stop = Event()
 
     def read(rows: NDArray[np.int64]) -> Block:
         return read_block(images, rows, read_for, kept)
 
     def answer(pixels: Mapping[Preprocessing, Any], read: Sequence[Block]) -> Found:
         rows = np.concatenate([block.rows for block in read])
+        contents = np.concatenate([block.contents for block in read])
         failures = tuple(failure for block in read for failure in block.failures)
-        return Found(rows, evaluate(pixels, groups, device) if len(rows) else {}, failures)
+        answers = evaluate(pixels, groups, device, stop) if len(rows) else {}
+        return Found(rows, contents, answers, failures)
 
     def whole(rows: NDArray[np.int64]) -> Found:
         block = read(rows)
         return answer(upload([block], seen, device), [block])
 
-    with _threads(workers) as pool:
+    with _threads(workers, stop) as pool:
         if device.name == "cpu":
             yield from _ahead(pool, whole, blocks, 2 * workers)
             return
@@ -248,15 +255,18 @@ def single_threaded() -> Generator[None]:
 
 
 @contextmanager
-def _threads(workers: int) -> Generator[ThreadPoolExecutor]:
+def _threads(workers: int, stop: Event) -> Generator[ThreadPoolExecutor]:
     import torch
 
     pool = ThreadPoolExecutor(workers, "bayesrep", initializer=lambda: torch.set_num_threads(1))
     try:
         with single_threaded():
             yield pool
-    finally:  # also when interrupted: what has not begun is dropped
-        pool.shutdown(wait=True, cancel_futures=True)
+    except BaseException:  # nobody waits for what is under way; it ends with its network
+        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 def _ahead(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
 
-from bayesrep import folder, rules
+from bayesrep import folder, rules, strict_json
 from bayesrep.errors import StudyError
 from bayesrep.inspection.manifest import Manifest, read_manifest
 from bayesrep.inspection.predictions import complete_classifiers
-from bayesrep.inspection.tables import KEYS, read_counts, read_table
+from bayesrep.inspection.tables import KEYS, read_counts, read_failures, read_table
 from bayesrep.storage import write_manifest
 from bayesrep.vision.classes import class_index, synsets
 from bayesrep.vision.images import ImageSet, select
@@ -60,6 +59,9 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
 def list_complete_classifiers(study: Path) -> list[str]:
     """Add classifiers with predictions on every data set to study.json, where it lists any.
 
+    None is added while images that could not be decoded are neither repaired nor left out: the
+    study would be refused.
+
     Returns
     -------
     list of str
@@ -68,10 +70,14 @@ def list_complete_classifiers(study: Path) -> list[str]:
     manifest = _manifest(study)
     if manifest is None or manifest.classifiers is None:
         return []
+    failures = _value(read_failures(study), study)
+    ours = pl.col("dataset").is_in(list(manifest.roles.values()))
+    if failures is None or not failures.filter(ours)["left_out"].all():
+        return []
     complete = complete_classifiers(study, manifest)
     added = [name for name in complete if name not in manifest.classifiers]
     if added:
-        content = json.loads((study / folder.MANIFEST).read_text(encoding="utf-8"))
+        content = strict_json.load(study / folder.MANIFEST)
         write_manifest(content | {"classifiers": [*manifest.classifiers, *added]}, study)
     return added
 

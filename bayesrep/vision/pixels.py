@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,11 +19,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import kind_and_reason
+from bayesrep.errors import PredictionError, kind_and_reason
+from bayesrep.vision.contents import digest
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 
-__all__ = ["Block", "Pixels", "Preprocessing", "decode", "read_block"]
+__all__ = ["Block", "Kept", "Pixels", "Preprocessing", "decode", "read_block", "why_not"]
+
+# What the known suffixes stand for. Pillow knows more, of which one starts other programs (EPS).
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+LARGEST = 89_478_485  # pixels; where Pillow begins to warn of decompression bombs
+NARROWEST = 250  # of a longer side to the shorter, which grows to some 256 pixels before the crop
 
 
 @dataclass(frozen=True, order=True)
@@ -86,28 +93,72 @@ def decode(data: bytes) -> Any:
     Parameters
     ----------
     data
-        The encoded image.
+        The encoded image, in one of the formats that the known suffixes stand for.
 
     Returns
     -------
     PIL image of mode RGB.
+
+    Raises
+    ------
+    PredictionError
+        Where the image declares more pixels than are decoded, or is too narrow to be resized.
+    Exception
+        Whatever the decoder stumbles over; see `why_not`.
     """
     from PIL import Image
 
-    image = Image.open(io.BytesIO(data))
+    image = Image.open(io.BytesIO(data), formats=FORMATS)
+    _check_size(*image.size)
     image.load()
     return image if image.mode == "RGB" else image.convert("RGB")
+
+
+def why_not(error: Exception) -> str:
+    """Say why an image cannot be decoded, in the same words on every run."""
+    if isinstance(error, PredictionError):
+        return str(error)
+    # Pillow names the object that it reads from, with its place in memory.
+    return re.sub(r" *<[^<>]* at 0x[0-9a-fA-F]+>", "", kind_and_reason(error))
+
+
+def _check_size(width: int, height: int) -> None:
+    """Refuse, before they are decoded, images whose pixels would not fit into memory."""
+    if width * height > LARGEST:
+        raise PredictionError(
+            f"{width} x {height} pixels are declared, more than the {LARGEST:,} that are decoded"
+        )
+    if max(width, height) > NARROWEST * min(width, height):
+        raise PredictionError(
+            f"{width} x {height} pixels are declared, one side over {NARROWEST} times the other"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Preprocessed images of an earlier pass.
+
+    Attributes
+    ----------
+    pixels : uint8 [n, H, W, 3]
+        What was made of them.
+    contents : uint64 [n]
+        What they held (see `bayesrep.vision.contents`).
+    """
+
+    pixels: NDArray[np.uint8]
+    contents: NDArray[np.uint64]
 
 
 class Pixels(Protocol):
     """Where preprocessed images are kept between passes; see `bayesrep.vision.cache`."""
 
-    def get(self, rows: NDArray[np.int64]) -> NDArray[np.uint8] | None:
-        """Return the pixels [n, H, W, 3] of these images, or None where some are not kept."""
+    def get(self, rows: NDArray[np.int64]) -> Kept | None:
+        """Return what is kept of these images, or None where some are not."""
         ...
 
-    def put(self, row: int, pixels: NDArray[np.uint8]) -> None:
-        """Keep the pixels of one image."""
+    def put(self, row: int, pixels: NDArray[np.uint8], content: int) -> None:
+        """Keep the pixels of one image, and the content they were made from."""
         ...
 
 
@@ -119,6 +170,8 @@ class Block:
     ----------
     rows : int64 [n]
         The images, by number in their set, that could be decoded.
+    contents : uint64 [n]
+        What they held when they were.
     pixels : mapping of Preprocessing to uint8 [n, H, W, 3]
         What the classifiers see before normalisation.
     failures : tuple of (row, reason)
@@ -126,6 +179,7 @@ class Block:
     """
 
     rows: NDArray[np.int64]
+    contents: NDArray[np.uint64]
     pixels: Mapping[Preprocessing, NDArray[np.uint8]]
     failures: tuple[tuple[int, str], ...] = ()
 
@@ -154,25 +208,40 @@ def read_block(
         for key in preprocessings
         if key in kept and (pixels := kept[key].get(rows)) is not None
     }
-    wanted = [key for key in preprocessings if key not in found]
-    if not wanted:
-        return Block(rows, found)
-    arrays = {key: np.empty((len(rows), *key.size, 3), dtype=np.uint8) for key in wanted}
-    good: list[int] = []
+    held = [of.contents for of in found.values()]
+    pixels = {key: of.pixels for key, of in found.items()}
+    if len(found) == len(preprocessings) and all((one == held[0]).all() for one in held):
+        return Block(rows, held[0], pixels)
+    arrays, contents, failures = _decoded(
+        images, rows, [k for k in preprocessings if k not in found]
+    )
+    if any((one != contents).any() for one in held):  # an image changed between two passes
+        return read_block(images, rows, preprocessings, {})
+    failed = {row for row, _ in failures}
+    good = [place for place, row in enumerate(rows.tolist()) if row not in failed]
+    for key in (key for key in arrays if key in kept):
+        for place in good:
+            kept[key].put(int(rows[place]), arrays[key][place], int(contents[place]))
+    pixels |= arrays
+    if failures:
+        pixels = {key: values[good] for key, values in pixels.items()}
+    return Block(rows[good], contents[good], pixels, failures)
+
+
+def _decoded(
+    images: ImageSet, rows: NDArray[np.int64], preprocessings: Sequence[Preprocessing]
+) -> tuple[dict[Preprocessing, NDArray[np.uint8]], NDArray[np.uint64], tuple[tuple[int, str], ...]]:
+    """Return the pixels [n, H, W, 3] of some images, what they held [n], and the failures."""
+    arrays = {key: np.empty((len(rows), *key.size, 3), dtype=np.uint8) for key in preprocessings}
+    contents = np.zeros(len(rows), dtype=np.uint64)
     failures: list[tuple[int, str]] = []
     for place, row in enumerate(rows.tolist()):
         try:
-            image = decode(images.read(row))
-            for key in wanted:
-                arrays[key][place] = key.apply(image)
+            data = images.read(row)
+            contents[place] = digest(data)
+            image = decode(data)
+            for key, pixels in arrays.items():
+                pixels[place] = key.apply(image)
         except Exception as error:  # decoders raise whatever a broken file makes them stumble over
-            failures.append((row, kind_and_reason(error)))
-            continue
-        good.append(place)
-        for key in wanted:
-            if key in kept:
-                kept[key].put(row, arrays[key][place])
-    pixels = found | arrays
-    if failures:
-        pixels = {key: values[good] for key, values in pixels.items()}
-    return Block(rows[good], pixels, tuple(failures))
+            failures.append((row, why_not(error)))
+    return arrays, contents, tuple(failures)

@@ -17,7 +17,8 @@ from bayesrep import rules
 from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.vision.classes import CLASSES
 from bayesrep.vision.cluster import Cluster
-from bayesrep.vision.evaluate import choose_device
+from bayesrep.vision.contents import Contents
+from bayesrep.vision.evaluate import Device, choose_device
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import likely_mistake
@@ -31,7 +32,7 @@ __all__ = ["Report", "predict"]
 
 CHANCE_IMAGES = 200  # fewer images cannot tell a poor classifier from chance
 CHANCE_LEVEL = 1e-6  # as many right answers are rarer by chance: better than chance
-_DONE = ("done", "already done")
+_DONE = ("done", "already done", "judged again")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +44,13 @@ class Report:
     table
         One row per classifier: classifier, full_name (timm's, with its tag), images, top1, top5
         (fractions of the images answered), seconds (of the network itself in this run, summed over
-        threads), failures (images without an answer), status ("done", "already done", or why there
-        is nothing).
+        threads), failures (images without an answer), of an earlier run's images judged_again
+        (labelled otherwise now), evaluated_again (their files hold something else) and dropped (no
+        longer there), status ("done", "already done", "judged again" where nothing had to be
+        evaluated, or why there is nothing).
     failures
-        image, reason: what could not be decoded.
+        image, reason, left_out: what could not be decoded, and whether the study is left without
+        it.
     listed
         Classifiers that were added to the study's list, now that they have predictions on every
         data set.
@@ -60,6 +64,27 @@ class Report:
     def left_out(self) -> pl.DataFrame:
         """The rows of classifiers without predictions."""
         return self.table.filter(~pl.col("status").is_in(_DONE))
+
+    @property
+    def refused(self) -> pl.DataFrame:
+        """The failures that the study is not left without."""
+        return self.failures.filter(~pl.col("left_out"))
+
+    def changes(self) -> list[str]:
+        """Say in words what became of an earlier run's rows, a line for classifiers alike."""
+        kinds = {
+            "judged_again": "judged again, labelled otherwise now",
+            "evaluated_again": "evaluated again, their files hold something else",
+            "dropped": "dropped, no longer there",
+        }
+        lines: list[str] = []
+        groups = self.table.group_by(list(kinds), maintain_order=True).agg("classifier")
+        for *counts, names in groups.iter_rows():
+            told = [f"{n:,} {what}" for n, what in zip(counts, kinds.values(), strict=True) if n]
+            if told:
+                which = rules.listing(names, "classifier")
+                lines.append(f"Images of an earlier run: {'; '.join(told)} ({which})")
+        return lines
 
 
 def predict(
@@ -77,13 +102,15 @@ def predict(
     cache: str | Path | None = None,
     ray: str | None = None,
     force: bool = False,
+    allow_failures: bool = False,
     progress: bool = True,
 ) -> Report:
     """Evaluate classifiers on a data set and write their predictions into a study.
 
     Each image is decoded once for all classifiers. Finished classifiers are skipped, and a run that
-    was interrupted goes on where it was. Where the study counts images already, exactly these are
-    evaluated.
+    was interrupted goes on where it was; images that changed since are evaluated again, and where
+    labels did, earlier answers are judged again. Where the study counts images already, exactly
+    these are evaluated.
 
     Parameters
     ----------
@@ -114,6 +141,9 @@ def predict(
         "local", "auto" or the address of a Ray cluster whose machines all see the same files.
     force
         Forget earlier predictions of these classifiers on this data set.
+    allow_failures
+        Leave the study without images that cannot be decoded, until they can. Without it such a
+        study is refused.
     progress
         Show progress on standard error.
 
@@ -133,7 +163,8 @@ def predict(
     Warns
     -----
     PredictionWarning
-        For classifiers left out, and where all are at chance, with the likely cause.
+        For classifiers left out or given twice under two names, and where all are at chance, with
+        the likely cause.
     """
     load_timm()
     if not dataset:
@@ -147,23 +178,38 @@ def predict(
     listed = counted_images(folder, dataset, list_images(images, labels=labels))
     with _quiet_images():
         known, status = _described(names, None if weights is None else Path(weights))
-        results = open_results(folder, dataset, listed, known, target, force=force)
+        contents = Contents(listed, folder, dataset)
+        results = open_results(folder, dataset, listed, contents, known, target, force=force)
         failures = still_failing(listed, read_failures(folder, dataset))
-        run = Run(folder, dataset, listed, results, failures, status)
-        todo = [a for a in known if not run.is_finished(a)]
-        if todo:
-            engine: Engine = (
-                Local(listed, target, workers or cores())
-                if ray is None
-                else Cluster(ray, listed, target, workers)
-            )
-            try:
-                where = None if cache is None else Path(cache)
-                run.evaluate(todo, engine, where, show=progress)
-            finally:
-                engine.close()
-        run.save_failures()
+        run = Run(folder, dataset, listed, contents, results, failures, allow_failures, status)
+        _evaluate_missing(run, known, target, workers, cache, ray, show=progress)
     return _report(run, names, known)
+
+
+def _evaluate_missing(
+    run: Run,
+    known: Sequence[Architecture],
+    device: Device,
+    workers: int | None,
+    cache: str | Path | None,
+    ray: str | None,
+    *,
+    show: bool,
+) -> None:
+    """Evaluate what no earlier run has finished."""
+    todo = [architecture for architecture in known if not run.is_finished(architecture)]
+    if todo:
+        engine: Engine = (
+            Local(run.images, device, workers or cores())
+            if ray is None
+            else Cluster(ray, run.images, device, workers)
+        )
+        try:
+            run.evaluate(todo, engine, None if cache is None else Path(cache), show=show)
+        finally:
+            engine.close()
+    run.contents.save()
+    run.save_failures()
 
 
 def _check_writable(study: Path) -> None:
@@ -184,20 +230,24 @@ def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Re
             raise PredictionError(why)
         raise PredictionError(_first_of(table["status"].to_list()))
     _warn_of_chance(run, table)
-    failures = run.named_failures()
-    columns = {"image": list(failures), "reason": list(failures.values())}
-    listed = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    failures = [(name, f.reason, f.left_out) for name, f in run.named_failures().items()]
+    schema = {"image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
+    listed = pl.DataFrame(failures, schema=schema, orient="row")
     return Report(table, listed, tuple(list_complete_classifiers(run.study)))
 
 
 def _row(run: Run, name: str, full: str | None) -> tuple[Any, ...]:
     status, took = run.status.get(name), run.seconds.get(name, 0.0)
+    result = run.results.get(name)
     if status is None:
-        status = _DONE[1] if run.results[name].file.exists() else "no image can be decoded"
-    if status not in _DONE:
-        return name, full, 0, None, None, took, None, status
-    count, top1, top5 = run.results[name].accuracies()
-    return name, full, count, top1 / count, top5 / count, took, len(run.images) - count, status
+        there = result is not None and result.file.exists()
+        status = _DONE[1] if there else "no image can be decoded"
+    if result is None or status not in _DONE:
+        return name, full, 0, None, None, took, None, 0, 0, 0, status
+    count, top1, top5 = result.accuracies()
+    earlier = result.judged_again, result.changed, result.dropped
+    missing = len(run.images) - count
+    return name, full, count, top1 / count, top5 / count, took, missing, *earlier, status
 
 
 def _warn_of_chance(run: Run, table: pl.DataFrame) -> None:
@@ -246,6 +296,9 @@ _SCHEMA = {
     "top5": pl.Float64,
     "seconds": pl.Float64,
     "failures": pl.Int64,
+    "judged_again": pl.Int64,
+    "evaluated_again": pl.Int64,
+    "dropped": pl.Int64,
     "status": pl.String,
 }
 

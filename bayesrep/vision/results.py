@@ -4,20 +4,24 @@
 
     STUDY/predictions/<dataset>/<classifier>.parquet               finished
     STUDY/predictions/<dataset>/.parts/<classifier>/<n>.parquet    rows of an unfinished run
-    STUDY/failures.parquet                                         dataset, image, reason
+    STUDY/failures.parquet                              dataset, image, reason, left_out
 
 Every file appears whole or not at all, and rows are joined by the image's name, so that a run that
 was killed at any point goes on with neither a row lost nor one doubled. The columns are image,
-label, label_1 ... label_5 (wnids), probability_1 ... probability_5 and correct; how the rows were
-made is in the file's metadata, under the key bayesrep.
+label, content (see `bayesrep.vision.contents`), label_1 ... label_5 (wnids), probability_1 ...
+probability_5 and correct; how the rows were made is in the file's metadata, under the key bayesrep.
+
+No file keeps rows of two labellings or of two contents of an image: what an earlier run left is
+brought up to date before anything is added.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +29,50 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import folder
+from bayesrep import folder, parquet, strict_json, trial
 from bayesrep.atomic import replaced_file
-from bayesrep.errors import PredictionError, reason
+from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.vision.classes import class_index, synsets
+from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import TOP, Answers
 from bayesrep.vision.images import ImageSet
 
 __all__ = ["Results", "folder_of_pixels", "read_failures", "write_failures"]
 
-FAILURES = "failures.parquet"
-_FAILURES = {"dataset": pl.String, "image": pl.String, "reason": pl.String}
+_FAILURES = {
+    "dataset": pl.String,
+    "image": pl.String,
+    "reason": pl.String,
+    "left_out": pl.Boolean,
+}
 _KEY = "bayesrep"
+_IMAGES = "images"  # among the facts: how many there are for each classifier
 _LABELS = [f"label_{rank}" for rank in range(1, TOP + 1)]
 _PROBABILITIES = [f"probability_{rank}" for rank in range(1, TOP + 1)]
-_COLUMNS = ["image", "label", *_LABELS, *_PROBABILITIES, "correct"]
+_SCHEMA = {
+    "image": pl.String(),
+    "label": pl.String(),
+    "content": pl.UInt64(),
+    **dict.fromkeys(_LABELS, pl.String()),
+    **dict.fromkeys(_PROBABILITIES, pl.Float32()),
+    "correct": pl.Boolean(),
+}
+_COLUMNS = list(_SCHEMA)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an image could not be decoded, and whether the study is left without it."""
+
+    reason: str
+    left_out: bool = False
 
 
 class Results:
-    """The files of one classifier on one data set.
+    """The files of one classifier on one data set, brought up to date with its images.
+
+    Rows of images that are no longer there, or that hold something else now, are dropped; rows of
+    images that are labelled otherwise now are judged again by the answers they keep.
 
     Parameters
     ----------
@@ -53,9 +82,19 @@ class Results:
         Whose predictions these are.
     images
         All images they should cover.
+    contents
+        What the images hold.
     identity
         What must agree before rows of two runs may stand in one file: weights, preprocessing,
         precision.
+
+    Attributes
+    ----------
+    done : bool [N]
+        Whether there is a row for each image.
+    judged_again, changed, dropped
+        How many images of an earlier run are labelled otherwise, hold something else, and are no
+        longer there.
 
     Raises
     ------
@@ -69,12 +108,16 @@ class Results:
         dataset: str,
         classifier: str,
         images: ImageSet,
+        contents: Contents,
         identity: Mapping[str, Any],
     ) -> None:
         self.file, self.parts = _places(study, dataset, classifier)
         self.classifier, self._images = classifier, images
         self._identity = json.loads(json.dumps(identity))
-        self.done = self._rows_done()
+        self.done = np.zeros(len(images), dtype=np.bool_)
+        self.judged_again = self.changed = self.dropped = 0
+        if files := _files(self.file, self.parts):
+            self._bring_up_to_date(files, contents)
 
     @staticmethod
     def forget(study: Path, dataset: str, classifier: str) -> None:
@@ -83,8 +126,8 @@ class Results:
         file.unlink(missing_ok=True)
         shutil.rmtree(parts, ignore_errors=True)
 
-    def add(self, rows: NDArray[np.int64], answers: Answers) -> None:
-        """Write the answers on some images (rows of the set) as a part."""
+    def add(self, rows: NDArray[np.int64], contents: NDArray[np.uint64], answers: Answers) -> None:
+        """Write the answers on some images (rows of the set) and their contents as a part."""
         labels = np.asarray(synsets())
         names = self._images.names
         truth = self._images.labels[rows]
@@ -92,40 +135,39 @@ class Results:
             {
                 "image": [names[row] for row in rows.tolist()],
                 "label": labels[truth],
+                "content": contents,
                 **{name: labels[answers.labels[:, k]] for k, name in enumerate(_LABELS)},
                 **{name: answers.probabilities[:, k] for k, name in enumerate(_PROBABILITIES)},
                 "correct": answers.labels[:, 0] == truth,
             }
         )
-        self.parts.mkdir(parents=True, exist_ok=True)
-        self._write(table, self.parts / f"{self._next():06d}.parquet", self._identity)
+        self._add_part(table)
         self.done[rows] = True
 
     def finish(self, facts: Mapping[str, Any]) -> None:
         """Put all rows, in the order of the images, into the one file; drop the parts."""
         table = self._all_rows()
-        self._write(table, self.file, {**self._identity, **facts})
+        facts = {**self._identity, **facts, _IMAGES: len(self._images)}
+        self._write(table, self.file, facts)
         shutil.rmtree(self.parts, ignore_errors=True)
         with suppress(OSError):  # other classifiers still have parts
             self.parts.parent.rmdir()
 
     def is_finished(self, failing: NDArray[np.bool_]) -> bool:
-        """Whether the one file holds every image that can be decoded, and nothing else."""
-        if not self.file.exists() or self.parts.exists():
-            return False
-        held = pl.scan_parquet(self.file, glob=False).select(pl.len()).collect().item()
-        return bool((self.done | failing).all()) and held == int(self.done.sum())
+        """Whether the one file holds every image that can be decoded."""
+        whole = self.file.exists() and not self.parts.exists()
+        return whole and bool((self.done | failing).all())
 
     def accuracies(self) -> tuple[int, int, int]:
         """Return the images answered, how many right at first, and how many among five."""
-        table = pl.read_parquet(self.file, columns=["label", *_LABELS, "correct"], glob=False)
+        table = _read(self.file, ["label", *_LABELS, "correct"])
         within = pl.any_horizontal(pl.col(name) == pl.col("label") for name in _LABELS)
         top5 = int(table.select(within.sum()).item() or 0)
         return len(table), int(table["correct"].sum()), top5
 
     def predicted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the class numbers [n] that the images show, and the first answers [n]."""
-        table = pl.read_parquet(self.file, columns=["label", _LABELS[0]], glob=False)
+        table = _read(self.file, ["label", _LABELS[0]])
         known = class_index()
         truth, first = (
             np.array([known[name] for name in table[column].to_list()], dtype=np.int64)
@@ -133,52 +175,79 @@ class Results:
         )
         return truth, first
 
-    def _files(self) -> list[Path]:
-        parts = sorted(self.parts.glob("[0-9]*.parquet")) if self.parts.is_dir() else []
-        return [*([self.file] if self.file.exists() else []), *parts]
-
     def _next(self) -> int:
         taken = [int(file.stem) for file in self.parts.glob("[0-9]*.parquet")]
         return max(taken, default=-1) + 1
 
-    def _rows_done(self) -> NDArray[np.bool_]:
-        done = np.zeros(len(self._images), dtype=np.bool_)
-        files = self._files()
-        numbers = {name: row for row, name in enumerate(self._images.names)} if files else {}
+    def _add_part(self, table: pl.DataFrame) -> None:
+        self.parts.mkdir(parents=True, exist_ok=True)
+        facts = {**self._identity, _IMAGES: len(self._images)}
+        self._write(table, self.parts / f"{self._next():06d}.parquet", facts)
+
+    def _bring_up_to_date(self, files: Sequence[Path], contents: Contents) -> None:
+        """Find the rows that are there, and keep of them what is still true of the images."""
         for file in files:
             self._check(file)
-            names = pl.read_parquet(file, columns=["image"], glob=False)["image"].to_list()
-            done[[numbers[name] for name in names if name in numbers]] = True
-        return done
+        table = pl.concat([_read(file, ["image", "label", "content"]) for file in files])
+        table = table.join(self._now(), on="image", how="left", maintain_order="left")
+        there = table["row"].is_not_null().to_numpy()
+        rows = table["row"].fill_null(0).to_numpy()
+        held = np.unique(rows[there])
+        contents.of(held)
+        same = there & (table["content"].to_numpy() == contents.known[rows])
+        other = same & table["label"].ne_missing(table["label_now"]).to_numpy()
+        self.done[rows[same]] = True
+        self.judged_again = len(np.unique(rows[other]))
+        self.changed = int((~self.done[held]).sum())
+        self.dropped = table["image"].filter(~there).n_unique()
+        if other.any() or not same.all():
+            self._replace(files, contents)
+
+    def _replace(self, files: Sequence[Path], contents: Contents) -> None:
+        """Put what is still true into one part, judged by the labels of now, and drop the rest."""
+        rows = pl.concat([_read(file, _COLUMNS) for file in files]).drop("label")
+        now = self._now().with_columns(content=contents.known)
+        table = rows.join(now, on=["image", "content"], how="inner").unique("image", keep="first")
+        table = table.rename({"label_now": "label"})
+        table = table.with_columns(correct=pl.col(_LABELS[0]) == pl.col("label"))
+        if len(table):
+            self._add_part(table.select(_COLUMNS))
+        for file in files:
+            file.unlink()
+
+    def _now(self) -> pl.DataFrame:
+        """What the images are now: image, row, label_now."""
+        names = pl.Series(self._images.names, dtype=pl.String)
+        labels = pl.Series(np.asarray(synsets())[self._images.labels], dtype=pl.String)
+        return pl.DataFrame({"image": names, "row": np.arange(len(names)), "label_now": labels})
 
     def _check(self, file: Path) -> None:
-        try:
-            found = json.loads(pl.read_parquet_metadata(file).get(_KEY) or "null")
-            columns = pl.read_parquet_schema(file)
-        except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-            raise PredictionError(f"{file} cannot be read ({reason(error)}); remove it") from error
-        if found is None or list(columns) != _COLUMNS:
+        found = _facts_of(file)
+        schema = pl.read_parquet_schema(file)
+        advice = "remove it, or give force (--force) to replace it"
+        if found is not None and list(schema) == [c for c in _SCHEMA if c != "content"]:
             raise PredictionError(
-                f"{file} holds predictions that were not made here; remove it, or give force "
-                "(--force) to replace it"
+                f"{file} does not say what the images held when they were answered; {advice}"
             )
+        if found is None or schema != _SCHEMA:
+            raise PredictionError(f"{file} holds predictions that were not made here; {advice}")
         for name, value in self._identity.items():
             if found.get(name) != value:
                 raise PredictionError(
-                    f"{file} was made with {name} {found.get(name)!r}, now it is {value!r}; remove "
-                    "it, or give force (--force) to replace it"
+                    f"{file} was made with {name} {found.get(name)!r}, now it is {value!r}; "
+                    + advice
                 )
 
     def _all_rows(self) -> pl.DataFrame:
         order = pl.DataFrame({"image": list(self._images.names)})
-        tables = [pl.read_parquet(file, columns=_COLUMNS, glob=False) for file in self._files()]
+        tables = [_read(file, _COLUMNS) for file in _files(self.file, self.parts)]
         rows = pl.concat(tables).unique("image", keep="first")
         return order.join(rows, on="image", how="inner", maintain_order="left")
 
     def _write(self, table: pl.DataFrame, file: Path, facts: Mapping[str, Any]) -> None:
         try:
             with replaced_file(file) as partial:
-                table.write_parquet(partial, metadata={_KEY: json.dumps(facts)})
+                parquet.write(table, partial, {_KEY: json.dumps(facts)})
         except (OSError, pl.exceptions.PolarsError) as error:
             raise PredictionError(
                 f"{file} cannot be written ({reason(error)}); what was written before is kept"
@@ -195,16 +264,91 @@ def _places(study: Path, dataset: str, classifier: str) -> tuple[Path, Path]:
     return file, file.parent / ".parts" / file.name.removesuffix(".parquet")
 
 
-def read_failures(study: Path, dataset: str) -> dict[str, str]:
-    """Return the images of a data set that could not be decoded, and why."""
+def kept(study: Path, dataset: str, classifiers: Sequence[str]) -> str:
+    """Say in words what an interrupted run leaves on disk, and what to do.
+
+    Parameters
+    ----------
+    study, dataset, classifiers
+        Those of the run.
+    """
+    answers, images = 0, 0
+    for classifier in classifiers:
+        files = _files(*_places(study, dataset, classifier))
+        with suppress(PredictionError, ValueError, TypeError):
+            if files:
+                answers += pl.concat([_read(file, ["image"]) for file in files]).n_unique()
+                images = int((_facts_of(files[-1]) or {}).get(_IMAGES, 0))
+    if not answers:
+        return "nothing was written"
+    total = images * len(classifiers)
+    return f"the same command goes on: {answers:,} of {total:,} answers are kept in {study}"
+
+
+def same_network(
+    study: Path, dataset: str, identities: Mapping[str, Mapping[str, Any]]
+) -> dict[str, str]:
+    """Return other names under which a data set has, or will have, the same network's answers.
+
+    Parameters
+    ----------
+    study, dataset
+        Where the files are.
+    identities
+        Classifier to how its answers are made.
+    """
+    seen: dict[tuple[str, str], str] = {}
+    for name in folder.names_in(study / folder.prediction_folder(dataset), ".parquet"):
+        if name not in identities:
+            with suppress(PredictionError):
+                file = study / folder.prediction_file(dataset, name)
+                found = _facts_of(file) or {}
+                seen[str(found.get("full_name")), str(found.get("weights"))] = name
+    others: dict[str, str] = {}
+    for name, identity in identities.items():
+        other = seen.setdefault((identity["full_name"], identity["weights"]), name)
+        if other != name:
+            others[name] = other
+    return others
+
+
+def _facts_of(file: Path) -> dict[str, Any] | None:
+    """How a file's rows were made, None where it does not say."""
+    if (line := trial.fault(parquet.examine, file, str(file), [], [])) is not None:
+        raise PredictionError(f"{line}, or remove it")
+    try:
+        found = strict_json.parse(pl.read_parquet_metadata(file).get(_KEY) or "null")
+    except ValueError as error:
+        raise PredictionError(
+            f"{file} does not say how it was made ({reason(error)}); remove it"
+        ) from error
+    return found if isinstance(found, dict) else None
+
+
+def _files(file: Path, parts: Path) -> list[Path]:
+    """The files with rows of a classifier: the one file of a finished run, then the parts."""
+    found = sorted(parts.glob("[0-9]*.parquet")) if parts.is_dir() else []
+    return [*([file] if file.exists() else []), *found]
+
+
+def read_failures(study: Path, dataset: str) -> dict[str, Failure]:
+    """Return the images of a data set that could not be decoded."""
     rows = _all_failures(study).filter(pl.col("dataset") == dataset)
-    return dict(zip(rows["image"].to_list(), rows["reason"].to_list(), strict=True))
+    return {
+        row["image"]: Failure(row["reason"], left_out=row["left_out"])
+        for row in rows.iter_rows(named=True)
+    }
 
 
-def write_failures(study: Path, dataset: str, failures: Mapping[str, str]) -> None:
+def write_failures(study: Path, dataset: str, failures: Mapping[str, Failure]) -> None:
     """Replace the failures of one data set; without any of any set, the file goes."""
-    file = study / FAILURES
-    columns = {"dataset": dataset, "image": list(failures), "reason": list(failures.values())}
+    file = study / folder.FAILURES
+    columns = {
+        "dataset": [dataset] * len(failures),
+        "image": list(failures),
+        "reason": [failure.reason for failure in failures.values()],
+        "left_out": [failure.left_out for failure in failures.values()],
+    }
     others = _all_failures(study).filter(pl.col("dataset") != dataset)
     table = pl.concat([others, pl.DataFrame(columns, schema=_FAILURES)])
     if not len(table):
@@ -212,14 +356,24 @@ def write_failures(study: Path, dataset: str, failures: Mapping[str, str]) -> No
         return
     study.mkdir(parents=True, exist_ok=True)
     with replaced_file(file) as partial:
-        table.write_parquet(partial)
+        parquet.write(table, partial)
 
 
 def _all_failures(study: Path) -> pl.DataFrame:
-    file = study / FAILURES
+    file = study / folder.FAILURES
     if not file.exists():
         return pl.DataFrame(schema=_FAILURES)
+    table = _read(file, None)
+    if "left_out" not in table.columns:  # written before images could be left out
+        table = table.with_columns(left_out=False)
+    if table.schema != _FAILURES:
+        known = ", ".join(_FAILURES)
+        raise PredictionError(f"{file}: the columns are not {known}; remove it")
+    return table
+
+
+def _read(file: Path, columns: list[str] | None) -> pl.DataFrame:
     try:
-        return pl.read_parquet(file, columns=list(_FAILURES), glob=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise PredictionError(f"{file} cannot be read ({reason(error)}); remove it") from error
+        return parquet.read(file, str(file), columns or (), further=() if columns else None)
+    except StudyError as error:
+        raise PredictionError(f"{error}, or remove it") from error

@@ -8,21 +8,32 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import PredictionWarning, kind_and_reason
+from bayesrep import folder
+from bayesrep.errors import PredictionWarning
+from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Answers, Device
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import Found, in_blocks
 from bayesrep.vision.networks import Architecture
-from bayesrep.vision.pixels import Preprocessing, decode
+from bayesrep.vision.pixels import Preprocessing, decode, why_not
 from bayesrep.vision.progress import Progress, progress_bar
-from bayesrep.vision.results import Results, folder_of_pixels, write_failures
+from bayesrep.vision.results import (
+    Failure,
+    Results,
+    folder_of_pixels,
+    read_failures,
+    same_network,
+    write_failures,
+)
 
 __all__ = ["Engine", "Run", "open_results", "still_failing"]
+
+Waiting: TypeAlias = "Mapping[str, list[tuple[NDArray[np.int64], NDArray[np.uint64], Answers]]]"
 
 SAVE_SECONDS = 20.0  # a killed run loses at most about this much work
 
@@ -59,12 +70,17 @@ class Run:
         Where results go.
     images
         All images.
+    contents
+        What they hold.
     results
         The files of each classifier.
     failures
         Why images could not be decoded, by row.
+    allow_failures
+        Whether the study is to be left without images that cannot be decoded.
     status
-        Of each classifier that is done or left out: "done", or why not.
+        Of each classifier that is done or left out: "done", "judged again" where other labels were
+        all there was to do, or why not.
     seconds
         Time that each network itself took.
     """
@@ -72,8 +88,10 @@ class Run:
     study: Path
     dataset: str
     images: ImageSet
+    contents: Contents
     results: Mapping[str, Results]
     failures: dict[int, str]  # row: reason
+    allow_failures: bool = False
     status: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -85,16 +103,37 @@ class Run:
 
     def is_finished(self, architecture: Architecture) -> bool:
         """Whether a classifier has its one file, after making it where all rows are there."""
-        finished = self.results[architecture.name].is_finished(self.failing())
-        return finished or self._finish(architecture)
+        result = self.results[architecture.name]
+        if result.is_finished(self.failing()):
+            return True
+        return self._finish(architecture, "judged again" if result.judged_again else "done")
 
-    def named_failures(self) -> dict[str, str]:
-        """Return why images could not be decoded, by name and in the order of the images."""
-        return {self.images.names[row]: why for row, why in sorted(self.failures.items())}
+    def named_failures(self) -> dict[str, Failure]:
+        """Return why images could not be decoded, by name and in the order of the images.
+
+        What the study was once left without stays left out until it can be decoded.
+        """
+        earlier = read_failures(self.study, self.dataset)
+        found: dict[str, Failure] = {}
+        for row, why in sorted(self.failures.items()):
+            name = self.images.names[row]
+            left_out = self.allow_failures or (name in earlier and earlier[name].left_out)
+            found[name] = Failure(why, left_out=left_out)
+        return found
 
     def save_failures(self) -> None:
-        """Write what could not be decoded, in place of what an earlier run said."""
-        write_failures(self.study, self.dataset, self.named_failures())
+        """Write what could not be decoded, in place of what an earlier run said.
+
+        Images that a study is left without and does not count any more are not among ours, and
+        stay in the list.
+        """
+        ours = set(self.images.names)
+        others = {
+            name: failure
+            for name, failure in read_failures(self.study, self.dataset).items()
+            if failure.left_out and name not in ours and (self.study / folder.MANIFEST).exists()
+        }
+        write_failures(self.study, self.dataset, others | self.named_failures())
 
     def evaluate(
         self, todo: Sequence[Architecture], engine: Engine, cache: Path | None, *, show: bool
@@ -139,15 +178,16 @@ class Run:
         """Go once through all images that any of the classifiers still needs."""
         done = np.all([self.results[a.name].done for a in loaded], axis=0)
         rows = np.flatnonzero(~done & ~self.failing())
-        waiting: dict[str, list[tuple[NDArray[np.int64], Answers]]] = {a.name: [] for a in loaded}
+        waiting: Waiting = {a.name: [] for a in loaded}
         bar.stage(f"{len(loaded)} classifiers at once" if len(loaded) > 1 else loaded[0].name)
         saved = time.monotonic()
         try:
             for found in engine.through_images(in_blocks(rows)):
                 self.failures.update(found.failures)
+                self.contents.note(found.rows, found.contents)
                 for name, answers in found.answers.items():
                     if isinstance(answers, Answers):
-                        waiting[name].append((found.rows, answers))
+                        waiting[name].append((found.rows, found.contents, answers))
                     elif name not in self.status:
                         self._leave_out(name, answers, bar)
                 bar.advance((len(found.rows) + len(found.failures)) * len(loaded))
@@ -160,23 +200,25 @@ class Run:
             self._finish(architecture)
             bar.classifier_done()
 
-    def _finish(self, architecture: Architecture) -> bool:
+    def _finish(self, architecture: Architecture, status: str = "done") -> bool:
         """Put the rows of a classifier into its one file, if there is one for every image."""
         result = self.results[architecture.name]
         if not (result.done | self.failing()).all() or not result.done.any():
             return False
         result.finish(_facts())
-        self.status.setdefault(architecture.name, "done")
+        self.status.setdefault(architecture.name, status)
         return True
 
-    def _save(self, waiting: Mapping[str, list[tuple[NDArray[np.int64], Answers]]]) -> None:
+    def _save(self, waiting: Waiting) -> None:
         for name, parts in waiting.items():
             if parts:
-                rows = np.concatenate([rows for rows, _ in parts])
-                answers = Answers.joined([answers for _, answers in parts])
-                self.results[name].add(rows, answers)
+                rows = np.concatenate([rows for rows, _, _ in parts])
+                contents = np.concatenate([contents for _, contents, _ in parts])
+                answers = Answers.joined([answers for _, _, answers in parts])
+                self.results[name].add(rows, contents, answers)
                 self.seconds[name] = self.seconds.get(name, 0.0) + answers.seconds
                 parts.clear()
+        self.contents.save()
         self.save_failures()
 
     def _leave_out(self, name: str, why: str, bar: Progress) -> None:
@@ -189,12 +231,13 @@ def open_results(
     study: Path,
     dataset: str,
     images: ImageSet,
+    contents: Contents,
     known: Iterable[Architecture],
     device: Device,
     *,
     force: bool = False,
 ) -> dict[str, Results]:
-    """Return the files of every classifier, with what an earlier run left in them.
+    """Return the files of every classifier, with what is still true of an earlier run in them.
 
     Parameters
     ----------
@@ -202,6 +245,8 @@ def open_results(
         Where the files are.
     images
         What they should cover.
+    contents
+        What the images hold.
     known
         The classifiers.
     device
@@ -213,23 +258,38 @@ def open_results(
     ------
     PredictionError
         Where earlier rows were made otherwise.
+
+    Warns
+    -----
+    PredictionWarning
+        Where one network goes by two names.
     """
-    results: dict[str, Results] = {}
-    for architecture in known:
-        if force:
-            Results.forget(study, dataset, architecture.name)
-        identity = {
+    identities = {
+        architecture.name: {
             "full_name": architecture.full_name,
             "weights": architecture.weights,
             "preprocessing": str(architecture.preprocessing),
             "precision": device.precision,
         }
-        name = architecture.name
-        results[name] = Results(study, dataset, name, images, identity)
-    return results
+        for architecture in known
+    }
+    for name, other in same_network(study, dataset, identities).items():
+        warnings.warn(
+            f"classifiers {other!r} and {name!r} are one network with the same weights; a study of "
+            "both counts it twice, leave one out",
+            PredictionWarning,
+            stacklevel=3,
+        )
+    if force:
+        for name in identities:
+            Results.forget(study, dataset, name)
+    return {
+        name: Results(study, dataset, name, images, contents, identity)
+        for name, identity in identities.items()
+    }
 
 
-def still_failing(images: ImageSet, failures: Mapping[str, str]) -> dict[int, str]:
+def still_failing(images: ImageSet, failures: Iterable[str]) -> dict[int, str]:
     """Try once more what could not be decoded earlier; it may have been repaired."""
     rows = {name: row for row, name in enumerate(images.names)}
     failing: dict[int, str] = {}
@@ -238,7 +298,7 @@ def still_failing(images: ImageSet, failures: Mapping[str, str]) -> dict[int, st
             try:
                 decode(images.read(rows[name]))
             except Exception as error:  # as in `read_block`
-                failing[rows[name]] = kind_and_reason(error)
+                failing[rows[name]] = why_not(error)
     return failing
 
 

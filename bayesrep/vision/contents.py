@@ -1,0 +1,113 @@
+"""What images hold, as digests, remembered so that unchanged files are not read again.
+
+::
+
+    STUDY/.contents/<dataset>.parquet    stamp, content
+
+An image's content is a digest of its encoded bytes. Its stamp is a digest of where these bytes are
+and of their file's size and times of change (see `bayesrep.vision.images.ImageSet.stamps`): while
+it stays the same, the content is taken to be what it was; otherwise the bytes are read and digested
+again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep import folder, parquet
+from bayesrep.atomic import replaced_file
+from bayesrep.errors import PredictionError, StudyError, reason
+from bayesrep.vision.images import ImageSet
+
+__all__ = ["UNKNOWN", "Contents", "digest"]
+
+UNKNOWN = 0  # the content of an image that has not been read, or cannot be
+_COLUMNS = {"stamp": pl.UInt64, "content": pl.UInt64}
+_AT_ONCE = 256  # images digested between two chances to be interrupted
+
+
+def digest(data: bytes) -> int:
+    """Return 64 bits that tell images apart; never `UNKNOWN`."""
+    found = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+    return found or UNKNOWN + 1
+
+
+class Contents:
+    """What the images of a data set hold, as far as it is known.
+
+    Parameters
+    ----------
+    images
+        All images.
+    study, dataset
+        Where their contents are remembered.
+
+    Attributes
+    ----------
+    known : uint64 [N]
+        The content of each image, `UNKNOWN` where nobody has needed it.
+    """
+
+    def __init__(self, images: ImageSet, study: Path, dataset: str) -> None:
+        self._images, self._stamps = images, images.stamps()
+        self._file = study / ".contents" / f"{folder.prediction_folder(dataset).name}.parquet"
+        self.known = self._remembered()
+        self._written = self.known.copy()
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return the contents of some images, reading those that are not known."""
+        unknown = rows[self.known[rows] == UNKNOWN]
+        with ThreadPoolExecutor(os.cpu_count() or 1, "bayesrep-digest") as pool:
+            for first in range(0, len(unknown), _AT_ONCE):
+                some = unknown[first : first + _AT_ONCE]
+                self.known[some] = list(pool.map(self._digest, some.tolist()))
+        return self.known[rows]
+
+    def note(self, rows: NDArray[np.int64], contents: NDArray[np.uint64]) -> None:
+        """Take in what images held when they were decoded."""
+        self.known[rows] = contents
+
+    def save(self) -> None:
+        """Remember what is known for later runs."""
+        if np.array_equal(self.known, self._written):
+            return
+        rows = np.flatnonzero(self.known != UNKNOWN)
+        table = pl.DataFrame(
+            {"stamp": self._stamps[rows], "content": self.known[rows]}, schema=_COLUMNS
+        )
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with replaced_file(self._file) as partial:
+                parquet.write(table, partial)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise PredictionError(
+                f"{self._file} cannot be written ({reason(error)}); what was written before is kept"
+            ) from error
+        self._written = self.known.copy()
+
+    def _digest(self, row: int) -> int:
+        try:
+            return digest(self._images.read(row))
+        except (OSError, PredictionError):  # decoding will stumble over it too, and say so
+            return UNKNOWN
+
+    def _remembered(self) -> NDArray[np.uint64]:
+        """Return the contents of images whose stamp is that of an earlier run."""
+        known = np.full(len(self._images), UNKNOWN, dtype=np.uint64)
+        try:
+            table = parquet.read(self._file, self._file.name, list(_COLUMNS))
+        except StudyError:  # without it, images are read again
+            return known
+        if table.schema != _COLUMNS:
+            return known
+        now = pl.DataFrame({"stamp": self._stamps}).with_row_index("row")
+        same = now.join(table.unique("stamp"), on="stamp", how="inner").drop_nulls()
+        known[same["row"].to_numpy()] = same["content"].to_numpy()
+        return known

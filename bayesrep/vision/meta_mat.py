@@ -1,0 +1,178 @@
+"""The development kit's ``meta.mat``: which wnid each of the challenge's own numbers stands for.
+
+A reader of just that much of MATLAB's version 5 files: the structure array ``synsets`` with its
+fields ILSVRC2012_ID and WNID. Every size that the file declares is checked against the bytes there
+are before anything is read, and what is compressed is decompressed up to a bound. (Readers of the
+whole format follow such sizes; SciPy's ends the process on some damaged files.)
+
+The format: elements of an 8-byte tag (type, size) and their data, or of 4 bytes and up to 4 of
+data; a matrix is an element of elements: flags, dimensions, name, and what its class needs.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import PredictionError, reason
+from bayesrep.vision.classes import CLASSES, synsets
+
+__all__ = ["read_wnids"]
+
+LARGEST = 2**24  # bytes, of the file and of what it unpacks to; the kit's has some hundred thousand
+_HEADER, _TAG = 128, 8
+_MATRIX, _COMPRESSED = 14, 15
+_STRUCT, _CHAR, _NUMERIC = 2, 4, range(6, 16)  # classes of matrices; numeric from double to uint64
+_TYPES = {
+    1: "i1",
+    2: "u1",
+    3: "i2",
+    4: "u2",
+    5: "i4",
+    6: "u4",
+    7: "f4",
+    9: "f8",
+    12: "i8",
+    13: "u8",
+    16: "u1",  # UTF-8, -16 and -32: wnids are ASCII
+    17: "u2",
+    18: "u4",
+}
+
+
+@dataclass(frozen=True)
+class _Element:
+    """A piece of the file: the type of its data, and the data."""
+
+    type: int
+    data: memoryview
+
+
+def read_wnids(path: Path) -> dict[int, str]:
+    """Return the wnid of every number in a ``meta.mat``.
+
+    Raises
+    ------
+    PredictionError
+        Where the file is not the development kit's, or damaged.
+    """
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise ValueError(f"more than {LARGEST:,} bytes")
+        return _synsets(data)
+    except (OSError, ValueError, ArithmeticError, zlib.error, struct.error) as error:
+        raise PredictionError(
+            f"{path} is not the development kit's ({reason(error)}); fetch it again"
+        ) from error
+
+
+def _synsets(data: bytes) -> dict[int, str]:
+    order = {b"IM": "<", b"MI": ">"}.get(data[126:128])
+    if order is None:
+        raise ValueError("no MATLAB file of version 5")
+    for element in _elements(memoryview(data)[_HEADER:], order, padded=False):
+        if element.type == _COMPRESSED:
+            (element,) = _elements(_unpacked(element.data), order)
+        if element.type == _MATRIX:
+            flags, shape, name, *rest = _elements(element.data, order)
+            if _text(name, order) == "synsets" and _class(flags, order) == _STRUCT:
+                count = math.prod(int(size) for size in _numbers(shape, order))
+                return _rows(count, rest, order)
+    raise ValueError("it holds no structure called synsets")
+
+
+def _elements(data: memoryview, order: str, *, padded: bool = True) -> Iterator[_Element]:
+    """Yield the elements in some data; those in the file itself are not padded when compressed."""
+    at = 0
+    while at < len(data):
+        first, size = struct.unpack_from(f"{order}II", data, at)
+        if first >> 16:  # the small form: size and type in four bytes, the data in four more
+            kind, size, begin, end = first & 0xFFFF, first >> 16, at + 4, at + _TAG
+            if size > 4:
+                raise ValueError("a small element of more than 4 bytes")
+        else:
+            kind, begin = first, at + _TAG
+            end = begin + (size if kind == _COMPRESSED and not padded else -(-size // 8) * 8)
+        if begin + size > len(data):
+            raise ValueError("an element is larger than what is left of the file")
+        yield _Element(kind, data[begin : begin + size])
+        at = end
+
+
+def _unpacked(data: memoryview) -> memoryview:
+    unpacker = zlib.decompressobj()
+    found = unpacker.decompress(data, LARGEST)
+    if not unpacker.eof:  # which also means that its checksum was right
+        raise ValueError(f"compressed data that is cut off or unpacks to over {LARGEST:,} bytes")
+    return memoryview(found)
+
+
+def _rows(count: int, elements: list[_Element], order: str) -> dict[int, str]:
+    """Return WNID by ILSVRC2012_ID from the elements of a structure array behind its name."""
+    width, names, *cells = elements
+    longest = int(_numbers(width, order)[0])
+    if longest < 1:
+        raise ValueError("names of fields without a letter")
+    packed = bytes(names.data)
+    parts = (packed[at : at + longest] for at in range(0, len(packed), longest))
+    fields = [part.split(b"\0")[0].decode("latin-1") for part in parts]
+    if len(cells) != count * len(fields):
+        raise ValueError(f"{len(cells)} values in {count} rows of {len(fields)} fields")
+    number, wnid = fields.index("ILSVRC2012_ID"), fields.index("WNID")
+    found: dict[int, str] = {}
+    for first in range(0, len(cells), len(fields)):
+        key = _scalar(cells[first + number], order)
+        if key in found:
+            raise ValueError(f"the number {key} is there twice")
+        found[key] = _characters(cells[first + wnid], order)
+    if len(set(found.values())) < len(found):
+        raise ValueError("a wnid is there twice")
+    classes = {found.get(number) for number in range(1, CLASSES + 1)}
+    if len(found) >= CLASSES and classes != set(synsets()):
+        raise ValueError(f"its numbers 1 to {CLASSES:,} are not the {CLASSES:,} classes")
+    return found
+
+
+def _scalar(cell: _Element, order: str) -> int:
+    flags, _, _, values, *_ = _elements(cell.data, order)
+    numbers = _numbers(values, order)
+    if _class(flags, order) not in _NUMERIC or len(numbers) != 1 or numbers[0] != int(numbers[0]):
+        raise ValueError("an ILSVRC2012_ID that is no whole number")
+    return int(numbers[0])
+
+
+def _characters(cell: _Element, order: str) -> str:
+    flags, _, _, values, *_ = _elements(cell.data, order)
+    text = _text(values, order)
+    if _class(flags, order) != _CHAR or not (text[:1] == "n" and text[1:].isdecimal()):
+        raise ValueError(f"a WNID {text[:20]!r} that is none")
+    return text
+
+
+def _class(flags: _Element, order: str) -> int:
+    return int(_numbers(flags, order)[0]) & 0xFF
+
+
+def _text(element: _Element, order: str) -> str:
+    codes = _numbers(element, order)[:100] if len(element.data) else ()
+    return "".join(chr(int(code)) for code in codes if 0 < code < 128)
+
+
+def _numbers(element: _Element, order: str) -> NDArray[Any]:
+    kind = _TYPES.get(element.type)
+    if kind is None:
+        raise ValueError(f"numbers of an unknown type {element.type}")
+    dtype = np.dtype(order + kind)
+    if not len(element.data) or len(element.data) % dtype.itemsize:
+        raise ValueError("an array that is cut off")
+    return np.frombuffer(element.data, dtype=dtype)

@@ -1,0 +1,143 @@
+"""Where the files in a tar archive are, read from its headers alone and nothing believed of them.
+
+A header is a block of 512 bytes; sizes that it declares are checked against the archive's before
+anything is read. The forms of POSIX (ustar, pax) and GNU (long names) are known. Links, devices and
+folders are passed over; sparse files are refused, since their bytes are not where they seem to be.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from bayesrep.errors import PredictionError, reason
+
+__all__ = ["Member", "members"]
+
+BLOCK = 512
+LONGEST = 2**20  # bytes of the records that lengthen a name; names have some thousands
+_FILES = (b"0", b"\0", b"7")
+_NO_DATA = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders: their size is no data's
+_RECORDS = (b"x", b"g", b"L", b"K")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file in an archive: its name, and where its bytes begin and how many there are."""
+
+    name: str
+    offset: int
+    size: int
+
+
+def members(archive: Path) -> Iterator[Member]:
+    """Yield the files in an archive, in its order.
+
+    Raises
+    ------
+    PredictionError
+        Where it is damaged, cut off, or holds more behind its end.
+    """
+    try:
+        with archive.open("rb") as stream:
+            yield from _members(stream)
+    except (ValueError, OSError) as error:
+        raise PredictionError(
+            f"{archive} cannot be read as a tar file ({reason(error)}); make or fetch it again"
+        ) from error
+
+
+def _members(stream: BinaryIO) -> Iterator[Member]:
+    end = os.fstat(stream.fileno()).st_size
+    at, longer = 0, dict[str, str]()
+    while (header := _header_at(stream, at, end)) is not None:
+        kind = header[156:157]
+        size = int(longer.pop("size", 0)) or _number(header[124:136], at)
+        begin = at + BLOCK
+        at = begin + (0 if kind in _NO_DATA else -(-size // BLOCK) * BLOCK)
+        if begin + (0 if kind in _NO_DATA else size) > end:
+            raise ValueError(f"it ends within the file that begins at byte {begin}")
+        if kind in _RECORDS:
+            if size > LONGEST:
+                raise ValueError(f"a name of {size} bytes at byte {begin}")
+            stream.seek(begin)
+            longer |= _records(kind, stream.read(size))
+            continue
+        name = longer.pop("path", None) or _name(header)
+        if kind == b"S" or any(key.startswith("GNU.sparse") for key in longer):
+            raise ValueError(f"{name!r} is stored as a sparse file, archive it without --sparse")
+        longer = {}
+        if kind in _FILES and not name.endswith("/"):
+            yield Member(name, begin, size)
+    _check_end(stream, at, end)
+
+
+def _header_at(stream: BinaryIO, at: int, end: int) -> bytes | None:
+    """Return the header there, checked by its checksum; None where the archive says it ends."""
+    stream.seek(at)
+    header = stream.read(BLOCK)
+    if len(header) < BLOCK:
+        raise ValueError(f"it ends at byte {end} without the mark of its end")
+    if not header.strip(b"\0"):
+        return None
+    declared = _number(header[148:156], at)
+    rest = header[:148] + b" " * 8 + header[156:]
+    # Some old programs add up signed bytes.
+    if declared != sum(rest) and declared != sum(rest) - 256 * sum(b > 127 for b in rest):
+        raise ValueError(f"the header at byte {at} does not have its checksum")
+    return header
+
+
+def _check_end(stream: BinaryIO, at: int, end: int) -> None:
+    """Check that nothing follows the mark of the end: joined archives, a header turned to zeros."""
+    stream.seek(at)
+    if stream.read(LONGEST).strip(b"\0"):
+        raise ValueError(f"it holds more behind the mark of its end at byte {at} of {end}")
+
+
+def _name(header: bytes) -> str:
+    name = _text(header[:100])
+    prefix = _text(header[345:500]) if header[257:263] == b"ustar\0" else ""
+    return f"{prefix}/{name}" if prefix else name
+
+
+def _text(field: bytes) -> str:
+    return field.split(b"\0")[0].decode("utf-8", "surrogateescape")
+
+
+def _number(field: bytes, at: int) -> int:
+    """Read a number in octal digits or, where it is large, as GNU's tar writes it, in bytes."""
+    if field[0] == 0x80:
+        return int.from_bytes(field[1:], "big")
+    digits = field.split(b"\0")[0].strip()
+    if digits.strip(b"01234567"):
+        raise ValueError(f"the header at byte {at} holds no number where one belongs")
+    return int(digits or b"0", 8)
+
+
+def _records(kind: bytes, data: bytes) -> dict[str, str]:
+    """Read what a record in front of a header changes about it."""
+    if kind in (b"K", b"g"):  # the target of a link; what concerns all files: not their names
+        return {}
+    if not data.strip(b"\0"):
+        raise ValueError("a record that should lengthen a name is empty")
+    if kind == b"L":
+        return {"path": _text(data)}
+    found: dict[str, str] = {}
+    while data.strip(b"\0"):
+        length, _, rest = data.partition(b" ")
+        if not length.isdigit() or len(length) > 8 or not len(length) < int(length) <= len(data):
+            raise ValueError("a record of the extended headers has no length")
+        if data[int(length) - 1 : int(length)] != b"\n":
+            raise ValueError("a record of the extended headers does not end where it says")
+        key, equals, value = rest[: int(length) - len(length) - 2].partition(b"=")
+        if not equals:
+            raise ValueError("a record of the extended headers has no value")
+        found[key.decode("utf-8", "replace")] = value.decode("utf-8", "surrogateescape")
+        data = data[int(length) :]
+    if "size" in found and not (found["size"].isascii() and found["size"].isdigit()):
+        raise ValueError("the size in an extended header is no number")
+    return found
