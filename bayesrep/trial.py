@@ -26,7 +26,7 @@ from bayesrep.errors import kind_and_reason
 
 __all__ = ["fault", "serve", "start"]
 
-SECONDS, BYTES_A_SECOND = 8.0, 5e6
+SECONDS, BYTES_A_SECOND = 6.0, 5e6
 MEMORY, MEMORY_A_BYTE = 2**29, 100  # bytes; above what the helper has before it reads
 
 # The paths of modules are those of this process: the helper must not look in the current folder,
