@@ -58,7 +58,7 @@ def read_header(stream: IO[bytes]) -> Header:
     kind, fortran, lengths = found.groups()
     try:
         dtype = np.dtype(kind)
-    except TypeError:
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"its header names the type {kind!r}") from None
     shape = tuple(int(each.strip(" L")) for each in lengths.split(",") if each.strip())
     return Header(shape, fortran == "True", dtype)

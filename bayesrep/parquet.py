@@ -25,7 +25,6 @@ _MARK = f"{SEAL}:".encode()  # before the digest: a seal of which a part is dama
 _BLANK = b"0" * 64
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 _PLAIN = (*_WHOLE, pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Categorical, pl.Enum)
-_VALUE = 16  # bytes that polars takes for a value, at most, text itself not counted
 _ALWAYS, _RATIO = 2**26, 1000  # a table may take so many bytes, or so many times those of its file
 
 
@@ -110,7 +109,9 @@ def examine(
 
 
 def _too_long(table: pl.DataFrame, size: int, where: str) -> str | None:
-    if _VALUE * table.height * table.width > _allowed(size):
+    # Of texts, polars estimates the letters, not the 16 bytes that each takes beside them.
+    texts = sum(isinstance(kind, pl.String) for kind in table.dtypes)
+    if table.estimated_size() + 16 * texts * len(table) > _allowed(size):
         return (
             f"{where}: {table.height:,} rows in a file of {size:,} bytes; it is damaged or forged, "
             "restore or rewrite it"
@@ -120,8 +121,10 @@ def _too_long(table: pl.DataFrame, size: int, where: str) -> str | None:
 
 def too_wide(table: pl.DataFrame, size: int, where: str) -> str | None:
     """Say which column of a file of ``size`` bytes is too wide for an array of its texts."""
-    for column in table.select(pl.selectors.string()):
-        longest = column.str.len_chars().max() or 0
+    for column in table:
+        if not isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
+            continue
+        longest = column.cast(pl.String).str.len_chars().max() or 0
         if 4 * len(table) * int(longest) > _allowed(size):  # type: ignore[arg-type]
             return (
                 f"{where}: column {column.name!r} holds a text of {longest:,} characters; shorten "

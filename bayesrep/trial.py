@@ -4,7 +4,7 @@ Parquet and HDF5 are read by native code and pickles by a machine that the file 
 or forged file may make them abort the process, run for ever or fill the memory. So before such a
 file is read here, a helper process reads it with limits on time and memory. It is started when it
 is first needed, serves one file after the other, is replaced when it dies and ends with this
-process. Where the system has no limits on memory (it has on Linux) only time is limited.
+process. Memory is limited on Linux, time on all systems but Windows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bayesrep.errors import kind_and_reason
 
 __all__ = ["fault", "serve", "start"]
 
-SECONDS, BYTES_A_SECOND = 8.0, 5e6
+SECONDS, BYTES_A_SECOND = 6.0, 5e6
 MEMORY, MEMORY_A_BYTE = 2**29, 100  # bytes; above what the helper has before it reads
 
 # The paths of modules are those of this process: the helper must not look in the current folder,
@@ -35,6 +35,8 @@ _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from bayesrep.trial import serve; serve()"
 )
+_READY = "ready\n"
+_UNABLE = 97  # the helper's exit status where it cannot import what it should call
 _ENVIRONMENT = {
     "POLARS_MAX_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -87,6 +89,7 @@ class _Helper:
         self.lock = threading.Lock()
         self.process: subprocess.Popen[str] | None = None
         self.owner = 0
+        self.ready = False
 
     def start(self) -> None:
         with self.lock:
@@ -97,11 +100,14 @@ class _Helper:
             process = self._started()
             if process is None:
                 return _answer(request)
+            assert process.stdin is not None
+            assert process.stdout is not None
             try:
-                assert process.stdin is not None
-                assert process.stdout is not None
-                process.stdin.write(json.dumps(request) + "\n")
-                process.stdin.flush()
+                # It says once that it has started; if not, there is no helper to be had here.
+                self.ready = self.ready or process.stdout.readline() == _READY
+                if self.ready:
+                    process.stdin.write(json.dumps(request) + "\n")
+                    process.stdin.flush()
                 line = process.stdout.readline()
             except BrokenPipeError:
                 line = ""
@@ -110,7 +116,8 @@ class _Helper:
                 raise
             if line.endswith("\n"):
                 return json.loads(line)
-            return _death(request, self.stop())
+            able, code = self.ready, self.stop()
+            return _death(request, code) if able and code != _UNABLE else _answer(request)
 
     def _started(self) -> subprocess.Popen[str] | None:
         # A fork has the pipe of its parent, and must not use it.
@@ -130,7 +137,7 @@ class _Helper:
             )
         except (OSError, TypeError):  # no processes here, or no interpreter to start
             self.process = None
-        self.owner = os.getpid()
+        self.owner, self.ready = os.getpid(), False
         return self.process
 
     def stop(self) -> int | None:
@@ -164,9 +171,14 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what libraries print is no answer
+    answers.write(_READY)
+    answers.flush()
     for line in sys.stdin:
         request = json.loads(line)
-        _load(request)
+        try:
+            _load(request)
+        except Exception:  # where modules are found in ways of their own: the parent reads alone
+            os._exit(_UNABLE)
         _limit(request)
         answer = _answer(request)
         _set_alarm(0)

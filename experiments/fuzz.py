@@ -23,11 +23,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 from bayesrep.report.text import columns
 from experiments.fuzzing.targets import TARGETS
+from experiments.fuzzing.worker import PRINTED
 from experiments.results import save
 
 SECONDS = 10.0
@@ -70,17 +71,19 @@ def outcomes(name: str, seed: int, numbers: range) -> Iterator[dict[str, Any]]:
     """The outcome of every input, by workers that are restarted after those they die of."""
     start = numbers.start
     while start < numbers.stop:
-        for facts in _worker(name, seed, range(start, numbers.stop)):
-            start = facts["number"] + 1
-            yield facts
+        with TemporaryDirectory() as folder:
+            for facts in _worker(name, seed, range(start, numbers.stop), Path(folder)):
+                start = facts["number"] + 1
+                yield facts
 
 
-def _worker(name: str, seed: int, numbers: range) -> Iterator[dict[str, Any]]:
+def _worker(name: str, seed: int, numbers: range, folder: Path) -> Iterator[dict[str, Any]]:
     """The outcomes that one worker tells, the last one told by its death."""
-    words = [name, str(seed), str(numbers.start), str(numbers.stop)]
+    words = [name, str(seed), str(numbers.start), str(numbers.stop), str(folder)]
     command = [sys.executable, "-m", "experiments.fuzzing.worker", *words]
     environment = os.environ | {"MALLOC_ARENA_MAX": "2", "POLARS_MAX_THREADS": "2"}
     environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
+    (folder / PRINTED).touch()
     place = Path(__file__).resolve().parents[1]
     environment["PYTHONPATH"] = os.pathsep.join([str(place), environment.get("PYTHONPATH", "")])
     process = subprocess.Popen(
@@ -101,17 +104,20 @@ def _worker(name: str, seed: int, numbers: range) -> Iterator[dict[str, Any]]:
                 begun = facts["begin"]
             elif "end" in facts:
                 yield {"number": facts.pop("end"), **facts}
-            elif line is None and begun is not None:
+            elif line is None:
+                if begun is None:
+                    raise RuntimeError(f"a worker for {name} did not start within {START:g} s")
                 yield {"number": begun, "outcome": "hang", "text": f"more than {SECONDS:g} s"}
                 return
             elif process.wait() == 0:
                 return
-            elif begun is None:
-                raise RuntimeError(f"a worker for {name} died before its first input")
             else:
+                said = (folder / PRINTED).read_text(encoding="utf-8", errors="replace")[-2000:]
+                if begun is None:
+                    raise RuntimeError(f"a worker for {name} died before its first input: {said}")
                 code = process.returncode
                 text = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-                yield {"number": begun, "outcome": "crash", "text": text}
+                yield {"number": begun, "outcome": "crash", "text": f"{said}\n{text}"}
                 return
     finally:
         if process.poll() is None:
@@ -261,6 +267,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(text)
     if not arguments.target:
         command = f"python -m experiments.fuzz --inputs {arguments.inputs} --seed {arguments.seed}"
+        command += f" --name {arguments.name}" * (arguments.name != "fuzz")
         save(arguments.name, command, {"readers": found}, text, remarks=REMARKS)
         interim.unlink()
     return int(any(facts["counts"].get(kind) for facts in found.values() for kind in BAD))

@@ -132,6 +132,10 @@ FORGED = {
     "deep options": (set_attribute("options", "[" * 50_000), "attribute options cannot be read"),
     "list": (set_attribute("schedule", "[1]"), "attribute schedule cannot be read"),
     "number": (set_attribute("study_fingerprint", 7), "it has no attribute study_fingerprint"),
+    "no Unicode": (
+        set_attribute("verdict", np.bytes_(b"\xff\xfe")),
+        "attribute 'verdict' is no text",
+    ),
     "type": (set_attribute("converged", "yes"), "attribute converged is of another type"),
 }
 

@@ -249,6 +249,18 @@ def test_without_processes_files_are_read_here(folder, monkeypatch):
     assert "not a readable Parquet file" in only_line(folder)
 
 
+@pytest.mark.parametrize(
+    "program", ["raise SystemExit(1)", trial._PROGRAM.replace("sys.argv[1]", "'[]'")]
+)
+def test_with_a_helper_that_cannot_import_files_are_read_here(folder, monkeypatch, program):
+    trial._helper.stop()
+    monkeypatch.setattr(trial, "_PROGRAM", program)
+    assert check_study(folder) == []
+    (folder / "counts.parquet").write_bytes(b"PAR1")
+    assert "not a readable Parquet file" in only_line(folder)
+    trial._helper.stop()
+
+
 def test_ctrl_c_while_the_helper_works_leaves_no_answer_behind(tmp_path, bad):
     file = tmp_path / "file"
     file.write_bytes(b"contents")
@@ -370,9 +382,9 @@ def test_a_count_too_large_for_int64_is_not_called_negative():
 
 def test_a_small_file_with_many_rows_is_refused_before_it_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "SECONDS", 60.0)
-    many = pl.select(pl.repeat("a", 3_000_000).alias("image"), pl.repeat(1, 3_000_000).alias("k"))
+    many = pl.select(pl.repeat("a", 4_000_000).alias("image"), pl.repeat(1, 4_000_000).alias("k"))
     many.write_parquet(tmp_path / "many.parquet")
-    with pytest.raises(StudyError, match=r"many: 3,000,000 rows in a file of [\d,]+ bytes"):
+    with pytest.raises(StudyError, match=r"many: 4,000,000 rows in a file of [\d,]+ bytes"):
         parquet.read(tmp_path / "many.parquet", "many", ["image", "k"])
 
 

@@ -106,7 +106,7 @@ def _group_violations(name: str, group: xr.Dataset) -> Iterator[str]:
 
 def _name_violations(where: str, names: xr.DataArray | None, dim: str) -> Iterator[str]:
     values = [] if names is None else names.values.tolist()
-    if names is None or names.ndim != 1 or not all(isinstance(each, str) for each in values):
+    if names is None or names.ndim != 1 or not all(map(_is_text, values)):
         yield f"{where} holds no names"
     elif len(set(values)) < len(values):
         yield f"{where} holds a name twice"
@@ -114,7 +114,19 @@ def _name_violations(where: str, names: xr.DataArray | None, dim: str) -> Iterat
         yield f"{where} holds names that are no counts k/n"
 
 
+def _is_text(value: object) -> bool:
+    """Whether this is text in Unicode: bytes that are none come as halves of surrogate pairs."""
+    try:
+        return isinstance(value, str) and value.encode().decode() == value
+    except UnicodeEncodeError:
+        return False
+
+
 def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[str]:
+    for name, value in attributes.items():
+        if isinstance(value, str) and not _is_text(value):
+            yield f"its attribute {str(name)!r} is no text"
+            return
     missing = [name for name in TEXTS if not isinstance(attributes.get(name), str)]
     if missing:
         yield (

@@ -97,10 +97,12 @@ def read_posterior(path: str | Path) -> Any:
     source = Path(path)
     if not source.is_file():
         raise StudyError(f"{source}: no such file; bayesrep fit STUDY --out {source} makes it")
+    trial.start()  # while ArviZ is imported
+    module = arviz()
     if (line := trial.fault(netcdf.examine, source, str(source))) is not None:
         raise StudyError(line)
     try:
-        posterior = arviz().from_netcdf(str(source), engine="h5netcdf")
+        posterior = module.from_netcdf(str(source), engine="h5netcdf")
         posterior = posterior.load()  # ArviZ 0.x returns the loaded one and leaves this
         broken = next(violations(posterior), None)
     except Exception as error:  # three libraries on a stranger's file raise nearly anything

@@ -1,4 +1,4 @@
-"""The process that reads: `python -m experiments.fuzzing.worker TARGET SEED START STOP`.
+"""The process that reads: `python -m experiments.fuzzing.worker TARGET SEED START STOP FOLDER`.
 
 Prints one JSON line before and one after each input. The parent watches the time; memory is
 limited here, and whatever would start another process is refused and told. Everything that a
@@ -12,10 +12,9 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.fuzzing.samples import Files
@@ -25,6 +24,8 @@ MEMORY = 2 * 1024**3
 """Bytes of address space above what the sound files need."""
 STARTS = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
 STARTS |= {"os.startfile", "os.spawn", "pty.spawn"}
+PRINTED = "printed"
+"""The file for what is printed, in the worker's folder."""
 OURS = ("bayesrep.", "builtins.UserWarning")
 
 started: list[str] = []
@@ -158,9 +159,9 @@ def one(
     return {"file": changed, "kind": kind, **facts}
 
 
-def serve(name: str, seed: int, numbers: range, root: Path, say: Callable[..., None]) -> None:
+def serve(name: str, seed: int, numbers: range, root: Path) -> None:
     """Read all inputs and tell the outcome of each."""
-    printed = _Printed(root.with_suffix(".printed"))
+    printed = _Printed(root.parent / PRINTED)
     target, files, wanted = prepare(name, root)
     printed.taken()
     _limit()
@@ -184,12 +185,11 @@ def serve(name: str, seed: int, numbers: range, root: Path, say: Callable[..., N
 def main() -> None:
     """Serve the range of inputs named on the command line."""
     name, seed, start, stop = sys.argv[1], *map(int, sys.argv[2:5])
+    root = Path(sys.argv[5]) / "files"
+    root.mkdir()
+    os.chdir(root.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    with TemporaryDirectory() as folder:
-        root = Path(folder) / "files"
-        root.mkdir()
-        os.chdir(folder)
-        serve(name, seed, range(start, stop), root, print)
+    serve(name, seed, range(start, stop), root)
 
 
 if __name__ == "__main__":
