@@ -205,7 +205,11 @@ def _together(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part["counts"])
-    failures = [failure for part in parts for failure in part["failures"]]
+    failures = [
+        {**failure, "text": _last(failure.get("text", ""))}
+        for part in parts
+        for failure in part["failures"]
+    ]
     first = [f for kind in BAD for f in [g for g in failures if g["outcome"] == kind][:KEPT]]
     return {
         "inputs": counts.total(),
@@ -231,17 +235,18 @@ def report(found: dict[str, Any], seed: int) -> str:
     text = columns(["reader", "inputs", *(OUTCOMES[key] for key in shown)], rows)
     lines = [
         f"{failure['outcome']}: python -m experiments.fuzz --target {name} --seed {seed} "
-        f"--only {failure['number']}\n    {_last(failure)}"
+        f"--only {failure['number']}\n    "
+        + " ".join(failure[key] for key in ("file", "kind", "text") if failure.get(key))
         for name, facts in found.items()
         for failure in facts["failures"]
     ]
     return "\n\n".join([text, *lines])
 
 
-def _last(failure: dict[str, Any]) -> str:
-    text = failure.get("text", "").strip().splitlines()
-    said = next((line for line in text[::-1] if line.strip()), "")
-    return f"{failure.get('file', '')} {failure.get('kind', '')} {said}".strip()[:200]
+def _last(text: str) -> str:
+    """The last line of a traceback, which names no place on this machine."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:160] if lines else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -179,7 +179,8 @@ def serve(name: str, seed: int, numbers: range, root: Path) -> None:
             facts |= {"outcome": "subprocess", "text": "code of the file was run"}
         elif noise and name != "options" and facts["outcome"] not in ("memory", "traceback"):
             facts |= {"outcome": "traceback", "text": noise}
-        printed.say(end=number, **facts)
+        told = {name: text.replace(f"{root}/", "") for name, text in facts.items()}
+        printed.say(end=number, **told)
 
 
 def main() -> None:
