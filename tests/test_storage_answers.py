@@ -165,7 +165,9 @@ def test_a_list_of_failures_that_is_none(folder, columns):
     table = {"dataset": ["v2"], "image": ["i3"], "reason": ["broken"]} | columns
     pl.DataFrame(table).write_parquet(folder / "failures.parquet")
     for reading in (read_study, images_left_out):
-        with pytest.raises(StudyError, match=r"failures\.parquet: (its columns are not dataset|column '\w+' is)"):
+        with pytest.raises(
+            StudyError, match=r"failures\.parquet: (its columns are not dataset|column '\w+' is)"
+        ):
             reading(folder)
 
 
