@@ -2,7 +2,7 @@
 
 from bayesrep.errors import OptionError
 
-__all__ = ["BOOTSTRAP", "COMPONENTS", "DRAWS", "SEED", "STARTS", "within"]
+__all__ = ["BOOTSTRAP", "COMPONENTS", "DRAWS", "SEED", "STARTS", "at_most"]
 
 # The largest of what several places take.
 BOOTSTRAP = 100_000
@@ -12,14 +12,13 @@ SEED = 2**63 - 1
 STARTS = 10_000
 
 
-def within(name: str, value: int, low: int, high: int) -> int:
-    """Return a whole number that an option may have.
+def at_most(name: str, value: int, largest: int) -> None:
+    """Refuse a number that is larger than any that an option may have.
 
     Raises
     ------
     OptionError
-        Naming the option and the range, where the number lies outside.
+        Naming the option and its largest number.
     """
-    if not low <= value <= high:
-        raise OptionError(f"{name} is {value}; give a whole number from {low:,} to {high:,}")
-    return value
+    if value > largest:
+        raise OptionError(f"{name} is {value}; give at most {largest:,}")

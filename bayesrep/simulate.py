@@ -30,7 +30,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.bounds import within
+from bayesrep.bounds import at_most
 from bayesrep.errors import OptionError
 from bayesrep.study import Study, Truth
 
@@ -317,10 +317,14 @@ def simulate_study(
     if process not in PROCESSES:
         raise OptionError(f"process must be one of {', '.join(PROCESSES)}; got {process!r}")
     low, high = (annotators, annotators) if isinstance(annotators, int) else annotators
-    within("classifiers", classifiers, 1, LARGEST_CLASSIFIERS)
-    within("images", images, 1, LARGEST_ANSWERS // classifiers)
-    within("annotators", low, 1, LARGEST_N)
-    within("annotators (the larger number)", high, low, LARGEST_N)
+    if min(images, low, classifiers) < 1 or high < low:
+        raise OptionError(
+            "images, annotators and classifiers must be at least 1 and a pair of annotators "
+            f"(low, high) with low <= high; got {images}, {annotators}, {classifiers}"
+        )
+    at_most("classifiers", classifiers, LARGEST_CLASSIFIERS)
+    at_most("images", images, LARGEST_ANSWERS // classifiers)
+    at_most("annotators", high, LARGEST_N)
     chosen = PROCESSES[process]
     names, reference, replication = _choose_classifiers(classifiers)
     adjusted = reference - REAL_SHARE_OF_GAP * (reference - replication)

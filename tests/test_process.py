@@ -228,16 +228,16 @@ def test_all_errors_of_ours_have_one_base():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("estimate STUDY --bootstrap 1000000000", "bootstrap is 1000000000; give a whole number"),
+        ("estimate STUDY --bootstrap 1000000000", "bootstrap is 1000000000; give at most 100,000"),
         ("estimate STUDY --methods em-spline(components=1000000)", "components is 1000000"),
         ("mixtures STUDY --components 99999999999999999999", "components is 9999999999"),
-        ("simulate OUT --images 99999999999", "images is 99999999999; give a whole number from 1"),
+        ("simulate OUT --images 99999999999", "images is 99999999999; give at most"),
         ("simulate OUT --annotators 99999999999", "annotators is 99999999999"),
         ("fit STUDY --out OUT --set degree=1000000000", "degree is 1000000000"),
         ("fit STUDY --out OUT --set slope=1e400,1", "slope is (mean, sd)"),
         ("fit STUDY --out OUT --set bend=" + "9" * 400, "bend is a standard deviation"),
         ("fit STUDY --out OUT --draws 99999999999", "draws is 99999999999"),
-        ("fit STUDY --out OUT --chains 0", "chains is 0; give a whole number from 1"),
+        ("fit STUDY --out OUT --chains 99999999999", "chains is 99999999999"),
         (
             "fit STUDY --out OUT --model shared-difficulty --set nodes=99999999",
             "nodes is 99999999",

@@ -68,7 +68,9 @@ def analyse(
 ) -> list[Analysis]:
     """Apply methods to a study; see :func:`bayesrep.estimate`."""
     estimators = resolve(methods)
-    bounds.within("bootstrap", bootstrap, 0, bounds.BOOTSTRAP)
+    if bootstrap < 0:
+        raise OptionError(f"bootstrap is {bootstrap}; give a number of replicates, 0 for none")
+    bounds.at_most("bootstrap", bootstrap, bounds.BOOTSTRAP)
     if interval not in get_args(Interval):
         raise OptionError(f"interval is {interval!r}; choose from {', '.join(get_args(Interval))}")
     if bootstrap and not isinstance(study, Study):

@@ -135,7 +135,7 @@ def replicate_gaps(study: Study, *, size: int, seed: int) -> Floats:
     float64 [B, n]
         Means over classifiers of reference accuracy less naive estimate.
     """
-    bounds.within("bootstrap", size, 1, bounds.BOOTSTRAP)
+    bounds.at_most("bootstrap", size, bounds.BOOTSTRAP)
     rows: list[Floats] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # for the study itself to say

@@ -71,8 +71,7 @@ def compare_components(
     training = np.concatenate([whole.images, whole.images - parts], axis=1)
     if not components:
         raise OptionError("no number of components is given")
-    for size in (min(components), max(components)):
-        bounds.within("components", size, 1, bounds.COMPONENTS)
+    bounds.at_most("components", max(components), bounds.COMPONENTS)
     rows: list[pl.DataFrame] = []
     for size in components:
         table = CellTable(whole.selected, whole.shown, training, whole.correct)

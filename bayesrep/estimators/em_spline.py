@@ -63,8 +63,13 @@ class EMSpline:
                     f"em-spline: {field} is {getattr(self, field)!r}; "
                     f"choose from {', '.join(get_args(words))}"
                 )
-        bounds.within("em-spline: components", self.components, 1, bounds.COMPONENTS)
-        bounds.within("em-spline: starts", self.starts, 1, bounds.STARTS)
+        if self.components < 1 or self.starts < 1:
+            raise OptionError(
+                f"em-spline: components is {self.components} and starts is {self.starts}; "
+                "both must be at least 1"
+            )
+        bounds.at_most("em-spline: components", self.components, bounds.COMPONENTS)
+        bounds.at_most("em-spline: starts", self.starts, bounds.STARTS)
 
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False, **_: Any

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep import bounds
-from bayesrep.errors import IdentificationWarning
+from bayesrep.errors import IdentificationWarning, OptionError
 from bayesrep.estimators.em import MEANS, Counts, Mixture, climb
 from bayesrep.estimators.naive import thinned
 from bayesrep.estimators.replicates import CellCounts, Replicates
@@ -178,8 +178,12 @@ def fit_mixtures(
     IdentificationWarning
         Where a data set has fewer distinct counts than the mixture has parameters.
     """
-    bounds.within("components", components, 1, bounds.COMPONENTS)
-    bounds.within("starts", starts, 1, bounds.STARTS)
+    if components < 1 or starts < 1:
+        raise OptionError(
+            f"components is {components} and starts is {starts}; both must be at least 1"
+        )
+    bounds.at_most("components", components, bounds.COMPONENTS)
+    bounds.at_most("starts", starts, bounds.STARTS)
     _warn_if_unidentified(table, components)
     begin = random_starts(table, components, starts, seed)
     return _best(begin, table.rows(slice(1)), rounds, newton=newton)

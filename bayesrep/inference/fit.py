@@ -272,9 +272,14 @@ def _approximated(
 
 
 def _check_schedule(chains: int, warmup: int, draws: int) -> None:
-    bounds.within("chains", chains, 1, LARGEST_CHAINS)
-    bounds.within("warmup", warmup, 10, bounds.DRAWS)
-    bounds.within("draws", draws, 10, bounds.DRAWS)
+    if chains < 1 or warmup < 10 or draws < 10:
+        raise OptionError(
+            "a fit needs chains >= 1, warmup >= 10 and draws >= 10; "
+            f"got {chains}, {warmup} and {draws}"
+        )
+    bounds.at_most("chains", chains, LARGEST_CHAINS)
+    bounds.at_most("warmup", warmup, bounds.DRAWS)
+    bounds.at_most("draws", draws, bounds.DRAWS)
 
 
 def _identity(facts: Mapping[str, Any]) -> dict[str, Any]:

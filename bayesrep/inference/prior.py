@@ -9,6 +9,7 @@ from jax import Array
 from numpyro import handlers
 
 from bayesrep import bounds
+from bayesrep.errors import OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.cells import cell_groups
 from bayesrep.inference.density import Position
@@ -48,7 +49,9 @@ def prior_predictive(
         per cell of every data set and correct answers per cell, each draw) and
         ``observed_data``, ready for ArviZ's plots.
     """
-    bounds.within("draws", draws, 1, bounds.DRAWS)
+    if draws < 1:
+        raise OptionError(f"draws must be at least 1; got {draws}")
+    bounds.at_most("draws", draws, bounds.DRAWS)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     with jax.enable_x64(new_val=True):
         data = problem.data()

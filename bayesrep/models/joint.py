@@ -40,7 +40,7 @@ from jax import Array
 from jax.scipy.special import betaln, logsumexp
 from jax.typing import ArrayLike
 
-from bayesrep.bounds import within
+from bayesrep.bounds import at_most
 from bayesrep.errors import OptionError
 from bayesrep.models.counts import (
     Mixtures,
@@ -143,12 +143,18 @@ class JointOptions:
     def __post_init__(self) -> None:
         for option in fields(self):
             _check_option(option.name, getattr(self, option.name), option.default)
-        within("components", self.components, 1, LARGEST_K)
-        within("degree", self.degree, 1, LARGEST_DEGREE)
+        if not 1 <= self.components <= LARGEST_K or self.degree < 1:
+            raise OptionError(
+                f"the joint model needs components from 1 to {LARGEST_K} and degree >= 1; got "
+                f"{self.components} and {self.degree}"
+            )
+        at_most("degree", self.degree, LARGEST_DEGREE)
         if self.curve not in TERMS:
             raise OptionError(f"curve must be one of {', '.join(TERMS)}; got {self.curve!r}")
         least = 4 if self.curve == "spline" else 2
-        within(f"{self.curve} curves: terms", self.size, least, LARGEST_TERMS)
+        if self.size < least:
+            raise OptionError(f"{self.curve} curves need terms >= {least}; got {self.terms}")
+        at_most("terms", self.size, LARGEST_TERMS)
         if self.monotone and self.slope[0] <= 0:
             raise OptionError(f"monotone curves need a prior mean of slope > 0; got {self.slope}")
 
@@ -178,19 +184,13 @@ def _check_option(name: str, value: Any, default: Any) -> None:
             or not abs(value[0]) <= LARGEST_NUMBER
             or not 0 < value[1] <= LARGEST_NUMBER
         ):
-            raise OptionError(
-                f"{name} is (mean, sd) of a normal prior, sd > 0, neither beyond "
-                f"{LARGEST_NUMBER:,.0f}; got {value!r}"
-            )
+            raise OptionError(f"{name} is (mean, sd) of a normal prior, sd > 0; got {value!r}")
     elif isinstance(default, bool):
         if not isinstance(value, bool):
             raise OptionError(f"{name} is true or false; got {value!r}")
     elif isinstance(default, float):
         if not isinstance(value, int | float) or not 0 < value <= LARGEST_NUMBER:
-            raise OptionError(
-                f"{name} is a standard deviation, above 0 and at most {LARGEST_NUMBER:,.0f}; "
-                f"got {value!r}"
-            )
+            raise OptionError(f"{name} is a standard deviation > 0; got {value!r}")
     elif not isinstance(default, str) and not (
         isinstance(value, int) or (default is None and value is None)
     ):

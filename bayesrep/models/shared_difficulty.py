@@ -40,7 +40,7 @@ from jax.sharding import Mesh
 from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
-from bayesrep.bounds import within
+from bayesrep.bounds import at_most
 from bayesrep.errors import OptionError
 from bayesrep.models.answers import (
     Answers,
@@ -110,9 +110,11 @@ class SharedDifficultyOptions(JointOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        within("factors", self.factors, 1, LARGEST_F)
-        if self.nodes is not None:
-            within("nodes", self.nodes, 3, LARGEST_NODES)
+        if not 1 <= self.factors <= LARGEST_F:
+            raise OptionError(f"factors must be from 1 to {LARGEST_F}; got {self.factors}")
+        if self.nodes is not None and self.nodes < 3:
+            raise OptionError(f"the difficulty's grid needs nodes >= 3; got {self.nodes}")
+        at_most("nodes", self.nodes or 0, LARGEST_NODES)
 
 
 class Sides(NamedTuple):

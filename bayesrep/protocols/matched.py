@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from bayesrep import rules
-from bayesrep.bounds import within
+from bayesrep.bounds import at_most
 from bayesrep.errors import StudyError
 from bayesrep.predictions import Predictions
 from bayesrep.protocols.intervals import (
@@ -161,7 +161,9 @@ def _check(reference: Predictions, replication: Predictions, epsilon: float, run
         )
     if not 0 < epsilon <= 1:
         raise StudyError(f"epsilon is {epsilon}; give a difference of probabilities in (0, 1]")
-    within("runs", runs, 1, LARGEST_RUNS)
+    if runs < 1:
+        raise StudyError(f"{runs} runs; give at least one")
+    at_most("runs", runs, LARGEST_RUNS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep import rules
-from bayesrep.bounds import within
+from bayesrep.bounds import at_most
 from bayesrep.errors import StudyError
 from bayesrep.predictions import Predictions
 from bayesrep.protocols.intervals import proportion_interval
@@ -98,7 +98,9 @@ def multilabel(
     """
     if empty not in EMPTY:
         raise StudyError(f"empty is {empty!r}; choose one of {', '.join(EMPTY)}")
-    within("trials", trials, 1, LARGEST_TRIALS)
+    if trials < 1:
+        raise StudyError(f"{trials} trials; give at least one")
+    at_most("trials", trials, LARGEST_TRIALS)
     chosen = class_subsets(predictions.classes) if subsets is None else subsets
     if taken := [name for name in chosen if name in _PARTS]:
         raise StudyError(f"{rules.listing(taken, 'subset')}: the name is taken; rename it")
