@@ -18,7 +18,7 @@ from typing import Any
 
 from bayesrep import __version__
 from bayesrep.atomic import user_cache
-from bayesrep.errors import BayesrepError, StudyError, plain, reason
+from bayesrep.errors import BayesrepError, ConvergenceError, StudyError, plain, reason
 
 SOURCES = ("cifar10h", "imagenetv2", "madrylab", "tables")
 

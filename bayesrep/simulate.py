@@ -21,6 +21,7 @@ seen by every classifier but by no annotator, enters each one's latent score wit
 ``SHARED_DIFFICULTY``; g_c remains the exact marginal curve, so the truth is unaffected.
 """
 
+from bayesrep.errors import OptionError
 import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,7 +31,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import OptionError
 from bayesrep.study import Study, Truth
 
 Floats = NDArray[np.float64]

@@ -1,12 +1,12 @@
 """How many components? Likelihoods of mixtures of several sizes, beside each other."""
 
+from bayesrep.errors import OptionError
 from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import OptionError
 from bayesrep.estimators.mixtures import (
     CellTable,
     complete_cells,

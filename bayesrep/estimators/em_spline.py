@@ -4,13 +4,13 @@ The work is done in `parametric`, which loads JAX; a study can be estimated by t
 without it.
 """
 
+from bayesrep.errors import OptionError
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import OptionError
 from bayesrep.estimators.replicates import Replicates
 
 __all__ = ["EMSpline"]

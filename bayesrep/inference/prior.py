@@ -1,5 +1,6 @@
 """What a model expects before it sees any data."""
 
+from bayesrep.errors import OptionError
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,6 @@ import numpy as np
 from jax import Array
 from numpyro import handlers
 
-from bayesrep.errors import OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.cells import cell_groups
 from bayesrep.inference.density import Position

@@ -27,6 +27,7 @@ keep them away from zero, so labels do not switch. Every prior is normal on an u
 Reference: Engstrom et al. (2020), sections 4.1 and 5.3 (equations 6 and 7).
 """
 
+from bayesrep.errors import OptionError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
@@ -39,7 +40,6 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
 
-from bayesrep.errors import OptionError
 from bayesrep.models.counts import (
     Mixtures,
     Pairs,

@@ -26,6 +26,7 @@ Reference: DESIGN of the likelihood in :mod:`bayesrep.models.answers`. Bock and 
 Heagerty (1999), "Marginally specified logistic-normal models", for curves kept marginal.
 """
 
+from bayesrep.errors import OptionError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -40,7 +41,6 @@ from jax.sharding import Mesh
 from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
-from bayesrep.errors import OptionError
 from bayesrep.models.answers import (
     Answers,
     Nodes,
