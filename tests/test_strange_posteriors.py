@@ -110,6 +110,12 @@ def units(file):
     file["posterior/population_curve"].attrs["units"] = "days since yesterday"
 
 
+def two_fill_values(file):
+    variable = file["sample_stats/energy"]
+    del variable.attrs["_FillValue"]
+    variable.attrs["_FillValue"] = np.array([1.0, 2.0])
+
+
 FORGED = {
     "external link": (elsewhere, "'/posterior/population_curve' is kept elsewhere"),
     "external bytes": (other_bytes, "'/posterior/population_curve' is kept elsewhere"),
@@ -117,6 +123,7 @@ FORGED = {
     "deep": (deep, "its groups hold groups of groups"),
     "huge": (huge, "it speaks of 7,450.6 GB of numbers"),
     "record": (record, "neither numbers nor text"),
+    "fill values": (two_fill_values, "has multiple fill values"),
     "decoded": (units, "has the attribute 'units'"),
     "variable missing": (no_images, "it has no observed_data/replication_images"),
     "not a number": (set_values("posterior/adjusted_accuracy", np.nan), "not between 0 and 1"),

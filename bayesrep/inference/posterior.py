@@ -102,8 +102,11 @@ def read_posterior(path: str | Path) -> Any:
     if (line := trial.fault(netcdf.examine, source, str(source))) is not None:
         raise StudyError(line)
     try:
-        posterior = module.from_netcdf(str(source), engine="h5netcdf")
-        posterior = posterior.load()  # ArviZ 0.x returns the loaded one and leaves this
+        with warnings.catch_warnings():
+            # Said of attributes that contradict each other or their variable.
+            warnings.simplefilter("error", xr.SerializationWarning)
+            posterior = module.from_netcdf(str(source), engine="h5netcdf")
+            posterior = posterior.load()  # ArviZ 0.x returns the loaded one and leaves this
         broken = next(violations(posterior), None)
     except Exception as error:  # three libraries on a stranger's file raise nearly anything
         raise StudyError(_not_ours(source, reason(error))) from error
