@@ -11,7 +11,9 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -24,7 +26,16 @@ from bayesrep.vision.contents import digest
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 
-__all__ = ["Block", "Kept", "Pixels", "Preprocessing", "decode", "read_block", "why_not"]
+__all__ = [
+    "Block",
+    "Kept",
+    "Pixels",
+    "Preprocessing",
+    "decode",
+    "quiet_images",
+    "read_block",
+    "why_not",
+]
 
 # What the known suffixes stand for. Pillow knows more, of which one starts other programs (EPS).
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
@@ -112,6 +123,14 @@ def decode(data: bytes) -> Any:
     _check_size(*image.size)
     image.load()
     return image if image.mode == "RGB" else image.convert("RGB")
+
+
+@contextmanager
+def quiet_images() -> Generator[None]:
+    """Silence what Pillow says about odd images; set here since it concerns every thread."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"PIL\..*")
+        yield
 
 
 def why_not(error: Exception) -> str:

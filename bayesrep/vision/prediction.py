@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from bayesrep.vision.labels import likely_mistake
 from bayesrep.vision.local import Local, cores
 from bayesrep.vision.membership import counted_images, list_complete_classifiers
 from bayesrep.vision.networks import Architecture, check_names, describe
+from bayesrep.vision.pixels import quiet_images
 from bayesrep.vision.results import read_failures
 from bayesrep.vision.run import Engine, Run, open_results, still_failing
 
@@ -176,7 +176,7 @@ def predict(
     target = choose_device(device, precision, batch_size)
     _check_writable(folder)
     listed = counted_images(folder, dataset, list_images(images, labels=labels))
-    with _quiet_images():
+    with quiet_images():
         known, status = _described(names, None if weights is None else Path(weights))
         contents = Contents(listed, folder, dataset)
         results = open_results(folder, dataset, listed, contents, known, target, force=force)
@@ -319,11 +319,3 @@ def _described(
     for why in refused.values():
         warnings.warn(why, PredictionWarning, stacklevel=3)
     return known, refused
-
-
-@contextmanager
-def _quiet_images() -> Generator[None]:
-    """Silence what Pillow says about odd images; set here since it concerns every thread."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"PIL\..*")
-        yield
