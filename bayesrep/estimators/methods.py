@@ -4,12 +4,12 @@ A method is a name, "naive", with options where they differ from the default, "n
 or "em-spline(components=4, loss=binomial)"; tables label it the same way.
 """
 
-from bayesrep.errors import OptionError
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeAlias
 
+from bayesrep.errors import OptionError
 from bayesrep.estimators.em_spline import EMSpline
 from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.naive import Naive

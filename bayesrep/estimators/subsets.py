@@ -4,10 +4,10 @@ The published code works this way. It needs the images, not only their counts, b
 classifiers see the same draw. The exact forms are what these converge to.
 """
 
-from bayesrep.errors import OptionError
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.errors import OptionError
 from bayesrep.estimators.jackknife import Jackknife, corrected
 from bayesrep.estimators.naive import Naive, ThinnedCounts, kept, matched_accuracy
 from bayesrep.estimators.replicates import Replicates

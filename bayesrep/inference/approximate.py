@@ -8,7 +8,6 @@ k speaks of all parameters at once. With hundreds of them the ratios of a q that
 single one still spread over many nats, so a k above 0.7 forbids re-weighting, not reporting.
 """
 
-from bayesrep.errors import OptionError
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ from jax import Array
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import wasserstein_distance
 
+from bayesrep.errors import OptionError
 from bayesrep.inference.density import Density, Position
 from bayesrep.numerics.pareto import MIN_TAIL, pareto_smooth
 

@@ -1,6 +1,5 @@
 """Which device a fit runs on, by timing one gradient on each."""
 
-from bayesrep.errors import OptionError
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -10,6 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 from jax.sharding import Mesh
+
+from bayesrep.errors import OptionError
 
 REPEATS = 5
 

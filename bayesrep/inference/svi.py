@@ -29,7 +29,6 @@ approximation with a factor covariance structure", JCGS 27. Dinh, Sohl-Dickstein
 "Density estimation using Real NVP", ICLR.
 """
 
-from bayesrep.errors import OptionError
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -41,6 +40,7 @@ import numpyro.distributions as dist
 import optax
 from jax import Array
 
+from bayesrep.errors import OptionError
 from bayesrep.inference.approximate import (
     Approximation,
     approximation,

@@ -8,10 +8,11 @@ and if k | s is Binomial(n, s) then k' | s is Binomial(n', s), whatever n was. S
 different n become comparable without simulating anything: counts are replaced by expectations.
 """
 
-from bayesrep.errors import OptionError
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
+
+from bayesrep.errors import OptionError
 
 __all__ = ["check_annotators", "thinning_matrix"]
 

@@ -6,12 +6,12 @@ of the pool of candidates (appendix D.1), here it is of the replication: a gap t
 n says that matching on more answers would leave less of it.
 """
 
-from bayesrep.errors import OptionError
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from bayesrep.errors import OptionError
 from bayesrep.estimators.annotators import compare_annotators, replicate_gaps
 from bayesrep.estimators.intervals import percentile
 from bayesrep.report.figures import COLORS, GREY, LABELS, legend_below, panels
