@@ -29,9 +29,10 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from bayesrep import folder, parquet
+from bayesrep import folder
 from bayesrep.atomic import replaced_file, replaced_folder
 from bayesrep.errors import StudyError, reason
+from bayesrep.files import parquet
 from bayesrep.inspection import inspect
 from bayesrep.inspection.tables import read_failures
 from bayesrep.predictions import Predictions

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesrep import Study, StudyError, npy, parquet, read_study, strict_json, trial
+from bayesrep import Study, StudyError, read_study
 from bayesrep.errors import reason
+from bayesrep.files import npy, parquet, strict_json, trial
 from bayesrep.protocols.label_sets import read_label_sets
 from bayesrep.protocols.reading import read_predictions
 from bayesrep.sources.cifar10_1 import predicted
@@ -232,7 +233,7 @@ def test_what_kills_a_reader_is_one_line(tmp_path, bad, name, message):
 
 def test_the_helper_is_one_process_and_ends_with_its_parent():
     program = (
-        "from bayesrep import trial; trial.start(); first = trial._helper.process.pid; "
+        "from bayesrep.files import trial; trial.start(); first = trial._helper.process.pid; "
         "trial.start(); assert trial._helper.process.pid == first; print(first)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep import npy, strict_json
 from bayesrep.errors import StudyError, reason
+from bayesrep.files import npy, strict_json
 
 MANIFEST = "checkpoint.json"
 

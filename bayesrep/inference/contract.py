@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from bayesrep.files.strict_json import parse
 from bayesrep.inference.predictive import find_group
 from bayesrep.models import MODELS
-from bayesrep.strict_json import parse
 
 Dims = tuple[str, ...]
 EVERY: Dims = ("chain", "draw")

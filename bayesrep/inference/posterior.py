@@ -14,9 +14,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from bayesrep import netcdf, trial
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError, reason
+from bayesrep.files import netcdf, trial
 from bayesrep.inference.contract import violations
 
 Group = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]

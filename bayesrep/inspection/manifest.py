@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesrep import folder, rules, strict_json
+from bayesrep import folder, rules
 from bayesrep.errors import reason
+from bayesrep.files import strict_json
 from bayesrep.study import JSON, Truth
 
 __all__ = ["Manifest", "read_manifest"]

@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import folder, parquet, rules
+from bayesrep import folder, rules
 from bayesrep.errors import StudyError
+from bayesrep.files import parquet
 from bayesrep.inspection.manifest import Manifest
 from bayesrep.inspection.tables import in_order, join_violations, key_violations
 

@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import folder, parquet, rules
+from bayesrep import folder, rules
 from bayesrep.errors import StudyError
+from bayesrep.files import parquet
 
 __all__ = [
     "KEYS",

@@ -24,8 +24,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrep import rules, strict_json
+from bayesrep import rules
 from bayesrep.errors import ProtocolWarning, StudyError
+from bayesrep.files import strict_json
 from bayesrep.predictions import Predictions
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.table_files import read_table, require

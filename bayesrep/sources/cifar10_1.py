@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep import rules, strict_json
+from bayesrep import rules
 from bayesrep.errors import StudyError
+from bayesrep.files import strict_json
 from bayesrep.predictions import Predictions
 from bayesrep.sources.safe_pickle import read_array
 

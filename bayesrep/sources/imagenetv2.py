@@ -22,8 +22,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import rules, strict_json
+from bayesrep import rules
 from bayesrep.errors import StudyError
+from bayesrep.files import strict_json
 from bayesrep.predictions import Predictions, code_type
 from bayesrep.sources.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts, whole_numbers

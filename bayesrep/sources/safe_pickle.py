@@ -6,7 +6,7 @@ Published annotation data come as pickled pandas frames, as ``torch.save`` files
 the constructors listed below, each mapped to a stand-in of ours that records its arguments. Neither
 pandas nor torch is needed, and no function named by a file is ever called. What a hostile file can
 still do is to make Python's unpickler reserve much memory: another process loads it first, within
-limits (see `bayesrep.trial`).
+limits (see `bayesrep.files.trial`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from bayesrep import npy, trial
 from bayesrep.errors import StudyError
+from bayesrep.files import npy, trial
 from bayesrep.sources import pickled_arrays as arrays
 from bayesrep.sources import pickled_frames as frames
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bayesrep import parquet, rules
+from bayesrep import rules
 from bayesrep.errors import StudyError, reason
+from bayesrep.files import parquet
 
 __all__ = ["flags", "probabilities", "read_table", "require", "texts", "whole_numbers"]
 

@@ -8,8 +8,9 @@ from typing import TypeVar
 
 import polars as pl
 
-from bayesrep import folder, rules, strict_json
+from bayesrep import folder, rules
 from bayesrep.errors import StudyError
+from bayesrep.files import strict_json
 from bayesrep.inspection.manifest import Manifest, read_manifest
 from bayesrep.inspection.predictions import complete_classifiers
 from bayesrep.inspection.tables import KEYS, read_counts, read_failures, read_table

@@ -187,14 +187,15 @@ def _layouts(root: Path) -> Any:
 
 
 def _pixels(root: Path) -> Any:
-    from bayesrep.errors import PredictionError, kind_and_reason
-    from bayesrep.vision.pixels import decode
+    from bayesrep.errors import PredictionError
+    from bayesrep.vision.pixels import decode, quiet_images, why_not
 
     changed = max(root.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     try:
-        image = decode(changed.read_bytes())
+        with quiet_images():
+            image = decode(changed.read_bytes())
     except Exception as error:  # as read_block does: one line beside the image's name
-        raise PredictionError(kind_and_reason(error)) from error
+        raise PredictionError(why_not(error)) from error
     return image.size, image.tobytes()
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import polars as pl
 
-from bayesrep import rules, trial
+from bayesrep import rules
 from bayesrep.errors import StudyError, reason
+from bayesrep.files import trial
 
 __all__ = ["SEAL", "examine", "read", "too_wide", "write"]
 

@@ -33,7 +33,7 @@ MEMORY, MEMORY_A_BYTE = 2**29, 100  # bytes; above what the helper has before it
 # which may be the stranger's.
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from bayesrep.trial import serve; serve()"
+    "from bayesrep.files.trial import serve; serve()"
 )
 _READY = "ready\n"
 _UNABLE = 97  # the helper's exit status where it cannot import what it should call
