@@ -294,12 +294,14 @@ def _check(arguments: argparse.Namespace) -> int:
 
     if awaits_counts(arguments.study):
         return _check_answers(arguments)
-    broken = check_study(arguments.study)
-    if broken:
+    try:
+        study = read_study(arguments.study)
+    except StudyError:
+        broken = check_study(arguments.study)
         _emit(arguments, "\n".join(broken), {"study": str(arguments.study), "broken": broken})
         rules = "rule is" if len(broken) == 1 else "rules are"
         return _fail(f"{arguments.study}: {len(broken)} {rules} broken")
-    text = f"{describe_study(read_study(arguments.study))}\nNo rule is broken."
+    text = f"{describe_study(study)}\nNo rule is broken."
     return _emit(arguments, text, {"study": str(arguments.study), "broken": []})
 
 
@@ -483,6 +485,9 @@ def _compare_annotators(arguments: argparse.Namespace) -> int:
 def _fit(arguments: argparse.Namespace) -> int:
     _new_file(arguments.out, force=arguments.force)
     _keep_compiled()
+    from bayesrep.files import trial
+
+    trial.start()  # beside the import of JAX
     from bayesrep.inference import fit, write_posterior
     from bayesrep.storage import read_study
 
@@ -798,6 +803,9 @@ def _report(arguments: argparse.Namespace) -> int:
         raise OptionError(f"--out is {arguments.out}; name a file that ends in .html")
     _new_file(arguments.out, force=arguments.force)
     _keep_compiled()
+    from bayesrep.files import trial
+
+    trial.start()  # beside the import of JAX
     from bayesrep.inference import read_posterior
     from bayesrep.report.content import gather
     from bayesrep.report.page import write_page
