@@ -50,6 +50,7 @@ CELL = re.compile(r"(.*: )?\d{1,10}/\d{1,10}", re.DOTALL)
 TEXTS = ("study_fingerprint", "model", "options", "datasets", "groups")
 JSON: Mapping[str, type] = {"options": dict, "datasets": list, "schedule": dict, "versions": dict}
 FURTHER: Mapping[str, type | tuple[type, ...]] = {
+    "statistics_digest": str,
     "schedule": str,
     "versions": str,
     "method": str,

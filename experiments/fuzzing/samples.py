@@ -262,7 +262,8 @@ def posterior() -> Any:
         "converged": 1,
         "verdict": "The fit has converged.",
         "advice": "",
-        "study_fingerprint": SufficientStatistics.from_study(data).fingerprint(),
+        "study_fingerprint": data.fingerprint(),
+        "statistics_digest": SufficientStatistics.from_study(data).digest(),
     }
     return build_posterior(groups, coordinates, attributes)
 
