@@ -59,6 +59,10 @@ def compare_components(
     OptionError
         If a data set has fewer images than folds, or there is no K or one less than 1.
     """
+    if not components:
+        raise OptionError("no number of components is given")
+    for size in components:  # not the largest of all: a range may be as long as numbers are
+        bounds.at_most("components", size, bounds.COMPONENTS)
     statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
     whole = complete_cells(Replicates.of(statistics))
     total = whole.images.sum(axis=-1)[:, 0]
@@ -69,9 +73,6 @@ def compare_components(
         )
     parts = _folds(whole, folds, seed)  # [2, F, M]
     training = np.concatenate([whole.images, whole.images - parts], axis=1)
-    if not components:
-        raise OptionError("no number of components is given")
-    bounds.at_most("components", max(components), bounds.COMPONENTS)
     rows: list[pl.DataFrame] = []
     for size in components:
         table = CellTable(whole.selected, whole.shown, training, whole.correct)

@@ -110,6 +110,8 @@ def cell_of_images(data: AnnotatedSet, names: NDArray[Any], column: str) -> NDAr
     """Index among the named cells of every image; ``column`` holds its group, if there are any."""
     cells = [parse_cell(str(name)) for name in names]
     place = {cell: index for index, cell in enumerate(cells)}
+    if column and column not in data.groups:
+        raise StudyError(f"the posterior has groups by {column[:50]!r}, which the study lacks")
     groups = data.groups[column] if column else np.full(len(data.shown), "")
     return np.array(
         [

@@ -14,14 +14,17 @@ from __future__ import annotations
 import collections
 import datetime
 import io
+import math
 import os
 import pickle
 import zipfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
@@ -32,6 +35,8 @@ from bayesrep.sources import pickled_frames as frames
 __all__ = ["read_array", "read_frame"]
 
 _TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a torch.save file before torch 1.6
+
+_ALWAYS, _RATIO = 1_000_000, 100  # so many values may be written out, or so many times the bytes
 
 _NUMPY_CORES = ("numpy.core", "numpy._core")
 _INDEXES = ("pandas.core.indexes", "pandas.indexes")
@@ -214,7 +219,44 @@ def _examined(load: Callable[[], object]) -> None:
 
 
 def _objects(stream: IO[bytes], header: npy.Header) -> NDArray[Any]:
-    return arrays.as_array(_RestrictedUnpickler(stream).load()).reshape(header.shape)
+    values = arrays.as_array(_RestrictedUnpickler(stream).load()).reshape(header.shape)
+    if _written_out(values) > max(_ALWAYS, _RATIO * stream.tell()):
+        raise ValueError("lists that hold one another over and over")
+    return values
+
+
+def _written_out(values: Any) -> float:
+    """Count the values in nested lists as often as they are reached; infinite where in a circle.
+
+    A pickle of a few bytes can hold a list of ten times the same list of ten times the same list:
+    little to read, and more than any memory to write out.
+    """
+    counts: dict[int, float] = {}  # of the lists that are done; those begun have none yet
+    begun, waiting = {id(values)}, [(values, _members(values))]
+    while waiting:
+        value, members = waiting[-1]
+        fresh = next((m for m in members if _is_list(m) and id(m) not in counts), None)
+        if fresh is None:
+            inside = (counts[id(m)] if _is_list(m) else 1 for m in _members(value))
+            counts[id(value)] = 1 + sum(inside)
+            waiting.pop()
+        elif id(fresh) in begun:
+            return math.inf
+        else:
+            begun.add(id(fresh))
+            waiting.append((fresh, _members(fresh)))
+    return counts[id(values)]
+
+
+def _is_list(value: Any) -> bool:
+    is_array = isinstance(value, np.ndarray) and value.dtype.hasobject
+    return is_array or isinstance(value, list | tuple | dict | set | frozenset)
+
+
+def _members(value: Any) -> Iterator[Any]:
+    if isinstance(value, np.ndarray):
+        return iter(value.ravel().tolist())
+    return chain(value, value.values()) if isinstance(value, dict) else iter(value)
 
 
 class _Refused(pickle.UnpicklingError):

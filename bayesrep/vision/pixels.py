@@ -9,6 +9,7 @@ mean and standard deviation share it.
 from __future__ import annotations
 
 import io
+import logging
 import math
 import re
 import warnings
@@ -128,9 +129,15 @@ def decode(data: bytes) -> Any:
 @contextmanager
 def quiet_images() -> Generator[None]:
     """Silence what Pillow says about odd images; set here since it concerns every thread."""
+    logger = logging.getLogger("PIL")
+    level = logger.level
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"PIL\..*")
-        yield
+        logger.setLevel(logging.CRITICAL + 1)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
 
 
 def why_not(error: Exception) -> str:

@@ -315,8 +315,8 @@ def same_network(
 
 def _facts_of(file: Path) -> dict[str, Any] | None:
     """How a file's rows were made, None where it does not say."""
-    if (line := trial.fault(parquet.examine, file, str(file), [], [])) is not None:
-        raise PredictionError(f"{line}, or remove it")
+    if (line := trial.fault(parquet.examine, file, "it", [], [])) is not None:
+        raise PredictionError(f"{file} cannot be read: {line}, or remove it")
     try:
         found = strict_json.parse(pl.read_parquet_metadata(file).get(_KEY) or "null")
     except ValueError as error:
@@ -375,6 +375,6 @@ def _all_failures(study: Path) -> pl.DataFrame:
 
 def _read(file: Path, columns: list[str] | None) -> pl.DataFrame:
     try:
-        return parquet.read(file, str(file), columns or (), further=() if columns else None)
+        return parquet.read(file, "it", columns or (), further=() if columns else None)
     except StudyError as error:
-        raise PredictionError(f"{error}, or remove it") from error
+        raise PredictionError(f"{file} cannot be read: {error}, or remove it") from error

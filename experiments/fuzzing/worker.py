@@ -46,10 +46,18 @@ def _children() -> int:
 
 
 def _limit() -> None:
-    """Limit the address space to what is used now and `MEMORY` more."""
+    """Limit the address space to what is used now and twice `MEMORY`, of which much is never used.
+
+    What is used is compared with `MEMORY` itself after each input.
+    """
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + MEMORY
+    limit = pages * resource.getpagesize() + 2 * MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _most_used() -> int:
+    """Bytes of memory that this process has used at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def outcome(target: Target, root: Path, wanted: str, kind: str, *, sealed: bool) -> dict[str, str]:
@@ -167,11 +175,14 @@ def serve(name: str, seed: int, numbers: range, root: Path) -> None:
     _limit()
     sys.addaudithook(_watch)
     watching.append(True)
-    children = _children()
+    children, most = _children(), _most_used() + MEMORY
     for number in numbers:
         printed.say(begin=number)
         facts = one(target, files, root, random_of(name, seed, number), wanted)
         noise = printed.taken()
+        if (used := _most_used()) > most:
+            facts |= {"outcome": "memory", "text": f"{used / 2**30:.1f} GB are used"}
+            most = used
         if started or _children() > children + 1:
             facts |= {"outcome": "subprocess", "text": "; ".join(started) or "a child process"}
             started.clear()
