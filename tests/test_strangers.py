@@ -458,7 +458,7 @@ def test_lists_that_hold_one_another_over_and_over_are_refused(tmp_path):
         values = np.empty(2, dtype=object)
         values[:] = lists
         np.save(tmp_path / f"{name}.npy", values, allow_pickle=True)
-        with pytest.raises(StudyError, match=rf"{name}\.npy: .*hold one another over and over"):
+        with pytest.raises(StudyError, match=rf"{name}\.npy: is damaged, or not such a file"):
             read_array(tmp_path / f"{name}.npy")
     shared = np.empty(30_000, dtype=object)
     shared[:] = [["n01440764", "n01443537"]] * len(shared)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import collections
 import datetime
 import io
-import math
 import os
 import pickle
 import zipfile
@@ -220,37 +219,23 @@ def _examined(load: Callable[[], object]) -> None:
 
 def _objects(stream: IO[bytes], header: npy.Header) -> NDArray[Any]:
     values = arrays.as_array(_RestrictedUnpickler(stream).load()).reshape(header.shape)
-    if _written_out(values) > max(_ALWAYS, _RATIO * stream.tell()):
+    if _written_out(values, {}) > max(_ALWAYS, _RATIO * stream.tell()):
         raise ValueError("lists that hold one another over and over")
     return values
 
 
-def _written_out(values: Any) -> float:
-    """Count the values in nested lists as often as they are reached; infinite where in a circle.
+def _written_out(value: Any, counts: dict[int, int]) -> int:
+    """Count the values in nested lists as often as they are reached; ``counts`` keeps those done.
 
     A pickle of a few bytes can hold a list of ten times the same list of ten times the same list:
     little to read, and more than any memory to write out.
     """
-    counts: dict[int, float] = {}  # of the lists that are done; those begun have none yet
-    begun, waiting = {id(values)}, [(values, _members(values))]
-    while waiting:
-        value, members = waiting[-1]
-        fresh = next((m for m in members if _is_list(m) and id(m) not in counts), None)
-        if fresh is None:
-            inside = (counts[id(m)] if _is_list(m) else 1 for m in _members(value))
-            counts[id(value)] = 1 + sum(inside)
-            waiting.pop()
-        elif id(fresh) in begun:
-            return math.inf
-        else:
-            begun.add(id(fresh))
-            waiting.append((fresh, _members(fresh)))
-    return counts[id(values)]
-
-
-def _is_list(value: Any) -> bool:
     is_array = isinstance(value, np.ndarray) and value.dtype.hasobject
-    return is_array or isinstance(value, list | tuple | dict | set | frozenset)
+    if not (is_array or isinstance(value, list | tuple | dict | set | frozenset)):
+        return 1
+    if id(value) not in counts:
+        counts[id(value)] = 1 + sum(_written_out(member, counts) for member in _members(value))
+    return counts[id(value)]
 
 
 def _members(value: Any) -> Iterator[Any]:
