@@ -445,22 +445,3 @@ def test_whatever_is_written_is_sound(tmp_path_factory, rows, facts):
     assert parquet.examine(str(file), "file", ["a", "b"], ["c"]) is None
     assert parquet.read(Path(file), "file", ["a"], further=None).equals(table)
     assert facts.items() <= pl.read_parquet_metadata(file).items()
-
-
-def test_lists_that_hold_one_another_over_and_over_are_refused(tmp_path):
-    """A few bytes to read, and more than any memory to write out."""
-    nested = ["n01440764"] * 10
-    for _ in range(12):
-        nested = [nested] * 10
-    circle = []
-    circle.append(circle)
-    for name, lists in (("laughs", [nested, [1]]), ("circle", [circle, [1]])):
-        values = np.empty(2, dtype=object)
-        values[:] = lists
-        np.save(tmp_path / f"{name}.npy", values, allow_pickle=True)
-        with pytest.raises(StudyError, match=rf"{name}\.npy: is damaged, or not such a file"):
-            read_array(tmp_path / f"{name}.npy")
-    shared = np.empty(30_000, dtype=object)
-    shared[:] = [["n01440764", "n01443537"]] * len(shared)
-    np.save(tmp_path / "sound.npy", shared, allow_pickle=True)
-    assert read_array(tmp_path / "sound.npy").tolist() == shared.tolist()

@@ -19,11 +19,9 @@ import pickle
 import zipfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
@@ -34,8 +32,6 @@ from bayesrep.sources import pickled_frames as frames
 __all__ = ["read_array", "read_frame"]
 
 _TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a torch.save file before torch 1.6
-
-_ALWAYS, _RATIO = 1_000_000, 100  # so many values may be written out, or so many times the bytes
 
 _NUMPY_CORES = ("numpy.core", "numpy._core")
 _INDEXES = ("pandas.core.indexes", "pandas.indexes")
@@ -218,30 +214,7 @@ def _examined(load: Callable[[], object]) -> None:
 
 
 def _objects(stream: IO[bytes], header: npy.Header) -> NDArray[Any]:
-    values = arrays.as_array(_RestrictedUnpickler(stream).load()).reshape(header.shape)
-    if _written_out(values, {}) > max(_ALWAYS, _RATIO * stream.tell()):
-        raise ValueError("lists that hold one another over and over")
-    return values
-
-
-def _written_out(value: Any, counts: dict[int, int]) -> int:
-    """Count the values in nested lists as often as they are reached; ``counts`` keeps those done.
-
-    A pickle of a few bytes can hold a list of ten times the same list of ten times the same list:
-    little to read, and more than any memory to write out.
-    """
-    is_array = isinstance(value, np.ndarray) and value.dtype.hasobject
-    if not (is_array or isinstance(value, list | tuple | dict | set | frozenset)):
-        return 1
-    if id(value) not in counts:
-        counts[id(value)] = 1 + sum(_written_out(member, counts) for member in _members(value))
-    return counts[id(value)]
-
-
-def _members(value: Any) -> Iterator[Any]:
-    if isinstance(value, np.ndarray):
-        return iter(value.ravel().tolist())
-    return chain(value, value.values()) if isinstance(value, dict) else iter(value)
+    return arrays.as_array(_RestrictedUnpickler(stream).load()).reshape(header.shape)
 
 
 class _Refused(pickle.UnpicklingError):

@@ -298,7 +298,8 @@ def _parts(value: Any) -> Any:
         value = np.asarray(value)
         numbers = value.dtype.kind not in "OUST"
         yield f"{value.shape}{value.dtype.kind}".encode()
-        yield np.ascontiguousarray(value).tobytes() if numbers else repr(value.tolist()).encode()
+        # A list may hold another over and over: a pickle says it once.
+        yield np.ascontiguousarray(value).tobytes() if numbers else pickle.dumps(value.tolist())
     elif isinstance(value, pl.DataFrame | pl.Series):
         yield repr(value.to_dict() if isinstance(value, pl.DataFrame) else value.to_list()).encode()
     elif isinstance(value, dict):
