@@ -6,6 +6,7 @@ sample was written to and returns what it read.
 
 import hashlib
 import io
+import pickle
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, fields, is_dataclass
