@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep import rules
+from bayesrep import bounds, rules
 from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.vision.classes import CLASSES
 from bayesrep.vision.cluster import Cluster
@@ -30,6 +30,7 @@ from bayesrep.vision.run import Engine, Run, open_results, still_failing
 
 __all__ = ["Report", "predict"]
 
+LARGEST_WORKERS = 1_024
 CHANCE_IMAGES = 200  # fewer images cannot tell a poor classifier from chance
 CHANCE_LEVEL = 1e-6  # as many right answers are rarer by chance: better than chance
 _DONE = ("done", "already done", "judged again")
@@ -173,6 +174,7 @@ def predict(
     check_names(names)
     if workers is not None and workers < 1:
         raise PredictionError(f"{workers} workers can do nothing; give 1 or more")
+    bounds.at_most("workers", workers or 1, LARGEST_WORKERS)
     target = choose_device(device, precision, batch_size)
     _check_writable(folder)
     listed = counted_images(folder, dataset, list_images(images, labels=labels))
