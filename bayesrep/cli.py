@@ -376,8 +376,8 @@ def _predict(arguments: argparse.Namespace) -> int:
     if refused := len(report.refused):
         return _fail(
             f"{refused} image{'s' * (refused != 1)} could not be decoded, {arguments.study}/"
-            "failures.parquet says why; repair them and run this again, or give --allow-failures to "
-            "leave the study without them"
+            "failures.parquet says why; repair them and run this again, or give --allow-failures "
+            "to leave the study without them"
         )
     return 0
 
