@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 __all__ = ["INTERRUPTED", "program", "run", "stopped"]
@@ -34,18 +35,22 @@ class _Stop:
         self.number = 0  # of the first signal that Python heard; 0 where there was none
         self.raised = False
 
-    def __call__(self, number: int, _: Any) -> None:
-        """Interrupt what runs, once: a second interrupt would leave undone what tidies up."""
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Interrupt what runs, once: a second interrupt would leave undone what tidies up.
+
+        Not in the middle of an import, which for some modules in C would crash the process.
+        """
         self.number = self.number or number
-        if not self.raised:
+        if not self.raised and not _is_import(frame):
             self.raised = True
             raise KeyboardInterrupt
 
     def watch(self, arrivals: socket.socket) -> None:
         """Follow the signals as they arrive, a byte each, whatever the main thread does.
 
-        The first is raised again where a library swallowed it. One more ends the process at once
-        where Python does not hear the first; two more do, where the command is tidying up.
+        The first is raised again where a library swallowed it, or where a module was imported. One
+        more ends the process at once where Python does not hear the first; two more do, where the
+        command is tidying up.
         """
         first, since, more, own, told = 0, 0.0, 0, 0, False
         while True:
@@ -63,6 +68,9 @@ class _Stop:
                     if more > self.raised:
                         os._exit(128 + first)
                     _say("stopping; once more ends it at once")
+            elif self.number and not self.raised:  # in an import when it was heard
+                own += 1
+                _signal_main_thread(first)
             elif time.monotonic() - since < SOON:
                 continue
             elif not self.raised:
@@ -72,6 +80,14 @@ class _Stop:
             elif not _being_handled():
                 self.raised, since, own = False, time.monotonic(), own + 1
                 _signal_main_thread(first)
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _say(text: str) -> None:

@@ -74,6 +74,28 @@ except KeyboardInterrupt:
     assert (child.returncode, said, complaint) == (status, "tidy\n", "")
 
 
+@BOTH
+def test_an_import_is_not_interrupted_in_its_middle(number, status, tmp_path):
+    """Some modules in C crash the process when an interrupt is raised inside them."""
+    (tmp_path / "slow_module.py").write_text(
+        "import time\nprint('begun', flush=True)\n"
+        "try:\n    time.sleep(2)\nexcept BaseException:\n    print('broken', flush=True)\n"
+    )
+    child = start(
+        f"""sys.path.insert(0, {str(tmp_path)!r})
+try:
+    import slow_module
+    print("imported", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    return 130"""
+    )
+    child.send_signal(number)
+    said, complaint = child.communicate(timeout=30)
+    assert child.returncode == status
+    assert "broken" not in said
+
+
 def test_a_second_interrupt_lets_the_command_tidy_up_and_a_third_does_not_wait():
     patient = """try:
     begun(); time.sleep(60)

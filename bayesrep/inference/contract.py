@@ -10,6 +10,7 @@ import xarray as xr
 from bayesrep.files.strict_json import parse
 from bayesrep.inference.predictive import find_group
 from bayesrep.models import MODELS
+from bayesrep.rules import REQUIRED_ROLES
 
 Dims = tuple[str, ...]
 EVERY: Dims = ("chain", "draw")
@@ -151,6 +152,8 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[str]:
             return
     if not all(isinstance(role, str) for role in read["datasets"]):
         yield "its attribute datasets holds no names"
+    elif tuple(read["datasets"][:2]) != REQUIRED_ROLES:
+        yield f"its attribute datasets does not begin with {' and '.join(REQUIRED_ROLES)}"
     model = attributes["model"]
     if model not in MODELS:
         yield f"its model {model[:50]!r} is not one of {', '.join(MODELS)}"

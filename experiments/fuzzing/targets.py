@@ -292,6 +292,14 @@ def digest(value: Any) -> str:
     return made.hexdigest()
 
 
+def _objects(values: Any) -> bytes:
+    """Lists as bytes; one may hold another over and over, which a pickle says once."""
+    try:
+        return pickle.dumps(values)
+    except RecursionError:
+        return b"deep"
+
+
 def _parts(value: Any) -> Any:
     if isinstance(value, Study):
         value = (value.fingerprint(), value.name, value.truth)
@@ -299,8 +307,7 @@ def _parts(value: Any) -> Any:
         value = np.asarray(value)
         numbers = value.dtype.kind not in "OUST"
         yield f"{value.shape}{value.dtype.kind}".encode()
-        # A list may hold another over and over: a pickle says it once.
-        yield np.ascontiguousarray(value).tobytes() if numbers else pickle.dumps(value.tolist())
+        yield np.ascontiguousarray(value).tobytes() if numbers else _objects(value.tolist())
     elif isinstance(value, pl.DataFrame | pl.Series):
         yield repr(value.to_dict() if isinstance(value, pl.DataFrame) else value.to_list()).encode()
     elif isinstance(value, dict):
