@@ -144,7 +144,9 @@ def interrupt(case: Case, root: Path, number: signal.Signals, delay: float) -> d
             "status": process.returncode,
             "seconds": time.monotonic() - sent,
             "traceback": any("Traceback" in line for line in lines),
-            "message": next((line for line in lines if "interrupted; " in line), ""),
+            "message": next((line for line in lines if "interrupted; " in line), "").replace(
+                name, "."
+            ),
             "half": [path for path in left if path.endswith((".partial", ".part", ".previous"))],
             "left": len(left),
         }
