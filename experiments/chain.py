@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 import bayesrep
 from bayesrep.report.text import columns, describe_study, percent, populations_text
-from bayesrep.sources.tables import read_begun
+from bayesrep.sources.tables import read_answered
 from bayesrep.storage import write_annotations
 from bayesrep.vision.classes import synsets
 from bayesrep.vision.imports import load_timm
@@ -149,7 +149,7 @@ def run(
     """Make the data, predict, fit (by a method of `bayesrep.fit`), summarize; return it all."""
     counts = make_data(root, images, seed)
     train(root / "weights", min(images, 1000), seed)
-    datasets = read_begun([counts], reference="v1", replication="v2")
+    datasets, _ = read_answered([counts], reference="v1", replication="v2")
     assert isinstance(datasets, dict), "the table of counts holds no predictions"
     write_annotations(datasets, root / "study", name="chain")
     for dataset in ("v1", "v2"):

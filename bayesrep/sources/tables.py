@@ -13,7 +13,7 @@ predictions      dataset, image and one column of true and false per classifier,
 images           dataset, image, label, and any further columns as groups of images
 ===============  ===========================================================================
 
-Counts or annotations, and predictions, are needed; images are optional (`read_begun` makes do
+Counts or annotations, and predictions, are needed; images are optional (`read_answered` makes do
 without predictions, which `bayesrep.predict` then adds). Several files of a kind
 are taken together. Annotations may use crowd-kit's column names: ``task`` is read as image and,
 where there is a ``task`` and a ``worker``, ``label`` is read as selected. Columns that a kind does
@@ -44,7 +44,7 @@ from bayesrep.sources.table_files import (
 )
 from bayesrep.study import AnnotatedSet, Study
 
-__all__ = ["read_answered", "read_answers", "read_begun", "read_tables"]
+__all__ = ["read_answered", "read_answers", "read_tables"]
 
 _KEY = ("dataset", "image")
 _KINDS = {
@@ -109,33 +109,6 @@ def read_tables(
     return _study(tables, paths, names, name)
 
 
-def read_begun(
-    paths: Sequence[str | Path],
-    *,
-    reference: str = "reference",
-    replication: str = "replication",
-    name: str = "study",
-) -> Study | dict[str, AnnotatedSet]:
-    """Read a study, or its annotations where there are no predictions yet.
-
-    Parameters
-    ----------
-    paths, reference, replication, name
-        As for `read_tables`.
-
-    Returns
-    -------
-    Study, or mapping of role to AnnotatedSet
-        The latter, each with no column in ``correct``, where no table holds predictions.
-
-    Raises
-    ------
-    StudyError
-        As `read_tables`.
-    """
-    return read_answered(paths, reference=reference, replication=replication, name=name)[0]
-
-
 def read_answered(
     paths: Sequence[str | Path],
     *,
@@ -143,7 +116,7 @@ def read_answered(
     replication: str = "replication",
     name: str = "study",
 ) -> tuple[Study | dict[str, AnnotatedSet], list[Predictions]]:
-    """Read what `read_begun` and `read_answers` do, every file once.
+    """Read a study, or its annotations where there are no predictions yet, and the answers.
 
     Parameters
     ----------
@@ -153,7 +126,8 @@ def read_answered(
     Returns
     -------
     tuple
-        The study or its annotations, and the answers, where they are known.
+        The study, or its annotations by role (each with no column in ``correct``) where no table
+        holds predictions; and the answers, where they are known.
 
     Raises
     ------
