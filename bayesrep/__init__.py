@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bayesrep.checks import check_agreement, diagnose
     from bayesrep.errors import (
         BayesrepError,
         ConvergenceError,
@@ -22,12 +23,19 @@ if TYPE_CHECKING:
         StudyError,
     )
     from bayesrep.estimators import estimate, estimate_gaps
-    from bayesrep.inference import check_agreement, describe_images, diagnose, fit, prior_predictive
-    from bayesrep.simulate import simulate_study
-    from bayesrep.statistics import SufficientStatistics
-    from bayesrep.storage import read_study
-    from bayesrep.study import Study
-    from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps
+    from bayesrep.inference import fit, prior_predictive
+    from bayesrep.posterior import read_posterior, write_posterior
+    from bayesrep.studies.simulate import simulate_study
+    from bayesrep.studies.statistics import SufficientStatistics
+    from bayesrep.studies.storage import read_study
+    from bayesrep.studies.study import Study
+    from bayesrep.summary import (
+        compare_classifiers,
+        describe_images,
+        rank_classifiers,
+        summarize,
+        summarize_gaps,
+    )
     from bayesrep.vision import predict
 
 __version__ = "0.1.0"
@@ -53,10 +61,12 @@ __all__ = [
     "predict",
     "prior_predictive",
     "rank_classifiers",
+    "read_posterior",
     "read_study",
     "simulate_study",
     "summarize",
     "summarize_gaps",
+    "write_posterior",
 ]
 
 _DEFINED_IN = {
@@ -66,23 +76,25 @@ _DEFINED_IN = {
     "OptionError": "bayesrep.errors",
     "PredictionError": "bayesrep.errors",
     "PredictionWarning": "bayesrep.errors",
-    "Study": "bayesrep.study",
+    "Study": "bayesrep.studies.study",
     "StudyError": "bayesrep.errors",
-    "SufficientStatistics": "bayesrep.statistics",
-    "check_agreement": "bayesrep.inference",
+    "SufficientStatistics": "bayesrep.studies.statistics",
+    "check_agreement": "bayesrep.checks",
     "compare_classifiers": "bayesrep.summary",
-    "describe_images": "bayesrep.inference",
-    "diagnose": "bayesrep.inference",
+    "describe_images": "bayesrep.summary",
+    "diagnose": "bayesrep.checks",
     "estimate": "bayesrep.estimators",
     "estimate_gaps": "bayesrep.estimators",
     "fit": "bayesrep.inference",
     "predict": "bayesrep.vision",
     "prior_predictive": "bayesrep.inference",
     "rank_classifiers": "bayesrep.summary",
-    "read_study": "bayesrep.storage",
-    "simulate_study": "bayesrep.simulate",
+    "read_posterior": "bayesrep.posterior",
+    "read_study": "bayesrep.studies.storage",
+    "simulate_study": "bayesrep.studies.simulate",
     "summarize": "bayesrep.summary",
     "summarize_gaps": "bayesrep.summary",
+    "write_posterior": "bayesrep.posterior",
 }
 
 

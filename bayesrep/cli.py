@@ -131,7 +131,7 @@ def _emit(arguments: argparse.Namespace, text: str, facts: dict[str, Any]) -> in
 def _left_out(study: Path | None) -> dict[str, dict[str, str]]:
     if study is None:
         return {}
-    from bayesrep.storage import images_left_out
+    from bayesrep.studies.storage import images_left_out
 
     try:
         return images_left_out(study)
@@ -202,7 +202,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 def _simulate(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import describe_study
-    from bayesrep.simulate import simulate_study
+    from bayesrep.studies.simulate import simulate_study
 
     _new_study(arguments.out, force=arguments.force)
     study = simulate_study(
@@ -221,7 +221,7 @@ def _import(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import describe_study
     from bayesrep.sources import ANSWERED, READERS
     from bayesrep.sources.imagenetv2 import read_answers
-    from bayesrep.storage import awaits_counts, write_study
+    from bayesrep.studies.storage import awaits_counts, write_study
 
     tables = arguments.source == "tables"
     if not (tables and awaits_counts(arguments.out)):
@@ -252,7 +252,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 def _begin_predictions(arguments: argparse.Namespace, answers: list[Any]) -> int:
     """Write published answers to which counts are still to be added."""
-    from bayesrep.storage import write_answers
+    from bayesrep.studies.storage import write_answers
 
     write_answers(answers, arguments.out, force=arguments.force)
     names, program = [each.dataset for each in answers], process.program()
@@ -268,7 +268,7 @@ def _begin_predictions(arguments: argparse.Namespace, answers: list[Any]) -> int
 
 def _begin_study(arguments: argparse.Namespace, datasets: dict[str, Any]) -> int:
     """Write a study whose predictions are still to be made."""
-    from bayesrep.storage import write_annotations
+    from bayesrep.studies.storage import write_annotations
 
     source = {"source": "tables", "files": [path.name for path in map(Path, arguments.files)]}
     write_annotations(
@@ -290,7 +290,7 @@ def _begin_study(arguments: argparse.Namespace, datasets: dict[str, Any]) -> int
 
 def _check(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import describe_study
-    from bayesrep.storage import awaits_counts, check_study, read_study
+    from bayesrep.studies.storage import awaits_counts, check_study, read_study
 
     if awaits_counts(arguments.study):
         return _check_answers(arguments)
@@ -307,9 +307,9 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _check_answers(arguments: argparse.Namespace) -> int:
     """Check a folder of answers to which counts are still to be added."""
-    from bayesrep.folder import PREDICTIONS, names_in
     from bayesrep.protocols import read_predictions
     from bayesrep.report.text import plain
+    from bayesrep.studies.folder import PREDICTIONS, names_in
 
     held = names_in(arguments.study / PREDICTIONS, "")
     answers = [read_predictions(arguments.study, (name,), ranks=1)[0] for name in held]
@@ -431,7 +431,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from bayesrep.estimators import analyse, classifier_table, gap_table
     from bayesrep.report.answer import measured_drop
     from bayesrep.report.text import estimates_table, gaps_table
-    from bayesrep.storage import read_study
+    from bayesrep.studies.storage import read_study
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
@@ -453,7 +453,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
 def _mixtures(arguments: argparse.Namespace) -> int:
     from bayesrep.estimators.components import compare_components
     from bayesrep.report.text import components_table
-    from bayesrep.storage import read_study
+    from bayesrep.studies.storage import read_study
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
@@ -472,7 +472,7 @@ def _compare_annotators(arguments: argparse.Namespace) -> int:
 
     from bayesrep.estimators.annotators import compare_annotators, linearity
     from bayesrep.report.text import annotators_table
-    from bayesrep.storage import read_study
+    from bayesrep.studies.storage import read_study
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
@@ -488,8 +488,9 @@ def _fit(arguments: argparse.Namespace) -> int:
     from bayesrep.files import trial
 
     trial.start()  # beside the import of JAX
-    from bayesrep.inference import fit, write_posterior
-    from bayesrep.storage import read_study
+    from bayesrep.inference import fit
+    from bayesrep.posterior import write_posterior
+    from bayesrep.studies.storage import read_study
 
     posterior = fit(
         read_study(arguments.study),
@@ -521,10 +522,10 @@ def _fit(arguments: argparse.Namespace) -> int:
 
 
 def _summarize(arguments: argparse.Namespace) -> int:
-    from bayesrep.inference.together import together
     from bayesrep.report.answer import answer_for, drop_of, measured_drop
     from bayesrep.report.text import estimates_table, gaps_table, populations_text
-    from bayesrep.summary import summarize, summarize_gaps
+    from bayesrep.summary.joint_draws import together
+    from bayesrep.summary.tables import summarize, summarize_gaps
 
     study, posterior = _fitted(arguments)
     unconverged, draws = arguments.allow_unconverged, together(study, posterior)
@@ -541,8 +542,8 @@ def _summarize(arguments: argparse.Namespace) -> int:
 
 def _fitted(arguments: argparse.Namespace) -> tuple[Any, Any]:
     """The study and the posterior of a command, once its output can be written."""
-    from bayesrep.inference import read_posterior
-    from bayesrep.storage import read_study
+    from bayesrep.posterior import read_posterior
+    from bayesrep.studies.storage import read_study
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
@@ -551,7 +552,7 @@ def _fitted(arguments: argparse.Namespace) -> tuple[Any, Any]:
 
 def _ranks(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import ranks_table
-    from bayesrep.summary import rank_classifiers
+    from bayesrep.summary.tables import rank_classifiers
 
     table = rank_classifiers(*_fitted(arguments), allow_unconverged=arguments.allow_unconverged)
     return _emit_table(arguments, table, ranks_table(table))
@@ -559,7 +560,7 @@ def _ranks(arguments: argparse.Namespace) -> int:
 
 def _pairs(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import pairs_table
-    from bayesrep.summary import compare_classifiers
+    from bayesrep.summary.tables import compare_classifiers
 
     study, posterior = _fitted(arguments)
     table = compare_classifiers(study, posterior, allow_unconverged=arguments.allow_unconverged)
@@ -567,17 +568,18 @@ def _pairs(arguments: argparse.Namespace) -> int:
 
 
 def _images(arguments: argparse.Namespace) -> int:
-    from bayesrep.inference import describe_images
     from bayesrep.report.text import images_table
+    from bayesrep.summary import describe_images
 
     table = describe_images(*_fitted(arguments))
     return _emit_table(arguments, table, images_table(table))
 
 
 def _diagnose(arguments: argparse.Namespace) -> int:
-    from bayesrep.inference import diagnose, read_posterior
-    from bayesrep.inference.diagnosis import text
-    from bayesrep.storage import read_study
+    from bayesrep.checks import diagnose
+    from bayesrep.checks.diagnosis import text
+    from bayesrep.posterior import read_posterior
+    from bayesrep.studies.storage import read_study
 
     study = read_study(arguments.study) if arguments.study else None
     found = diagnose(read_posterior(arguments.posterior), study)
@@ -593,8 +595,9 @@ def _diagnose(arguments: argparse.Namespace) -> int:
 
 
 def _loo(arguments: argparse.Namespace) -> int:
-    from bayesrep.inference import compare, read_posterior
-    from bayesrep.inference.comparison import text
+    from bayesrep.checks import compare
+    from bayesrep.checks.comparison import text
+    from bayesrep.posterior import read_posterior
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
@@ -780,7 +783,7 @@ def _figure_inputs(arguments: argparse.Namespace, figure: Any) -> list[Any]:
             raise StudyError(f"{arguments.name} takes no {what}; leave out {path}")
     inputs: list[Any] = []
     if figure.needs_study:
-        from bayesrep.storage import awaits_counts, read_study
+        from bayesrep.studies.storage import awaits_counts, read_study
 
         if figure.takes_answers and awaits_counts(arguments.study):
             from bayesrep.protocols import read_predictions
@@ -790,14 +793,14 @@ def _figure_inputs(arguments: argparse.Namespace, figure: Any) -> list[Any]:
         else:
             inputs.append(read_study(arguments.study))
     if figure.needs_posterior:
-        from bayesrep.inference import read_posterior
+        from bayesrep.posterior import read_posterior
 
         inputs.append(read_posterior(arguments.posterior))
     return inputs
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from bayesrep.storage import read_study
+    from bayesrep.studies.storage import read_study
 
     if arguments.out.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"--out is {arguments.out}; name a file that ends in .html")
@@ -806,7 +809,7 @@ def _report(arguments: argparse.Namespace) -> int:
     from bayesrep.files import trial
 
     trial.start()  # beside the import of JAX
-    from bayesrep.inference import read_posterior
+    from bayesrep.posterior import read_posterior
     from bayesrep.report.content import gather
     from bayesrep.report.page import write_page
 

@@ -1,5 +1,7 @@
 """The library's own exceptions and warnings, in one place so that any room can raise them."""
 
+from collections.abc import Iterable
+
 __all__ = [
     "BayesrepError",
     "ConvergenceError",
@@ -13,9 +15,13 @@ __all__ = [
     "ProtocolWarning",
     "StudyError",
     "kind_and_reason",
+    "listing",
     "plain",
     "reason",
 ]
+
+
+SHOWN = 5  # how many offenders a message names before it only counts them
 
 
 class BayesrepError(Exception):
@@ -68,6 +74,28 @@ def plain(text: str) -> str:
 def kind_and_reason(error: BaseException) -> str:
     """Return the same with the exception's type, where the text alone may say little."""
     return f"{type(error).__name__}: {reason(error)}"
+
+
+def listing(items: Iterable[object], noun: str = "image") -> str:
+    """Name the first five offenders and count all of them.
+
+    Parameters
+    ----------
+    items
+        The offending names, in the order in which they should be named.
+    noun
+        What one of them is called, in the singular.
+
+    Returns
+    -------
+    str
+        For example ``"images 'a', 'b'"`` or ``"images 'a', 'b', 'c', 'd', 'e', ... (12 images)"``.
+    """
+    names = [repr(str(item)) for item in items]
+    if len(names) == 1:
+        return f"{noun} {names[0]}"
+    more = f", ... ({len(names)} {noun}s)" if len(names) > SHOWN else ""
+    return f"{noun}s {', '.join(names[:SHOWN])}{more}"
 
 
 class EstimateWarning(UserWarning):

@@ -25,8 +25,8 @@ from scipy import special, stats
 from bayesrep.models.joint import JointOptions
 from bayesrep.numerics.bernstein import smooth_basis
 from bayesrep.numerics.beta_binomial import below, log_binomial
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]

@@ -27,8 +27,8 @@ from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
 from bayesrep.estimators.parametric import fit_parametric
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.report.text import columns
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
 from experiments.results import save
 
 REPLICATES, ANNOTATORS, COMPONENTS, ROUNDS = 450, 36, 3, 200

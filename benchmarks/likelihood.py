@@ -33,7 +33,7 @@ from bayesrep.inference.device import available
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models.joint import JointOptions
 from bayesrep.report.text import MISSING, columns
-from bayesrep.statistics import Cells
+from bayesrep.studies.statistics import Cells
 from benchmarks import _textbook_models as models
 from benchmarks._requirements import (
     Requirement,

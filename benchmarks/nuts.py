@@ -51,7 +51,7 @@ APPROXIMATIONS = ("laplace", "mean-field", "flow")
 
 def diagnosed(draws: Any) -> dict[str, Any]:
     """Convergence, means and sds of adjusted accuracies [chain, draw, classifier]."""
-    from bayesrep.inference.verdict import diagnostics
+    from bayesrep.posterior.verdict import diagnostics
 
     values = np.asarray(draws, dtype=float)
     facts = {

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
-from bayesrep.inference import write_posterior
+from bayesrep.posterior import write_posterior
 from bayesrep.report.text import columns
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.results import save

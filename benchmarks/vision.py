@@ -35,11 +35,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep import folder
 from bayesrep.errors import PredictionWarning
 from bayesrep.report.text import columns
+from bayesrep.studies import folder
+from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.vision import predict
-from bayesrep.vision.classes import class_index, synsets
 from bayesrep.vision.evaluate import CPU_BATCH, Device, in_groups
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.local import single_threaded

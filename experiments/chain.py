@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 import bayesrep
 from bayesrep.report.text import columns, describe_study, percent, populations_text
 from bayesrep.sources.tables import read_answered
-from bayesrep.storage import write_annotations
-from bayesrep.vision.classes import synsets
+from bayesrep.studies.imagenet import synsets
+from bayesrep.studies.storage import write_annotations
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
 from experiments.results import save

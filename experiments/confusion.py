@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bayesrep.predictions import NO_ANSWER, Predictions
 from bayesrep.protocols import (
     beside,
     co_occurrence,
@@ -29,7 +28,8 @@ from bayesrep.protocols import (
 from bayesrep.report.protocol_figures import matrices_figure
 from bayesrep.report.text import columns, percent
 from bayesrep.sources.imagenetv2 import VALIDATION, read_predictions
-from bayesrep.sources.safe_pickle import read_frame
+from bayesrep.sources.pickles.safe_pickle import read_frame
+from bayesrep.studies.predictions import NO_ANSWER, Predictions
 from experiments.results import save
 
 PEOPLE = "people"

@@ -20,8 +20,8 @@ from scipy.stats import norm
 from bayesrep.report.paper import figure7
 from bayesrep.report.paper.figure7 import COMPONENTS, GRID, draw, points
 from bayesrep.report.text import columns, percent
-from bayesrep.rules import REQUIRED_ROLES
-from bayesrep.simulate import MEAN_SELECTION_FREQUENCY, PROCESSES
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.simulate import MEAN_SELECTION_FREQUENCY, PROCESSES
 from experiments.results import recorded, warned
 from experiments.studies import Chosen, make_page
 

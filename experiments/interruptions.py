@@ -84,7 +84,7 @@ def pictures(root: Path) -> None:
     from PIL import Image
     from safetensors.torch import save_file
 
-    from bayesrep.vision.classes import synsets
+    from bayesrep.studies.imagenet import synsets
     from bayesrep.vision.imports import load_timm
 
     rng = np.random.default_rng(0)

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from bayesrep.predictions import Predictions
 from bayesrep.protocols import MatchedAccuracy, match
 from bayesrep.protocols.matched import CRITERIA
 from bayesrep.report.protocol_figures import (
@@ -25,6 +24,7 @@ from bayesrep.report.protocol_figures import (
     matched_accuracy_figure,
 )
 from bayesrep.report.text import columns, percent
+from bayesrep.studies.predictions import Predictions
 from experiments.results import save
 
 CLASSES, LEFT = 1000, 0.01

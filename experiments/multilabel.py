@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.predictions import Predictions
 from bayesrep.protocols import (
     LabelSets,
     class_subsets,
@@ -30,7 +29,8 @@ from bayesrep.protocols import (
 from bayesrep.report.protocol_figures import multilabel_figure
 from bayesrep.report.text import multilabel_table, percent
 from bayesrep.sources.imagenetv2 import VALIDATION, read_predictions
-from bayesrep.sources.safe_pickle import read_frame
+from bayesrep.sources.pickles.safe_pickle import read_frame
+from bayesrep.studies.predictions import Predictions
 from experiments.results import save
 
 

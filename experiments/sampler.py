@@ -26,7 +26,7 @@ from bayesrep.inference.density import Density
 from bayesrep.inference.laplace import nearest_normal
 from bayesrep.inference.nuts import Sampler, Schedule, build_sampler, compiled, sample, unwhiten
 from bayesrep.inference.problem import Problem, Programs, evaluate, find_mode, pose, programs
-from bayesrep.inference.verdict import diagnostics, judge
+from bayesrep.posterior.verdict import diagnostics, judge
 from bayesrep.report.text import columns
 from experiments.ledger import resume
 from experiments.results import save

@@ -26,7 +26,7 @@ from bayesrep.inference.prior import prior_predictive
 from bayesrep.models import MODELS
 from bayesrep.report.figures import COLORS, panels
 from bayesrep.report.text import columns
-from bayesrep.statistics import Cells
+from bayesrep.studies.statistics import Cells
 from experiments.ledger import resume
 from experiments.results import save
 

@@ -25,10 +25,10 @@ import numpy as np
 
 import bayesrep
 from bayesrep import ConvergenceWarning
-from bayesrep.estimands import accuracy_line
-from bayesrep.inference.together import together
+from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.report.figures import COLORS, legend_below, panels
 from bayesrep.report.text import columns, percent
+from bayesrep.summary.joint_draws import together
 from experiments.ledger import resume
 from experiments.results import save
 

@@ -19,10 +19,10 @@ import numpy as np
 import bayesrep
 from bayesrep import ConvergenceWarning
 from bayesrep.errors import EstimateWarning
-from bayesrep.estimands import accuracy_line, slope_standard_error
-from bayesrep.inference.together import together
+from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
 from bayesrep.report.figures import COLORS, interval_points, panels
 from bayesrep.report.text import MISSING, columns, percent
+from bayesrep.summary.joint_draws import together
 from experiments.results import save
 from experiments.shared_difficulty import lines
 

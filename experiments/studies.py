@@ -21,8 +21,8 @@ from bayesrep.errors import StudyError, reason
 from bayesrep.report.paper.known import Known
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
 from experiments.results import save
 
 

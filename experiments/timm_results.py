@@ -18,7 +18,7 @@ import polars as pl
 from scipy.stats import t as student
 
 from bayesrep.errors import StudyError
-from bayesrep.estimands import accuracy_line
+from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.protocols import fit_lines
 from bayesrep.report.protocol_figures import robustness_figure
 from bayesrep.report.text import columns, percent, rows_table

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesrep
-from bayesrep.estimands import measured_gap
+from bayesrep.numerics.estimands import measured_gap
 from bayesrep.report.answer import Drop, Estimate, answer, answer_for, drop_of, measured_drop
 from bayesrep.report.text import gaps_table
 

@@ -13,8 +13,8 @@ from bayesrep.inference import approximate, laplace, svi
 from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
 from bayesrep.inference.density import build_density, ravel, tree_zeros
 from bayesrep.inference.mode import climb
-from bayesrep.inference.posterior import arviz, build_posterior
 from bayesrep.inference.problem import evaluate, pose, programs
+from bayesrep.posterior.files import arviz, build_posterior
 
 UNITS = 3
 

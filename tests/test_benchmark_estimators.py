@@ -9,7 +9,7 @@ from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
 from bayesrep.estimators.parametric import fit_curves_given
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.splines import truncated_power_basis
-from bayesrep.statistics import SufficientStatistics
+from bayesrep.studies.statistics import SufficientStatistics
 
 pytest.importorskip("cvxpy", reason="cvxpy is in the extra 'bench'")
 

@@ -16,7 +16,7 @@ from bayesrep import Study, estimate, estimate_gaps, simulate_study
 from bayesrep.estimators import Naive, Raw, analyse
 from bayesrep.estimators.intervals import acceleration, bca, percentile
 from bayesrep.estimators.replicates import Replicates, bootstrap, leave_one_out
-from bayesrep.statistics import SufficientStatistics
+from bayesrep.studies.statistics import SufficientStatistics
 
 
 def study_of(images: int = 200, classifiers: int = 3, annotators: int = 5, seed: int = 0) -> Study:

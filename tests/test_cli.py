@@ -12,7 +12,7 @@ import pytest
 
 import bayesrep
 from bayesrep import cli
-from bayesrep.inference import read_posterior
+from bayesrep.posterior import read_posterior
 from bayesrep.report.text import columns, percent, plain, spread
 
 # The fits of test_fit.py, whose compiled programs these share.

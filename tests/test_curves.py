@@ -19,7 +19,7 @@ from bayesrep.estimators.replicates import Replicates
 from bayesrep.estimators.spline import Betas, Cells, bounded_rows, equation_8, fit_curves
 from bayesrep.numerics.beta_splines import published_grid
 from bayesrep.numerics.splines import bspline_basis, truncated_power_basis
-from bayesrep.statistics import SufficientStatistics
+from bayesrep.studies.statistics import SufficientStatistics
 
 Floats = NDArray[np.float64]
 DATA = Path(

@@ -11,9 +11,11 @@ from scipy import stats
 
 import bayesrep
 from bayesrep import ConvergenceWarning, StudyError
-from bayesrep.inference import comparison, diagnosis, predictive, sensitivity
-from bayesrep.inference.posterior import arviz, build_posterior
+from bayesrep.checks import comparison, diagnosis, sensitivity
+from bayesrep.checks import predictions as predictive
 from bayesrep.numerics import pareto
+from bayesrep.posterior import groups
+from bayesrep.posterior.files import arviz, build_posterior
 
 SHORT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False, "degree": 8, "terms": 3}
 
@@ -38,7 +40,7 @@ def _parts(posterior, *names):
     """Groups and coordinates of a posterior, to build another one of."""
     groups, coordinates = {}, {}
     for name in names:
-        group = predictive.find_group(posterior, name)
+        group = groups.find_group(posterior, name)
         groups[name] = {str(v): (group[v].dims, group[v].values) for v in group.data_vars}
         coordinates |= {str(c): group[c].values for c in group.coords}
     return groups, {n: c for n, c in coordinates.items() if n not in ("chain", "draw")}
@@ -112,7 +114,7 @@ def test_x2_of_one_stratum_is_pearsons():
 def test_several_numbers_of_annotators_and_empty_cells():
     """Known parameters: one draw repeated has p from the plain χ² distribution."""
     rng = np.random.default_rng(4)
-    cells = [predictive.parse_cell(f"{k}/{n}") for n in (5, 8) for k in range(n + 1)]
+    cells = [groups.parse_cell(f"{k}/{n}") for n in (5, 8) for k in range(n + 1)]
     strata = predictive.strata_of(cells)
     mass = np.concatenate([stats.betabinom.pmf(np.arange(n + 1), n, 3, 1) for n in (5, 8)])
     p = []
@@ -137,7 +139,7 @@ def test_benjamini_hochberg():
 
 
 def test_cells_have_names():
-    cells = [predictive.parse_cell(name) for name in ("a: b: 3/10", "a: b: 4/10", "2/8")]
+    cells = [groups.parse_cell(name) for name in ("a: b: 3/10", "a: b: 4/10", "2/8")]
     assert cells[0] == ("a: b", 3, 10)
     assert predictive.bin_name(cells, [0]) == "a: b: 3/10"
     assert predictive.bin_name(cells[:2], [1, 0]) == "a: b: 3/10 to 4/10"
@@ -452,5 +454,5 @@ def test_names_cannot_steer_a_terminal(posterior):
 
 def test_draws_are_spread_evenly():
     variable = xr.DataArray(np.arange(20).reshape(2, 10), dims=("chain", "draw"))
-    assert predictive.thinned(variable, 4).tolist() == [0, 9, 10, 19]
-    assert predictive.thinned(variable, 1000).shape == (20,)
+    assert groups.thinned(variable, 4).tolist() == [0, 9, 10, 19]
+    assert groups.thinned(variable, 1000).shape == (20,)

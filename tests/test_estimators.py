@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from bayesrep import Study, SufficientStatistics, estimate, estimate_gaps
-from bayesrep.estimands import accuracy_line
 from bayesrep.estimators import (
     METHODS,
     EMSpline,
@@ -28,6 +27,7 @@ from bayesrep.estimators import (
 )
 from bayesrep.estimators.methods import label, parse
 from bayesrep.estimators.replicates import Replicates
+from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.numerics.thinning import thinning_matrix
 
 COLUMNS = [

@@ -15,13 +15,13 @@ import xarray as xr
 
 import bayesrep
 from bayesrep import ConvergenceError, ConvergenceWarning, Study, StudyError, SufficientStatistics
-from bayesrep.inference import read_posterior, write_posterior
 from bayesrep.inference.density import build_density
 from bayesrep.inference.device import fastest
 from bayesrep.inference.nuts import Schedule, Transition, build_sampler, compiled, sample
-from bayesrep.inference.posterior import arviz
 from bayesrep.inference.prior import prior_predictive
-from bayesrep.inference.verdict import Diagnostics, advise, judge
+from bayesrep.posterior import read_posterior, write_posterior
+from bayesrep.posterior.files import arviz
+from bayesrep.posterior.verdict import Diagnostics, advise, judge
 
 SHORT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False}
 SMALL = {"degree": 8, "terms": 3}

@@ -15,7 +15,7 @@ from bayesrep.inference.problem import Problem, evaluate, pose, programs
 from bayesrep.models import counts
 from bayesrep.models.curves import curve_family
 from bayesrep.models.joint import JointOptions, joint, joint_data, joint_offsets, joint_start
-from bayesrep.statistics import statistics_by_group
+from bayesrep.studies.statistics import statistics_by_group
 
 OPTIONS = JointOptions(degree=8, terms=3)
 ROLES = ("reference", "replication")

@@ -26,7 +26,7 @@ from bayesrep.estimators.mixtures import (
     refit_mixtures,
 )
 from bayesrep.estimators.replicates import CellCounts, Replicates
-from bayesrep.statistics import SufficientStatistics
+from bayesrep.studies.statistics import SufficientStatistics
 
 Floats = NDArray[np.float64]
 

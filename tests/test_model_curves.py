@@ -8,11 +8,11 @@ from scipy.special import betaln, log_expit
 
 import bayesrep
 from bayesrep.inference.assemble import attributes, coordinates, posterior_group
-from bayesrep.inference.posterior import build_posterior
 from bayesrep.inference.problem import at_draws, pose
 from bayesrep.models import MODELS
 from bayesrep.models.curves import TERMS
 from bayesrep.models.shared_difficulty import predictive
+from bayesrep.posterior.files import build_posterior
 from bayesrep.report.content import CURVE_GRID, curves_of
 
 DRAWS = 20

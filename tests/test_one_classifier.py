@@ -9,7 +9,7 @@ import pytest
 
 import bayesrep
 from bayesrep.cli import main
-from bayesrep.inference import write_posterior
+from bayesrep.posterior import write_posterior
 from bayesrep.report.content import gather
 from bayesrep.report.page import page
 

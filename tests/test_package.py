@@ -88,7 +88,7 @@ def test_version_is_the_installed_one():
 
 def test_importing_every_module_changes_no_global_setting():
     report = json.loads(run_python(IMPORT_EVERYTHING))
-    assert "bayesrep.study" in report["modules"]
+    assert "bayesrep.studies.study" in report["modules"]
     assert report["changed"] == []
 
 

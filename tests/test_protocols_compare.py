@@ -11,7 +11,6 @@ from scipy.stats import linregress
 from scipy.stats import t as student
 
 from bayesrep import StudyError, cli
-from bayesrep.predictions import NO_ANSWER, Predictions
 from bayesrep.protocols import (
     LabelSets,
     beside,
@@ -29,8 +28,9 @@ from bayesrep.protocols import (
     resampled_accuracies,
     shankar2020,
 )
-from bayesrep.storage import write_answers
-from bayesrep.vision.classes import synsets
+from bayesrep.studies.imagenet import synsets
+from bayesrep.studies.predictions import NO_ANSWER, Predictions
+from bayesrep.studies.storage import write_answers
 
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
 NETWORKS = ("vgg", "resnet", "alexnet", "vit")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from bayesrep import StudyError
-from bayesrep.predictions import Predictions
 from bayesrep.protocols import match, matching, paired_difference, proportion_interval
 from bayesrep.protocols.matching import UNMATCHED, match_at_random, neighbours
+from bayesrep.studies.predictions import Predictions
 
 EPSILON = 0.005
 CLASSES = ("cat", "dog", "owl")

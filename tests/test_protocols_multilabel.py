@@ -12,7 +12,6 @@ import pytest
 
 from bayesrep import StudyError, cli
 from bayesrep.errors import ProtocolWarning
-from bayesrep.predictions import NO_ANSWER, Predictions
 from bayesrep.protocols import (
     INTERVALS,
     LabelSets,
@@ -24,8 +23,9 @@ from bayesrep.protocols import (
     read_label_sets,
 )
 from bayesrep.sources import imagenetv2
-from bayesrep.storage import write_answers
-from bayesrep.vision.classes import class_index, synsets
+from bayesrep.studies.imagenet import class_index, synsets
+from bayesrep.studies.predictions import NO_ANSWER, Predictions
+from bayesrep.studies.storage import write_answers
 
 DATA = Path(
     os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")

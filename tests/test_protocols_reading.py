@@ -6,12 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bayesrep import Study, StudyError, cli, folder
-from bayesrep.predictions import NO_ANSWER, Predictions
+from bayesrep import Study, StudyError, cli
 from bayesrep.protocols import match, read_predictions
 from bayesrep.sources.tables import read_answers, read_tables
-from bayesrep.storage import check_study, read_study, write_answers, write_study
-from bayesrep.vision.classes import synsets
+from bayesrep.studies import folder
+from bayesrep.studies.imagenet import synsets
+from bayesrep.studies.predictions import NO_ANSWER, Predictions
+from bayesrep.studies.storage import check_study, read_study, write_answers, write_study
 
 RANKS = range(1, 6)
 IMAGES = {"v1": ["a", "b", "c"], "v2": ["a", "x"]}

@@ -15,7 +15,7 @@ import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators
-from bayesrep.inference import write_posterior
+from bayesrep.posterior import write_posterior
 from bayesrep.report.answer import Drop, Estimate, answer_for
 from bayesrep.report.content import CURVE_GRID, GRID, gather
 from bayesrep.report.figure_names import FIGURES

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from bayesrep import StudyError
-from bayesrep.sources import safe_pickle
-from bayesrep.sources.safe_pickle import read_array, read_frame
+from bayesrep.sources.pickles import safe_pickle
+from bayesrep.sources.pickles.safe_pickle import read_array, read_frame
 
 FRAMES = Path(__file__).parent / "pickled_frames"
 DATA = Path(
@@ -94,7 +94,7 @@ def test_refuses_and_executes_nothing(tmp_path, function, arguments, named, prot
         ("pandas", "read_pickle"),
         ("pandas.io.common", "os.system"),
         ("pandas.core.frame", "DataFrame.eval"),
-        ("bayesrep.sources.safe_pickle", "zipfile"),
+        ("bayesrep.sources.pickles.safe_pickle", "zipfile"),
         ("codecs", "open"),
         ("builtins", "type"),
         ("builtins", "print"),

@@ -12,10 +12,12 @@ import pytest
 
 import bayesrep
 from bayesrep import StudyError, SufficientStatistics
+from bayesrep.checks import compare
 from bayesrep.cli import main
-from bayesrep.inference import compare, read_posterior, together, write_posterior
+from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.report.content import gather
 from bayesrep.report.figure_names import FIGURES
+from bayesrep.summary.tables import joint_draws as together
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
 

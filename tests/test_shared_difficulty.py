@@ -26,7 +26,7 @@ from bayesrep.models.answers import (
     lay_out_answers,
     log_answers,
 )
-from bayesrep.statistics import Patterns, patterns_of
+from bayesrep.studies.statistics import Patterns, patterns_of
 
 X, M = 5, 4
 
@@ -362,7 +362,7 @@ def test_without_a_shared_difficulty_intervals_are_those_of_the_joint_model():
     alone = bayesrep.fit(made, method="laplace", progress=False)
     spreads = [p.posterior["adjusted_accuracy"].values.mean(axis=2).std() for p in (found, alone)]
     assert spreads[0] / spreads[1] == pytest.approx(1, abs=0.15)
-    moved = bayesrep.inference.together(made, alone).adjusted.mean(axis=2).std()
+    moved = bayesrep.summary.joint_draws(made, alone).adjusted.mean(axis=2).std()
     assert moved / spreads[1] == pytest.approx(1, abs=0.2)
 
 
@@ -440,7 +440,7 @@ def test_the_sandwich_knows_what_the_model_knows(study, posterior, joint):
     def mean_sd(draws):
         return draws.mean(axis=-1).std()
 
-    moved, whole = (bayesrep.inference.together(study, p) for p in (joint, posterior))
+    moved, whole = (bayesrep.summary.joint_draws(study, p) for p in (joint, posterior))
     narrow = mean_sd(joint.posterior["adjusted_accuracy"].values)
     assert mean_sd(moved.adjusted) > 1.15 * narrow
     assert mean_sd(moved.adjusted) / mean_sd(whole.adjusted) == pytest.approx(1, abs=0.15)
@@ -451,7 +451,7 @@ def test_the_sandwich_knows_what_the_model_knows(study, posterior, joint):
         joint.posterior["adjusted_accuracy"].values.std(axis=(0, 1)),
         rtol=1e-6,
     )
-    again = bayesrep.inference.together(study, joint)
+    again = bayesrep.summary.joint_draws(study, joint)
     np.testing.assert_array_equal(moved.reference, again.reference)
 
 
@@ -544,7 +544,7 @@ def test_more_is_refused(study, joint):
 
 def test_shared_fits_are_not_compared_answer_by_answer(posterior, joint):
     with pytest.raises(StudyError, match="cannot be left out alone"):
-        bayesrep.inference.compare({"a": joint, "b": posterior})
+        bayesrep.checks.compare({"a": joint, "b": posterior})
 
 
 def test_images_spread_over_devices_give_the_same_density_and_gradient():

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 from bayesrep import simulate_study
-from bayesrep.simulate import PROCESSES, published_accuracies
+from bayesrep.studies.simulate import PROCESSES, published_accuracies
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_truth_is_the_population_value(process):
 
 def test_adjusted_truth_outside_by_adaptive_quadrature():
     """∫ Φ(a + b s) p_ref(s) ds for a logit-normal mixture, over z instead of s."""
-    from bayesrep.simulate import _calibrate_curves, _set_mean
+    from bayesrep.studies.simulate import _calibrate_curves, _set_mean
 
     process = PROCESSES["outside"]
     means = {"reference": 0.852, "replication": 0.807}

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import bayesrep.statistics as statistics_module
+import bayesrep.studies.statistics as statistics_module
 from bayesrep import Study, StudyError, SufficientStatistics
-from bayesrep.statistics import Cells
+from bayesrep.studies.statistics import Cells
 
 CLASSIFIERS = ["a", "b", "c"]
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesrep import Study, StudyError, read_study
-from bayesrep.storage import check_study
-from bayesrep.study import AnnotatedSet, Truth
+from bayesrep.studies.storage import check_study
+from bayesrep.studies.study import AnnotatedSet, Truth
 
 IMAGES = 8
 

@@ -9,8 +9,8 @@ import pytest
 
 from bayesrep import Study, StudyError, read_study
 from bayesrep.protocols import read_predictions
-from bayesrep.storage import check_study, images_left_out
-from bayesrep.vision.classes import synsets
+from bayesrep.studies.imagenet import synsets
+from bayesrep.studies.storage import check_study, images_left_out
 
 IMAGES = 8
 NAMES = [f"i{number}" for number in range(IMAGES)]

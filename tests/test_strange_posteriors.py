@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from bayesrep import StudyError
-from bayesrep.inference import diagnose, read_posterior, write_posterior
+from bayesrep.checks import diagnose
 from bayesrep.inference.checkpoint import Checkpoint, open_checkpoint
-from bayesrep.inference.posterior import build_posterior
-from bayesrep.summary import summarize
+from bayesrep.posterior import read_posterior, write_posterior
+from bayesrep.posterior.files import build_posterior
+from bayesrep.summary.tables import summarize
 from experiments.fuzzing import samples
 from experiments.fuzzing.mutations import ODD_HEADERS
 

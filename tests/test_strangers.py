@@ -19,12 +19,12 @@ from bayesrep import Study, StudyError, read_study
 from bayesrep.errors import reason
 from bayesrep.files import npy, parquet, strict_json, trial
 from bayesrep.protocols.label_sets import read_label_sets
-from bayesrep.protocols.reading import read_predictions
 from bayesrep.sources.cifar10_1 import predicted
 from bayesrep.sources.imagenetv2 import read_predictions as read_imagenetv2
-from bayesrep.sources.safe_pickle import read_array, read_frame
+from bayesrep.sources.pickles.safe_pickle import read_array, read_frame
 from bayesrep.sources.tables import read_tables
-from bayesrep.storage import check_study
+from bayesrep.studies.answers import read_predictions
+from bayesrep.studies.storage import check_study
 from experiments.fuzzing import samples
 from experiments.fuzzing.mutations import ODD_HEADERS, ODD_JSON
 from experiments.fuzzing.worker import write

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrep import Study, StudyError
-from bayesrep.study import AnnotatedSet, Truth
+from bayesrep.studies.study import AnnotatedSet, Truth
 
 CORRECT = np.array([[1, 0], [0, 0], [1, 1]], dtype=bool)
 
@@ -243,7 +243,7 @@ def test_every_sound_data_set_is_accepted_unchanged(data: st.DataObject):
 
 def test_a_study_needs_numpy_only():
     code = (
-        "import bayesrep.statistics, sys;"
+        "import bayesrep.studies.statistics, sys;"
         "assert not {'polars', 'scipy', 'jax', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -24,12 +24,12 @@ from hypothesis import strategies as st
 from PIL import Image, UnidentifiedImageError
 
 import bayesrep
-from bayesrep import folder
 from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
+from bayesrep.studies import folder
+from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.catalogs import CATALOGS, catalog_names, read_catalog
-from bayesrep.vision.classes import synsets
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Device, choose_device, evaluate, in_groups, upload
 from bayesrep.vision.images import list_images

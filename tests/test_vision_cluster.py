@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 import bayesrep
-from bayesrep import folder
 from bayesrep.errors import PredictionError, PredictionWarning
-from bayesrep.vision.classes import synsets
+from bayesrep.studies import folder
+from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Device
 from bayesrep.vision.images import list_images

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.io import loadmat, savemat
 
 from bayesrep.errors import PredictionError, PredictionWarning
-from bayesrep.vision.classes import CLASSES, class_index, synsets
+from bayesrep.studies.imagenet import CLASSES, class_index, synsets
 from bayesrep.vision.images import list_images, select
 from bayesrep.vision.labels import likely_mistake, read_labels
 from bayesrep.vision.meta_mat import read_wnids

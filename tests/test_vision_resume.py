@@ -16,10 +16,10 @@ import pytest
 from PIL import Image
 
 import bayesrep
-from bayesrep import folder
 from bayesrep.cli import main
 from bayesrep.errors import PredictionError, PredictionWarning, StudyError
-from bayesrep.vision.classes import synsets
+from bayesrep.studies import folder
+from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.results import kept

@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import IdentificationWarning, InterpolationWarning
-from bayesrep.estimands import bias_corrected_gap, selection_gap
 from bayesrep.estimators.analysis import QUANTITIES, Analysis, Interval, analyse
 from bayesrep.estimators.em_spline import EMSpline
 from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.methods import ESTIMATORS, Estimator
 from bayesrep.estimators.naive import Naive
 from bayesrep.estimators.raw import Raw
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.numerics.estimands import bias_corrected_gap, selection_gap
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
 
 __all__ = [
     "ESTIMATORS",

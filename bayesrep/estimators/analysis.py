@@ -11,7 +11,6 @@ from scipy.special import ndtri
 
 from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, OptionError
-from bayesrep.estimands import accuracy_line, bias_corrected_gap, selection_gap, share_explained
 from bayesrep.estimators.intervals import LEVELS, acceleration, bca, percentile
 from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.methods import Estimator, resolve
@@ -19,9 +18,15 @@ from bayesrep.estimators.naive import Naive
 from bayesrep.estimators.replicates import Replicates, leave_one_out
 from bayesrep.estimators.replicates import bootstrap as bootstrap_images
 from bayesrep.estimators.subsets import jackknife_by_subsets, naive_by_subsets
-from bayesrep.rules import REQUIRED_ROLES
-from bayesrep.statistics import Cells, SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.numerics.estimands import (
+    accuracy_line,
+    bias_corrected_gap,
+    selection_gap,
+    share_explained,
+)
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.statistics import Cells, SufficientStatistics
+from bayesrep.studies.study import Study
 
 __all__ = ["QUANTITIES", "Analysis", "Interval", "analyse"]
 

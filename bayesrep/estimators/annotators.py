@@ -21,8 +21,8 @@ from bayesrep.errors import EstimateWarning, InterpolationWarning
 from bayesrep.estimators.jackknife import corrected
 from bayesrep.estimators.naive import fewest_annotators, matched_accuracy, thinned
 from bayesrep.estimators.replicates import Replicates, bootstrap
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
 
 __all__ = ["Linearity", "compare_annotators", "linearity", "replicate_gaps"]
 

@@ -16,9 +16,9 @@ from bayesrep.estimators.mixtures import (
     refit_mixtures,
 )
 from bayesrep.estimators.replicates import Replicates
-from bayesrep.rules import REQUIRED_ROLES
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
 
 __all__ = ["compare_components"]
 

@@ -16,7 +16,7 @@ from bayesrep.errors import IdentificationWarning, OptionError
 from bayesrep.estimators.em import MEANS, Counts, Mixture, climb
 from bayesrep.estimators.naive import thinned
 from bayesrep.estimators.replicates import CellCounts, Replicates
-from bayesrep.rules import REQUIRED_ROLES
+from bayesrep.studies.rules import REQUIRED_ROLES
 
 __all__ = [
     "CellTable",

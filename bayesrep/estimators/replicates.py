@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.statistics import Cells, SufficientStatistics
-from bayesrep.study import AnnotatedSet, Study
+from bayesrep.studies.statistics import Cells, SufficientStatistics
+from bayesrep.studies.study import AnnotatedSet, Study
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from bayesrep.estimators.jackknife import Jackknife, corrected
 from bayesrep.estimators.naive import Naive, ThinnedCounts, kept, matched_accuracy
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import check_annotators
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import AnnotatedSet, Study
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import AnnotatedSet, Study
 
 __all__ = ["jackknife_by_subsets", "naive_by_subsets"]
 

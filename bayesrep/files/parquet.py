@@ -15,8 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
-from bayesrep import rules
-from bayesrep.errors import StudyError, reason
+from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import trial
 
 __all__ = ["SEAL", "examine", "read", "too_wide", "write"]
@@ -96,7 +95,7 @@ def examine(
         if line := _broken_seal(file, where):
             return line
         if missing := [name for name in columns if name not in schema]:
-            names = rules.listing(missing, "column")
+            names = listing(missing, "column")
             return f"{where}: {names} missing; the table needs {', '.join(columns)}"
         table = _table(Path(file), columns, further)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bayesrep.inference.problem import Problem
 from bayesrep.models.counts import complete, places
-from bayesrep.statistics import Cells
+from bayesrep.studies.statistics import Cells
 
 PREDICTIVE_EVERY = 10
 Floats = NDArray[np.float64]

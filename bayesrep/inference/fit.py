@@ -42,15 +42,15 @@ from bayesrep.inference.nuts import (
     sample,
     unwhiten,
 )
-from bayesrep.inference.posterior import build_posterior
 from bayesrep.inference.problem import Problem, Programs, evaluate, find_mode, pose, programs
 from bayesrep.inference.progress import Progress, progress_bar
 from bayesrep.inference.svi import STEPS, GuideName, svi
-from bayesrep.inference.verdict import advise, diagnostics, judge, judge_approximation
 from bayesrep.models import MODELS
-from bayesrep.rules import REQUIRED_ROLES
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.posterior.files import build_posterior
+from bayesrep.posterior.verdict import advise, diagnostics, judge, judge_approximation
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
 
 LARGEST_CHAINS = 1_000
 STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size", "lp")

@@ -13,11 +13,11 @@ from bayesrep.errors import OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.cells import cell_groups
 from bayesrep.inference.density import Position
-from bayesrep.inference.posterior import build_posterior
 from bayesrep.inference.problem import Problem, Programs, evaluate, pose, programs
-from bayesrep.rules import REQUIRED_ROLES
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.posterior.files import build_posterior
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
 
 
 def prior_predictive(

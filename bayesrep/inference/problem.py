@@ -17,22 +17,22 @@ from jax.sharding import Mesh
 from numpy.typing import NDArray
 from numpyro import handlers
 
-from bayesrep.errors import OptionError, StudyError, reason
+from bayesrep.errors import OptionError, StudyError, listing, reason
 from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
 from bayesrep.inference.dense import DenseWhitening, climb_from, dense_whitening
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.mode import Climb, climb
-from bayesrep.inference.predictive import need_group, thinned
 from bayesrep.models import MODELS, Model
-from bayesrep.rules import REQUIRED_ROLES, listing
-from bayesrep.statistics import (
+from bayesrep.posterior.groups import need_group, thinned
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.statistics import (
     Cells,
     Patterns,
     SufficientStatistics,
     patterns_of,
     statistics_by_group,
 )
-from bayesrep.study import Study
+from bayesrep.studies.study import Study
 
 
 @dataclass(frozen=True, eq=False)

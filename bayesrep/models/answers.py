@@ -34,7 +34,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from bayesrep.statistics import Patterns
+from bayesrep.studies.statistics import Patterns
 
 Floats = NDArray[np.float64]
 

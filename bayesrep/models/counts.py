@@ -26,7 +26,7 @@ from bayesrep.numerics.beta_binomial import (
     log_masses,
     virtual_annotators,
 )
-from bayesrep.statistics import Cells
+from bayesrep.studies.statistics import Cells
 
 LARGEST_GRID = 768
 

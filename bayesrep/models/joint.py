@@ -17,7 +17,7 @@ mixture and the curves; every sum over s is exact (families other than ``bernste
 Each classifier's data follow this model whatever the others do. Across classifiers the images are
 the same, and the product of the classifiers' likelihoods ignores that: intervals are right for one
 classifier at a time. For means or differences of several, draws have to be moved
-(:mod:`bayesrep.inference.together`) or the images' difficulty modelled
+(:mod:`bayesrep.summary.joint_draws`) or the images' difficulty modelled
 (:mod:`bayesrep.models.shared_difficulty`).
 
 Components are identified by their order: the lowest logit mean, then positive steps whose priors
@@ -55,7 +55,7 @@ from bayesrep.models.counts import (
     virtual_weights,
 )
 from bayesrep.models.curves import TERMS, Curves, curve_family
-from bayesrep.statistics import Cells
+from bayesrep.studies.statistics import Cells
 
 
 class Counts(NamedTuple):

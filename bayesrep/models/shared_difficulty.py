@@ -74,7 +74,7 @@ from bayesrep.models.joint import (
     sample_mixtures,
     sample_normal,
 )
-from bayesrep.statistics import Cells, Patterns
+from bayesrep.studies.statistics import Cells, Patterns
 
 LARGEST_F = 3
 LARGEST_NODES = 1_000

@@ -20,8 +20,8 @@ from bayesrep.protocols.lines import fit_lines, line_band, resampled_accuracies
 from bayesrep.protocols.matched import MatchedAccuracy, match
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.pairs import compare_pairs, holm, mcnemar
-from bayesrep.protocols.reading import read_predictions
 from bayesrep.protocols.subsets import class_subsets, imagenet_subsets, read_groups
+from bayesrep.studies.answers import read_predictions
 
 __all__ = [
     "INTERVALS",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
-from bayesrep.vision.classes import synsets
+from bayesrep.errors import StudyError, listing
+from bayesrep.studies.imagenet import synsets
 
 __all__ = ["class_numbers"]
 
@@ -37,7 +36,7 @@ def class_numbers(
     if unknown := [name for name, number in found.items() if number is None]:
         are = "is no class" if len(unknown) == 1 else "are no classes"
         raise StudyError(
-            f"{where}: {rules.listing(unknown, noun)} {are} of the predictions; use the names of "
+            f"{where}: {listing(unknown, noun)} {are} of the predictions; use the names of "
             f"their {len(classes)} classes, such as {classes[0]!r}"
         )
     return {name: number for name, number in found.items() if number is not None}

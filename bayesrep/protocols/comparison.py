@@ -10,13 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
-from bayesrep.predictions import Predictions
 from bayesrep.protocols.humans import beside
 from bayesrep.protocols.intervals import independent_difference, proportion_interval
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.lines import fit_lines, resampled_accuracies
 from bayesrep.protocols.pairs import compare_pairs
-from bayesrep.rules import REQUIRED_ROLES
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.rules import REQUIRED_ROLES
 
 __all__ = ["Comparison", "compare"]
 

@@ -14,9 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
-from bayesrep.predictions import Predictions
 from bayesrep.protocols.intervals import paired_difference, proportion_interval
 from bayesrep.protocols.label_sets import LabelSets
+from bayesrep.studies.predictions import Predictions
 
 __all__ = ["co_occurrence", "confusion", "confusion_difference"]
 

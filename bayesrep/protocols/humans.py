@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
-from bayesrep.predictions import NO_ANSWER, Predictions
+from bayesrep.errors import StudyError, listing
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.table_files import read_table, require, texts
+from bayesrep.studies.predictions import NO_ANSWER, Predictions
 
 __all__ = ["beside", "read_humans", "shankar2020"]
 
@@ -57,13 +56,11 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
     parts = [_of(rows, data) for data in predictions]
     placed = pl.concat([part["row"] for part in parts])
     if (lost := rows.filter(~pl.col("row").is_in(placed.implode()))).height:
-        images = rules.listing(lost["image"].unique(maintain_order=True))
+        images = listing(lost["image"].unique(maintain_order=True))
         names = " or ".join(repr(data.dataset) for data in predictions)
         raise StudyError(f"{where}: answers to {images}, which {names} lacks; drop these rows")
     if (unclear := placed.filter(placed.is_duplicated())).len():
-        images = rules.listing(
-            rows.filter(pl.col("row").is_in(unclear.implode()))["image"].unique()
-        )
+        images = listing(rows.filter(pl.col("row").is_in(unclear.implode()))["image"].unique())
         raise StudyError(f"{where}: {images} is in both data sets; add a column dataset")
     return tuple(
         _answers(part, data, labelers, where) for part, data in zip(parts, predictions, strict=True)
@@ -82,7 +79,7 @@ def _answers(rows: pl.DataFrame, data: Predictions, labelers: list[str], where: 
     twice = rows.filter(rows.select("image", "labeler").is_duplicated())
     if twice.height:
         person = twice["labeler"][0]
-        images = rules.listing(twice.filter(pl.col("labeler") == person)["image"].unique())
+        images = listing(twice.filter(pl.col("labeler") == person)["image"].unique())
         raise StudyError(f"{where}: several answers of labeler {person!r} to {images}; keep one")
     numbers = class_numbers(rows["answer"].to_list(), data.classes, where, "answer")
     answers = np.full((len(labelers), len(data.images), 1), NO_ANSWER, dtype=data.answers.dtype)
@@ -118,7 +115,7 @@ def beside(predictions: Predictions, humans: Predictions) -> Predictions:
         raise StudyError(f"no human answers to images of {predictions.dataset!r}")
     if taken := sorted(set(predictions.classifiers) & set(humans.classifiers)):
         raise StudyError(
-            f"{rules.listing(taken, 'labeler')} is called as a classifier; rename the labeler"
+            f"{listing(taken, 'labeler')} is called as a classifier; rename the labeler"
         )
     machines = np.where(np.expand_dims(seen, 1), predictions.answers[:, :, :1], NO_ANSWER)
     return Predictions(

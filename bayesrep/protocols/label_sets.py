@@ -24,12 +24,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrep import rules
-from bayesrep.errors import ProtocolWarning, StudyError
+from bayesrep.errors import ProtocolWarning, StudyError, listing
 from bayesrep.files import strict_json
-from bayesrep.predictions import Predictions
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.table_files import read_table, require
+from bayesrep.studies.predictions import Predictions
 
 __all__ = ["LabelSets", "read_label_sets"]
 
@@ -113,7 +112,7 @@ def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> La
         labels = (label for _, each in sets for label in each)
         numbers = class_numbers(labels, predictions.classes, str(path), "label")
         if twice := [image for image, _ in sets if known[places[image]]]:
-            raise StudyError(f"{path}: a second label set of {rules.listing(twice)}; keep one")
+            raise StudyError(f"{path}: a second label set of {listing(twice)}; keep one")
         known[[places[image] for image, _ in sets]] = True
         pairs += [(places[image], numbers[label]) for image, each in sets for label in each]
     where = ", ".join(map(str, paths))
@@ -125,7 +124,7 @@ def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> La
     if not known.all():
         missing = predictions.images[~known].tolist()
         warnings.warn(
-            f"{where}: no label set of {rules.listing(missing)} of {predictions.dataset!r}; "
+            f"{where}: no label set of {listing(missing)} of {predictions.dataset!r}; "
             f"accuracies are those on the other {known.sum():,}",
             ProtocolWarning,
             stacklevel=2,
@@ -177,7 +176,7 @@ def _table_sets(
     rows = table.select(pl.col("image", "label").cast(pl.String))
     rows = rows.filter(pl.col("image").is_in(list(places)))
     if (repeated := rows.filter(rows.is_duplicated())).height:
-        images = rules.listing(repeated["image"].unique(maintain_order=True))
+        images = listing(repeated["image"].unique(maintain_order=True))
         raise StudyError(f"{path}: a label is given twice for {images}; keep one row for each")
     for (image,), part in rows.group_by(["image"], maintain_order=True):
         yield str(image), [label for label in part["label"].to_list() if label not in (None, "")]

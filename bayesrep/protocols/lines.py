@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import t as student
 
-from bayesrep.estimands import accuracy_line, slope_standard_error
+from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
 
 __all__ = ["SCALES", "fit_lines", "line_band", "resampled_accuracies"]
 

@@ -19,17 +19,16 @@ import polars as pl
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from bayesrep import rules
 from bayesrep.bounds import at_most
-from bayesrep.errors import StudyError
-from bayesrep.predictions import Predictions
+from bayesrep.errors import StudyError, listing
 from bayesrep.protocols.intervals import (
     independent_difference,
     paired_difference,
     proportion_interval,
 )
 from bayesrep.protocols.matching import UNMATCHED, match_at_random, neighbours
-from bayesrep.rules import REQUIRED_ROLES
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.rules import REQUIRED_ROLES
 
 __all__ = ["CRITERIA", "MatchedAccuracy", "match"]
 
@@ -156,7 +155,7 @@ def _check(reference: Predictions, replication: Predictions, epsilon: float, run
         raise StudyError("the two data sets number their classes differently; read them together")
     if missing := sorted(set(reference.classifiers) ^ set(replication.classifiers)):
         raise StudyError(
-            f"answers of {rules.listing(missing, 'classifier')} on one of "
+            f"answers of {listing(missing, 'classifier')} on one of "
             f"{reference.dataset!r} and {replication.dataset!r} only; predict on both"
         )
     if not 0 < epsilon <= 1:

@@ -15,13 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import rules
 from bayesrep.bounds import at_most
-from bayesrep.errors import StudyError
-from bayesrep.predictions import Predictions
+from bayesrep.errors import StudyError, listing
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.subsets import class_subsets
+from bayesrep.studies.predictions import Predictions
 
 __all__ = ["EMPTY", "METRICS", "multilabel"]
 
@@ -103,7 +102,7 @@ def multilabel(
     at_most("trials", trials, LARGEST_TRIALS)
     chosen = class_subsets(predictions.classes) if subsets is None else subsets
     if taken := [name for name in chosen if name in _PARTS]:
-        raise StudyError(f"{rules.listing(taken, 'subset')}: the name is taken; rename it")
+        raise StudyError(f"{listing(taken, 'subset')}: the name is taken; rename it")
     kept = sets.known & (sets.sizes > 0) if empty == "exclude" else sets.known
     if not kept.any():
         raise StudyError(f"data set {predictions.dataset!r}: no image has a right label")

@@ -14,12 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, listing
 from bayesrep.protocols.class_names import class_numbers
-from bayesrep.sources.safe_pickle import read_array
+from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts
-from bayesrep.vision.classes import CLASSES, synsets
+from bayesrep.studies.imagenet import CLASSES, synsets
 
 __all__ = ["SUPERCLASS", "class_subsets", "imagenet_subsets", "read_groups"]
 
@@ -72,7 +71,7 @@ def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[n
     numbers = [found[name] for name in rows["class"].to_list()]
     repeated = rows.filter(pl.Series(numbers).is_duplicated())["class"].unique(maintain_order=True)
     if len(repeated):
-        raise StudyError(f"{file}: {rules.listing(repeated, 'class')} given twice; keep one row")
+        raise StudyError(f"{file}: {listing(repeated, 'class')} given twice; keep one row")
     groups: dict[str, NDArray[np.str_]] = {}
     for column in rows.columns:
         if column != "class":

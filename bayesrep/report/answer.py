@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.estimands import measured_gap
-from bayesrep.study import Study
+from bayesrep.numerics.estimands import measured_gap
+from bayesrep.studies.study import Study
 
 __all__ = ["Drop", "Estimate", "answer", "answer_for", "drop_of", "is_share", "measured_drop"]
 

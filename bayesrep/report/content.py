@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 from scipy.special import betaln
 from scipy.stats import beta
 
+from bayesrep.checks import diagnose
 from bayesrep.errors import EstimateWarning, StudyError, reason
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.estimators.annotators import compare_annotators
-from bayesrep.inference import diagnose
-from bayesrep.inference.predictive import Cell, find_group, need_group, parse_cell, thinned
 from bayesrep.inference.problem import check_study, recorded_options
-from bayesrep.inference.together import together
 from bayesrep.models import MODELS
+from bayesrep.posterior.groups import Cell, find_group, need_group, parse_cell, thinned
 from bayesrep.report.answer import Drop, Estimate, drop_of, is_share, measured_drop
-from bayesrep.study import Study
-from bayesrep.summary import summarize, summarize_gaps
+from bayesrep.studies.study import Study
+from bayesrep.summary.joint_draws import together
+from bayesrep.summary.tables import summarize, summarize_gaps
 
 __all__ = [
     "Content",
@@ -205,7 +205,7 @@ def gather(
     study
         The study.
     posterior
-        From :func:`bayesrep.fit` or :func:`bayesrep.inference.read_posterior`; None leaves out
+        From :func:`bayesrep.fit` or :func:`bayesrep.read_posterior`; None leaves out
         what takes one.
     bootstrap
         Replicates for the intervals of the point estimates; 0 leaves these out.

@@ -13,15 +13,16 @@ from bayesrep.atomic import replaced_folder
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
 from bayesrep.estimators.analysis import Analysis
-from bayesrep.inference import fit, write_posterior
+from bayesrep.inference import fit
+from bayesrep.posterior import write_posterior
 from bayesrep.report.answer import measured_drop
 from bayesrep.report.content import gather
 from bayesrep.report.figures import adjusted_accuracy_figure, save_figure
 from bayesrep.report.page import write_page
 from bayesrep.report.text import columns, method_table, percent, spread
-from bayesrep.simulate import simulate_study
-from bayesrep.study import Study
-from bayesrep.summary import summarize
+from bayesrep.studies.simulate import simulate_study
+from bayesrep.studies.study import Study
+from bayesrep.summary.tables import summarize
 
 MARK = "demo.json"
 BOOTSTRAP = 450

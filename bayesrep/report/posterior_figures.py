@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError
-from bayesrep.inference.posterior import arviz
-from bayesrep.inference.predictive import check_predictions
+from bayesrep.checks.predictions import check_predictions
+from bayesrep.errors import StudyError, listing
 from bayesrep.inference.problem import check_study
+from bayesrep.posterior.files import arviz
 from bayesrep.report.content import (
     CURVE_GRID,
     GRID,
@@ -36,8 +36,8 @@ from bayesrep.report.figures import (
     legend_below,
     panels,
 )
-from bayesrep.rules import REQUIRED_ROLES, listing
-from bayesrep.study import Study
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.study import Study
 
 __all__ = [
     "accuracies",

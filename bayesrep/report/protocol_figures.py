@@ -8,12 +8,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
-from bayesrep.predictions import Predictions
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.lines import line_band
 from bayesrep.report.figures import COLORS, GREY, INK, legend_below, panels
-from bayesrep.rules import REQUIRED_ROLES
-from bayesrep.study import Study
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.study import Study
 
 BLUE, RED, GREEN, PURPLE = (COLORS[name] for name in ("joint", "raw", "jackknife", "em-spline"))
 _SUBSETS = (("all", "-", INK), ("matched", "--", BLUE), ("unmatched", ":", RED))

@@ -9,7 +9,7 @@ import polars as pl
 from bayesrep.errors import plain
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.report.answer import Estimate, is_share
-from bayesrep.study import Study
+from bayesrep.studies.study import Study
 
 MISSING = "-"
 

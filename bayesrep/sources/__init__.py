@@ -1,7 +1,7 @@
 """Readers of published data and of your own tables, one file a source.
 
 `READERS` maps a source's name to its main function, which takes the paths given by the user and
-returns a `bayesrep.study.Study`; what the files are is in the docstring of each reader's module.
+returns a `bayesrep.Study`; what the files are is in the docstring of each reader's module.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from bayesrep.predictions import Predictions
 from bayesrep.sources import cifar10h, imagenetv2, madrylab, tables
-from bayesrep.study import Study
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.study import Study
 
 __all__ = ["ANSWERED", "READERS", "Reader"]
 

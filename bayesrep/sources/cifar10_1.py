@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
-from bayesrep.predictions import Predictions
-from bayesrep.sources.safe_pickle import read_array
+from bayesrep.sources.pickles.safe_pickle import read_array
+from bayesrep.studies.predictions import Predictions
 
 __all__ = [
     "CLASSES",
@@ -85,7 +84,7 @@ def read_answers(
     if one.classifiers != other.classifiers:
         differing = sorted(set(one.classifiers) ^ set(other.classifiers))
         raise StudyError(
-            f"{root}: {rules.listing(differing, 'classifier')} with predictions on one data set "
+            f"{root}: {listing(differing, 'classifier')} with predictions on one data set "
             "only; every classifier needs both"
         )
     return one, other
@@ -154,6 +153,6 @@ def check_range(path: str | Path, labels: NDArray[np.int64], number: int) -> Non
     beyond = np.flatnonzero(labels >= number)
     if beyond.size:
         raise StudyError(
-            f"{path}: label is {number} or more for {rules.listing(beyond)}, but there are counts "
+            f"{path}: label is {number} or more for {listing(beyond)}, but there are counts "
             f"of {number} labels only; give labels from 0 on"
         )

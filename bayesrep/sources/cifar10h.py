@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
 from bayesrep.sources.cifar10_1 import SUFFIX, check_range, json_files, predicted, whole_array
+from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.placebo import placebo_replication
-from bayesrep.sources.safe_pickle import read_array
-from bayesrep.study import Study
+from bayesrep.studies.study import Study
 
 __all__ = ["Cifar10H", "placebo_replication", "read", "read_cifar10h"]
 

@@ -22,13 +22,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
-from bayesrep.predictions import Predictions, code_type
-from bayesrep.sources.safe_pickle import read_array
+from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
-from bayesrep.study import AnnotatedSet, Study
+from bayesrep.studies.predictions import Predictions, code_type
+from bayesrep.studies.study import AnnotatedSet, Study
 
 __all__ = [
     "MATCHED_FREQUENCY",
@@ -189,7 +188,7 @@ def read_predictions(
     names = sorted(path.stem for path in folder.glob("*.npy"))
     if classifiers is not None:
         if absent := sorted(set(classifiers) - set(names)):
-            raise StudyError(f"{folder}: no {rules.listing(absent, 'classifier')}; it has {names}")
+            raise StudyError(f"{folder}: no {listing(absent, 'classifier')}; it has {names}")
         names = list(classifiers)
     if not names:
         raise StudyError(f"{folder}: no .npy predictions; give the upstream data folder")
@@ -231,7 +230,7 @@ def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
             "file"
         ) from error
     if unknown := sorted(set(labels.tolist()) - set(classes)):
-        raise StudyError(f"{path}: lacks {rules.listing(unknown, 'wnid')} of the image list")
+        raise StudyError(f"{path}: lacks {listing(unknown, 'wnid')} of the image list")
     return classes
 
 
@@ -260,14 +259,14 @@ def _annotated(found: Predictions, counts: pl.DataFrame, tables: Sequence[Path])
     where = ", ".join(map(str, tables))
     mine = counts.filter(pl.col("dataset") == found.dataset).drop("dataset")
     if mine.height == 0:
-        held = rules.listing(counts["dataset"].unique().sort(), "data set")
+        held = listing(counts["dataset"].unique().sort(), "data set")
         raise StudyError(f"{where}: no counts of data set {found.dataset!r}, only of {held}")
     if (repeated := mine.filter(pl.col("image").is_duplicated())).height:
-        names = rules.listing(repeated["image"].unique(maintain_order=True))
+        names = listing(repeated["image"].unique(maintain_order=True))
         raise StudyError(f"{where}: several rows for {names} of {found.dataset!r}; keep one each")
     listed = pl.DataFrame({"image": found.images, "place": np.arange(len(found.images))})
     if (strange := mine.join(listed, on="image", how="anti")).height:
-        names = rules.listing(strange["image"])
+        names = listing(strange["image"])
         raise StudyError(f"{where}: counts but no predictions for {names} of {found.dataset!r}")
     rows = mine.join(listed, on="image").sort("place")
     places = rows["place"].to_numpy()
@@ -285,6 +284,6 @@ def _check_same_classifiers(folder: Path, one: Predictions, other: Predictions) 
     for here, there in ((one, other), (other, one)):
         if extra := sorted(set(here.classifiers) - set(there.classifiers)):
             raise StudyError(
-                f"{folder}: predictions of {rules.listing(extra, 'classifier')} on "
+                f"{folder}: predictions of {listing(extra, 'classifier')} on "
                 f"{here.dataset!r} but not on {there.dataset!r}; every classifier needs both"
             )

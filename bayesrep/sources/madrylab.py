@@ -22,11 +22,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
-from bayesrep.sources.safe_pickle import read_frame
+from bayesrep.errors import StudyError, listing
+from bayesrep.sources.pickles.safe_pickle import read_frame
 from bayesrep.sources.table_files import flags, read_table, require, texts
-from bayesrep.study import AnnotatedSet, Study
+from bayesrep.studies.study import AnnotatedSet, Study
 
 __all__ = ["read"]
 
@@ -128,11 +127,11 @@ def _per_image(annotations: pl.DataFrame) -> pl.DataFrame:
 def _check_datasets(images: pl.DataFrame, where: str) -> None:
     held = {*images["dataset"].unique(), *images["last_dataset"].unique()}
     if others := sorted(held - set(_ROLES)):
-        raise StudyError(f"{where}: {rules.listing(others, 'data set')}; expected v1 and v2")
+        raise StudyError(f"{where}: {listing(others, 'data set')}; expected v1 and v2")
     both = images.filter(pl.col("dataset") != pl.col("last_dataset"))["url"]
     if both.len():
         raise StudyError(
-            f"{where}: {rules.listing(both)} in v1 and in v2; an image belongs to one data set"
+            f"{where}: {listing(both)} in v1 and in v2; an image belongs to one data set"
         )
     for name in _ROLES:
         if name not in held:
@@ -145,7 +144,7 @@ def _check_constant(images: pl.DataFrame, key: str, where: str) -> None:
         ("is missing in all rows", images[f"given_{key}"] == 0),
     ):
         if broken.any():
-            names = rules.listing(images["url"].filter(broken))
+            names = listing(images["url"].filter(broken))
             raise StudyError(f"{where}: {key} {rule} of {names}; give one value per image")
 
 
@@ -153,7 +152,7 @@ def _annotated(images: pl.DataFrame, name: str, keys: Sequence[str], where: str)
     unseen = images.filter(pl.col("shown") == 0)["url"]
     if unseen.len():
         raise StudyError(
-            f"{where}: selected is missing in all rows of {rules.listing(unseen)}; leave them out"
+            f"{where}: selected is missing in all rows of {listing(unseen)}; leave them out"
         )
     return AnnotatedSet(
         name=name,

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
-from bayesrep.study import AnnotatedSet, Study
+from bayesrep.errors import StudyError, listing
+from bayesrep.studies.study import AnnotatedSet, Study
 
 __all__ = ["placebo_replication"]
 
@@ -175,7 +174,7 @@ def _check_enough_answers(shown: NDArray[np.int64], needed: int) -> None:
     short = np.flatnonzero(shown < needed)
     if short.size:
         raise StudyError(
-            f"placebo replication: fewer than {needed} answers for {rules.listing(short)}; use "
+            f"placebo replication: fewer than {needed} answers for {listing(short)}; use "
             "smaller batches or leave these images out"
         )
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bayesrep import rules
-from bayesrep.errors import StudyError, reason
+from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
+from bayesrep.studies import rules
 
 __all__ = ["flags", "probabilities", "read_table", "require", "texts", "whole_numbers"]
 
@@ -70,7 +70,7 @@ def require(frame: pl.DataFrame, columns: Collection[str], where: str) -> None:
     """Raise `StudyError` unless the table has the columns and at least one row."""
     if missing := [name for name in columns if name not in frame.columns]:
         raise StudyError(
-            f"{where}: {rules.listing(missing, 'column')} missing; it needs {', '.join(columns)}"
+            f"{where}: {listing(missing, 'column')} missing; it needs {', '.join(columns)}"
         )
     if frame.height == 0:
         raise StudyError(f"{where}: has no rows; give at least one")
@@ -152,4 +152,4 @@ def _numbers(column: pl.Series) -> pl.Series:
 def _refuse(wrong: pl.Series, column: str, rule: str, advice: str, where: str) -> None:
     if wrong.any():
         rows = (np.flatnonzero(wrong.to_numpy()) + 1).tolist()
-        raise StudyError(f"{where}: {column} {rule} in {rules.listing(rows, 'row')}; {advice}")
+        raise StudyError(f"{where}: {column} {rule} in {listing(rows, 'row')}; {advice}")

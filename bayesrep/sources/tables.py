@@ -31,9 +31,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
-from bayesrep.predictions import Predictions
+from bayesrep.errors import StudyError, listing
 from bayesrep.sources.table_files import (
     flags,
     probabilities,
@@ -42,7 +40,8 @@ from bayesrep.sources.table_files import (
     texts,
     whole_numbers,
 )
-from bayesrep.study import AnnotatedSet, Study
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.study import AnnotatedSet, Study
 
 __all__ = ["read_answered", "read_answers", "read_tables"]
 
@@ -272,7 +271,7 @@ def _refuse_others(tables: Sequence[tuple[str, _Table]], names: Mapping[str, str
             [t.where for _, t in tables if t.frame["dataset"].is_in(others).any()],
         )
         raise StudyError(
-            f"{where}: rows of {rules.listing(others, 'data set')} beside those of "
+            f"{where}: rows of {listing(others, 'data set')} beside those of "
             f"{' and '.join(map(repr, names.values()))}; a study has two data sets, leave the "
             "other rows out"
         )
@@ -341,7 +340,7 @@ def _all_flags(column: pl.Series, where: str) -> pl.Series:
     if converted.null_count():
         rows = (np.flatnonzero(converted.is_null().to_numpy()) + 1).tolist()
         raise StudyError(
-            f"{where}: {column.name} is missing in {rules.listing(rows, 'row')}; give it in every "
+            f"{where}: {column.name} is missing in {listing(rows, 'row')}; give it in every "
             "row or leave the row out"
         )
     return converted
@@ -361,7 +360,7 @@ def _counts(tables: Sequence[tuple[str, _Table]], dataset: str) -> _Table:
         held = sorted({name for _, table in tables for name in table.frame["dataset"].unique()})
         raise StudyError(
             f"{_files([table.where for _, table in tables])}: no counts or annotations of the data "
-            f"set {dataset!r}; the tables hold {rules.listing(held, 'data set')}, say which is the "
+            f"set {dataset!r}; the tables hold {listing(held, 'data set')}, say which is the "
             "reference and which the replication"
         )
     kind, parts = next(iter(found.items()))
@@ -388,7 +387,7 @@ def _classifiers(tables: Sequence[tuple[str, _Table]], datasets: Sequence[str]) 
             if extra := [name for name in others if name not in names]:
                 where = _files([t.where for kind, t in tables if "predictions" in kind])
                 raise StudyError(
-                    f"{where}: predictions of {rules.listing(extra, 'classifier')} on {other!r} "
+                    f"{where}: predictions of {listing(extra, 'classifier')} on {other!r} "
                     f"but not on {dataset!r}; every classifier needs both data sets"
                 )
     return list(found[datasets[0]])
@@ -432,7 +431,7 @@ def _correct(
         if "predictions" not in kind or not (mine := table.of(dataset)).height:
             continue
         if (strange := mine.join(rows, on="image", how="anti")).height:
-            names = rules.listing(strange["image"].unique(maintain_order=True))
+            names = listing(strange["image"].unique(maintain_order=True))
             raise StudyError(
                 f"{table.where}: predictions but no counts (see {counts.where}) for {names} of "
                 f"{dataset!r}; count them or leave their predictions out"
@@ -471,7 +470,7 @@ def _check_once(
             column = int(np.flatnonzero(broken.any(axis=0))[0])
             raise StudyError(
                 f"{where}: {rule} of classifier {str(classifiers[column])!r} for "
-                f"{rules.listing(images[broken[:, column]])} of {dataset!r}; {advice}"
+                f"{listing(images[broken[:, column]])} of {dataset!r}; {advice}"
             )
 
 
@@ -489,7 +488,7 @@ def _groups(
     _check_unique(rows, ["image"], where, dataset)
     if (strange := counts.frame.join(rows, on="image", how="anti")).height:
         raise StudyError(
-            f"{where}: no label for {rules.listing(strange['image'])} of {dataset!r}; give one for "
+            f"{where}: no label for {listing(strange['image'])} of {dataset!r}; give one for "
             "every counted image"
         )
     joined = counts.frame.select("image").join(rows, on="image", maintain_order="left")
@@ -502,7 +501,7 @@ def _check_unique(rows: pl.DataFrame, key: Sequence[str], where: str, dataset: s
         names = [" on ".join(values) for values in repeated.iter_rows()]
         noun = "image" if len(key) == 1 else "worker"
         raise StudyError(
-            f"{where}: several rows for {rules.listing(names, noun)} of {dataset!r}; keep one each"
+            f"{where}: several rows for {listing(names, noun)} of {dataset!r}; keep one each"
         )
 
 

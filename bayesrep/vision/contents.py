@@ -21,10 +21,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import folder
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import parquet
+from bayesrep.studies import folder
 from bayesrep.vision.images import ImageSet
 
 __all__ = ["UNKNOWN", "Contents", "digest"]

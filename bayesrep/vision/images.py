@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import rules
-from bayesrep.errors import PredictionError, reason
+from bayesrep.errors import PredictionError, listing, reason
+from bayesrep.studies import rules
 from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
 from bayesrep.vision.tars import members
 
@@ -41,7 +41,7 @@ class ImageSet:
     names : tuple of N str
         Unique: paths relative to the folder or archive, or as the table of paths gives them.
     labels : int64 [N]
-        Class numbers, 0 to 999 (see `bayesrep.vision.classes`).
+        Class numbers, 0 to 999 (see `bayesrep.studies.imagenet`).
     files : tuple of str
         Files on disk.
     place : int64 [N, 3]
@@ -201,14 +201,14 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
         if not missing:
             if several := [name for name in names if len(found[name]) > 1]:
                 raise PredictionError(
-                    f"data set {dataset!r}: several files are called {rules.listing(several)}; "
+                    f"data set {dataset!r}: several files are called {listing(several)}; "
                     "name the study's images by their paths"
                 )
             chosen = images.take([found[name][0] for name in names])
             return ImageSet(tuple(names), chosen.labels, chosen.files, chosen.place)
         best = min(best, missing, key=len)
     raise PredictionError(
-        f"data set {dataset!r}: no file for {rules.listing(best)} of the study; looked for its "
+        f"data set {dataset!r}: no file for {listing(best)} of the study; looked for its "
         f"names as paths, file names and names without suffix among {len(images)} images such as "
         f"{images.names[0]!r}"
     )
@@ -225,7 +225,7 @@ def _stem(name: str) -> str:
 def _image_set(entries: Sequence[_Entry], labels: NDArray[np.int64]) -> ImageSet:
     names = tuple(entry.name for entry in entries)
     if strange := [name for name in names if not _is_text(name)]:
-        raise PredictionError(f"{rules.listing(strange)}: not text in UTF-8; rename the files")
+        raise PredictionError(f"{listing(strange)}: not text in UTF-8; rename the files")
     for violation in rules.image_violations("the images", names):
         raise PredictionError(violation)
     files = {name: number for number, name in enumerate(dict.fromkeys(e.file for e in entries))}
@@ -283,7 +283,7 @@ def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> NDArr
     """Read the ``.cls`` file of every WebDataset sample; a sample's key ends at the first dot."""
     keys = {_key(name): entry for name, entry in beside.items()}
     if missing := [entry.name for entry in images if _key(entry.name) not in keys]:
-        raise PredictionError(f"no .cls file beside {rules.listing(missing)}; give every image one")
+        raise PredictionError(f"no .cls file beside {listing(missing)}; give every image one")
     labels: list[str] = []
     for image in images:
         entry = keys[_key(image.name)]
@@ -305,7 +305,7 @@ def _from_table(path: Path) -> ImageSet:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise PredictionError(f"{path} is not a readable table ({reason(error)})") from error
     if missing := [name for name in ("path", "label") if name not in table.columns]:
-        columns = rules.listing(missing, "column")
+        columns = listing(missing, "column")
         raise PredictionError(f"{path}: {columns} missing; the table needs path and label")
     if table.select("path", "label").null_count().sum_horizontal().item():
         raise PredictionError(f"{path}: a path or label is empty; fill in both in every row")
@@ -315,6 +315,6 @@ def _from_table(path: Path) -> ImageSet:
     entries = [_Entry(name, str(path.parent / name)) for name in names]
     if missing := [entry.name for entry in entries if not os.path.isfile(entry.file)]:
         raise PredictionError(
-            f"{path}: no file for {rules.listing(missing)}; paths are relative to the table"
+            f"{path}: no file for {listing(missing)}; paths are relative to the table"
         )
     return _image_set(entries, class_numbers(labels, names, str(path)))

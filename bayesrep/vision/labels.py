@@ -1,6 +1,6 @@
 """Which class an image is meant to show: folder names, ground-truth files, and their traps.
 
-Class numbers are those of `bayesrep.vision.classes` throughout: wnids sorted as text, from 0. Of
+Class numbers are those of `bayesrep.studies.imagenet` throughout: wnids sorted as text, from 0. Of
 the two other orders in circulation, the development kit's is recognised and translated (it needs
 the kit's ``meta.mat``), and numeric folder names are read as numbers, never sorted as text.
 `likely_mistake` names the order that was mistaken where a whole data set comes out at chance.
@@ -17,9 +17,8 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep import rules
-from bayesrep.errors import PredictionError, PredictionWarning, reason
-from bayesrep.vision.classes import CLASSES, class_index, synsets
+from bayesrep.errors import PredictionError, PredictionWarning, listing, reason
+from bayesrep.studies.imagenet import CLASSES, class_index, synsets
 from bayesrep.vision.meta_mat import read_wnids
 
 __all__ = [
@@ -81,7 +80,7 @@ def class_numbers(
         from_one = max(numbers) == CLASSES and 0 not in numbers
         raise PredictionError(
             f"{where}: label {labels[at][:40]!r} is not one of the 1,000 ImageNet classes, for "
-            f"{rules.listing(np.asarray(images)[bad])}; "
+            f"{listing(np.asarray(images)[bad])}; "
             + "these numbers count from 1: " * from_one
             + "give wnids such as n01440764, or numbers 0 to 999"
         )
@@ -132,7 +131,7 @@ def labels_by_folder(names: Sequence[str], where: str) -> NDArray[np.int64] | No
     if other := sorted(set(distinct) - set(like)):
         kind = "wnids of the 1,000 ImageNet classes" if by_wnid else "class numbers 0 to 999"
         raise PredictionError(
-            f"{where}: {rules.listing(other, 'folder')} among folders named by {kind}; rename or "
+            f"{where}: {listing(other, 'folder')} among folders named by {kind}; rename or "
             "move them away"
         )
     return class_numbers(folders, names, where)
@@ -192,7 +191,7 @@ def read_labels(path: Path, names: Sequence[str]) -> NDArray[np.int64]:
         return _positional([row[0] for row in rows], names, path)
     if short := [row for row in rows if len(row) < 2]:
         raise PredictionError(
-            f"{path}: {rules.listing([row[0] for row in short], 'line')} without a label; give "
+            f"{path}: {listing([row[0] for row in short], 'line')} without a label; give "
             "every image one"
         )
     return _named({row[0]: row[1] for row in rows}, names, path)
@@ -273,7 +272,7 @@ def _named(labels: dict[str, str], names: Sequence[str], path: Path) -> NDArray[
 
     found = [of(name) for name in names]
     if missing := [name for name, label in zip(names, found, strict=True) if label is None]:
-        raise PredictionError(f"{path}: no label for {rules.listing(missing)}; add their lines")
+        raise PredictionError(f"{path}: no label for {listing(missing)}; add their lines")
     return class_numbers([str(label) for label in found], names, str(path), list(labels.values()))
 
 

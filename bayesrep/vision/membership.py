@@ -8,14 +8,14 @@ from typing import TypeVar
 
 import polars as pl
 
-from bayesrep import folder, rules
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
-from bayesrep.inspection.manifest import Manifest, read_manifest
-from bayesrep.inspection.predictions import complete_classifiers
-from bayesrep.inspection.tables import KEYS, read_counts, read_failures, read_table
-from bayesrep.storage import write_manifest
-from bayesrep.vision.classes import class_index, synsets
+from bayesrep.studies import folder
+from bayesrep.studies.correctness import complete_classifiers
+from bayesrep.studies.imagenet import class_index, synsets
+from bayesrep.studies.manifest import Manifest, read_manifest
+from bayesrep.studies.storage import write_manifest
+from bayesrep.studies.tables import KEYS, read_counts, read_failures, read_table
 from bayesrep.vision.images import ImageSet, select
 
 __all__ = ["counted_images", "list_complete_classifiers"]
@@ -46,7 +46,7 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     if manifest is None:
         return images
     if dataset not in manifest.roles.values():
-        known = rules.listing(manifest.roles.values(), "data set")
+        known = listing(manifest.roles.values(), "data set")
         raise StudyError(f"{study} has the {known}, not {dataset!r}; give one of them (--dataset)")
     counts = _value(read_counts(study), study)
     names = (
@@ -117,6 +117,6 @@ def _compare_labels(study: Path, dataset: str, images: ImageSet) -> None:
     if differing:
         number = int(images.labels[images.names.index(differing[0])])
         raise StudyError(
-            f"{study}, data set {dataset!r}: {rules.listing(differing)} labelled otherwise than on "
+            f"{study}, data set {dataset!r}: {listing(differing)} labelled otherwise than on "
             f"disk ({labels[differing[0]]} in the study, {found[number]} on disk); correct one"
         )

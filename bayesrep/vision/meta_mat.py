@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, reason
-from bayesrep.vision.classes import CLASSES, synsets
+from bayesrep.studies.imagenet import CLASSES, synsets
 
 __all__ = ["read_wnids"]
 

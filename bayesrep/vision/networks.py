@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayesrep import rules
-from bayesrep.errors import PredictionError, kind_and_reason, reason
-from bayesrep.vision.classes import CLASSES
+from bayesrep.errors import PredictionError, kind_and_reason, listing, reason
+from bayesrep.studies import rules
+from bayesrep.studies.imagenet import CLASSES
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
 
@@ -87,7 +87,7 @@ def check_names(names: Sequence[str]) -> None:
         near = difflib.get_close_matches(base, timm.list_models(), n=1)
         hint = f"the nearest is {near[0]!r}" if near else "timm.list_models() has them all"
         raise PredictionError(
-            f"timm {timm.__version__} does not know {rules.listing(unknown, 'classifier')}; {hint}"
+            f"timm {timm.__version__} does not know {listing(unknown, 'classifier')}; {hint}"
         )
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep import bounds, rules
-from bayesrep.errors import PredictionError, PredictionWarning
-from bayesrep.vision.classes import CLASSES
+from bayesrep import bounds
+from bayesrep.errors import PredictionError, PredictionWarning, listing
+from bayesrep.studies.imagenet import CLASSES
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Device, choose_device
@@ -83,7 +83,7 @@ class Report:
         for *counts, names in groups.iter_rows():
             told = [f"{n:,} {what}" for n, what in zip(counts, kinds.values(), strict=True) if n]
             if told:
-                which = rules.listing(names, "classifier")
+                which = listing(names, "classifier")
                 lines.append(f"Images of an earlier run: {'; '.join(told)} ({which})")
         return lines
 
@@ -265,7 +265,7 @@ def _warn_of_chance(run: Run, table: pl.DataFrame) -> None:
     where = f"data set {run.dataset!r}"
     if len(at_chance) < len(done):
         text = (
-            f"{where}: {rules.listing(at_chance, 'classifier')} no better than chance, others are; "
+            f"{where}: {listing(at_chance, 'classifier')} no better than chance, others are; "
             "look at their weights"
         )
     else:

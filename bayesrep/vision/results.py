@@ -29,11 +29,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import folder
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import parquet, strict_json, trial
-from bayesrep.vision.classes import class_index, synsets
+from bayesrep.studies import folder
+from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import TOP, Answers
 from bayesrep.vision.images import ImageSet

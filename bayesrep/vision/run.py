@@ -13,8 +13,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep import folder
 from bayesrep.errors import PredictionWarning
+from bayesrep.studies import folder
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Answers, Device
 from bayesrep.vision.images import ImageSet

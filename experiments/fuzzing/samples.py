@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 
 import bayesrep
-from bayesrep.predictions import Predictions
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
 
 Files = dict[str, bytes]
 
@@ -48,7 +48,7 @@ def study_files() -> Files:
 
 def answered_files() -> Files:
     """A study on disk whose classifiers' answers are known, and what protocols read beside it."""
-    from bayesrep.storage import write_study
+    from bayesrep.studies.storage import write_study
 
     data = study()
     answers = [
@@ -188,7 +188,7 @@ def pickle_files() -> Files:
 
 def posterior_files() -> Files:
     """The study, and draws of the form that a fit of the joint model leaves."""
-    from bayesrep.inference import write_posterior
+    from bayesrep.posterior import write_posterior
 
     made = posterior()
     return study_files() | folder_of(lambda root: write_posterior(made, root / "posterior.nc"))
@@ -196,7 +196,7 @@ def posterior_files() -> Files:
 
 def posterior() -> Any:
     """Draws of the form that a fit of the joint model leaves, by a random number generator."""
-    from bayesrep.inference.posterior import build_posterior
+    from bayesrep.posterior.files import build_posterior
 
     data = study()
     rng = np.random.default_rng(0)

@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import BayesrepError
-from bayesrep.predictions import Predictions
-from bayesrep.study import Study
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.study import Study
 from experiments.fuzzing import samples
 from experiments.fuzzing.mutations import bytewise, structured
 from experiments.fuzzing.samples import Files
@@ -63,13 +63,13 @@ class Target:
 
 
 def _study(root: Path) -> Any:
-    from bayesrep.storage import read_study
+    from bayesrep.studies.storage import read_study
 
     return read_study(root / "study")
 
 
 def _answers(root: Path) -> Any:
-    from bayesrep.protocols.reading import read_predictions
+    from bayesrep.studies.answers import read_predictions
 
     return read_predictions(root / "study")
 
@@ -132,7 +132,7 @@ def _madrylab(root: Path) -> Any:
 
 
 def _pickles(root: Path) -> Any:
-    from bayesrep.sources.safe_pickle import read_array, read_frame
+    from bayesrep.sources.pickles.safe_pickle import read_array, read_frame
 
     changed = max(root.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     return (read_array if changed.suffix == ".npy" else read_frame)(changed)
@@ -140,8 +140,9 @@ def _pickles(root: Path) -> Any:
 
 def _posterior(root: Path) -> Any:
     """Read, and do what `summarize` and `diagnose` do."""
-    from bayesrep.inference import diagnose, read_posterior
-    from bayesrep.summary import summarize, summarize_gaps
+    from bayesrep.checks import diagnose
+    from bayesrep.posterior import read_posterior
+    from bayesrep.summary.tables import summarize, summarize_gaps
 
     posterior = read_posterior(root / "posterior.nc")
     study = _one_study()

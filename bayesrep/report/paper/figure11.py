@@ -17,7 +17,7 @@ from bayesrep.estimators.intervals import percentile
 from bayesrep.report.figures import COLORS, GREY, LABELS, legend_below, panels
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import line_at_truth
-from bayesrep.study import Study
+from bayesrep.studies.study import Study
 
 BOOTSTRAP = 450
 

@@ -15,7 +15,7 @@ from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators, linearity
 from bayesrep.report.figures import COLORS, GREY, INK, legend_below, panels
 from bayesrep.report.paper.known import Known
-from bayesrep.study import Study
+from bayesrep.studies.study import Study
 
 FEWEST = 2
 CLASSIFIERS = 10

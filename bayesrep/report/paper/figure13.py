@@ -27,7 +27,7 @@ from bayesrep.report.paper.parts import (
     quantity,
     share_heights,
 )
-from bayesrep.study import Study
+from bayesrep.studies.study import Study
 
 METHODS = ("em-spline", "naive")
 BOOTSTRAP = 200

@@ -20,7 +20,7 @@ from bayesrep.report.figures import (
 )
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import analysis_numbers, line_at_truth, mark_truth, quantity
-from bayesrep.study import Study
+from bayesrep.studies.study import Study
 
 COMPONENTS = (1, 2, 3, 4, 5, 6)
 BOOTSTRAP = 200

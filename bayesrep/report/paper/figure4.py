@@ -11,7 +11,7 @@ import numpy as np
 from bayesrep.estimators.naive import thinned
 from bayesrep.report.figures import COLORS, panels
 from bayesrep.report.paper.known import Known
-from bayesrep.study import Study
+from bayesrep.studies.study import Study
 
 STYLES = {"reference": COLORS["joint"], "replication": COLORS["raw"]}
 LEAST_SHARE = 0.001  # where the drawn range begins

@@ -15,7 +15,7 @@ from bayesrep.estimators.naive import accuracy_by_count, matched_accuracy, thinn
 from bayesrep.report.figures import accuracy_axes, legend_below, panels, shades
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import mark_truth
-from bayesrep.study import Study
+from bayesrep.studies.study import Study
 
 FEWEST_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
 

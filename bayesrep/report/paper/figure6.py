@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bayesrep.errors import EstimateWarning
-from bayesrep.estimands import slope_standard_error
 from bayesrep.estimators import analyse
+from bayesrep.numerics.estimands import slope_standard_error
 from bayesrep.report.figures import (
     COLORS,
     LABELS,
@@ -23,7 +23,7 @@ from bayesrep.report.figures import (
 )
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import analysis_numbers, mark_truth, share_heights
-from bayesrep.study import Study
+from bayesrep.studies.study import Study
 
 METHODS = ("raw", "jackknife", "em-spline")
 BOOTSTRAP = 450

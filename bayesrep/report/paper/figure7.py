@@ -16,8 +16,8 @@ from scipy.stats import beta
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_masses
 from bayesrep.report.figures import COLORS, INK, legend_below, panels
 from bayesrep.report.paper.known import Known
-from bayesrep.rules import REQUIRED_ROLES
-from bayesrep.study import Study
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.study import Study
 
 COMPONENTS = 3
 LEAST_SHARE = 0.003  # where the drawn range begins

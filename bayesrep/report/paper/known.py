@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
-from bayesrep.estimands import accuracy_line, bias_corrected_gap
 from bayesrep.estimators.naive import fewest_annotators
 from bayesrep.estimators.replicates import Replicates
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.numerics.estimands import accuracy_line, bias_corrected_gap
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
 
 Floats = NDArray[np.float64]
 

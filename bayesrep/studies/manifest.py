@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesrep import folder, rules
 from bayesrep.errors import reason
 from bayesrep.files import strict_json
-from bayesrep.study import JSON, Truth
+from bayesrep.studies import folder, rules
+from bayesrep.studies.study import JSON, Truth
 
 __all__ = ["Manifest", "read_manifest"]
 

@@ -9,7 +9,7 @@ import polars as pl
 from bayesrep.errors import StudyError
 from bayesrep.inference.problem import at_draws, pose_again
 from bayesrep.models.shared_difficulty import image_posteriors
-from bayesrep.study import Study
+from bayesrep.studies.study import Study
 
 DRAWS = 100
 

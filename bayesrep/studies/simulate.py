@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from bayesrep.bounds import at_most
 from bayesrep.errors import OptionError
-from bayesrep.study import Study, Truth
+from bayesrep.studies.study import Study, Truth
 
 Floats = NDArray[np.float64]
 Role: TypeAlias = str

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from bayesrep.inference.posterior import arviz
-from bayesrep.rules import REQUIRED_ROLES
-from bayesrep.statistics import SufficientStatistics
+from bayesrep.posterior.files import arviz
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.statistics import SufficientStatistics
 
 MAX_RHAT = 1.01
 MIN_ESS = 400.0

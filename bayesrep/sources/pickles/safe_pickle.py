@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
 from bayesrep.files import npy, trial
-from bayesrep.sources import pickled_arrays as arrays
-from bayesrep.sources import pickled_frames as frames
+from bayesrep.sources.pickles import pickled_arrays as arrays
+from bayesrep.sources.pickles import pickled_frames as frames
 
 __all__ = ["read_array", "read_frame"]
 

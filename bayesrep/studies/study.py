@@ -1,6 +1,6 @@
 """A study: annotation counts of several data sets and every classifier's correctness on them.
 
-Nothing here estimates anything. A `Study` is data that obeys the rules in `bayesrep.rules`, checked
+Nothing here estimates anything. A `Study` is data that obeys the rules in `rules`, checked
 once at construction, so that every later room can rely on it.
 """
 
@@ -16,8 +16,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, listing
+from bayesrep.studies import rules
 
 __all__ = ["JSON", "AnnotatedSet", "Study", "Truth"]
 
@@ -52,7 +52,7 @@ class AnnotatedSet:
     Raises
     ------
     StudyError
-        Naming the first rule broken (see `bayesrep.rules`).
+        Naming the first rule broken (see `bayesrep.studies.rules`).
     """
 
     name: str
@@ -80,7 +80,7 @@ class AnnotatedSet:
         here = set(np.asarray(self.images, dtype=np.str_).tolist()) if self.left_out else ()
         if both := [name for name in self.left_out if name in here]:
             raise StudyError(
-                f"data set {self.name!r}: {rules.listing(both)} left out and there; choose one"
+                f"data set {self.name!r}: {listing(both)} left out and there; choose one"
             )
         labels = None if self.labels is None else _frozen(self.labels, np.str_)
         for name, value in (
@@ -134,7 +134,7 @@ class Study:
     Raises
     ------
     StudyError
-        Naming the first rule broken (see `bayesrep.rules`).
+        Naming the first rule broken (see `bayesrep.studies.rules`).
     """
 
     datasets: Mapping[str, AnnotatedSet]
@@ -267,8 +267,10 @@ class Study:
                 yield _text_bytes([group, *values.tolist()])
 
     def write(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the study as a folder of Parquet files; see `bayesrep.storage.write_study`."""
-        from bayesrep.storage import write_study  # storage reads studies: it lies above this room
+        """Write the study as a folder of Parquet files; see `storage.write_study`."""
+        from bayesrep.studies.storage import (
+            write_study,  # storage reads studies: it lies above this room
+        )
 
         write_study(self, path, force=force)
 
@@ -300,7 +302,7 @@ def _annotated_set(
 def _entry_violations(role: str, arrays: Mapping[str, Any]) -> Iterator[str]:
     if unknown := sorted(set(arrays) - _ENTRIES):
         known = ", ".join(sorted(_ENTRIES))
-        yield f"{role}: unknown {rules.listing(unknown, 'entry')}; the entries are {known}"
+        yield f"{role}: unknown {listing(unknown, 'entry')}; the entries are {known}"
     for entry in ("selected", "shown", "correct"):
         if arrays.get(entry) is None:
             yield f"{role}: {entry} is not given; selected, shown and correct are required"

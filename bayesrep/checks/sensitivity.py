@@ -38,12 +38,12 @@ from numpy.typing import NDArray
 from numpyro import handlers
 
 from bayesrep.errors import StudyError
-from bayesrep.inference.posterior import arviz
-from bayesrep.inference.predictive import need_group
 from bayesrep.inference.problem import recorded_options
 from bayesrep.models import MODELS
 from bayesrep.numerics.pareto import pareto_smooth
-from bayesrep.statistics import Cells, Patterns
+from bayesrep.posterior.files import arviz
+from bayesrep.posterior.groups import need_group
+from bayesrep.studies.statistics import Cells, Patterns
 
 Floats = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep import rules
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, listing
+from bayesrep.studies import rules
 
 __all__ = ["NO_ANSWER", "Predictions", "code_type"]
 
@@ -81,7 +81,7 @@ class Predictions:
             return
         strange = (self.labels < 0) | (self.labels >= len(self.classes))
         if strange.any():
-            images = rules.listing(self.images[strange].tolist())
+            images = listing(self.images[strange].tolist())
             yield f"{where}: the label of {images} is no number of a class"
         shape = (len(self.classifiers), count)
         if (
@@ -111,7 +111,7 @@ class Predictions:
     def _first(self, where: str, wrong: NDArray[np.bool_], rule: str) -> Iterator[str]:
         if wrong.any():
             number = int(np.flatnonzero(wrong.any(axis=1))[0])
-            images = rules.listing(self.images[wrong[number]].tolist())
+            images = listing(self.images[wrong[number]].tolist())
             yield f"{where}, classifier {self.classifiers[number]!r}: {rule} on {images}"
 
     @property

@@ -16,9 +16,9 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError
-from bayesrep.rules import REQUIRED_ROLES, listing
-from bayesrep.study import AnnotatedSet, Study
+from bayesrep.errors import StudyError, listing
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.study import AnnotatedSet, Study
 
 __all__ = ["Cells", "Patterns", "SufficientStatistics", "patterns_of", "statistics_by_group"]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import netcdf, trial
-from bayesrep.inference.contract import violations
+from bayesrep.posterior.contract import violations
 
 Group = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Variable name -> (dimension names, values)."""

@@ -29,15 +29,14 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from bayesrep import folder
 from bayesrep.atomic import replaced_file, replaced_folder
-from bayesrep.errors import StudyError, reason
+from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
-from bayesrep.inspection import inspect
-from bayesrep.inspection.tables import read_failures
-from bayesrep.predictions import Predictions
-from bayesrep.rules import listing
-from bayesrep.study import JSON, AnnotatedSet, Study
+from bayesrep.studies import folder
+from bayesrep.studies.inspection import inspect
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.study import JSON, AnnotatedSet, Study
+from bayesrep.studies.tables import read_failures
 
 __all__ = [
     "awaits_counts",

@@ -30,9 +30,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from bayesrep.inference.predictive import cell_of_images, need_group
 from bayesrep.inference.problem import check_study
-from bayesrep.study import Study
+from bayesrep.posterior.groups import cell_of_images, need_group
+from bayesrep.studies.study import Study
 
 Floats = NDArray[np.float64]
 BLOCKS = 5

@@ -14,21 +14,22 @@ import polars as pl
 import xarray as xr
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError
-from bayesrep.inference.agreement import check_agreement
-from bayesrep.inference.comparison import WORST_PARETO_K, aligned
-from bayesrep.inference.nuts import MAX_TREE_DEPTH
-from bayesrep.inference.predictive import check_predictions, find_group
-from bayesrep.inference.sensitivity import (
+from bayesrep.checks.agreement import check_agreement
+from bayesrep.checks.comparison import WORST_PARETO_K, aligned
+from bayesrep.checks.predictions import check_predictions
+from bayesrep.checks.sensitivity import (
     CONFLICT,
     MEAN_GAP,
     NOISY,
     WEAK,
     prior_sensitivity,
 )
-from bayesrep.inference.verdict import MAX_RHAT, MIN_ESS, diagnostics, judge
+from bayesrep.errors import StudyError
+from bayesrep.inference.nuts import MAX_TREE_DEPTH
 from bayesrep.models.joint import LARGEST_K
-from bayesrep.study import Study
+from bayesrep.posterior.groups import find_group
+from bayesrep.posterior.verdict import MAX_RHAT, MIN_ESS, diagnostics, judge
+from bayesrep.studies.study import Study
 
 Trust = Literal["yes", "with care", "no"]
 Floats = NDArray[np.float64]
@@ -87,9 +88,9 @@ class Diagnosis:
     checks
         One row a check: ``check``, ``value``, ``wanted``, ``trust``.
     predictions
-        From :func:`bayesrep.inference.predictive.check_predictions`, or None.
+        From :func:`bayesrep.checks.predictions.check_predictions`, or None.
     sensitivity
-        From :func:`bayesrep.inference.sensitivity.prior_sensitivity`, or None.
+        From :func:`bayesrep.checks.sensitivity.prior_sensitivity`, or None.
     """
 
     trust: Trust
@@ -105,7 +106,7 @@ def diagnose(posterior: Any, study: Study | None = None) -> Diagnosis:
     Parameters
     ----------
     posterior
-        From :func:`bayesrep.fit` or :func:`bayesrep.inference.read_posterior`, of any method.
+        From :func:`bayesrep.fit` or :func:`bayesrep.read_posterior`, of any method.
     study
         The study that was fitted; with it the agreement of classifiers is checked too.
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, listing
 
 __all__ = [
     "annotated_set_violations",
@@ -24,7 +24,6 @@ __all__ = [
     "count_violations",
     "image_violations",
     "label_set_violations",
-    "listing",
     "raise_first",
     "role_violations",
     "text_violations",
@@ -36,29 +35,6 @@ Column: TypeAlias = Sequence[object] | NDArray[Any]
 RESERVED_COLUMNS = ("dataset", "image", "label")  # what images.parquet calls something else
 REQUIRED_ROLES = ("reference", "replication")
 LARGEST_COUNT = 2**31 - 1
-SHOWN = 5  # how many offenders a message names before it only counts them
-
-
-def listing(items: Iterable[object], noun: str = "image") -> str:
-    """Name the first five offenders and count all of them.
-
-    Parameters
-    ----------
-    items
-        The offending names, in the order in which they should be named.
-    noun
-        What one of them is called, in the singular.
-
-    Returns
-    -------
-    str
-        For example ``"images 'a', 'b'"`` or ``"images 'a', 'b', 'c', 'd', 'e', ... (12 images)"``.
-    """
-    names = [repr(str(item)) for item in items]
-    if len(names) == 1:
-        return f"{noun} {names[0]}"
-    more = f", ... ({len(names)} {noun}s)" if len(names) > SHOWN else ""
-    return f"{noun}s {', '.join(names[:SHOWN])}{more}"
 
 
 def raise_first(violations: Iterable[str]) -> None:

@@ -2,8 +2,8 @@
 
 `inspect` is a generator of violations that returns the study: collecting its lines is a check,
 collecting nothing and taking the return value is a read. So is every step of it; a step that broke
-a rule returns None. The rules of the values themselves live in `bayesrep.rules`; here are those of
-files, columns and how the tables join.
+a rule returns None. The rules of the values themselves live in `rules`; here are those of files,
+columns and how the tables join.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bayesrep import folder, rules
-from bayesrep.errors import StudyError
-from bayesrep.inspection.manifest import Manifest, read_manifest
-from bayesrep.inspection.predictions import (
+from bayesrep.errors import StudyError, listing
+from bayesrep.studies import folder, rules
+from bayesrep.studies.correctness import (
     Dataset,
     complete_classifiers,
     listed_or_found,
     read_predictions,
 )
-from bayesrep.inspection.tables import (
+from bayesrep.studies.manifest import Manifest, read_manifest
+from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.studies.tables import (
     KEYS,
     read_counts,
     read_failures,
     read_table,
     texts_in_order,
 )
-from bayesrep.study import AnnotatedSet, Study
 
 __all__ = ["inspect"]
 
@@ -77,7 +77,7 @@ def _strangers(
         strangers = [name for name in names if name not in manifest.roles.values()]
         if strangers:
             yield (
-                f"{where}: {rules.listing(strangers, 'data set')} without a role in "
+                f"{where}: {listing(strangers, 'data set')} without a role in "
                 f"{folder.MANIFEST}; give each a role or remove it"
             )
 

@@ -21,14 +21,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import folder, rules
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet
-from bayesrep.inspection.manifest import Manifest, read_manifest
-from bayesrep.inspection.tables import in_order
-from bayesrep.predictions import Predictions, code_type
-from bayesrep.storage import images_left_out
-from bayesrep.vision.classes import CLASSES, synsets
+from bayesrep.studies import folder, rules
+from bayesrep.studies.imagenet import CLASSES, synsets
+from bayesrep.studies.manifest import Manifest, read_manifest
+from bayesrep.studies.predictions import Predictions, code_type
+from bayesrep.studies.storage import images_left_out
+from bayesrep.studies.tables import in_order
 
 __all__ = ["read_predictions"]
 
@@ -102,7 +102,7 @@ def _classifiers(root: Path, names: Sequence[str], manifest: Manifest | None) ->
     for name, files in zip(names, found, strict=True):
         if not files:
             held = folder.names_in(root / folder.PREDICTIONS, "")
-            known = rules.listing(held, "data set") if held else "no data set"
+            known = listing(held, "data set") if held else "no data set"
             raise StudyError(
                 f"{root}: no predictions on {name!r}, but on {known}; name the data sets, or make "
                 f"them with `bayesrep predict --study {root} --dataset {name} --images PATH`"
@@ -181,7 +181,7 @@ class _Dataset:
                 raise StudyError(
                     f"data set {self.name!r}: {self.classifiers[number]!r} and "
                     f"{self.classifiers[0]!r} were told different labels of "
-                    f"{rules.listing(self.images[rows].to_list())}; predict one of them again"
+                    f"{listing(self.images[rows].to_list())}; predict one of them again"
                 )
             labels = mine
         confidence = [each.confidence for each in self.answers if each.confidence is not None]
@@ -265,7 +265,7 @@ class _Files:
         texts = ordered.select(pl.col(["label", *answers]).cast(pl.String))
         for column in texts:
             if column.null_count():
-                images = rules.listing(order.filter(column.is_null()))
+                images = listing(order.filter(column.is_null()))
                 raise StudyError(f"{where}: {column.name} is missing for {images}; {advice}")
         names = pl.concat([column.unique() for column in texts], rechunk=True).unique().sort()
         numbers = texts.select(pl.all().cast(pl.Enum(names)).to_physical())
@@ -281,7 +281,7 @@ def _join_violation(where: str, images: pl.Series, order: pl.Series, first: str)
         return next(rules.image_violations(where, images.to_list()))
     missing = order.filter(~order.is_in(images.implode()))
     strange = images.filter(~images.is_in(order.implode()))
-    rule = f"{rules.listing(missing)} missing" if len(missing) else f"{rules.listing(strange)} more"
+    rule = f"{listing(missing)} missing" if len(missing) else f"{listing(strange)} more"
     return f"{where}: {rule} than in the file of {first!r}; predict both on the same images"
 
 
@@ -305,7 +305,7 @@ def _probability_violations(
     names = order.to_numpy()
     outside = ~((values >= 0) & (values <= 1)).all(axis=1)
     if outside.any():
-        yield f"{where}: a probability is not between 0 and 1 for {rules.listing(names[outside])}"
+        yield f"{where}: a probability is not between 0 and 1 for {listing(names[outside])}"
         return
     total = values.sum(axis=1)
     most = total if classes is None else total + (classes - values.shape[1]) * values.min(axis=1)
@@ -313,13 +313,13 @@ def _probability_violations(
     if wrong.any():
         yield (
             f"{where}: probabilities that cannot sum to 1 (these sum to {total[wrong][0]:.3g}) for "
-            f"{rules.listing(names[wrong])}; give those of one softmax over all classes"
+            f"{listing(names[wrong])}; give those of one softmax over all classes"
         )
     unsorted = (values > values[:, :1] + _SUM).any(axis=1)
     if unsorted.any():
         yield (
             f"{where}: a later answer is more probable than the first for "
-            f"{rules.listing(names[unsorted])}; sort them, the most probable first"
+            f"{listing(names[unsorted])}; sort them, the most probable first"
         )
 
 

@@ -16,11 +16,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.inference.cells import completed_cells
-from bayesrep.inference.predictive import cell_of_images, need_group, thinned
 from bayesrep.inference.problem import Problem, at_draws, pose_again
 from bayesrep.models.counts import places
 from bayesrep.models.shared_difficulty import predictive
-from bayesrep.study import AnnotatedSet, Study
+from bayesrep.posterior.groups import cell_of_images, need_group, thinned
+from bayesrep.studies.study import AnnotatedSet, Study
 
 Floats = NDArray[np.float64]
 DRAWS = 100

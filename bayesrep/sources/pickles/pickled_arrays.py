@@ -1,10 +1,9 @@
 """Stand-ins for what a pickled NumPy array is rebuilt from.
 
 A pickle names constructors and hands them arguments. Every constructor that
-`bayesrep.sources.safe_pickle` admits is mapped to a class here or in
-`bayesrep.sources.pickled_frames`, which only records what it is given. Arrays are built afterwards
-from the records, with every length and type checked. NumPy's own reconstructors are not called: a
-forged dtype state would let them read raw memory as objects.
+`safe_pickle` admits is mapped to a class here or in `pickled_frames`, which only records what it is
+given. Arrays are built afterwards from the records, with every length and type checked. NumPy's own
+reconstructors are not called: a forged dtype state would let them read raw memory as objects.
 """
 
 from __future__ import annotations

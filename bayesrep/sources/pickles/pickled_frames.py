@@ -1,6 +1,6 @@
 """Stand-ins for what a pickled pandas frame is rebuilt from, by pandas 0.2x to 3.
 
-See `bayesrep.sources.pickled_arrays` for the principle. The layouts followed here are those that
+See `pickled_arrays` for the principle. The layouts followed here are those that
 pandas itself still reads: blocks in a state dictionary marked "0.14.1" up to pandas 1.2, blocks as
 arguments since 1.3; extension arrays as attributes, or as (data type, values) since 1.3.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.sources.pickled_arrays import Recorded, StandIn, Values, as_array, objects
+from bayesrep.sources.pickles.pickled_arrays import Recorded, StandIn, Values, as_array, objects
 
 __all__ = [
     "ArrowArray",

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import folder, rules
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet
+from bayesrep.studies import folder, rules
 
 __all__ = [
     "KEYS",
@@ -40,7 +40,7 @@ def read_counts(path: Path) -> Generator[str, None, pl.DataFrame | None]:
     if len(repeated):
         yield (
             f"{folder.ANNOTATIONS}: a worker answered more than once for "
-            f"{rules.listing(repeated)}; keep one row per worker and image"
+            f"{listing(repeated)}; keep one row per worker and image"
         )
     values = rows["selected"].to_numpy()
     where = f"{folder.ANNOTATIONS} (each row is shown = 1)"
@@ -122,7 +122,7 @@ def key_violations(where: str, table: pl.DataFrame, keys: list[str]) -> Iterator
             yield f"{where}: column {key!r} is {column.dtype}; give names as text or whole numbers"
         elif column.null_count():
             rows = column.is_null().arg_true().to_list()
-            yield f"{where}: column {key!r} is missing in {rules.listing(rows, 'row')}; fill it in"
+            yield f"{where}: column {key!r} is missing in {listing(rows, 'row')}; fill it in"
 
 
 def join_violations(where: str, images: pl.Series, order: pl.Series) -> Iterator[str]:
@@ -132,12 +132,12 @@ def join_violations(where: str, images: pl.Series, order: pl.Series) -> Iterator
     known, given = set(order.to_list()), set(images.to_list())
     if unknown := [image for image in images.unique(maintain_order=True) if image not in known]:
         yield (
-            f"{where}: {rules.listing(unknown)} not in {folder.COUNTS}; "
+            f"{where}: {listing(unknown)} not in {folder.COUNTS}; "
             "give their counts or remove the rows"
         )
     if missing := [image for image in order if image not in given]:
         yield (
-            f"{where}: {rules.listing(missing)} of {folder.COUNTS} missing; "
+            f"{where}: {listing(missing)} of {folder.COUNTS} missing; "
             "add the rows or remove the counts"
         )
 

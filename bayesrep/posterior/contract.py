@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from bayesrep.files.strict_json import parse
-from bayesrep.inference.predictive import find_group
 from bayesrep.models import MODELS
-from bayesrep.rules import REQUIRED_ROLES
+from bayesrep.posterior.groups import find_group
+from bayesrep.studies.rules import REQUIRED_ROLES
 
 Dims = tuple[str, ...]
 EVERY: Dims = ("chain", "draw")

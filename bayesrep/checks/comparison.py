@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from bayesrep.errors import StudyError
-from bayesrep.inference.predictive import need_group
 from bayesrep.numerics.pareto import pareto_smooth
+from bayesrep.posterior.groups import need_group
 
 Floats = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """Tables that a person reads: every classifier, all together, pair by pair, and by rank.
 
-What combines classifiers is taken from :func:`bayesrep.inference.together.together`, whose draws
+What combines classifiers is taken from :func:`bayesrep.summary.joint_draws.together`, whose draws
 know that classifiers answer the same images.
 """
 
@@ -10,18 +10,18 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import ConvergenceError
-from bayesrep.estimands import (
+from bayesrep.inference.problem import check_study
+from bayesrep.numerics.estimands import (
     accuracy_line,
     bias_corrected_gap,
     ranks,
     selection_gap,
     share_explained,
 )
-from bayesrep.inference.posterior import arviz
-from bayesrep.inference.problem import check_study
-from bayesrep.inference.together import Together, together
-from bayesrep.statistics import SufficientStatistics
-from bayesrep.study import Study
+from bayesrep.posterior.files import arviz
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
+from bayesrep.summary.joint_draws import Together, together
 
 INTERVAL = (0.025, 0.975)
 MEAN_ROW = "(mean)"
@@ -42,11 +42,11 @@ def summarize(
     study
         The study that was fitted.
     posterior
-        From :func:`bayesrep.fit` or :func:`bayesrep.inference.read_posterior`.
+        From :func:`bayesrep.fit` or :func:`bayesrep.read_posterior`.
     allow_unconverged
         Return the table even if the fit did not converge.
     draws
-        From :func:`bayesrep.inference.together.together`, where they are at hand.
+        From :func:`bayesrep.summary.joint_draws.together`, where they are at hand.
 
     Returns
     -------
@@ -152,9 +152,9 @@ def summarize_gaps(
     study
         The study that was fitted.
     posterior
-        From :func:`bayesrep.fit` or :func:`bayesrep.inference.read_posterior`.
+        From :func:`bayesrep.fit` or :func:`bayesrep.read_posterior`.
     seed
-        See :func:`bayesrep.inference.together.together`.
+        See :func:`bayesrep.summary.joint_draws.together`.
     allow_unconverged
         Return the table even if the fit did not converge.
     draws

@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep import folder, rules
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet
-from bayesrep.inspection.manifest import Manifest
-from bayesrep.inspection.tables import in_order, join_violations, key_violations
+from bayesrep.studies import folder, rules
+from bayesrep.studies.manifest import Manifest
+from bayesrep.studies.tables import in_order, join_violations, key_violations
 
 __all__ = ["Dataset", "complete_classifiers", "listed_or_found", "read_predictions"]
 
@@ -102,7 +102,7 @@ def read_predictions(
                 agreement.compare(classifiers[number], file.judged)
     if unanswered:
         yield (
-            f"{where}: {rules.listing(unanswered)} could not be decoded ({folder.FAILURES} says "
+            f"{where}: {listing(unanswered)} could not be decoded ({folder.FAILURES} says "
             "why); repair them and predict again, or leave the study without them by `bayesrep "
             "predict` with --allow-failures"
         )
@@ -115,12 +115,12 @@ def _file_violations(
 ) -> Iterator[str]:
     if missing := [classifier for classifier in classifiers if classifier not in found]:
         yield (
-            f"{where}: no predictions of {rules.listing(missing, 'classifier')}; every classifier "
+            f"{where}: no predictions of {listing(missing, 'classifier')}; every classifier "
             "needs predictions on every data set, add the files or drop the classifiers"
         )
     if unlisted := sorted((found & set(complete)) - set(classifiers)):
         yield (
-            f"{where}: predictions of {rules.listing(unlisted, 'classifier')} that "
+            f"{where}: predictions of {listing(unlisted, 'classifier')} that "
             f"{folder.MANIFEST} does not list; list the classifiers or remove the files"
         )
 
@@ -181,7 +181,7 @@ def _prediction(dataset: Dataset, classifier: str) -> _File:
     if not broken and {"label", "label_1"} <= set(ordered.columns):
         right = ordered["label"].eq_missing(ordered["label_1"]).to_numpy()
         if (right != values.astype(np.bool_)).any():
-            images = rules.listing(order.filter(pl.Series(right != values.astype(np.bool_))))
+            images = listing(order.filter(pl.Series(right != values.astype(np.bool_))))
             broken.append(
                 f"{where}: correct is not whether label_1 is label for {images}; predict or import "
                 "again"
@@ -216,9 +216,9 @@ class _Agreement:
         for kind, (classifiers, mask) in self._differing.items():
             first = self._first[kind][0] if kind in self._first else ""
             yield (
-                f"{where}: {rules.listing(classifiers, 'classifier')} "
+                f"{where}: {listing(classifiers, 'classifier')} "
                 f"{told[kind].format(kind, first)} for "
-                f"{rules.listing(self._order.filter(pl.Series(mask)))}; correct what is wrong and "
+                f"{listing(self._order.filter(pl.Series(mask)))}; correct what is wrong and "
                 "predict these classifiers again"
             )
 

@@ -1,0 +1,1 @@
+"""Pickled frames and arrays of others, read without executing anything in them."""

@@ -1,0 +1,1 @@
+"""A study: its rules, its cells, and its folder of Parquet files."""

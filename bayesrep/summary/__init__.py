@@ -1,0 +1,17 @@
+"""What a posterior says: tables that a person reads, and what combines classifiers."""
+
+from bayesrep.summary.images import describe_images
+from bayesrep.summary.tables import (
+    compare_classifiers,
+    rank_classifiers,
+    summarize,
+    summarize_gaps,
+)
+
+__all__ = [
+    "compare_classifiers",
+    "describe_images",
+    "rank_classifiers",
+    "summarize",
+    "summarize_gaps",
+]
