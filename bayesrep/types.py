@@ -1,0 +1,30 @@
+"""Arrays with their shapes, as annotations: ``Float[Array, "classifier point"]``.
+
+jaxtyping gives them their meaning where it is installed, which is where bayesrep is developed: the
+tests check every annotated shape at every call. Elsewhere an annotation stands for any array.
+"""
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int, Shaped
+else:
+    try:
+        from jaxtyping import Bool, Float, Int, Shaped
+    except ImportError:
+
+        class _AnyShape:
+            """What stands for any array."""
+
+            def __class_getitem__(cls, _: Any) -> Any:
+                return Any
+
+        Bool = Float = Int = Shaped = _AnyShape
+
+__all__ = ["Bool", "Float", "Floats", "Int", "Ints", "Shaped"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
