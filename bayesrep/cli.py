@@ -522,15 +522,15 @@ def _fit(arguments: argparse.Namespace) -> int:
 
 
 def _summarize(arguments: argparse.Namespace) -> int:
+    from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.answer import answer_for, drop_of, measured_drop
     from bayesrep.report.text import estimates_table, gaps_table, populations_text
-    from bayesrep.summary.joint_draws import together
-    from bayesrep.summary.tables import summarize, summarize_gaps
+    from bayesrep.summary.tables import accuracies
+    from bayesrep.summary.tables import gaps as summary_gaps
 
     study, posterior = _fitted(arguments)
-    unconverged, draws = arguments.allow_unconverged, together(study, posterior)
-    table = summarize(study, posterior, allow_unconverged=unconverged, draws=draws)
-    gaps = summarize_gaps(study, posterior, allow_unconverged=unconverged, draws=draws)
+    fitted = Fitted(study, posterior).trusted(allow_unconverged=arguments.allow_unconverged)
+    table, gaps = accuracies(fitted), summary_gaps(fitted)
     measured = measured_drop(study)
     answer = plain(answer_for(study, drop_of(gaps, measured)))
     text = (

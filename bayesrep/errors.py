@@ -10,6 +10,7 @@ __all__ = [
     "IdentificationWarning",
     "InterpolationWarning",
     "OptionError",
+    "PosteriorError",
     "PredictionError",
     "PredictionWarning",
     "ProtocolWarning",
@@ -34,6 +35,10 @@ class OptionError(BayesrepError, ValueError):
 
 class StudyError(BayesrepError, ValueError):
     """Data that cannot be a study; the message is one line naming what, where and what to do."""
+
+
+class PosteriorError(BayesrepError, ValueError):
+    """A posterior that cannot be used: a broken file, another study's, or without what it takes."""
 
 
 class PredictionError(BayesrepError, ValueError):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from numpyro.distributions import transforms
 from scipy import special, stats
 
-from bayesrep.models.joint import JointOptions
+from bayesrep.models.options import JointOptions
 from bayesrep.numerics.bernstein import smooth_basis
 from bayesrep.numerics.beta_binomial import below, log_binomial
 from bayesrep.studies.statistics import SufficientStatistics

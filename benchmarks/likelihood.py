@@ -31,7 +31,7 @@ from bayesrep import Study, SufficientStatistics
 from bayesrep.inference.density import Density, build_density
 from bayesrep.inference.device import available
 from bayesrep.inference.problem import pose, programs
-from bayesrep.models.joint import JointOptions
+from bayesrep.models.options import JointOptions
 from bayesrep.report.text import MISSING, columns
 from bayesrep.studies.statistics import Cells
 from benchmarks import _textbook_models as models

@@ -59,7 +59,7 @@ def one_study(key: str, images: int, classifiers: int, bootstrap: int) -> dict[s
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", EstimateWarning)
         posterior = bayesrep.fit(study, warmup=WARMUP, draws=DRAWS, seed=int(seed), progress=False)
-        rows = bayesrep.summarize(study, posterior, allow_unconverged=True).head(classifiers)
+        rows = bayesrep.summarize(study, posterior, allow_unconverged=True)
         points = bayesrep.estimate(study, BOOTSTRAPPED, bootstrap=bootstrap, seed=int(seed))
         own = bayesrep.estimate(study, "jackknife")
     tables = {"joint": rows, "jackknife, own": own}

@@ -28,7 +28,7 @@ def one_study(seed: int, process: str, classifiers: int) -> dict[str, Any]:
     study = bayesrep.simulate_study(seed=seed, process=process, classifiers=classifiers)
     truth = study.truth.adjusted_accuracy
     posterior = bayesrep.fit(study, seed=seed, progress=False)
-    rows = bayesrep.summarize(study, posterior, allow_unconverged=True).head(classifiers)
+    rows = bayesrep.summarize(study, posterior, allow_unconverged=True)
     points = bayesrep.estimate(study, POINTS, seed=seed)
     errors = {
         f"{name}_error": float(

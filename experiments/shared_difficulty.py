@@ -26,9 +26,9 @@ import numpy as np
 import bayesrep
 from bayesrep import ConvergenceWarning
 from bayesrep.numerics.estimands import accuracy_line
+from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.figures import COLORS, legend_below, panels
 from bayesrep.report.text import columns, percent
-from bayesrep.summary.joint_draws import together
 from experiments.ledger import resume
 from experiments.results import save
 
@@ -92,7 +92,7 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
         return draws.reshape(-1, draws.shape[-1])
 
     as_it_is = flat(joint.posterior["adjusted_accuracy"].values)
-    moved, both = together(study, joint, seed=seed), together(study, shared)
+    moved, both = Fitted(study, joint).joint_draws(seed), Fitted(study, shared).joint_draws()
     found = {
         "joint": lines(reference, None, as_it_is),
         "sandwich": lines(reference, flat(moved.reference), flat(moved.adjusted)),

@@ -20,9 +20,9 @@ import bayesrep
 from bayesrep import ConvergenceWarning
 from bayesrep.errors import EstimateWarning
 from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
+from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.figures import COLORS, interval_points, panels
 from bayesrep.report.text import MISSING, columns, percent
-from bayesrep.summary.joint_draws import together
 from experiments.results import save
 from experiments.shared_difficulty import lines
 
@@ -75,7 +75,7 @@ def numbers(seed: int, images: int, classifiers: int) -> dict[str, Any]:
     def flat(draws: np.ndarray) -> np.ndarray:
         return draws.reshape(-1, draws.shape[-1])
 
-    moved, both = together(study, joint, seed=seed), together(study, shared)
+    moved, both = Fitted(study, joint).joint_draws(seed), Fitted(study, shared).joint_draws()
     draws = {
         "joint": lines(reference, None, flat(joint.posterior["adjusted_accuracy"].values)),
         "sandwich": lines(reference, flat(moved.reference), flat(moved.adjusted)),

@@ -12,7 +12,7 @@ import xarray as xr
 
 from bayesrep.inference.nuts import Schedule
 from bayesrep.inference.prior import prior_predictive
-from bayesrep.models.joint import JointOptions
+from bayesrep.models.options import JointOptions
 from experiments import coverage, sampler, sbc
 from experiments.ledger import resume
 

@@ -14,7 +14,8 @@ from bayesrep.inference.density import build_density, ravel
 from bayesrep.inference.problem import Problem, evaluate, pose, programs
 from bayesrep.models import counts
 from bayesrep.models.curves import curve_family
-from bayesrep.models.joint import JointOptions, joint, joint_data, joint_offsets, joint_start
+from bayesrep.models.joint import joint, joint_data, joint_offsets, joint_start
+from bayesrep.models.options import JointOptions
 from bayesrep.studies.statistics import statistics_by_group
 
 OPTIONS = JointOptions(degree=8, terms=3)

@@ -8,7 +8,6 @@ the usual posterior predictive ones, cautious where the model was fitted to the 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -16,13 +15,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.inference.cells import completed_cells
-from bayesrep.inference.problem import Problem, at_draws, pose_again
+from bayesrep.inference.problem import at_draws, pose_again
 from bayesrep.models.counts import places
-from bayesrep.models.shared_difficulty import predictive
-from bayesrep.posterior.groups import cell_of_images, need_group, thinned
-from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior, thinned_draws
+from bayesrep.studies.study import Study
+from bayesrep.types import Floats
 
-Floats = NDArray[np.float64]
 DRAWS = 100
 
 
@@ -49,7 +48,7 @@ class Agreement:
 
 
 def check_agreement(
-    study: Study, posterior: Any, *, draws: int = DRAWS, seed: int = 0
+    study: Study, posterior: Posterior, *, draws: int = DRAWS, seed: int = 0
 ) -> Agreement:
     """Compare the agreement of classifiers with the model's.
 
@@ -58,7 +57,7 @@ def check_agreement(
     study
         The study that was fitted.
     posterior
-        From :func:`bayesrep.fit`.
+        From `bayesrep.fit`.
     draws
         Posterior draws to predict from, at most.
     seed
@@ -66,18 +65,19 @@ def check_agreement(
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the posterior is of another study or lacks a group.
     """
-    problem = pose_again(study, posterior)
-    data = study.datasets["replication"]
+    return agreement(Fitted(study, posterior), draws=draws, seed=seed)
+
+
+def agreement(fitted: Fitted, *, draws: int = DRAWS, seed: int = 0) -> Agreement:
+    """As `check_agreement`."""
     random = np.random.default_rng(seed)
-    observed = _statistics(np.asarray(data.correct))
-    drawn = [
-        _statistics(answers) for answers in _predictions(problem, posterior, data, draws, random)
-    ]
+    observed = _statistics(fitted.images.replication.correct)
+    drawn = [_statistics(answers) for answers in _predictions(fitted, draws, random)]
     predicted = [np.stack(part) for part in zip(*drawn, strict=True)]
-    names = np.array(study.classifiers)
+    names = np.array(fitted.images.classifiers)
     first, second = np.triu_indices(len(names), k=1)
     tables = [_compared(o, p) for o, p in zip(observed, predicted, strict=True)]
     tail = (predicted[0] >= observed[0]).mean(axis=0)
@@ -118,18 +118,19 @@ def _statistics(correct: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
 
 
 def _predictions(
-    problem: Problem, posterior: Any, data: AnnotatedSet, draws: int, random: np.random.Generator
+    fitted: Fitted, draws: int, random: np.random.Generator
 ) -> Iterator[NDArray[np.bool_]]:
-    """Answers [N, C] on a data set's images, draw by draw."""
-    log_right = need_group(posterior, "log_likelihood", "log_right")["log_right"]
-    cell = cell_of_images(data, log_right["replication_cell"].values, problem.grouping or "")
-    if problem.name == "joint":
-        for log_q in thinned(log_right, draws):
+    """Answers [N, C] on the replication's images, draw by draw."""
+    law, cell = fitted.recorded.model.answers, fitted.cell_of_images("replication")
+    if law is None:
+        log_right = fitted.need("log_likelihood", "log_right")["log_right"]
+        for log_q in thinned_draws(log_right, draws):
             chance = np.exp(log_q.astype(float)).T[cell]
             yield random.random(chance.shape) < chance
         return
+    problem = pose_again(fitted)
     with jax.enable_x64(new_val=True):
-        laws = at_draws(problem, posterior, predictive, draws)[-1]
+        laws = at_draws(problem, fitted, law, draws)[-1]
     cell = places(completed_cells(problem)["replication"][0])[cell]
     for logit, loadings, chances in zip(*laws, strict=True):
         point = (random.random((len(cell), 1)) > chances.cumsum(axis=1)[cell]).sum(axis=1)

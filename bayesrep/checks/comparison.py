@@ -22,11 +22,10 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import PosteriorError
 from bayesrep.numerics.pareto import pareto_smooth
-from bayesrep.posterior.groups import need_group
-
-Floats = NDArray[np.float64]
+from bayesrep.posterior.groups import Posterior, need_group, recorded
+from bayesrep.types import Floats
 
 WORST_PARETO_K = 0.7
 
@@ -41,7 +40,7 @@ class LeftOut(NamedTuple):
     pareto_k: Floats
 
 
-def leave_one_out(log_density: Floats, units: Floats) -> LeftOut:
+def psis_loo(log_density: Floats, units: Floats) -> LeftOut:
     """Leave out one unit at a time.
 
     Parameters
@@ -62,20 +61,20 @@ def leave_one_out(log_density: Floats, units: Floats) -> LeftOut:
     )
 
 
-def left_out(posterior: Any) -> dict[str, LeftOut]:
+def left_out(posterior: Posterior) -> dict[str, LeftOut]:
     """Predictions of all units: by role of the data set, then "answers NAME" by classifier.
 
     Units without any image or answer are left away, so the same study gives the same units.
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the posterior lacks a group.
     """
     return dict(_parts(posterior))
 
 
-def _parts(posterior: Any) -> Iterator[tuple[str, LeftOut]]:
+def _parts(posterior: Posterior) -> Iterator[tuple[str, LeftOut]]:
     likelihood = need_group(posterior, "log_likelihood", "log_right", "correct")
     observed = need_group(posterior, "observed_data", "correct")
     for variable in observed.data_vars:
@@ -85,7 +84,7 @@ def _parts(posterior: Any) -> Iterator[tuple[str, LeftOut]]:
         some = np.flatnonzero(images > 0)
         total = _by_draw(likelihood[variable].values)[some]
         density = total / images[some, None]
-        yield str(variable).removesuffix("_images"), leave_one_out(density, images[some] * 1.0)
+        yield str(variable).removesuffix("_images"), psis_loo(density, images[some] * 1.0)
     images = observed["replication_images"].values
     log_right = likelihood["log_right"]
     for index, name in enumerate(observed["classifier"].values):
@@ -96,7 +95,7 @@ def _parts(posterior: Any) -> Iterator[tuple[str, LeftOut]]:
             log_wrong = np.log(-np.expm1(log_q[no]))
         density = np.concatenate([log_q[yes], log_wrong])
         units = np.concatenate([right[yes], (images - right)[no]]).astype(np.float64)
-        yield f"answers {name}", leave_one_out(density, units)
+        yield f"answers {name}", psis_loo(density, units)
 
 
 def _by_draw(values: NDArray[Any]) -> Floats:
@@ -104,7 +103,7 @@ def _by_draw(values: NDArray[Any]) -> Floats:
     return values.reshape(-1, values.shape[-1]).T.astype(np.float64)
 
 
-def compare(posteriors: Mapping[str, Any]) -> pl.DataFrame:
+def compare(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
     """Compare fits to the same study by leave-one-out cross-validation.
 
     Parameters
@@ -127,9 +126,9 @@ def compare(posteriors: Mapping[str, Any]) -> pl.DataFrame:
 
     Raises
     ------
-    StudyError
-        Where the fits are of different studies, data sets or groups, or of the shared-difficulty
-        model.
+    PosteriorError
+        Where the fits are of different studies, data sets or groups, or of a model that has all
+        classifiers' answers to an image in one likelihood.
 
     Notes
     -----
@@ -138,9 +137,10 @@ def compare(posteriors: Mapping[str, Any]) -> pl.DataFrame:
     """
     _check_same_study(posteriors)
     for name, posterior in posteriors.items():
-        if _attribute(posterior, "model") == "shared-difficulty":
-            raise StudyError(
-                f"{name!r} is a fit of the shared-difficulty model, in which a classifier's answer "
+        made = recorded(posterior)
+        if not made.model.collapsed:
+            raise PosteriorError(
+                f"{name!r} is a fit of the {made.name} model, in which a classifier's answer "
                 "cannot be left out alone; compare its agreement with the data instead "
                 "(bayesrep diagnose --study)"
             )
@@ -163,9 +163,9 @@ def compare(posteriors: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows).sort("elpd", descending=True)
 
 
-def _check_same_study(posteriors: Mapping[str, Any]) -> None:
+def _check_same_study(posteriors: Mapping[str, Posterior]) -> None:
     if not posteriors:
-        raise StudyError("compare needs at least one posterior")
+        raise PosteriorError("compare needs at least one posterior")
     wanted = (
         ("statistics_digest", "studies"),
         ("study_fingerprint", "studies"),
@@ -180,13 +180,13 @@ def _check_same_study(posteriors: Mapping[str, Any]) -> None:
             # A fit of statistics alone, which knows no fingerprint, is compared by these.
             unknown = attribute == "study_fingerprint" and "" in (value, other)
             if other != value and not unknown:
-                raise StudyError(
+                raise PosteriorError(
                     f"{first!r} and {name!r} are fits of different {what}; only fits of the same "
                     "study, data sets and groups can be compared"
                 )
 
 
-def _attribute(posterior: Any, name: str) -> Any:
+def _attribute(posterior: Posterior, name: str) -> Any:
     return need_group(posterior, "posterior").attrs.get(name)
 
 

@@ -12,9 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 import xarray as xr
-from numpy.typing import NDArray
 
-from bayesrep.checks.agreement import check_agreement
+from bayesrep.checks.agreement import agreement
 from bayesrep.checks.comparison import WORST_PARETO_K, aligned
 from bayesrep.checks.predictions import check_predictions
 from bayesrep.checks.sensitivity import (
@@ -24,15 +23,17 @@ from bayesrep.checks.sensitivity import (
     WEAK,
     prior_sensitivity,
 )
-from bayesrep.errors import StudyError
+from bayesrep.errors import PosteriorError
 from bayesrep.inference.nuts import MAX_TREE_DEPTH
-from bayesrep.models.joint import LARGEST_K
-from bayesrep.posterior.groups import find_group
+from bayesrep.models import MODELS
+from bayesrep.models.options import LARGEST_COMPONENTS
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.posterior.verdict import MAX_RHAT, MIN_ESS, diagnostics, judge
 from bayesrep.studies.study import Study
+from bayesrep.types import Floats
 
 Trust = Literal["yes", "with care", "no"]
-Floats = NDArray[np.float64]
 
 REPORTED = ("adjusted_accuracy", "bias_corrected_gap", "selection_gap")
 LEAST_ESS = 100.0  # of a reported quantity: its interval's ends are worth nothing below
@@ -100,7 +101,7 @@ class Diagnosis:
     sensitivity: pl.DataFrame | None
 
 
-def diagnose(posterior: Any, study: Study | None = None) -> Diagnosis:
+def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
     """Say what to believe of a fit.
 
     Parameters
@@ -112,12 +113,12 @@ def diagnose(posterior: Any, study: Study | None = None) -> Diagnosis:
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If there are no adjusted accuracies at all, or the posterior is of another study.
     """
     group = find_group(posterior, "posterior")
     if group is None or "adjusted_accuracy" not in group:
-        raise StudyError("this is not a posterior of bayesrep: it has no adjusted_accuracy")
+        raise PosteriorError("this is not a posterior of bayesrep: it has no adjusted_accuracy")
     stats = find_group(posterior, "sample_stats")
     findings = (
         _check_chains(group, stats)
@@ -128,7 +129,7 @@ def diagnose(posterior: Any, study: Study | None = None) -> Diagnosis:
     predictions, told = _check_predictions(posterior, group)
     findings += told
     if study is not None and len(study.classifiers) > 1:
-        findings += [_check_shared_images(study, posterior, group)]
+        findings += [_check_shared_images(Fitted(study, posterior))]
     sensitivity, told = _check_prior(posterior)
     findings += told
     ordered = sorted(findings, key=lambda finding: -RANK[finding.trust])
@@ -333,11 +334,11 @@ def _check_advice(group: xr.Dataset) -> Finding:
 
 
 def _check_predictions(
-    posterior: Any, group: xr.Dataset
+    posterior: Posterior, group: xr.Dataset
 ) -> tuple[pl.DataFrame | None, list[Finding]]:
     try:
         table = check_predictions(posterior)
-    except StudyError:
+    except PosteriorError:
         needed = "log likelihood and observations on cells"
         return None, [_missing("the model predicts counts and answers", needed)]
     draws = group["adjusted_accuracy"].values
@@ -354,9 +355,9 @@ def _check_predictions(
     return table, [*mixtures, curves]
 
 
-def _check_shared_images(study: Study, posterior: Any, group: xr.Dataset) -> Finding:
+def _check_shared_images(fitted: Fitted) -> Finding:
     """Whether classifiers are right and wrong together as often as the model expects."""
-    found = check_agreement(study, posterior).summary.row(0, named=True)
+    found = agreement(fitted).summary.row(0, named=True)
     observed, expected = (f"{100 * found[name]:.1f} %" for name in ("observed", "expected"))
     check = "classifiers agree as predicted"
     value, wanted = f"{observed}, {expected} expected", "p >= 0.05"
@@ -366,16 +367,22 @@ def _check_shared_images(study: Study, posterior: Any, group: xr.Dataset) -> Fin
         f"Two classifiers are right or wrong together on {observed} of the images, where the model "
         f"expects {expected}: "
     )
-    if group.attrs.get("model") == "joint":
+    made = fitted.recorded
+    if made.model.collapsed:
         sentence += (
-            "they share what makes an image hard, which the joint model leaves out. Every single "
-            "classifier's interval holds all the same, and summarize's means, slopes, differences "
-            'and ranks allow for it; model="shared-difficulty" has it in the model.'
+            f"they share what makes an image hard, which the {made.name} model leaves out. Every "
+            "single classifier's interval holds all the same, and summarize's means, slopes, "
+            f"differences and ranks allow for it; {_together()} has it in the model."
         )
     else:
         sentence += "one difficulty of images is not enough; try factors=2."
-    trust: Trust = "yes" if group.attrs.get("model") == "joint" else "with care"
+    trust: Trust = "yes" if made.model.collapsed else "with care"
     return Finding(check, value, wanted, trust, sentence)
+
+
+def _together() -> str:
+    """The models that have all classifiers' answers to an image in one likelihood."""
+    return " or ".join(f'model="{name}"' for name, model in MODELS.items() if not model.collapsed)
 
 
 def _options(group: xr.Dataset) -> dict[str, Any]:
@@ -415,7 +422,11 @@ def _judge_counts(
 
 def _better_mixture(options: Mapping[str, Any]) -> str:
     more = int(options.get("components", 2)) + 1
-    change = f"Try components={more}" if more <= LARGEST_K else "Try wider priors of the mixture"
+    change = (
+        f"Try components={more}"
+        if more <= LARGEST_COMPONENTS
+        else "Try wider priors of the mixture"
+    )
     return (
         f"{change}, or shared_components=False" if options.get("shared_components", 1) else change
     )
@@ -482,7 +493,7 @@ def _better_curves(options: Mapping[str, Any]) -> str:
 # The prior
 
 
-def _check_prior(posterior: Any) -> tuple[pl.DataFrame | None, list[Finding]]:
+def _check_prior(posterior: Posterior) -> tuple[pl.DataFrame | None, list[Finding]]:
     check, wanted = "prior sensitivity", "index < 0.05"
     if posterior["posterior"].attrs.get("feedback") == "cut":
         sentence = (
@@ -492,7 +503,7 @@ def _check_prior(posterior: Any) -> tuple[pl.DataFrame | None, list[Finding]]:
         return None, [Finding(check, "not available", wanted, "yes", sentence)]
     try:
         table = prior_sensitivity(posterior)
-    except StudyError as error:
+    except PosteriorError as error:
         reason = str(error)
         sentence = f"{reason[0].upper()}{reason[1:]}. How much the prior matters is not known."
         return None, [Finding(check, "missing", wanted, "with care", sentence)]

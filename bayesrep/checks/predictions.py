@@ -44,11 +44,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.special import gammaincc, ndtr, ndtri
+from scipy.stats import false_discovery_control
 
-from bayesrep.posterior.groups import Cell, need_group, parse_cell, thinned
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from bayesrep.posterior.groups import CellNames, Posterior, cells_along, need_group, thinned_draws
+from bayesrep.types import Floats, Ints
 
 DRAWS = 200
 LEAST_EXPECTED = 5.0
@@ -108,15 +107,6 @@ def _indicator(bins: Ints) -> Floats:
     return (bins[:, None] == np.arange(bins.max() + 1)).astype(np.float64)
 
 
-def adjust(p: Floats) -> Floats:
-    """Benjamini and Hochberg's adjusted p-values [C]."""
-    order = np.argsort(p)
-    ranked = p[order] * len(p) / np.arange(1, len(p) + 1)
-    adjusted = np.empty_like(ranked)
-    adjusted[order] = np.minimum(np.minimum.accumulate(ranked[::-1])[::-1], 1)
-    return adjusted
-
-
 class Fit(NamedTuple):
     """How one data set or classifier compares with the model."""
 
@@ -135,14 +125,11 @@ class Strata(NamedTuple):
     position: Floats  # [M] k/n, the order in which cells are merged
 
 
-def strata_of(cells: Sequence[Cell]) -> Strata:
+def strata_of(cells: CellNames) -> Strata:
     """Number the strata."""
-    keys = [(cell.group, cell.shown) for cell in cells]
-    numbers = {key: index for index, key in enumerate(dict.fromkeys(keys))}
-    return Strata(
-        np.array([numbers[key] for key in keys]),
-        np.array([cell.selected / cell.shown for cell in cells]),
-    )
+    group = np.unique(cells.group, return_inverse=True)[1]
+    key = group * (int(cells.shown.max()) + 1) + cells.shown
+    return Strata(np.unique(key, return_inverse=True)[1], cells.selected / cells.shown)
 
 
 def check_counts(images: Ints, mass: Floats, strata: Strata) -> Fit:
@@ -270,18 +257,21 @@ def check_answers(right: Ints, images: Ints, accuracy: Floats, position: Floats)
     )
 
 
-def bin_name(cells: Sequence[Cell], members: Sequence[int]) -> str:
+def bin_name(cells: CellNames, members: Sequence[int]) -> str:
     """Readable name of merged cells: "3/36", "0/36 to 5/36" or "0 % to 14 % selected"."""
-    chosen = sorted((cells[i] for i in members), key=lambda c: c.selected / c.shown)
-    if not chosen:
+    if not members:
         return "cells without images"
-    ends = [f"{cell.selected}/{cell.shown}" for cell in (chosen[0], chosen[-1])]
-    if len({cell.shown for cell in chosen}) > 1:
-        low, high = (f"{100 * c.selected / c.shown:.0f} %" for c in (chosen[0], chosen[-1]))
-        ends = [f"{low} to {high} selected" if low != high else f"{low} selected"] * 2
-    groups = {cell.group for cell in chosen}
-    group = f"{groups.pop()}: " if len(groups) == 1 else ""
-    return group.removeprefix(": ") + (ends[0] if ends[0] == ends[1] else " to ".join(ends))
+    chosen = CellNames(*(each[list(members)] for each in cells))
+    frequency = chosen.selected / chosen.shown
+    first, last = np.argmin(frequency), len(frequency) - 1 - np.argmax(frequency[::-1])
+    if len(set(chosen.shown.tolist())) > 1:
+        low, high = (f"{100 * frequency[i]:.0f} %" for i in (first, last))
+        name = f"{low} to {high} selected" if low != high else f"{low} selected"
+    else:
+        ends = [f"{chosen.selected[i]}/{chosen.shown[i]}" for i in (first, last)]
+        name = ends[0] if ends[0] == ends[1] else " to ".join(ends)
+    groups = set(chosen.group.tolist())
+    return f"{groups.pop()}: {name}".removeprefix(": ") if len(groups) == 1 else name
 
 
 SCHEMA = {
@@ -298,7 +288,7 @@ SCHEMA = {
 }
 
 
-def check_predictions(posterior: Any, *, draws: int = DRAWS) -> pl.DataFrame:
+def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFrame:
     """Compare the data with the model, data set by data set and classifier by classifier.
 
     Parameters
@@ -323,7 +313,7 @@ def check_predictions(posterior: Any, *, draws: int = DRAWS) -> pl.DataFrame:
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the posterior lacks a group.
 
     Notes
@@ -334,15 +324,15 @@ def check_predictions(posterior: Any, *, draws: int = DRAWS) -> pl.DataFrame:
     observed = need_group(posterior, "observed_data", "correct")
     likelihood = need_group(posterior, "log_likelihood", "log_right")
     roles = [str(n).removesuffix("_images") for n in observed.data_vars if n != "correct"]
-    names = {role: [str(n) for n in observed[f"{role}_cell"].values] for role in roles}
-    cells = {role: [parse_cell(name) for name in names[role]] for role in roles}
+    cells = {role: cells_along(observed, role) for role in roles}
     images = {role: observed[f"{role}_images"].values for role in roles}
     log_right = likelihood["log_right"]
     shares: dict[str, Floats] = {}
     rows: list[dict[str, Any]] = []
     for role in roles:
         strata = strata_of(cells[role])
-        mass = _masses(thinned(likelihood[f"{role}_images"], draws), images[role], strata.stratum)
+        log_mass = thinned_draws(likelihood[f"{role}_images"], draws)
+        mass = _masses(log_mass, images[role], strata.stratum)
         fit = check_counts(images[role], mass, strata)
         totals = np.bincount(strata.stratum, images[role])[strata.stratum]
         shares[role] = mass.mean(axis=0) * totals / images[role].sum()
@@ -350,10 +340,10 @@ def check_predictions(posterior: Any, *, draws: int = DRAWS) -> pl.DataFrame:
     classifiers = [str(name) for name in observed["classifier"].values]
     right = observed["correct"].values
     position = strata_of(cells["replication"]).position
-    same = "reference" in names and names["reference"] == names["replication"]
+    alike = {role for role in roles if _equal(cells[role], cells["replication"])}
     mean_accuracy = np.zeros(len(position))
     for index, name in enumerate(classifiers):  # one at a time: there may be thousands
-        accuracy = np.exp(thinned(log_right[:, :, index], draws).astype(np.float64))
+        accuracy = np.exp(thinned_draws(log_right[:, :, index], draws).astype(np.float64))
         row = _row(
             "answers",
             name,
@@ -362,22 +352,27 @@ def check_predictions(posterior: Any, *, draws: int = DRAWS) -> pl.DataFrame:
         )
         fitted = accuracy.mean(axis=0)
         mean_accuracy += fitted / len(classifiers)
-        if same:
+        if "reference" in alike:
             shown = np.maximum(images["replication"], 1)
             gap = np.where(images["replication"] > 0, right[index] / shown - fitted, 0.0)
             row["effect"] = float(shares["reference"] @ gap)
         rows.append(row)
     for row, role in zip(rows, roles, strict=False):
-        if names[role] == names["replication"]:
+        if role in alike:
             row["effect"] = float(
                 (images[role] / images[role].sum() - shares[role]) @ mean_accuracy
             )
     for kind in ("counts", "answers"):
         chosen = [row for row in rows if row["kind"] == kind]
         tested = [row for row in chosen if np.isfinite(row["p"])]
-        for row, value in zip(tested, adjust(np.array([r["p"] for r in tested])), strict=True):
+        adjusted = false_discovery_control([row["p"] for row in tested]) if tested else ()
+        for row, value in zip(tested, adjusted, strict=True):
             row["p_adjusted"] = float(value)
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
+
+
+def _equal(one: CellNames, other: CellNames) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def _masses(log_likelihood: NDArray[Any], images: Ints, stratum: Ints) -> Floats:
@@ -396,7 +391,7 @@ def _masses(log_likelihood: NDArray[Any], images: Ints, stratum: Ints) -> Floats
     return mass
 
 
-def _row(kind: str, name: str, fit: Fit, cells: Sequence[Cell]) -> dict[str, Any]:
+def _row(kind: str, name: str, fit: Fit, cells: CellNames) -> dict[str, Any]:
     return {
         "kind": kind,
         "name": name,

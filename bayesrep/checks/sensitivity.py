@@ -27,25 +27,19 @@ likelihood sensitivity with power-scaling", Statistics and Computing 34; Nguyen 
 for the distance.
 """
 
-import json
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
-from numpyro import handlers
 
-from bayesrep.errors import StudyError
-from bayesrep.inference.problem import recorded_options
-from bayesrep.models import MODELS
+from bayesrep.errors import PosteriorError
+from bayesrep.models.model import Form
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.files import arviz
-from bayesrep.posterior.groups import need_group
-from bayesrep.studies.statistics import Cells, Patterns
-
-Floats = NDArray[np.float64]
+from bayesrep.posterior.groups import Posterior, need_group, recorded
+from bayesrep.types import Float, Floats
 
 STEP = 0.01
 THRESHOLD = 0.05
@@ -58,12 +52,12 @@ NOISY = "too few draws to tell"
 FINE = "-"
 
 
-def log_likelihood(posterior: Any) -> Floats:
+def log_likelihood(posterior: Posterior) -> Floats:
     """Total log likelihood [chain, draw] up to a constant.
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the posterior lacks the group.
     """
     group = need_group(posterior, "log_likelihood", "correct")
@@ -76,12 +70,12 @@ def log_likelihood(posterior: Any) -> Floats:
     return np.asarray(total)
 
 
-def log_prior(posterior: Any) -> Floats:
+def log_prior(posterior: Posterior) -> Floats:
     """Log prior density of all unconstrained parameters [chain, draw] up to a constant.
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the posterior does not hold the log joint density of all parameters.
     """
     _refuse_cut(posterior)
@@ -89,60 +83,35 @@ def log_prior(posterior: Any) -> Floats:
     return stats["lp"].values - log_likelihood(posterior)
 
 
-def _refuse_cut(posterior: Any) -> None:
+def _refuse_cut(posterior: Posterior) -> None:
     if need_group(posterior, "posterior").attrs.get("feedback") == "cut":
-        raise StudyError('prior sensitivity is not available with feedback="cut"')
+        raise PosteriorError('prior sensitivity is not available with feedback="cut"')
 
 
 class PriorParts(NamedTuple):
-    """Log prior densities at the draws."""
+    """Log prior densities at the draws, by what they speak of."""
 
-    shared: Floats  # [chain, draw]
-    own: Floats  # [chain, draw, C]
+    shared: Float[np.ndarray, "chain draw"]
+    own: Float[np.ndarray, "chain draw classifier"]
 
 
-def prior_parts(posterior: Any) -> PriorParts | None:
-    """The prior's density by what it speaks of, from the model and the sites in the posterior.
+def prior_parts(posterior: Posterior) -> PriorParts | None:
+    """The prior's density by what it speaks of.
 
     None where the posterior does not hold all sites of a model that this version knows.
     """
     group = need_group(posterior, "posterior", "adjusted_accuracy")
-    attributes = group.attrs
-    if attributes.get("model") not in MODELS:
-        return None
-    model = MODELS[str(attributes["model"])]
     try:
-        roles = [str(role) for role in json.loads(str(attributes["datasets"]))]
-        chosen = model.options(**recorded_options(attributes))
-    except (KeyError, TypeError, ValueError):
+        made = recorded(posterior)
+    except PosteriorError:
         return None
-    classifiers = group["adjusted_accuracy"].shape[2]
-    groups = len(group["group"]) if attributes.get("groups") and "group" in group.coords else 1
+    groups = len(group["group"]) if made.grouping and "group" in group.coords else 1
+    form = Form(group["adjusted_accuracy"].shape[2], made.roles, groups)
     with jax.enable_x64(new_val=True):
-        # Any data of the right shape: the prior does not look at them.
-        one = np.ones(1, dtype=np.int64)
-        cells = Cells(one, one, one, np.ones((1, classifiers), dtype=np.int64))
-        image = Patterns(one, one, np.ones((1, classifiers), dtype=bool), one, one - 1)
-        data = model.data(
-            [dict.fromkeys(roles, cells)] * groups, dict.fromkeys(roles, image), chosen, None
-        )
-        latent = list(model.start(data, chosen))
+        latent = made.model.sites(made.options, form)
         if any(name not in group for name in latent):
             return None
-
-        def parts(values: dict[str, Any]) -> tuple[Any, Any]:
-            substituted = handlers.substitute(model.function, data=values)
-            trace = handlers.trace(substituted).get_trace(data, chosen)
-            shared, own = jnp.zeros(()), jnp.zeros(classifiers)
-            for name in latent:
-                density = trace[name]["fn"].log_prob(trace[name]["value"])
-                if trace[name]["cond_indep_stack"]:
-                    own = own + density
-                else:
-                    shared = shared + density.sum()
-            return shared, own
-
-        by_draw = jax.jit(jax.vmap(parts))
+        by_draw = jax.jit(jax.vmap(lambda v: made.model.log_prior(v, made.options, form)))
         chains = [  # one at a time: the curves of thousands of classifiers are large
             by_draw({name: jnp.asarray(group[name].values[chain]) for name in latent})
             for chain in range(group.sizes["chain"])
@@ -220,7 +189,7 @@ def reading(prior: float, likelihood: float, noise: float) -> str:
     return NOISY if noise >= THRESHOLD else FINE
 
 
-def prior_sensitivity(posterior: Any, *, step: float = STEP) -> pl.DataFrame:
+def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFrame:
     """Sensitivity of the mean bias-corrected gap and of every adjusted accuracy.
 
     Parameters
@@ -239,7 +208,7 @@ def prior_sensitivity(posterior: Any, *, step: float = STEP) -> pl.DataFrame:
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the posterior lacks what is needed, or was made with ``feedback="cut"``.
     """
     _refuse_cut(posterior)
@@ -250,7 +219,7 @@ def prior_sensitivity(posterior: Any, *, step: float = STEP) -> pl.DataFrame:
     everything = log_prior(posterior) if parts is None else None
     total = log_likelihood(posterior)
     together = None
-    if parts is not None and group.attrs["model"] != "joint":
+    if parts is not None and not recorded(posterior).model.collapsed:
         # All answers have one likelihood: what the prior leaves of the density.
         density = need_group(posterior, "sample_stats", "lp")["lp"].values
         together = total = density - parts.shared - parts.own.sum(axis=2)

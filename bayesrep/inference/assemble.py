@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from bayesrep import __version__
 from bayesrep.inference.cells import cell_groups, cell_names
 from bayesrep.inference.problem import Problem
+from bayesrep.posterior.files import Coordinate
+from bayesrep.posterior.groups import cell_coordinates
 
 PACKAGES = ("jax", "jaxlib", "numpyro", "optax", "numpy", "arviz")
 Attributes = dict[str, str | int | float]
@@ -57,14 +59,16 @@ def posterior_groups(
     }
 
 
-def coordinates(problem: Problem) -> dict[str, NDArray[Any]]:
-    """Names along the dimensions."""
-    return {
-        "classifier": np.array(problem.statistics.classifiers),
-        "dataset": np.array(problem.roles),
-        "group": np.array(problem.groups),
-        **{f"{role}_cell": names for role, names in cell_names(problem).items()},
+def coordinates(problem: Problem) -> dict[str, Coordinate]:
+    """Names along the dimensions, and what the cells are."""
+    coordinates: dict[str, Coordinate] = {
+        "classifier": ("classifier", np.array(problem.statistics.classifiers)),
+        "dataset": ("dataset", np.array(problem.roles)),
+        "group": ("group", np.array(problem.groups)),
     }
+    for role, cells in cell_names(problem).items():
+        coordinates |= cell_coordinates(role, cells)
+    return coordinates
 
 
 def attributes(problem: Problem, *, method: str, seed: int, **more: Any) -> Attributes:

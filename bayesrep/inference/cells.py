@@ -1,6 +1,6 @@
 """Pointwise log likelihood and posterior predictive draws, one entry per (k, n) cell.
 
-With groups of images a cell belongs to one group; its name is then "group: k/n".
+With groups of images a cell belongs to one group.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from bayesrep.inference.problem import Problem
 from bayesrep.models.counts import complete, places
+from bayesrep.numerics.beta_binomial import log_binomial
+from bayesrep.posterior.groups import CellNames
 from bayesrep.studies.statistics import Cells
 
 PREDICTIVE_EVERY = 10
@@ -22,21 +24,14 @@ def completed_cells(problem: Problem) -> dict[str, list[Cells]]:
     return {role: complete([cells[role] for cells in problem.cells]) for role in problem.roles}
 
 
-def cell_names(problem: Problem) -> dict[str, NDArray[np.str_]]:
-    """Names of the cells of every data set, groups one after another."""
-    names: dict[str, NDArray[np.str_]] = {}
+def cell_names(problem: Problem) -> dict[str, CellNames]:
+    """Which images the cells of every data set are about, groups one after another."""
+    names: dict[str, CellNames] = {}
     for role, tables in completed_cells(problem).items():
-        pairs = [f"{k}/{n}" for k, n in zip(tables[0].selected, tables[0].shown, strict=True)]
-        names[role] = np.array(
-            [f"{group}: {pair}" if group else pair for group in problem.groups for pair in pairs]
-        )
+        groups = np.repeat(np.array(problem.groups), len(tables[0].shown))
+        counts = (np.tile(each, len(tables)) for each in (tables[0].selected, tables[0].shown))
+        names[role] = CellNames(groups, *counts)
     return names
-
-
-def _log_choices(n: NDArray[np.int64], k: NDArray[np.int64]) -> Floats:
-    from scipy.special import gammaln
-
-    return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 
 
 def _predict_counts(
@@ -120,7 +115,7 @@ def cell_groups(
     dims = ("classifier", "replication_cell")
     log_right = np.log(accuracy)
     log_mass = right * log_right + (images - right) * np.log1p(-accuracy)
-    log_mass += _log_choices(images, right)
+    log_mass += log_binomial(images, right)
     log_likelihood["correct"] = (("chain", "draw", *dims), log_mass.astype(np.float32))
     log_likelihood["log_right"] = (("chain", "draw", *dims), log_right.astype(np.float32))
     thin = accuracy[:, ::every]

@@ -47,6 +47,7 @@ from bayesrep.inference.progress import Progress, progress_bar
 from bayesrep.inference.svi import STEPS, GuideName, svi
 from bayesrep.models import MODELS
 from bayesrep.posterior.files import build_posterior
+from bayesrep.posterior.groups import need_group
 from bayesrep.posterior.verdict import advise, diagnostics, judge, judge_approximation
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
@@ -126,7 +127,7 @@ def fit(
         A folder for the draws as they are made. After an interruption of any kind the same call
         goes on there and ends with the same draws.
     **options
-        Sizes, families and priors: fields of :class:`bayesrep.models.joint.JointOptions`, such as
+        Sizes, families and priors: fields of :class:`bayesrep.models.options.JointOptions`, such as
         ``components=3`` or ``curve="gp"``, or of
         :class:`bayesrep.models.shared_difficulty.SharedDifficultyOptions`, such as ``factors=2``.
 
@@ -166,7 +167,7 @@ def fit(
     mesh = None if devices == 1 else spread_over(device, devices)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets, mesh=mesh)
     schedule = Schedule(chains=chains, warmup=warmup, draws=draws)
-    if problem.model.independent is not None:
+    if problem.model.of_images:
         if method not in ("nuts", "laplace") or feedback == "cut":
             raise OptionError(
                 f"the {model} model is fitted by method='nuts' or 'laplace' with feedback='full'; "
@@ -489,7 +490,9 @@ def _judged(problem: Problem, contents: dict[str, Any], facts: dict[str, Any]) -
     draft = build_posterior(contents, names, facts)
     if facts["method"] == "nuts":
         diverging = contents["sample_stats"]["diverging"][1]
-        verdict = judge(diagnostics(draft.posterior), int(diverging.sum()), diverging.size)
+        verdict = judge(
+            diagnostics(need_group(draft, "posterior")), int(diverging.sum()), diverging.size
+        )
     else:
         verdict = judge_approximation(facts["method"], facts["pareto_k"])
     advice = advise(problem.statistics)

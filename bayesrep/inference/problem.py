@@ -4,7 +4,7 @@ Every way to the posterior (NUTS, Laplace, SVI) starts from a `Problem`. Data ar
 compiled programs, so problems of the same shape share them.
 """
 
-import json
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -17,13 +17,14 @@ from jax.sharding import Mesh
 from numpy.typing import NDArray
 from numpyro import handlers
 
-from bayesrep.errors import OptionError, StudyError, listing, reason
+from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
 from bayesrep.inference.dense import DenseWhitening, climb_from, dense_whitening
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.mode import Climb, climb
 from bayesrep.models import MODELS, Model
-from bayesrep.posterior.groups import need_group, thinned
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import thinned_draws
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import (
     Cells,
@@ -99,10 +100,11 @@ def pose(
     if model not in MODELS:
         raise OptionError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
     chosen = MODELS[model]
-    if mesh is not None and chosen.independent is None:
+    if mesh is not None and not chosen.of_images:
         raise OptionError(f"the {model} model does not grow with the images: devices must be 1")
-    if groups is not None and chosen.independent is not None:
-        raise OptionError(f"the {model} model takes no groups; fit model='joint' with them")
+    if groups is not None and not chosen.takes_groups:
+        others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_groups)
+        raise OptionError(f"the {model} model takes no groups; fit {others} with them")
     known = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
     if unknown := sorted(set(options) - known):
         raise OptionError(
@@ -121,7 +123,7 @@ def pose(
         parts = statistics_by_group(study, groups, roles)
     cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
     patterns: dict[str, Patterns] = {}
-    if chosen.independent is not None:
+    if chosen.of_images:
         if not isinstance(study, Study):
             raise OptionError(
                 f"the {model} model needs the study itself, not its sufficient statistics"
@@ -142,84 +144,40 @@ def pose(
     )
 
 
-def pose_again(study: Study, posterior: Any) -> Problem:
+def pose_again(fitted: Fitted) -> Problem:
     """The problem whose posterior this is.
 
     Raises
     ------
-    StudyError
-        If the posterior belongs to another study, or was written by another version.
+    PosteriorError
+        If the posterior was written by another version.
     """
-    check_study(study, posterior)
-    attributes = posterior.posterior.attrs
-    try:
-        return pose(
-            study,
-            model=attributes["model"],
-            options=recorded_options(attributes),
-            groups=attributes["groups"] or None,
-            datasets=json.loads(attributes["datasets"]),
-        )
-    except (KeyError, ValueError) as error:
-        raise StudyError(f"the posterior is not one of this study: {reason(error)}") from None
-
-
-def recorded_options(attributes: Mapping[Any, Any]) -> dict[str, Any]:
-    """The model's options as a posterior's attributes hold them."""
-    return {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in json.loads(str(attributes["options"])).items()
-    }
-
-
-def check_study(study: Study | SufficientStatistics, posterior: Any) -> SufficientStatistics:
-    """Refuse a posterior of another study; else return the study's statistics.
-
-    A posterior of a study is one of these images, answer by answer. One fitted to sufficient
-    statistics alone is one of every study that has them, since it depends on nothing else; and
-    where statistics are all that is given, they are all that is compared.
-
-    Raises
-    ------
-    StudyError
-        If the posterior is another study's, or does not say whose.
-    """
-    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
-    recorded = need_group(posterior, "posterior").attrs
-    if "statistics_digest" not in recorded:
-        raise StudyError(
-            "the posterior does not say to which counts it was fitted; fit the study again with "
-            "this version"
-        )
-    if recorded["statistics_digest"] != statistics.digest():
-        raise StudyError(
-            "the posterior was fitted to another study (fingerprints differ); fit this one"
-        )
-    fitted = recorded.get("study_fingerprint")
-    if isinstance(study, Study) and fitted and fitted != study.fingerprint():
-        raise StudyError(
-            "the posterior was fitted to another study (fingerprints differ: the counts are "
-            "equal, but not the images, their order, labels, groups or answers); fit this one"
-        )
-    return statistics
+    made = fitted.recorded
+    return pose(
+        fitted.study,
+        model=made.name,
+        options=dataclasses.asdict(made.options),
+        groups=made.grouping,
+        datasets=made.roles,
+    )
 
 
 def at_draws(
-    problem: Problem, posterior: Any, function: Callable[[Any, Any], Any], draws: int
+    problem: Problem, fitted: Fitted, function: Callable[[Any, Any], Any], draws: int
 ) -> Any:
     """What ``function(data, options)`` returns at some of the posterior's draws, [draw, ...].
 
     Parameters
     ----------
-    problem, posterior
-        As :func:`pose_again` takes and gives them.
+    problem, fitted
+        As `pose_again` gives and takes them.
     function
         Samples all sites of the model; here they have the values of the draws.
     draws
         How many, at most, evenly spaced.
     """
-    group, data = posterior.posterior, problem.data()
-    sites = {name: jnp.asarray(thinned(group[name], draws)) for name in group.data_vars}
+    group, data = fitted.group, problem.data()
+    sites = {str(n): jnp.asarray(thinned_draws(group[n], draws)) for n in group.data_vars}
     size = len(next(iter(sites.values())))
     for name, value in problem.model.start(data, problem.options).items():
         if jnp.size(value) == 0:  # such as the steps between one component: no posterior holds them

@@ -28,8 +28,7 @@ Reference: Engstrom et al. (2020), sections 4.1 and 5.3 (equations 6 and 7).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,8 +39,6 @@ from jax import Array
 from jax.scipy.special import betaln, logsumexp
 from jax.typing import ArrayLike
 
-from bayesrep.bounds import at_most
-from bayesrep.errors import OptionError
 from bayesrep.models.counts import (
     Mixtures,
     Pairs,
@@ -54,7 +51,8 @@ from bayesrep.models.counts import (
     on_places,
     virtual_weights,
 )
-from bayesrep.models.curves import TERMS, Curves, curve_family
+from bayesrep.models.curves import Curves
+from bayesrep.models.options import JointOptions, curve_priors, log_step_prior
 from bayesrep.studies.statistics import Cells
 
 
@@ -72,129 +70,6 @@ class JointData(NamedTuple):
     correct: Array  # [C, G, M] images of a replication cell that the classifier gets right
     wrong: Array  # [C, G, M]
     share: Array  # [G] of the reference's images
-
-
-@dataclass(frozen=True)
-class JointOptions:
-    """Structure, size and priors of the joint model; every prior is normal on the scale named.
-
-    Parameters
-    ----------
-    components
-        K, beta components shared by the data sets. A few dozen annotators tell little more than
-        the first moments of p(s): a third component changes the adjusted accuracies by a fraction
-        of their uncertainty and makes the chains mix slowly.
-    shared_components
-        False gives every data set components of its own, with the same priors.
-    curve
-        Family of the accuracy curves: ``bernstein``, ``spline`` or ``gp``
-        (:mod:`bayesrep.models.curves`).
-    degree
-        d of the Bernstein form. It smooths a curve over about sqrt(s (1 − s) / d).
-    terms
-        Terms of an accuracy curve on the logit scale: level, slope, bends. Default: 5 for
-        ``bernstein``, 9 for ``spline``, 10 for ``gp``.
-    monotone
-        Only curves that rise with s. Slopes then have log-normal priors of the same median and
-        relative spread.
-    first_location, log_step
-        (mean, sd) of the lowest component's logit mean and of the log steps up to the next ones;
-        log √(K − 1) is subtracted from the latter, so that many components stay in reach.
-    log_concentration
-        (mean, sd) of log(a + b).
-    location_deviation, concentration_deviation
-        sd of the difference between any two data sets, in logit mean and in log(a + b).
-    weight
-        sd of a component's log weight relative to the first component's, per data set.
-    group_weight
-        sd of the same in a group around its data set.
-    level, slope
-        (mean, sd) of the population curve's first two terms.
-    bend
-        sd of the population curve's bends (term r >= 2 of ``bernstein``: bend / (r − 1)).
-    classifier_level, classifier_slope, classifier_bend
-        sd of a classifier's terms around the population's, in the same order.
-    group_level, classifier_group_level
-        sd of a group's effect on the logit scale, and of a classifier's around it.
-    """
-
-    components: int = 2
-    shared_components: bool = True
-    curve: Literal["bernstein", "spline", "gp"] = "bernstein"
-    degree: int = 24
-    terms: int | None = None
-    monotone: bool = False
-    first_location: tuple[float, float] = (0.7, 0.5)
-    log_step: tuple[float, float] = (0.4, 0.3)
-    log_concentration: tuple[float, float] = (2.5, 0.6)
-    location_deviation: float = 0.2
-    concentration_deviation: float = 0.2
-    weight: float = 1.0
-    group_weight: float = 0.5
-    level: tuple[float, float] = (-1.0, 1.5)
-    slope: tuple[float, float] = (2.0, 1.5)
-    bend: float = 1.0
-    classifier_level: float = 0.75
-    classifier_slope: float = 0.5
-    classifier_bend: float = 0.25
-    group_level: float = 0.5
-    classifier_group_level: float = 0.25
-
-    def __post_init__(self) -> None:
-        for option in fields(self):
-            _check_option(option.name, getattr(self, option.name), option.default)
-        if not 1 <= self.components <= LARGEST_K or self.degree < 1:
-            raise OptionError(
-                f"the joint model needs components from 1 to {LARGEST_K} and degree >= 1; got "
-                f"{self.components} and {self.degree}"
-            )
-        at_most("degree", self.degree, LARGEST_DEGREE)
-        if self.curve not in TERMS:
-            raise OptionError(f"curve must be one of {', '.join(TERMS)}; got {self.curve!r}")
-        least = 4 if self.curve == "spline" else 2
-        if self.size < least:
-            raise OptionError(f"{self.curve} curves need terms >= {least}; got {self.terms}")
-        at_most("terms", self.size, LARGEST_TERMS)
-        if self.monotone and self.slope[0] <= 0:
-            raise OptionError(f"monotone curves need a prior mean of slope > 0; got {self.slope}")
-
-    @property
-    def size(self) -> int:
-        """T, terms of a curve."""
-        return TERMS[self.curve] if self.terms is None else self.terms
-
-    def family(self) -> Curves:
-        """The chosen curves' points and basis."""
-        return curve_family(self.curve, self.degree, self.size, monotone=self.monotone)
-
-
-LARGEST_K = 6
-LARGEST_DEGREE = 400
-LARGEST_TERMS = 100
-LARGEST_NUMBER = 1e6  # of a prior on the logit or log scale
-
-
-def _check_option(name: str, value: Any, default: Any) -> None:
-    """Refuse a value of the wrong kind, or a standard deviation that is not one."""
-    if isinstance(default, tuple):
-        if (
-            not isinstance(value, tuple)
-            or len(value) != 2
-            or not all(isinstance(number, int | float) for number in value)
-            or not abs(value[0]) <= LARGEST_NUMBER
-            or not 0 < value[1] <= LARGEST_NUMBER
-        ):
-            raise OptionError(f"{name} is (mean, sd) of a normal prior, sd > 0; got {value!r}")
-    elif isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise OptionError(f"{name} is true or false; got {value!r}")
-    elif isinstance(default, float):
-        if not isinstance(value, int | float) or not 0 < value <= LARGEST_NUMBER:
-            raise OptionError(f"{name} is a standard deviation > 0; got {value!r}")
-    elif not isinstance(default, str) and not (
-        isinstance(value, int) or (default is None and value is None)
-    ):
-        raise OptionError(f"{name} is a whole number; got {value!r}")
 
 
 def joint_data(groups: Sequence[Mapping[str, Cells]]) -> JointData:
@@ -233,10 +108,10 @@ def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
     """Values of all sites to begin the search for the mode: the prior means."""
     size, sets, groups = options.components, len(data.datasets), len(data.share)
     own = () if options.shared_components else (sets,)
-    mean, _, _ = _curve_priors(options)
+    mean, _, _ = curve_priors(options)
     start: dict[str, ArrayLike] = {
         "first_location": np.full(own, options.first_location[0]),
-        "log_step": np.full((*own, size - 1), _log_step(options)[0]),
+        "log_step": np.full((*own, size - 1), log_step_prior(options)[0]),
         "log_concentration": np.full((*own, size), options.log_concentration[0]),
         "weight_logit": np.zeros((sets, size - 1)),
         "population_curve": mean,
@@ -250,26 +125,6 @@ def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
         start["group_effect"] = np.zeros(groups)
         start["classifier_group_effect"] = np.zeros((len(data.correct), groups))
     return start
-
-
-def _log_step(options: JointOptions) -> tuple[float, float]:
-    mean, sd = options.log_step
-    return mean - 0.5 * float(np.log(max(options.components - 1, 1))), sd
-
-
-def _curve_priors(options: JointOptions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and sd of the population curve's terms and sd of a classifier's, each [T]."""
-    scale = options.family().scale
-    mean = np.array([options.level[0], options.slope[0], *np.zeros(len(scale))])
-    population = np.array([options.level[1], options.slope[1], *options.bend * scale])
-    own = np.array(
-        [options.classifier_level, options.classifier_slope, *options.classifier_bend * scale]
-    )
-    if options.monotone:  # relative spreads, and a derivative by s instead of 2 s − 1
-        relative = np.where(np.arange(len(mean)) == 0, 1.0, mean[1])
-        mean[1] = np.log(2 * mean[1])
-        population, own = population / relative, own / relative
-    return mean, population, own
 
 
 def sample_normal(
@@ -320,7 +175,7 @@ def sample_mixtures(options: JointOptions, sets: int, groups: int) -> list[Mixtu
     size = options.components
     own = () if options.shared_components else (sets,)
     first = sample_normal("first_location", *options.first_location, own)
-    steps = sample_normal("log_step", *_log_step(options), (*own, size - 1))
+    steps = sample_normal("log_step", *log_step_prior(options), (*own, size - 1))
     concentration = sample_normal("log_concentration", *options.log_concentration, (*own, size))
     location = first[..., None] + _heights(steps)
     if options.shared_components:
@@ -360,7 +215,7 @@ def sample_curves(
 
     ``names`` are those of the sites of the population's terms and of the classifiers'.
     """
-    mean, population_sd, own_sd = _curve_priors(options)
+    mean, population_sd, own_sd = curve_priors(options)
     population = sample_normal(names[0], mean, population_sd, mean.shape)
     shape = (classifiers, len(mean))
     law = dist.Normal(jnp.broadcast_to(population, shape), np.broadcast_to(own_sd, shape))

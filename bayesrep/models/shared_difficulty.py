@@ -61,7 +61,6 @@ from bayesrep.models.counts import (
 )
 from bayesrep.models.joint import (
     JointData,
-    JointOptions,
     annotations_only,
     average_accuracy,
     contract,
@@ -74,6 +73,7 @@ from bayesrep.models.joint import (
     sample_mixtures,
     sample_normal,
 )
+from bayesrep.models.options import JointOptions
 from bayesrep.studies.statistics import Cells, Patterns
 
 LARGEST_F = 3

@@ -1,6 +1,5 @@
 """What a posterior from a file must be, so that nothing that reads it stumbles later."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,8 +8,8 @@ import xarray as xr
 
 from bayesrep.files.strict_json import parse
 from bayesrep.models import MODELS
-from bayesrep.posterior.groups import find_group
-from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.posterior.groups import CellNames, Posterior, find_group
+from bayesrep.studies.rules import LARGEST_COUNT, REQUIRED_ROLES
 
 Dims = tuple[str, ...]
 EVERY: Dims = ("chain", "draw")
@@ -43,11 +42,12 @@ DIMS: Mapping[str, Mapping[str, Dims]] = {
     "sample_stats": {},
 }
 """Dimensions of the variables that are read again, by group. All but observed_data have draws."""
-NAMES = ("classifier", "dataset", "group", "reference_cell", "replication_cell")
+NAMES = ("classifier", "dataset", "group")
 """Dimensions along which there are names."""
+CELLS = ("reference_cell", "replication_cell")
+"""Dimensions along which `CellNames` says what they are."""
 IMAGES = ("reference_images", "replication_images")
 """What observed_data and log_likelihood hold, where they are there at all."""
-CELL = re.compile(r"(.*: )?\d{1,10}/\d{1,10}", re.DOTALL)
 TEXTS = ("study_fingerprint", "model", "options", "datasets", "groups")
 JSON: Mapping[str, type] = {"options": dict, "datasets": list, "schedule": dict, "versions": dict}
 FURTHER: Mapping[str, type | tuple[type, ...]] = {
@@ -64,7 +64,7 @@ FURTHER: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-def violations(posterior: Any) -> Iterator[str]:
+def violations(posterior: Posterior) -> Iterator[str]:
     """Yield what is wrong with the groups, variables, names and attributes of a posterior."""
     groups = {name: group for name in DIMS if (group := find_group(posterior, name)) is not None}
     if "posterior" not in groups or "adjusted_accuracy" not in groups["posterior"]:
@@ -77,7 +77,7 @@ def violations(posterior: Any) -> Iterator[str]:
         for dim, size in group.sizes.items():
             # Predictions are made at some of the draws only.
             known = f"{name}, {dim}" if name == "posterior_predictive" and dim in EVERY else dim
-            if sizes.setdefault(str(known), size) != size and dim in (*EVERY, *NAMES):
+            if sizes.setdefault(str(known), size) != size and dim in (*EVERY, *NAMES, *CELLS):
                 yield f"its groups differ in the number of {dim}"
     accuracy = groups["posterior"]["adjusted_accuracy"].values
     if accuracy.dtype.kind != "f" or not accuracy.size or not _within(accuracy):
@@ -103,17 +103,38 @@ def _group_violations(name: str, group: xr.Dataset) -> Iterator[str]:
             yield f"{name}/{variable} has no draws"
     for dim in NAMES:
         if dim in group.dims:
-            yield from _name_violations(f"{name}/{dim}", group.coords.get(dim), dim)
+            yield from _name_violations(f"{name}/{dim}", group.coords.get(dim))
+    for dim in map(str, group.dims):
+        if dim.endswith("_cell"):
+            yield from _cell_violations(name, group, dim.removesuffix("_cell"))
 
 
-def _name_violations(where: str, names: xr.DataArray | None, dim: str) -> Iterator[str]:
+def _name_violations(where: str, names: xr.DataArray | None) -> Iterator[str]:
     values = [] if names is None else names.values.tolist()
     if names is None or names.ndim != 1 or not all(map(_is_text, values)):
         yield f"{where} holds no names"
     elif len(set(values)) < len(values):
         yield f"{where} holds a name twice"
-    elif dim.endswith("_cell") and not all(CELL.fullmatch(each) for each in values):
-        yield f"{where} holds names that are no counts k/n"
+
+
+def _cell_violations(name: str, group: xr.Dataset, role: str) -> Iterator[str]:
+    dim, where = f"{role}_cell", f"{name}/{role}_cell"
+    coordinates = [group.coords.get(f"{role}_{each}") for each in CellNames._fields]
+    if any(each is None or each.dims != (dim,) for each in coordinates):
+        yield f"{where} does not say which images its cells are about"
+        return
+    names, selected, shown = (each.values for each in coordinates if each is not None)
+    if not all(map(_is_text, names.tolist())):
+        yield f"{where} holds no names"
+    elif (
+        selected.dtype.kind not in "iu"
+        or shown.dtype.kind not in "iu"
+        or not ((selected >= 0) & (selected <= shown) & (shown >= 1)).all()
+        or (shown > LARGEST_COUNT).any()
+    ):
+        yield f"{where} holds counts that are none of 0 <= selected <= shown"
+    elif len(set(zip(names.tolist(), selected.tolist(), shown.tolist(), strict=True))) < len(names):
+        yield f"{where} holds a cell twice"
 
 
 def _is_text(value: object) -> bool:

@@ -15,12 +15,15 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from bayesrep.atomic import replaced_file
-from bayesrep.errors import StudyError, reason
+from bayesrep.errors import PosteriorError, reason
 from bayesrep.files import netcdf, trial
 from bayesrep.posterior.contract import violations
+from bayesrep.posterior.groups import Posterior
 
 Group = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Variable name -> (dimension names, values)."""
+Coordinate = tuple[str, NDArray[Any]]
+"""The dimension along which it is, and its values."""
 
 
 def arviz() -> ModuleType:
@@ -33,9 +36,9 @@ def arviz() -> ModuleType:
 
 def build_posterior(
     groups: Mapping[str, Group],
-    coordinates: Mapping[str, NDArray[Any]],
+    coordinates: Mapping[str, Coordinate],
     attributes: Mapping[str, str | int | float],
-) -> Any:
+) -> Posterior:
     """An ArviZ object of the given groups.
 
     Parameters
@@ -43,7 +46,7 @@ def build_posterior(
     groups
         By group name ("posterior", "sample_stats", ...).
     coordinates
-        By dimension name; dimensions without an entry count from 0.
+        By name; dimensions without one of their own name count from 0.
     attributes
         Attached to every group, so that they survive a round trip through any version.
     """
@@ -57,50 +60,51 @@ def build_posterior(
 
 def _dataset(
     group: Group,
-    coordinates: Mapping[str, NDArray[Any]],
+    coordinates: Mapping[str, Coordinate],
     attributes: Mapping[str, str | int | float],
 ) -> xr.Dataset:
-    used = {
-        dim: len_ for dims, v in group.values() for dim, len_ in zip(dims, v.shape, strict=True)
+    sizes = {
+        dim: size for dims, v in group.values() for dim, size in zip(dims, v.shape, strict=True)
     }
-    coords = {dim: coordinates.get(dim, np.arange(size)) for dim, size in used.items()}
-    return xr.Dataset(dict(group), coords=coords, attrs=dict(attributes))
+    named = {name: each for name, each in coordinates.items() if each[0] in sizes}
+    counted = {dim: np.arange(size) for dim, size in sizes.items() if dim not in named}
+    return xr.Dataset(dict(group), coords={**counted, **named}, attrs=dict(attributes))
 
 
-def write_posterior(posterior: Any, path: str | Path, *, force: bool = False) -> None:
+def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = False) -> None:
     """Write an ArviZ object as netCDF, whole or not at all.
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the path exists and ``force`` is false, or cannot be written.
     """
     target = Path(path)
     if target.exists() and not force:
-        raise StudyError(f"{target} exists; choose another path or pass force=True (--force)")
+        raise PosteriorError(f"{target} exists; choose another path or pass force=True (--force)")
     try:
         with replaced_file(target) as partial:
             posterior.to_netcdf(str(partial), engine="h5netcdf")
             netcdf.seal(partial)
     except OSError as error:
-        raise StudyError(f"cannot write {target}: {reason(error)}") from None
+        raise PosteriorError(f"cannot write {target}: {reason(error)}") from None
 
 
-def read_posterior(path: str | Path) -> Any:
+def read_posterior(path: str | Path) -> Posterior:
     """Read what :func:`write_posterior` wrote, wholly into memory.
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the file is missing, damaged or holds no posterior of bayesrep.
     """
     source = Path(path)
     if not source.is_file():
-        raise StudyError(f"{source}: no such file; bayesrep fit STUDY --out {source} makes it")
+        raise PosteriorError(f"{source}: no such file; bayesrep fit STUDY --out {source} makes it")
     trial.start()  # while ArviZ is imported
     module = arviz()
     if (line := trial.fault(netcdf.examine, source, str(source))) is not None:
-        raise StudyError(line)
+        raise PosteriorError(line)
     try:
         with warnings.catch_warnings():
             # Said of attributes that contradict each other or their variable.
@@ -109,9 +113,9 @@ def read_posterior(path: str | Path) -> Any:
             posterior = posterior.load()  # ArviZ 0.x returns the loaded one and leaves this
         broken = next(violations(posterior), None)
     except Exception as error:  # three libraries on a stranger's file raise nearly anything
-        raise StudyError(_not_ours(source, reason(error))) from error
+        raise PosteriorError(_not_ours(source, reason(error))) from error
     if broken is not None:
-        raise StudyError(_not_ours(source, broken))
+        raise PosteriorError(_not_ours(source, broken))
     return posterior
 
 

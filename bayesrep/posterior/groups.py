@@ -1,16 +1,30 @@
-"""What an ArviZ object holds, by group; and the cells that its variables are about."""
+"""What an ArviZ object holds: its groups, its cells, and what it records of how it was made."""
 
-from typing import Any, NamedTuple
+import json
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError
-from bayesrep.studies.study import AnnotatedSet
+from bayesrep.errors import PosteriorError
+from bayesrep.models import MODELS, Model
+from bayesrep.types import Int
 
 
-def find_group(posterior: Any, name: str) -> xr.Dataset | None:
+class Posterior(Protocol):
+    """An ArviZ object: `InferenceData` of ArviZ 0.23, xarray's `DataTree` from 1.0 on."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """A group by name; KeyError where there is none."""
+        ...
+
+    def to_netcdf(self, *_: Any, **__: Any) -> Any:
+        """Write all groups."""
+        ...
+
+
+def find_group(posterior: Posterior, name: str) -> xr.Dataset | None:
     """A group of an ArviZ object as a data set (its variables not copied); None if missing."""
     try:
         group = posterior[name]
@@ -19,23 +33,23 @@ def find_group(posterior: Any, name: str) -> xr.Dataset | None:
     return group.to_dataset() if isinstance(group, xr.DataTree) else group
 
 
-def need_group(posterior: Any, name: str, *variables: str) -> xr.Dataset:
+def need_group(posterior: Posterior, name: str, *variables: str) -> xr.Dataset:
     """A group that must be there with some variables.
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If it is not.
     """
     group = find_group(posterior, name)
     missing = [v for v in variables if group is None or v not in group]
     if group is None or missing:
         what = f"{name} ({', '.join(missing)})" if missing else name
-        raise StudyError(f"the posterior has no {what}; fit the study again with this version")
+        raise PosteriorError(f"the posterior has no {what}; fit the study again with this version")
     return group
 
 
-def thinned(variable: xr.DataArray, draws: int) -> NDArray[Any]:
+def thinned_draws(variable: xr.DataArray, draws: int) -> NDArray[Any]:
     """At most ``draws`` of the draws [chain, draw, ...], evenly spaced, as [S, ...]."""
     chains, length = variable.shape[:2]
     each = max(1, min(length, draws // chains))
@@ -43,31 +57,105 @@ def thinned(variable: xr.DataArray, draws: int) -> NDArray[Any]:
     return variable.values[:, chosen].reshape(-1, *variable.shape[2:])
 
 
-class Cell(NamedTuple):
-    """What a cell's name "group: k/n" says."""
+class Recorded(NamedTuple):
+    """How a posterior was made, by its attributes.
 
-    group: str
-    selected: int
-    shown: int
+    Attributes
+    ----------
+    name, model, options
+        Of the model: its name, itself, and its options.
+    roles
+        Of the data sets in the model.
+    grouping
+        The study's column that divides the images into groups, or None.
+    """
+
+    name: str
+    model: Model
+    options: Any
+    roles: tuple[str, ...]
+    grouping: str | None
 
 
-def parse_cell(name: str) -> Cell:
-    """Take the name of a cell apart."""
-    group, _, pair = name.rpartition(": ")
-    selected, _, shown = pair.partition("/")
-    return Cell(group, int(selected), int(shown))
+def recorded(posterior: Posterior) -> Recorded:
+    """What a posterior records of how it was made.
+
+    Raises
+    ------
+    PosteriorError
+        If it lacks what this version records, or names a model that this version does not know.
+    """
+    attributes = need_group(posterior, "posterior").attrs
+    try:
+        name = str(attributes["model"])
+        given = {
+            option: tuple(value) if isinstance(value, list) else value
+            for option, value in json.loads(str(attributes["options"])).items()
+        }
+        return Recorded(
+            name,
+            MODELS[name],
+            MODELS[name].options(**given),
+            tuple(map(str, json.loads(str(attributes["datasets"])))),
+            str(attributes["groups"]) or None,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise PosteriorError(
+            "the posterior does not say how it was made; fit the study again with this version"
+        ) from error
 
 
-def cell_of_images(data: AnnotatedSet, names: NDArray[Any], column: str) -> NDArray[np.intp]:
-    """Index among the named cells of every image; ``column`` holds its group, if there are any."""
-    cells = [parse_cell(str(name)) for name in names]
-    place = {cell: index for index, cell in enumerate(cells)}
-    if column and column not in data.groups:
-        raise StudyError(f"the posterior has groups by {column[:50]!r}, which the study lacks")
-    groups = data.groups[column] if column else np.full(len(data.shown), "")
-    return np.array(
-        [
-            place[Cell(str(g), int(k), int(n))]
-            for g, k, n in zip(groups, data.selected, data.shown, strict=True)
-        ]
+class CellNames(NamedTuple):
+    """Which images a cell of a posterior is about: an entry each along its dimension."""
+
+    group: NDArray[np.str_]  # [M], empty names without groups
+    selected: Int[np.ndarray, "cell"]
+    shown: Int[np.ndarray, "cell"]
+
+
+def cell_coordinates(role: str, cells: CellNames) -> dict[str, tuple[str, NDArray[Any]]]:
+    """The coordinates that say it, of the dimension ``ROLE_cell``."""
+    return {f"{role}_{name}": (f"{role}_cell", getattr(cells, name)) for name in CellNames._fields}
+
+
+def cells_along(group: xr.Dataset, role: str) -> CellNames:
+    """The cells of one data set in a group of an ArviZ object.
+
+    Raises
+    ------
+    PosteriorError
+        If the group does not say.
+    """
+    names = [f"{role}_{name}" for name in CellNames._fields]
+    if missing := [name for name in names if name not in group.coords]:
+        raise PosteriorError(
+            f"the posterior has no coordinate {missing[0]}; fit the study again with this version"
+        )
+    return CellNames(*(group.coords[name].values for name in names))
+
+
+def place_of_cells(
+    cells: CellNames,
+    group: NDArray[np.str_],
+    selected: Int[np.ndarray, "image"],
+    shown: Int[np.ndarray, "image"],
+) -> Int[np.ndarray, "image"]:
+    """Index among the cells of every image, given its group and counts.
+
+    Raises
+    ------
+    PosteriorError
+        If there is an image in none of them.
+    """
+    size = 1 + int(max(cells.shown.max(), shown.max()))
+    code = np.unique(np.concatenate([cells.group, group]), return_inverse=True)[1]
+    counts = np.concatenate([cells.shown, shown]) * size + np.concatenate(
+        [cells.selected, selected]
     )
+    key = code * size**2 + counts
+    known, wanted = key[: len(cells.shown)], key[len(cells.shown) :]
+    order = np.argsort(known)
+    place = order[np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)]
+    if (known[place] != wanted).any():
+        raise PosteriorError("the posterior lacks cells of the study; fit this study")
+    return place

@@ -26,13 +26,11 @@ from bayesrep.errors import EstimateWarning, StudyError, reason
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.estimators.annotators import compare_annotators
-from bayesrep.inference.problem import check_study, recorded_options
-from bayesrep.models import MODELS
-from bayesrep.posterior.groups import Cell, find_group, need_group, parse_cell, thinned
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import cells_along, find_group, need_group, recorded, thinned_draws
 from bayesrep.report.answer import Drop, Estimate, drop_of, is_share, measured_drop
 from bayesrep.studies.study import Study
-from bayesrep.summary.joint_draws import together
-from bayesrep.summary.tables import summarize, summarize_gaps
+from bayesrep.summary.tables import accuracies, gaps
 
 __all__ = [
     "Content",
@@ -220,10 +218,10 @@ def gather(
         If the posterior belongs to another study.
     """
     missing: dict[str, str] = {}
-    model = None
+    model, fitted = None, None
     if posterior is not None:
-        check_study(study, posterior)
-        model = str(posterior.posterior.attrs["model"])
+        fitted = Fitted(study, posterior)
+        model = fitted.recorded.name
 
     def attempt(section: str, make: Callable[[], Any]) -> Any:
         """The section, or None and a note of what is missing."""
@@ -243,15 +241,15 @@ def gather(
         estimated = None if points else beside.submit(_points, study, bootstrap, seed)
         bands = attempt("frequencies", lambda: mixture_draws(posterior))
         trust = attempt("trust", lambda: _trust(posterior))
-        summaries = attempt("posterior", lambda: _summaries(study, posterior))
+        summaries = attempt("posterior", lambda: _summaries(fitted))
         curves = attempt("curves", lambda: curves_of(study, posterior))
         naive = _naive(study)
         found = points or (estimated.result() if estimated else [])
-    summary, gaps = summaries or (None, None)
-    measured, last = measured_drop(study), gap_table(found[-1:]) if gaps is None else gaps
+    summary, divided = summaries or (None, None)
+    measured, last = measured_drop(study), gap_table(found[-1:]) if divided is None else divided
     return Content(
         study=study,
-        gaps=_gaps(gap_table(found), gaps, measured),
+        gaps=_gaps(gap_table(found), divided, measured),
         drop=drop_of(last, measured),
         classifiers=_classifiers(study, classifier_table(found), summary),
         naive=naive,
@@ -271,13 +269,9 @@ def _points(study: Study, bootstrap: int, seed: int) -> list[Analysis]:
     return analyse(study, METHODS, bootstrap=bootstrap, seed=seed, progress=False)
 
 
-def _summaries(study: Study, posterior: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _summaries(fitted: Fitted | None) -> tuple[pl.DataFrame, pl.DataFrame] | None:
     """Every classifier and all together; an unconverged fit is shown as what it is."""
-    draws = together(study, posterior)
-    return (
-        summarize(study, posterior, allow_unconverged=True, draws=draws),
-        summarize_gaps(study, posterior, allow_unconverged=True, draws=draws),
-    )
+    return None if fitted is None else (accuracies(fitted), gaps(fitted))
 
 
 def _gaps(points: pl.DataFrame, posterior: pl.DataFrame | None, measured: Estimate) -> pl.DataFrame:
@@ -335,7 +329,7 @@ def mixture_draws(posterior: Any) -> dict[str, tuple[Floats, Floats, Floats]]:
     """Parameters a, b and weights [draw, K] of every data set's mixture, by role."""
     names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
     group = need_group(posterior, "posterior", *names)
-    mean, total, weight = (thinned(group[name], DRAWS) for name in names)
+    mean, total, weight = (thinned_draws(group[name], DRAWS) for name in names)
     roles = json.loads(str(group.attrs["datasets"]))
     return {
         role: (mean[:, d] * total[:, d], (1 - mean[:, d]) * total[:, d], weight[:, d])
@@ -385,17 +379,13 @@ def frequencies_of(data: Any, role: str, posterior: Any, bands: Any) -> Frequenc
     group = None if posterior is None else find_group(posterior, "posterior_predictive")
     if group is not None and f"{role}_images" in group:
         variable = group[f"{role}_images"]
-        cells = [parse_cell(str(name)) for name in variable[f"{role}_cell"].values]
-        images = np.asarray(variable.values, dtype=float).reshape(-1, len(cells))
-        predicted = _band(_shares(_frequency(cells), images, edges))
+        cells = cells_along(group, role)
+        images = np.asarray(variable.values, dtype=float).reshape(-1, len(cells.shown))
+        predicted = _band(_shares(cells.selected / cells.shown, images, edges))
     density = None
     if bands is not None and role in bands:
         density = _band(_inside(_density(bands[role], GRID)))
     return Frequencies(edges, observed, predicted, density)
-
-
-def _frequency(cells: list[Cell]) -> Floats:
-    return np.array([cell.selected / cell.shown for cell in cells])
 
 
 def image_of(study: Study, bands: Mapping[str, tuple[Floats, Floats, Floats]]) -> Image:
@@ -417,14 +407,13 @@ def image_of(study: Study, bands: Mapping[str, tuple[Floats, Floats, Floats]]) -
 def curves_of(study: Study, posterior: Any) -> Curves:
     """Accuracy curves of all classifiers with the cells that they explain."""
     group = need_group(posterior, "posterior", "classifier_curve")
-    model = MODELS[str(group.attrs["model"])]
-    options = model.options(**recorded_options(group.attrs))
-    draws = {str(name): thinned(group[name], DRAWS // 2) for name in group.data_vars}
+    made = recorded(posterior)
+    draws = {str(name): thinned_draws(group[name], DRAWS // 2) for name in group.data_vars}
     share = np.ones(1)
-    if column := str(group.attrs["groups"]):
+    if column := made.grouping:
         share = np.mean(study.reference.groups[column][:, None] == group["group"].values, axis=0)
     with jax.enable_x64(new_val=True):
-        values = np.asarray(model.curves(draws, options, CURVE_GRID, share))
+        values = np.asarray(made.model.curves(draws, made.options, CURVE_GRID, share))
     return Curves(_band(values), *_cells(study))
 
 
@@ -471,7 +460,7 @@ def _trust(posterior: Any) -> Trust:
         ranks=ranks,
         energy=energy,
         settings=_settings(group),
-        command=_command(group.attrs),
+        command=_command(posterior),
     )
 
 
@@ -494,8 +483,9 @@ def _in_words(text: str) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else text
 
 
-def _command(attributes: Mapping[Any, Any]) -> str:
-    """The command line that makes a posterior with these attributes."""
+def _command(posterior: Any) -> str:
+    """The command line that makes this posterior again."""
+    attributes, made = posterior["posterior"].attrs, recorded(posterior)
     schedule = json.loads(str(attributes.get("schedule", "{}")))
     words = ["bayesrep fit STUDY --out posterior.nc", f"--model {attributes['model']}"]
     words.append(f"--method {attributes['method']}")
@@ -507,9 +497,9 @@ def _command(attributes: Mapping[Any, Any]) -> str:
         words.append("--feedback cut")
     if attributes.get("groups"):
         words.append(f"--groups {attributes['groups']}")
-    options, usual = recorded_options(attributes), MODELS[str(attributes["model"])].options()
-    for name, value in options.items():
-        if value != getattr(usual, name, value):
+    usual = made.model.options()
+    for name, value in vars(made.options).items():
+        if value != getattr(usual, name):
             shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
             words.append(f"--set {name}={shown}")
     return " ".join(words)

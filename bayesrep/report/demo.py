@@ -15,6 +15,7 @@ from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.inference import fit
 from bayesrep.posterior import write_posterior
+from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.answer import measured_drop
 from bayesrep.report.content import gather
 from bayesrep.report.figures import adjusted_accuracy_figure, save_figure
@@ -22,7 +23,7 @@ from bayesrep.report.page import write_page
 from bayesrep.report.text import columns, method_table, percent, spread
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.study import Study
-from bayesrep.summary.tables import summarize
+from bayesrep.summary.tables import accuracies, gaps
 
 MARK = "demo.json"
 BOOTSTRAP = 450
@@ -71,12 +72,13 @@ def run_demo(*, quick: bool, seed: int, progress: bool) -> Demo:
     classifiers, images = (24, 2_000) if quick else (136, 10_000)
     study = simulate_study(seed=seed, images=images, classifiers=classifiers)
     posterior = fit(study, seed=seed, progress=progress)
-    summary = summarize(study, posterior)
+    fitted = Fitted(study, posterior).trusted()
     truth = _truth(study)
     points = analyse(study, METHODS, bootstrap=BOOTSTRAP, seed=seed, progress=progress)
-    rows = pl.concat([classifier_table(points), summary], how="diagonal_relaxed")
+    rows = pl.concat([classifier_table(points), accuracies(fitted)], how="diagonal_relaxed")
     table = rows.join(truth, on="classifier", how="inner", maintain_order="left")
-    return Demo(study, posterior, points, table, _methods(study, table, gap_table(points), summary))
+    divided = pl.concat([gap_table(points), gaps(fitted)])
+    return Demo(study, posterior, points, table, _methods(study, table, divided))
 
 
 def _truth(study: Study) -> pl.DataFrame:
@@ -91,9 +93,7 @@ def _truth(study: Study) -> pl.DataFrame:
     )
 
 
-def _methods(
-    study: Study, table: pl.DataFrame, gaps: pl.DataFrame, summary: pl.DataFrame
-) -> pl.DataFrame:
+def _methods(study: Study, table: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     error = pl.col("adjusted_accuracy") - pl.col("true_adjusted_accuracy")
     inside = pl.col("true_adjusted_accuracy").is_between(pl.col("lower"), pl.col("upper"))
     raw_gap = (pl.col("reference_accuracy") - pl.col("replication_accuracy")).mean()
@@ -105,14 +105,8 @@ def _methods(
         share_explained=pl.when(share.is_between(0, 1) & pl.lit(clear)).then(share),
         coverage=pl.when(pl.col("lower").is_not_null()).then(inside).mean(),
     )
-    mean = summary.filter(pl.col("classifier") == "(mean)").row(0, named=True)
-    joint = {
-        "method": mean["method"],
-        "lower": mean["reference_accuracy"] - mean["upper"],
-        "upper": mean["reference_accuracy"] - mean["lower"],
-    }
-    points = gaps.filter(pl.col("quantity") == "bias_corrected_gap")
-    intervals = pl.concat([points.select("method", "lower", "upper"), pl.DataFrame([joint])])
+    mean = gaps.filter(pl.col("quantity") == "bias_corrected_gap")
+    intervals = mean.select("method", "lower", "upper")
     methods = methods.join(intervals, on="method", maintain_order="left")
     gap = float(table["true_gap"].mean())  # type: ignore[arg-type]
     raw = float(np.mean(study.reference.correct) - np.mean(study.replication.correct))

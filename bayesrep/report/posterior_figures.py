@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from bayesrep.checks.predictions import check_predictions
 from bayesrep.errors import StudyError, listing
-from bayesrep.inference.problem import check_study
 from bayesrep.posterior.files import arviz
+from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.content import (
     CURVE_GRID,
     GRID,
@@ -99,7 +99,7 @@ def accuracies(study: Study, posterior: Any, *, bootstrap: int = 0, seed: int = 
 
 def frequencies(study: Study, posterior: Any) -> Any:
     """Observed selection frequencies with predictive bands, and the fitted distributions."""
-    check_study(study, posterior)
+    Fitted(study, posterior)
     bands = mixture_draws(posterior)
     figure, (left, right) = panels(2)
     for role, data in study.datasets.items():
@@ -124,7 +124,7 @@ def frequencies(study: Study, posterior: Any) -> Any:
 
 def image(study: Study, posterior: Any) -> Any:
     """True selection frequency of an image that 7 of 10 annotators select, in both pools."""
-    check_study(study, posterior)
+    Fitted(study, posterior)
     found = image_of(study, mixture_draws(posterior))
     k = round(0.7 * found.annotators)
     figure, (axes,) = panels(1)
@@ -149,7 +149,7 @@ def curves(study: Study, posterior: Any, *, classifiers: Sequence[str] = ()) -> 
     """
     if unknown := [name for name in classifiers if name not in study.classifiers]:
         raise StudyError(f"{listing(unknown, 'classifier')} is not in the study")
-    check_study(study, posterior)
+    Fitted(study, posterior)
     found = curves_of(study, posterior)
     chosen = list(classifiers) or _spread(study)
     figure, every = panels(len(chosen), rows=-(-len(chosen) // 2))
@@ -178,7 +178,7 @@ def _spread(study: Study) -> list[str]:
 
 def checks(study: Study, posterior: Any) -> Any:
     """Posterior predictive checks: p-values of the classifiers' answers and of the counts."""
-    check_study(study, posterior)
+    Fitted(study, posterior)
     table = check_predictions(posterior)
     answers = table.filter(pl.col("kind") == "answers")["p"].to_numpy()
     figure, (axes,) = panels(1)
@@ -198,13 +198,13 @@ def checks(study: Study, posterior: Any) -> Any:
 
 def ranks(study: Study, posterior: Any) -> Any:
     """ArviZ's rank plot of the mean selection frequencies."""
-    check_study(study, posterior)
+    Fitted(study, posterior)
     return _figure_of(arviz().plot_rank(posterior, var_names=["mean_selection_frequency"]))
 
 
 def energy(study: Study, posterior: Any) -> Any:
     """ArviZ's plot of the energy and its changes from draw to draw."""
-    check_study(study, posterior)
+    Fitted(study, posterior)
     return _figure_of(arviz().plot_energy(posterior))
 
 

@@ -87,12 +87,11 @@ def estimates_table(table: pl.DataFrame) -> str:
     diagnosed = "rhat" in table.columns
     rows: list[list[str]] = []
     for row in table.iter_rows(named=True):
-        show = _slope if row["classifier"] == "(slope)" else percent
         interval = MISSING
         if row["lower"] is not None:
-            interval = f"{show(row['lower'])} to {show(row['upper'])}"
+            interval = f"{percent(row['lower'])} to {percent(row['upper'])}"
         names = ("reference_accuracy", "replication_accuracy", "adjusted_accuracy")
-        cells = [row["classifier"], row["method"], *(show(row[name]) for name in names)]
+        cells = [row["classifier"], row["method"], *(percent(row[name]) for name in names)]
         cells += [interval, percent(row["bias_corrected_gap"])]
         if diagnosed:
             cells += [_slope(row["rhat"]), _effective(row["ess_bulk"], row["ess_tail"])]

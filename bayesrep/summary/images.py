@@ -6,15 +6,18 @@ import jax
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import PosteriorError
 from bayesrep.inference.problem import at_draws, pose_again
-from bayesrep.models.shared_difficulty import image_posteriors
-from bayesrep.studies.study import Study
+from bayesrep.models import MODELS
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.study import AnnotatedSet, Study
 
 DRAWS = 100
 
 
-def describe_images(study: Study, posterior: Any, *, draws: int = DRAWS) -> pl.DataFrame:
+def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFrame:
     """Selection frequency and difficulty of every image, given annotations and all answers.
 
     Parameters
@@ -22,7 +25,7 @@ def describe_images(study: Study, posterior: Any, *, draws: int = DRAWS) -> pl.D
     study
         The study that was fitted.
     posterior
-        From :func:`bayesrep.fit` with ``model="shared-difficulty"``.
+        From `bayesrep.fit` with a model of single images, such as ``model="shared-difficulty"``.
     draws
         Posterior draws to average over, at most.
 
@@ -38,27 +41,29 @@ def describe_images(study: Study, posterior: Any, *, draws: int = DRAWS) -> pl.D
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the posterior is of another study or model.
     """
-    problem = pose_again(study, posterior)
-    if problem.name != "shared-difficulty":
-        raise StudyError(
-            f"the {problem.name} model knows no difficulty of single images; "
-            "fit model='shared-difficulty'"
+    fitted = Fitted(study, posterior)
+    made = fitted.recorded
+    if made.model.images is None:
+        others = " or ".join(f"model={name!r}" for name, model in MODELS.items() if model.images)
+        raise PosteriorError(
+            f"the {made.name} model knows no difficulty of single images; fit {others}"
         )
+    problem = pose_again(fitted)
     with jax.enable_x64(new_val=True):
-        found = at_draws(problem, posterior, image_posteriors, draws)
-    roles = ("reference", "replication")[2 - len(found) :]
+        moments = at_draws(problem, fitted, made.model.images, draws)
+    roles = REQUIRED_ROLES[-len(moments) :]
     return pl.concat(
         [
             _table(study.datasets[role], problem.patterns[role].pattern, images)
-            for role, images in zip(roles, found, strict=True)
+            for role, images in zip(roles, moments, strict=True)
         ]
     )
 
 
-def _table(data: Any, pattern: Any, images: Any) -> pl.DataFrame:
+def _table(data: AnnotatedSet, pattern: Any, images: Any) -> pl.DataFrame:
     frequency, difficulty = (part.mean(axis=0)[:, pattern] for part in images)
     factors = len(difficulty) // 2
     columns: dict[str, Any] = {

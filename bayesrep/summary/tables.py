@@ -1,16 +1,13 @@
 """Tables that a person reads: every classifier, all together, pair by pair, and by rank.
 
-What combines classifiers is taken from :func:`bayesrep.summary.joint_draws.together`, whose draws
-know that classifiers answer the same images.
+What combines classifiers is taken from `Fitted.joint_draws`, which know that classifiers answer
+the same images. `accuracies`, `gaps`, `pairs` and `places` make the tables of a `Fitted`; what is
+public opens one first.
 """
-
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import ConvergenceError
-from bayesrep.inference.problem import check_study
 from bayesrep.numerics.estimands import (
     accuracy_line,
     bias_corrected_gap,
@@ -19,21 +16,17 @@ from bayesrep.numerics.estimands import (
     share_explained,
 )
 from bayesrep.posterior.files import arviz
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-from bayesrep.summary.joint_draws import Together, together
+from bayesrep.types import Float
 
 INTERVAL = (0.025, 0.975)
-MEAN_ROW = "(mean)"
-SLOPE_ROW = "(slope)"
 
 
 def summarize(
-    study: Study | SufficientStatistics,
-    posterior: Any,
-    *,
-    allow_unconverged: bool = False,
-    draws: Together | None = None,
+    study: Study | SufficientStatistics, posterior: Posterior, *, allow_unconverged: bool = False
 ) -> pl.DataFrame:
     """Adjusted accuracies with 95 % credible intervals and convergence diagnostics.
 
@@ -42,108 +35,63 @@ def summarize(
     study
         The study that was fitted.
     posterior
-        From :func:`bayesrep.fit` or :func:`bayesrep.read_posterior`.
+        From `bayesrep.fit` or `bayesrep.read_posterior`.
     allow_unconverged
         Return the table even if the fit did not converge.
-    draws
-        From :func:`bayesrep.summary.joint_draws.together`, where they are at hand.
 
     Returns
     -------
     polars.DataFrame
-        The columns of :func:`bayesrep.estimate` and ``rhat``, ``ess_bulk``, ``ess_tail`` of the
-        adjusted accuracy. ``adjusted_accuracy`` is the posterior mean, ``lower`` and ``upper``
-        the 2.5 % and 97.5 % quantiles. Two rows follow the classifiers: "(mean)", every column
-        averaged over classifiers, and "(slope)", the slope of adjusted on reference accuracy in
-        ``adjusted_accuracy`` (beside that of the raw accuracy in ``replication_accuracy``). A line
-        takes two classifiers whose reference accuracies differ; without them there is no
-        "(slope)". Two lie on their line whatever they are: its interval is that of their images,
-        and says nothing of other classifiers. The rows' intervals know of the images that
-        classifiers share; for the joint model that takes the study itself, and from its sufficient
-        statistics they are null.
+        One row a classifier: the columns of `bayesrep.estimate` and ``rhat``, ``ess_bulk``,
+        ``ess_tail`` of the adjusted accuracy. ``adjusted_accuracy`` is the posterior mean,
+        ``lower`` and ``upper`` the 2.5 % and 97.5 % quantiles. Means over classifiers and the line
+        through them are in `bayesrep.summarize_gaps`.
 
     Raises
     ------
     ConvergenceError
         If the fit did not converge and ``allow_unconverged`` is false; carries the verdict.
-    StudyError
+    PosteriorError
         If the posterior belongs to another study.
     """
-    statistics = _checked(study, posterior, allow_unconverged=allow_unconverged)
-    adjusted = posterior.posterior["adjusted_accuracy"]
-    own = adjusted.values.reshape(-1, adjusted.shape[-1])  # [draw, C]
-    combined = own
-    known = posterior.posterior.attrs["model"] != "joint"
-    if isinstance(study, Study):
-        all_of_them = draws or together(study, posterior)
-        combined, known = all_of_them.adjusted.reshape(own.shape), True
+    return accuracies(Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged))
+
+
+def accuracies(fitted: Fitted) -> pl.DataFrame:
+    """The table of `summarize`."""
+    adjusted, statistics = fitted.adjusted, fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
-    slope, _ = accuracy_line(reference, combined)
-    raw_slope, _ = accuracy_line(reference, replication)
-    names = [*statistics.classifiers, MEAN_ROW]
-    rows = np.column_stack([own, combined.mean(axis=1)])
-    mean_reference = np.append(reference, reference.mean())
-    mean_replication = np.append(replication, replication.mean())
-    if np.ptp(reference) > 0:  # a line takes two different classifiers
-        names.append(SLOPE_ROW)
-        rows = np.column_stack([rows, slope])
-        mean_reference = np.append(mean_reference, np.nan)
-        mean_replication = np.append(mean_replication, raw_slope)
-    estimate = rows.mean(axis=0)
-    lower, upper = np.quantile(rows, INTERVAL, axis=0)
-    if not known:
-        lower[len(reference) :] = upper[len(reference) :] = np.nan
-    is_slope = np.array(names) == SLOPE_ROW
-    table = pl.DataFrame(
+    estimate = adjusted.mean(axis=(0, 1))
+    lower, upper = np.quantile(adjusted, INTERVAL, axis=(0, 1))
+    return pl.DataFrame(
         {
-            "method": [str(posterior.posterior.attrs["model"])] * len(estimate),
-            "classifier": names,
-            "reference_accuracy": mean_reference,
-            "replication_accuracy": mean_replication,
+            "method": [fitted.recorded.name] * len(estimate),
+            "classifier": statistics.classifiers,
+            "reference_accuracy": reference,
+            "replication_accuracy": replication,
             "adjusted_accuracy": estimate,
             "lower": lower,
             "upper": upper,
-            "bias_corrected_gap": mean_reference - estimate,
-            "selection_gap": np.where(is_slope, np.nan, estimate - mean_replication),
-            **_diagnostics(rows.reshape(*adjusted.shape[:2], -1)),
+            "bias_corrected_gap": bias_corrected_gap(reference, estimate),
+            "selection_gap": selection_gap(estimate, replication),
+            **_diagnostics(adjusted),
         }
-    )
-    return table.fill_nan(None)
+    ).fill_nan(None)
 
 
-def _checked(
-    study: Study | SufficientStatistics, posterior: Any, *, allow_unconverged: bool
-) -> SufficientStatistics:
-    """The study's statistics, once the posterior is known to be of it and fit for use."""
-    statistics = check_study(study, posterior)
-    attributes = posterior.posterior.attrs
-    if not attributes.get("converged") and not allow_unconverged:
-        raise ConvergenceError(str(attributes.get("verdict", "the fit carries no verdict")))
-    return statistics
-
-
-def _flat_draws(
-    study: Study,
-    posterior: Any,
-    seed: int,
-    *,
-    allow_unconverged: bool,
-    draws: Together | None = None,
-) -> tuple[np.ndarray, np.ndarray, SufficientStatistics]:
-    """Joint draws [S, C] of adjusted and of population reference accuracies."""
-    statistics = _checked(study, posterior, allow_unconverged=allow_unconverged)
-    draws = draws or together(study, posterior, seed=seed)
-    size = draws.adjusted.shape[-1]
-    return draws.adjusted.reshape(-1, size), draws.reference.reshape(-1, size), statistics
+def _diagnostics(draws: Float[np.ndarray, "chain draw row"]) -> dict[str, np.ndarray]:
+    """R-hat and effective sizes."""
+    module = arviz()
+    rows = module.convert_to_dataset({"row": draws})
+    return {
+        "rhat": module.rhat(rows)["row"].values,
+        "ess_bulk": module.ess(rows, method="bulk")["row"].values,
+        "ess_tail": module.ess(rows, method="tail")["row"].values,
+    }
 
 
 def summarize_gaps(
-    study: Study,
-    posterior: Any,
-    *,
-    seed: int = 0,
-    allow_unconverged: bool = False,
-    draws: Together | None = None,
+    study: Study, posterior: Posterior, *, seed: int = 0, allow_unconverged: bool = False
 ) -> pl.DataFrame:
     """The mean accuracy drop divided, and the line over classifiers, with 95 % intervals.
 
@@ -152,32 +100,36 @@ def summarize_gaps(
     study
         The study that was fitted.
     posterior
-        From :func:`bayesrep.fit` or :func:`bayesrep.read_posterior`.
+        From `bayesrep.fit` or `bayesrep.read_posterior`.
     seed
-        See :func:`bayesrep.summary.joint_draws.together`.
+        Of the accuracies on the reference's population, where the model has none.
     allow_unconverged
         Return the table even if the fit did not converge.
-    draws
-        As for :func:`bayesrep.summarize`; then ``seed`` is theirs.
 
     Returns
     -------
     polars.DataFrame
-        The columns of :func:`bayesrep.estimate_gaps`: method, quantity, estimate, lower, upper.
-        Its quantities are bias_corrected_gap and selection_gap (means over classifiers),
+        The columns of `bayesrep.estimate_gaps`: method, quantity, estimate, lower, upper. Its
+        quantities are bias_corrected_gap and selection_gap (means over classifiers),
         share_explained, slope and intercept of adjusted on reference accuracy; they compare with
         the accuracies measured on the reference. Then population_gap, population_slope and
-        population_intercept compare with the accuracies on the population that the reference is
-        a sample of, and their intervals hold for another sample of images.
+        population_intercept compare with the accuracies on the population that the reference is a
+        sample of, and their intervals hold for another sample of images. A line takes two
+        classifiers whose reference accuracies differ, and is null without them. Two lie on their
+        line whatever they are: its interval is that of their images, and says nothing of other
+        classifiers.
 
     Raises
     ------
-    ConvergenceError, StudyError
-        As :func:`bayesrep.summarize`.
+    ConvergenceError, PosteriorError
+        As `bayesrep.summarize`.
     """
-    adjusted, population, statistics = _flat_draws(
-        study, posterior, seed, allow_unconverged=allow_unconverged, draws=draws
-    )
+    return gaps(Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged), seed=seed)
+
+
+def gaps(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
+    """The table of `summarize_gaps`."""
+    (adjusted, population), statistics = fitted.joint_draws(seed), fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     slope, intercept = accuracy_line(reference, adjusted)
     population_slope, population_intercept = accuracy_line(population, adjusted)
@@ -195,7 +147,7 @@ def summarize_gaps(
     lower, upper = np.quantile(values, INTERVAL, axis=1)
     return pl.DataFrame(
         {
-            "method": [str(posterior.posterior.attrs["model"])] * len(rows),
+            "method": [fitted.recorded.name] * len(rows),
             "quantity": list(rows),
             "estimate": values.mean(axis=1),
             "lower": lower,
@@ -205,14 +157,14 @@ def summarize_gaps(
 
 
 def compare_classifiers(
-    study: Study, posterior: Any, *, seed: int = 0, allow_unconverged: bool = False
+    study: Study, posterior: Posterior, *, seed: int = 0, allow_unconverged: bool = False
 ) -> pl.DataFrame:
     """Every pair of classifiers: by how much one is better once selection is removed.
 
     Parameters
     ----------
     study, posterior, seed, allow_unconverged
-        As :func:`summarize_gaps`.
+        As `summarize_gaps`.
 
     Returns
     -------
@@ -224,21 +176,24 @@ def compare_classifiers(
 
     Raises
     ------
-    ConvergenceError, StudyError
-        As :func:`bayesrep.summarize`.
+    ConvergenceError, PosteriorError
+        As `bayesrep.summarize`.
     """
-    adjusted, _, statistics = _flat_draws(
-        study, posterior, seed, allow_unconverged=allow_unconverged
-    )
+    return pairs(Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged), seed=seed)
+
+
+def pairs(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
+    """The table of `compare_classifiers`."""
+    adjusted, statistics = fitted.joint_draws(seed).adjusted, fitted.statistics
     replication, names = statistics.accuracy("replication"), np.array(statistics.classifiers)
     first, second = np.triu_indices(len(names), k=1)
     interval = np.empty((2, len(first)))
     mean, probability = np.empty(len(first)), np.empty(len(first))
     for one in range(len(names) - 1):  # pairs of a row at a time: all at once need too much memory
-        here = first == one
+        row = first == one
         apart = adjusted[:, one, None] - adjusted[:, one + 1 :]
-        mean[here], probability[here] = apart.mean(axis=0), (apart > 0).mean(axis=0)
-        interval[:, here] = np.quantile(apart, INTERVAL, axis=0)
+        mean[row], probability[row] = apart.mean(axis=0), (apart > 0).mean(axis=0)
+        interval[:, row] = np.quantile(apart, INTERVAL, axis=0)
     return pl.DataFrame(
         {
             "classifier": names[first],
@@ -253,14 +208,14 @@ def compare_classifiers(
 
 
 def rank_classifiers(
-    study: Study, posterior: Any, *, seed: int = 0, allow_unconverged: bool = False
+    study: Study, posterior: Posterior, *, seed: int = 0, allow_unconverged: bool = False
 ) -> pl.DataFrame:
     """Ranks by adjusted accuracy, 1 the best, with 95 % intervals.
 
     Parameters
     ----------
     study, posterior, seed, allow_unconverged
-        As :func:`summarize_gaps`.
+        As `summarize_gaps`.
 
     Returns
     -------
@@ -271,35 +226,27 @@ def rank_classifiers(
 
     Raises
     ------
-    ConvergenceError, StudyError
-        As :func:`bayesrep.summarize`.
+    ConvergenceError, PosteriorError
+        As `bayesrep.summarize`.
     """
-    adjusted, _, statistics = _flat_draws(
-        study, posterior, seed, allow_unconverged=allow_unconverged
-    )
-    places = ranks(adjusted)
-    lower, upper = np.quantile(places, INTERVAL, axis=0, method="nearest")
-    best = places == places.min(axis=1, keepdims=True)
+    return places(Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged), seed=seed)
+
+
+def places(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
+    """The table of `rank_classifiers`."""
+    adjusted, statistics = fitted.joint_draws(seed).adjusted, fitted.statistics
+    ranked = ranks(adjusted)
+    lower, upper = np.quantile(ranked, INTERVAL, axis=0, method="nearest")
+    best = ranked == ranked.min(axis=1, keepdims=True)
     return pl.DataFrame(
         {
             "classifier": list(statistics.classifiers),
             "adjusted_accuracy": adjusted.mean(axis=0),
             "reference_rank": ranks(statistics.accuracy("reference")),
             "replication_rank": ranks(statistics.accuracy("replication")),
-            "rank": places.mean(axis=0),
+            "rank": ranked.mean(axis=0),
             "lower": lower,
             "upper": upper,
             "best": (best / best.sum(axis=1, keepdims=True)).mean(axis=0),
         }
     ).sort("rank")
-
-
-def _diagnostics(rows: np.ndarray) -> dict[str, np.ndarray]:
-    """R-hat and effective sizes of [chain, draw, row]."""
-    module = arviz()
-    draws = module.convert_to_dataset({"row": rows})
-    return {
-        "rhat": module.rhat(draws)["row"].values,
-        "ess_bulk": module.ess(draws, method="bulk")["row"].values,
-        "ess_tail": module.ess(draws, method="tail")["row"].values,
-    }

@@ -1,16 +1,16 @@
 """All classifiers together: joint draws of their accuracies that know of the shared images.
 
-The joint model's posterior is right about one classifier at a time. What it leaves out of the
+A collapsed model's posterior is right about one classifier at a time. What it leaves out of the
 covariance of two classifiers' adjusted accuracies is that they answer the same images. The
 covariance of an estimate over repeated studies is the sum over images of the product of their
 influences, and an image's influence on a posterior mean is a posterior covariance (Giordano and
-Broderick 2023, "The Bayesian infinitesimal jackknife for variance", equation 7)::
+Broderick 2023, "The Bayesian infinitesimal jackknife for variance", equation 7):
 
     influence of x on E[A]  =  Cov_post(A, log p(image x))
                             =  (counts)  +  Σ_c r_cx Cov_post(A, logit q_c[k, n]),  r = correct − q
 
-In the sum over images of products the joint model has all terms but those of two different
-classifiers, which it takes to be independent. So
+In the sum over images of products the model has all terms but those of two different classifiers,
+which it takes to be independent. So
 
     Cov  =  Cov_post  +  Σ_x Σ_{c ≠ c'} (influence of c's answer) (influence of c''s answer)ᵀ
 
@@ -21,81 +21,53 @@ new covariance with the least displacement.
 The accuracy on the reference's *population* has influences (correct − accuracy) / N of its own; its
 covariance with A comes from the reference's annotation counts. Both are taken as normal.
 
-The shared-difficulty model needs none of this: its posterior is about all classifiers together.
+A model that has all classifiers' answers to an image in one likelihood needs none of this.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
-from bayesrep.inference.problem import check_study
-from bayesrep.posterior.groups import cell_of_images, need_group
-from bayesrep.studies.study import Study
+from bayesrep.types import Bool, Float, Floats, Int
 
-Floats = NDArray[np.float64]
 BLOCKS = 5
 """Parts of the draws; covariances of different parts have independent errors."""
 LEAST_WHITE = 0.02
-"""Least variance of a combination of classifiers, relative to the joint model's."""
-
-
+"""Least variance of a combination of classifiers, relative to the collapsed model's."""
 DRAWS_A_DIRECTION = 50
 """Draws that a direction of the moves needs before anything is regressed on it."""
 
 
-class Together(NamedTuple):
+class JointDraws(NamedTuple):
     """Draws of all classifiers' accuracies, as many as the posterior has.
 
     Attributes
     ----------
-    adjusted : [chain, draw, C]
+    adjusted : [draw, C]
         Adjusted accuracy.
-    reference : [chain, draw, C]
+    reference : [draw, C]
         Accuracy on the population that the reference is a sample of.
     """
 
-    adjusted: Floats
-    reference: Floats
+    adjusted: Float[np.ndarray, "draw classifier"]
+    reference: Float[np.ndarray, "draw classifier"]
 
 
-def together(study: Study, posterior: Any, *, seed: int = 0) -> Together:
-    """Joint draws of adjusted accuracies and of accuracies on the reference's population.
-
-    Parameters
-    ----------
-    study
-        The study that was fitted, with its images.
-    posterior
-        From :func:`bayesrep.fit`. Of the shared-difficulty model: its own draws; of the joint
-        model: moved to the sandwich covariance.
-    seed
-        Of the reference accuracies' noise, where the model has none.
-
-    Raises
-    ------
-    StudyError
-        If the posterior belongs to another study or lacks a group.
-    """
-    check_study(study, posterior)
-    group = need_group(posterior, "posterior", "adjusted_accuracy")
-    adjusted = np.asarray(group["adjusted_accuracy"].values, dtype=float)
-    if "population_reference_accuracy" in group:
-        return Together(adjusted, np.asarray(group["population_reference_accuracy"].values))
-    flat = adjusted.reshape(-1, adjusted.shape[-1])
-    moves = flat - flat.mean(axis=0)
-    if posterior.posterior.attrs["model"] == "joint":
-        root, inverse = _powers(np.atleast_2d(np.cov(moves.T)))
-        white = np.eye(len(root)) + inverse @ excess_covariance(study, posterior) @ inverse
-        target = root @ _at_least(white, LEAST_WHITE) @ root
-        spread = np.linalg.norm(root, axis=0) / np.sqrt(np.diag(target))
-        target *= np.outer(spread, spread)
-        # The symmetric map of least mean squared displacement (Knott and Smith 1984).
-        moves = moves @ inverse @ _powers(root @ target @ root)[0] @ inverse
-    reference = _reference_draws(study, posterior, moves, seed)
-    center = flat.mean(axis=0)
-    return Together((center + moves).reshape(adjusted.shape), reference.reshape(adjusted.shape))
+def moved(
+    adjusted: Float[np.ndarray, "draw classifier"],
+    excess: Float[np.ndarray, "classifier classifier"],
+) -> Float[np.ndarray, "draw classifier"]:
+    """Draws moved to the covariance with what shared images add to it, `excess_covariance`."""
+    center = adjusted.mean(axis=0)
+    moves = adjusted - center
+    root, inverse = _powers(np.atleast_2d(np.cov(moves.T)))
+    white = np.eye(len(root)) + inverse @ excess @ inverse
+    target = root @ _at_least(white, LEAST_WHITE) @ root
+    spread = np.linalg.norm(root, axis=0) / np.sqrt(np.diag(target))
+    target *= np.outer(spread, spread)
+    # The symmetric map of least mean squared displacement (Knott and Smith 1984).
+    return center + moves @ inverse @ _powers(root @ target @ root)[0] @ inverse
 
 
 def _powers(matrix: Floats) -> tuple[Floats, Floats]:
@@ -119,13 +91,13 @@ def _at_least(matrix: Floats, floor: float) -> Floats:
     return (vectors * np.clip(values, floor, None)) @ vectors.T
 
 
-def _centered(array: xr.DataArray) -> Floats:
-    """Draws less their mean [block, S, ...] of an array [chain, draw, ...].
+def _centered(draws: NDArray[np.floating]) -> Floats:
+    """Draws [chain, draw, ...] less their mean, as [block, S, ...].
 
     Blocks have hardly anything to do with each other: mirrored draws, which lie half of all draws
     apart, are in one block.
     """
-    flat = np.asarray(array.values, dtype=float).reshape(-1, *array.shape[2:])
+    flat = np.asarray(draws, dtype=float).reshape(-1, *draws.shape[2:])
     half = len(flat) // 2
     size = half // BLOCKS
     pairs = np.stack([flat[:half], flat[half : 2 * half]])[:, : size * BLOCKS]
@@ -145,54 +117,70 @@ def _products(parts: Floats) -> Floats:
     return (whole.T @ whole - same) / (BLOCKS * (BLOCKS - 1))
 
 
-def excess_covariance(study: Study, posterior: Any) -> Floats:
-    """What shared images add to the covariance of the joint model's adjusted accuracies, [C, C].
+def excess_covariance(
+    adjusted: Float[np.ndarray, "chain draw classifier"],
+    log_right: Float[np.ndarray, "chain draw classifier cell"],
+    cell: Int[np.ndarray, "image"],
+    correct: Bool[np.ndarray, "image classifier"],
+) -> Float[np.ndarray, "classifier classifier"]:
+    """What shared images add to the covariance of a collapsed model's adjusted accuracies.
 
     Parameters
     ----------
-    study, posterior
-        As :func:`together`.
+    adjusted, log_right
+        Draws of the adjusted accuracies and of log P(correct | cell).
+    cell, correct
+        Of the replication's images.
     """
-    likelihood = need_group(posterior, "log_likelihood", "log_right")
-    adjusted = _centered(posterior.posterior["adjusted_accuracy"])
-    log_right = likelihood["log_right"]
-    data = study.datasets["replication"]
-    column = str(posterior.posterior.attrs["groups"])
-    cell = cell_of_images(data, log_right["replication_cell"].values, column)
+    centered = _centered(adjusted)
     order = np.argsort(cell, kind="stable")
-    correct, cell = np.asarray(data.correct[order], dtype=float), cell[order]
+    answers, cell = np.asarray(correct[order], dtype=float), cell[order]
     total = np.zeros((adjusted.shape[2],) * 2)
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     for start, stop in zip(starts, [*starts[1:], len(cell)], strict=True):
         log_q = log_right[..., cell[start]]
         logit = _centered(log_q - np.log(-np.expm1(log_q)))
         # Cov(A_l, logit q_c) [block, c, l]
-        sway = logit.transpose(0, 2, 1) @ adjusted / logit.shape[1]
-        residual = correct[start:stop] - np.exp(log_q.values.astype(float)).mean(axis=(0, 1))
+        sway = logit.transpose(0, 2, 1) @ centered / logit.shape[1]
+        residual = answers[start:stop] - np.exp(log_q.astype(float)).mean(axis=(0, 1))
         own = np.sqrt(np.square(residual).sum(axis=0))[:, None]
         total += _products(residual @ sway) - _products(own * sway)
     return total
 
 
-def _reference_draws(study: Study, posterior: Any, moves: Floats, seed: int) -> Floats:
-    """Draws [S, C] of accuracies on the reference's population, given the adjusted ones' moves.
+def reference_draws(
+    adjusted: Float[np.ndarray, "chain draw classifier"],
+    moves: Float[np.ndarray, "S classifier"],
+    log_mass: Float[np.ndarray, "chain draw cell"],
+    cell: Int[np.ndarray, "image"],
+    correct: Bool[np.ndarray, "image classifier"],
+    *,
+    seed: int,
+) -> Float[np.ndarray, "S classifier"]:
+    """Draws of accuracies on the reference's population, given the adjusted ones' moves.
 
     Reference images move the adjusted accuracies through their counts alone, all classifiers
     together: through the leading directions of the moves. In the others there is nothing to
     learn, and with as many classifiers as draws their inverse covariance would be noise.
+
+    Parameters
+    ----------
+    adjusted
+        Draws of the posterior.
+    moves
+        Their joint draws less the mean.
+    log_mass
+        Draws of log P(k | n), for one image of each cell.
+    cell, correct
+        Of the reference's images.
+    seed
+        Of what their answers leave open.
     """
-    likelihood = need_group(posterior, "log_likelihood", "reference_images")
-    observed = need_group(posterior, "observed_data", "reference_images")
-    data = study.datasets["reference"]
-    correct = np.asarray(data.correct, dtype=float)
-    accuracy = correct.mean(axis=0)
-    residual = (correct - accuracy) / len(correct)
-    images = np.maximum(observed["reference_images"].values, 1)
-    adjusted = _centered(posterior.posterior["adjusted_accuracy"])
-    log_mass = _centered(likelihood["reference_images"]) / images
-    influence = (log_mass.transpose(0, 2, 1) @ adjusted).mean(axis=0) / log_mass.shape[1]  # [M, l]
-    column = str(posterior.posterior.attrs["groups"])
-    cell = cell_of_images(data, likelihood["reference_cell"].values, column)
+    answers = np.asarray(correct, dtype=float)
+    accuracy = answers.mean(axis=0)
+    residual = (answers - accuracy) / len(answers)
+    mass = _centered(log_mass)
+    influence = (mass.transpose(0, 2, 1) @ _centered(adjusted)).mean(axis=0) / mass.shape[1]
     cross = residual.T @ influence[cell]  # [C, l]
     slope = cross @ _leading_precision(moves)
     noise = _powers(_at_least(residual.T @ residual - cross @ slope.T, 0.0))[0]

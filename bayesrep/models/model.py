@@ -1,0 +1,132 @@
+"""What inference, checks and summaries need to know of a model; nothing asks for its name."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from numpyro import handlers
+
+from bayesrep.studies.statistics import Cells, Patterns
+
+
+class Form(NamedTuple):
+    """What the sites of a model depend on beside its options."""
+
+    classifiers: int
+    roles: Sequence[str]  # of the data sets
+    groups: int  # of images, 1 without
+
+
+class LogPrior(NamedTuple):
+    """Log prior density of a draw by what it speaks of."""
+
+    shared: Array  # []
+    own: Array  # [C]
+
+
+@dataclass(frozen=True)
+class Model:
+    """What there is to know of a model.
+
+    Attributes
+    ----------
+    function
+        NumPyro model ``function(data, options)``. Latent sites have real support; those of a
+        classifier lie in the plate "classifier". Deterministic sites ``log_mass_i`` [group, cell],
+        ``cell_accuracy`` [classifier, group, cell] and ``adjusted_accuracy`` [classifier] are what
+        is reported of the cells.
+    options
+        Frozen dataclass of sizes and priors; its defaults are the recommended model.
+    data
+        ``data(cells, patterns, options, mesh)``: from the cells of each group of images and the
+        distinct images, both by data set, to the arrays that ``function`` conditions on; a mesh of
+        devices spreads the images over them.
+    annotations
+        The same data without any classifier's answers.
+    start
+        ``start(data, options)``: values of all sites where the search for the mode begins.
+    offsets
+        ``offsets(values, options)``: shifts of some sites, computed from the others, that
+        straighten the posterior; the sampler's coordinate is the value less its shift.
+    mixture_sites
+        Sites that the annotations alone determine.
+    dims
+        ``dims(data, options)``: names of the dimensions of every latent site and reported
+        quantity.
+    curves
+        ``curves(values, options, at, share)``: every classifier's accuracy [draw, C, S] at
+        selection frequencies ``at`` [S], from draws of sites and quantities; ``share`` [G] is that
+        of the reference's images, by group. Its integral against the reference's density of s is
+        ``adjusted_accuracy``, draw by draw.
+    methods
+        Ways to its posterior: names of `bayesrep.fit`'s methods, and "cut" where its mixtures can
+        be fitted to the annotations alone.
+    collapsed
+        Whether the likelihood is a product over classifiers of their counts on cells. Then an
+        answer can be left out alone, and draws of several classifiers do not know that these
+        share images.
+    takes_groups
+        Whether the images may be divided into groups.
+    of_images
+        Whether the likelihood is a sum over distinct images. Then it needs the study itself, may
+        be spread over devices, and a gradient costs so much that every transition is kept.
+    independent
+        A NumPyro model of the same sites in which classifiers meet only through the sites outside
+        their plate, and whose mode is near; None where ``function`` is such a model.
+    answers
+        ``answers(data, options)``, called with the sites of a draw: for each data set whose answers
+        are modelled, from what all classifiers' answers to an image are drawn together: logits
+        [C, X] at the points of the curves, loadings [C, F] of a standard normal difficulty, and
+        P(point | cell) [M, X]. None where answers are independent given the cell.
+    images
+        ``images(data, options)``, called with the sites of a draw: posterior moments of s and of
+        the difficulty of every distinct image; None where the model knows no single image.
+    """
+
+    function: Callable[[Any, Any], None]
+    options: Callable[..., Any]
+    data: Callable[..., Any]
+    annotations: Callable[[Any], Any]
+    start: Callable[[Any, Any], Mapping[str, ArrayLike]]
+    offsets: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
+    mixture_sites: tuple[str, ...]
+    dims: Callable[[Any, Any], Mapping[str, tuple[str, ...]]]
+    curves: Callable[[Mapping[str, Any], Any, Any, Any], Any]
+    methods: tuple[str, ...]
+    collapsed: bool
+    takes_groups: bool
+    of_images: bool
+    independent: Callable[[Any, Any], None] | None = None
+    answers: Callable[[Any, Any], Sequence[Any]] | None = None
+    images: Callable[[Any, Any], Sequence[Any]] | None = None
+
+    def sites(self, options: Any, form: Form) -> tuple[str, ...]:
+        """Names of the latent sites for studies of this form."""
+        return tuple(self.start(_any_data(self, options, form), options))
+
+    def log_prior(self, values: Mapping[str, Any], options: Any, form: Form) -> LogPrior:
+        """Log prior density of one draw of all sites, by name; traceable."""
+        data = _any_data(self, options, form)
+        substituted = handlers.substitute(self.function, data=dict(values))
+        trace = handlers.trace(substituted).get_trace(data, options)
+        shared, own = jnp.zeros(()), jnp.zeros(form.classifiers)
+        for name in self.start(data, options):
+            density = trace[name]["fn"].log_prob(trace[name]["value"])
+            if trace[name]["cond_indep_stack"]:
+                own = own + density
+            else:
+                shared = shared + density.sum()
+        return LogPrior(shared, own)
+
+
+def _any_data(model: Model, options: Any, form: Form) -> Any:
+    """Data of the right form: one image each. A prior does not look at them."""
+    one = np.ones(1, dtype=np.int64)
+    cells = Cells(one, one, one, np.ones((1, form.classifiers), dtype=np.int64))
+    image = Patterns(one, one, np.ones((1, form.classifiers), dtype=bool), one, one - 1)
+    by_group = [dict.fromkeys(form.roles, cells)] * form.groups
+    return model.data(by_group, dict.fromkeys(form.roles, image), options, None)

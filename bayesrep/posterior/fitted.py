@@ -1,0 +1,159 @@
+"""A posterior and the study that it was fitted to: what every later room takes."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from bayesrep.errors import ConvergenceError, PosteriorError, StudyError
+from bayesrep.posterior.groups import (
+    Posterior,
+    Recorded,
+    cells_along,
+    need_group,
+    place_of_cells,
+    recorded,
+)
+from bayesrep.posterior.joint_draws import JointDraws, excess_covariance, moved, reference_draws
+from bayesrep.studies.statistics import SufficientStatistics
+from bayesrep.studies.study import Study
+from bayesrep.types import Float, Int
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A study and a posterior of it; what is worked out of the two is kept.
+
+    Parameters
+    ----------
+    study
+        The study, or its sufficient statistics where nothing is asked of single images.
+    posterior
+        From `bayesrep.fit` or `bayesrep.read_posterior`.
+
+    Raises
+    ------
+    PosteriorError
+        If the posterior is another study's, does not say whose, or has no adjusted accuracies.
+
+    Notes
+    -----
+    A posterior of a study is one of these images, answer by answer. One fitted to sufficient
+    statistics alone is one of every study that has them, since it depends on nothing else; and
+    where statistics are all that is given, they are all that is compared.
+    """
+
+    study: Study | SufficientStatistics
+    posterior: Posterior
+
+    def __post_init__(self) -> None:
+        attributes = self.group.attrs
+        if "statistics_digest" not in attributes:
+            raise PosteriorError(
+                "the posterior does not say to which counts it was fitted; fit the study again "
+                "with this version"
+            )
+        if attributes["statistics_digest"] != self.statistics.digest():
+            raise PosteriorError(
+                "the posterior was fitted to another study (fingerprints differ); fit this one"
+            )
+        fitted = attributes.get("study_fingerprint")
+        if isinstance(self.study, Study) and fitted and fitted != self.study.fingerprint():
+            raise PosteriorError(
+                "the posterior was fitted to another study (fingerprints differ: the counts are "
+                "equal, but not the images, their order, labels, groups or answers); fit this one"
+            )
+
+    @cached_property
+    def statistics(self) -> SufficientStatistics:
+        """The study's sufficient statistics."""
+        if isinstance(self.study, Study):
+            return SufficientStatistics.from_study(self.study)
+        return self.study
+
+    @cached_property
+    def group(self) -> xr.Dataset:
+        """The draws: the group "posterior"."""
+        return self.need("posterior", "adjusted_accuracy")
+
+    @cached_property
+    def recorded(self) -> Recorded:
+        """How the posterior was made."""
+        return recorded(self.posterior)
+
+    def need(self, name: str, *variables: str) -> xr.Dataset:
+        """A group that must be there with some variables; `PosteriorError` where it is not."""
+        return need_group(self.posterior, name, *variables)
+
+    def trusted(self, *, allow_unconverged: bool = False) -> "Fitted":
+        """Itself, where it converged or need not have; else `ConvergenceError` with the verdict."""
+        if not self.group.attrs.get("converged") and not allow_unconverged:
+            verdict = self.group.attrs.get("verdict", "the fit carries no verdict")
+            raise ConvergenceError(str(verdict))
+        return self
+
+    @property
+    def images(self) -> Study:
+        """The study with its images.
+
+        Raises
+        ------
+        StudyError
+            If only its statistics are known.
+        """
+        if not isinstance(self.study, Study):
+            raise StudyError("this takes the study itself, not its sufficient statistics")
+        return self.study
+
+    @cached_property
+    def adjusted(self) -> Float[np.ndarray, "chain draw classifier"]:
+        """Draws of the adjusted accuracies, right for one classifier at a time."""
+        return np.asarray(self.group["adjusted_accuracy"].values, dtype=float)
+
+    def cell_of_images(self, role: str) -> Int[np.ndarray, "image"]:
+        """Index of every image of a data set among the posterior's cells of it."""
+        data, column = self.images.datasets[role], self.recorded.grouping
+        if column and column not in data.groups:
+            raise PosteriorError(
+                f"the posterior has groups by {column[:50]!r}, which the study lacks"
+            )
+        group = data.groups[column] if column else np.full(len(data.shown), "")
+        cells = cells_along(self.need("log_likelihood"), role)
+        return place_of_cells(cells, group, data.selected, data.shown)
+
+    @cached_property
+    def _together(self) -> Float[np.ndarray, "draw classifier"]:
+        """Joint draws of the adjusted accuracies: those of a collapsed model are moved."""
+        flat = self.adjusted.reshape(-1, self.adjusted.shape[-1])
+        if not self.recorded.model.collapsed:
+            return flat
+        log_right = self.need("log_likelihood", "log_right")["log_right"].values
+        data = self.images.replication
+        cell = self.cell_of_images("replication")
+        return moved(flat, excess_covariance(self.adjusted, log_right, cell, data.correct))
+
+    def joint_draws(self, seed: int = 0) -> JointDraws:
+        """Draws of all classifiers' accuracies that know of the images these share.
+
+        Parameters
+        ----------
+        seed
+            Of the accuracies on the reference's population, where the model has none.
+        """
+        adjusted = self._together
+        if "population_reference_accuracy" in self.group:
+            population = self.group["population_reference_accuracy"].values
+            return JointDraws(adjusted, np.asarray(population, dtype=float).reshape(adjusted.shape))
+        likelihood = self.need("log_likelihood", "reference_images")["reference_images"].values
+        observed: Any = self.need("observed_data", "reference_images")["reference_images"].values
+        reference = reference_draws(
+            self.adjusted,
+            adjusted - adjusted.mean(axis=0),
+            likelihood / np.maximum(observed, 1),
+            self.cell_of_images("reference"),
+            self.images.reference.correct,
+            seed=seed,
+        )
+        return JointDraws(adjusted, reference)
