@@ -1,15 +1,11 @@
 """Files and folders that appear whole or not at all, and where those go that are only kept."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-
-__all__ = ["replaced_file", "replaced_folder", "user_cache"]
 
 
 def user_cache() -> Path:
@@ -19,7 +15,7 @@ def user_cache() -> Path:
 
 @contextmanager
 def replaced_file(target: Path) -> Generator[Path]:
-    """Give the name of a new file beside ``target`` that takes its place if the block succeeds.
+    """Give the name of a new file beside `target` that takes its place if the block succeeds.
 
     Parameters
     ----------
@@ -36,7 +32,7 @@ def replaced_file(target: Path) -> Generator[Path]:
 
 @contextmanager
 def replaced_folder(target: Path) -> Generator[Path]:
-    """Give a new folder beside ``target`` that takes its place if the block succeeds.
+    """Give a new folder beside `target` that takes its place if the block succeeds.
 
     Parameters
     ----------

@@ -2,8 +2,6 @@
 
 from bayesrep.errors import OptionError
 
-__all__ = ["BOOTSTRAP", "COMPONENTS", "DRAWS", "SEED", "STARTS", "at_most"]
-
 # The largest of what several places take.
 BOOTSTRAP = 100_000
 COMPONENTS = 64

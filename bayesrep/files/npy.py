@@ -4,16 +4,12 @@ NumPy parses a header as Python source, which for a forged one raises whatever t
 makes the array that it declares before it looks at the data.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["Header", "read", "read_header"]
 
 # As NumPy writes it, "L" after lengths by Python 2: a plain type, never a record or a sub-array.
 _HEADER = re.compile(

@@ -6,8 +6,6 @@ the digest's place. A file that does not fit its digest was changed after it was
 refused. Tables that other programs wrote have none, and there is nothing to compare them with.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections.abc import Collection, Mapping
@@ -17,8 +15,6 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import trial
-
-__all__ = ["SEAL", "examine", "read", "too_wide", "write"]
 
 SEAL = "bayesrep.sha256"
 _MARK = f"{SEAL}:".encode()  # before the digest: a seal of which a part is damaged is still one
@@ -120,7 +116,7 @@ def _too_long(table: pl.DataFrame, size: int, where: str) -> str | None:
 
 
 def too_wide(table: pl.DataFrame, size: int, where: str) -> str | None:
-    """Say which column of a file of ``size`` bytes is too wide for an array of its texts."""
+    """Say which column of a file of `size` bytes is too wide for an array of its texts."""
     for column in table:
         if not isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
             continue

@@ -1,7 +1,5 @@
 """JSON from files: of bounded size and depth, each key once, nothing that JSON does not know."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from math import isfinite
@@ -10,15 +8,13 @@ from typing import Any
 
 from bayesrep.errors import StudyError, reason
 
-__all__ = ["load", "parse", "read"]
-
 DEPTH = 100
 BYTES = 2**26  # what is parsed takes up to thirty times as much memory
 BITS = 128  # of a whole number: seeds may have so many
 
 
 def parse(text: str) -> Any:
-    """Return the value of a text in JSON.
+    """The value of a text in JSON.
 
     Raises
     ------
@@ -36,7 +32,7 @@ def parse(text: str) -> Any:
 
 
 def load(path: str | Path) -> Any:
-    """Return what a JSON file holds.
+    """What a JSON file holds.
 
     Raises
     ------
@@ -51,7 +47,7 @@ def load(path: str | Path) -> Any:
 
 
 def read(path: str | Path) -> Any:
-    """Return what a JSON file holds.
+    """What a JSON file holds.
 
     Raises
     ------

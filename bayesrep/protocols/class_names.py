@@ -1,19 +1,15 @@
 """Class numbers by the names that users' files give to classes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies.imagenet import synsets
 
-__all__ = ["class_numbers"]
-
 
 def class_numbers(
     names: Iterable[str], classes: Sequence[str], where: str, noun: str
 ) -> dict[str, int]:
-    """Return the number of every class named in a file.
+    """The number of every class named in a file.
 
     Parameters
     ----------

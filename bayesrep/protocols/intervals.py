@@ -3,25 +3,20 @@
 Counts may be fractions, as averages over random matchings are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv
 from scipy.stats import norm
 
 from bayesrep.errors import StudyError
-
-__all__ = ["INTERVALS", "independent_difference", "paired_difference", "proportion_interval"]
+from bayesrep.types import Floats
 
 INTERVALS = ("jeffreys", "wilson", "clopper-pearson")
 LEVEL = 0.95
 _TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 _EXACT = 1e-5  # of the spread: where a quantile is good enough
-
-Floats = NDArray[np.float64]
 
 
 def _nodes(count: int) -> tuple[Floats, Floats]:

@@ -1,28 +1,23 @@
 """Lines through accuracies on two data sets, on the plain and on the probit scale."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from scipy.stats import t as student
 
 from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
-
-__all__ = ["SCALES", "fit_lines", "line_band", "resampled_accuracies"]
+from bayesrep.types import Bools, Floats
 
 SCALES = ("linear", "probit")
 REPLICATES = 1000
 _BLOCK = 50  # replicates whose weights are held at a time
 
-Floats = NDArray[np.float64]
-
 
 def resampled_accuracies(
-    right: NDArray[np.bool_], answered: NDArray[np.bool_], seed: int | np.random.SeedSequence
+    right: Bools, answered: Bools, seed: int | np.random.SeedSequence
 ) -> Floats:
     """Draws of all accuracies on other images, by the Bayesian bootstrap (Rubin, 1981).
 
@@ -89,7 +84,7 @@ def fit_lines(
     return pl.DataFrame(rows).fill_nan(None)
 
 
-def _usable(x: Floats, y: Floats, scale: str) -> NDArray[np.bool_]:
+def _usable(x: Floats, y: Floats, scale: str) -> Bools:
     """Accuracies that the scale can show."""
     return np.full(x.shape, scale == "linear") | ((x > 0) & (x < 1) & (y > 0) & (y < 1))
 

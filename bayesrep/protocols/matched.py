@@ -7,8 +7,6 @@ runs there is a posterior of the matched gap: what it would be on other images o
 populations.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,14 +27,11 @@ from bayesrep.protocols.intervals import (
 from bayesrep.protocols.matching import UNMATCHED, match_at_random, neighbours
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
-
-__all__ = ["CRITERIA", "MatchedAccuracy", "match"]
+from bayesrep.types import Floats
 
 CRITERIA = ("label+probability", "probability")  # algorithms 1 and 2
 LARGEST_RUNS = 10_000
 BINS = np.linspace(0, 1, 21)  # of the curves, by confidence
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,5 @@
 """Which of two participants is better on the same images: McNemar's test and a posterior."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from bayesrep.protocols.intervals import paired_difference
-
-__all__ = ["compare_pairs", "holm", "mcnemar"]
-
-Floats = NDArray[np.float64]
+from bayesrep.types import Bools, Floats
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> Floats:
@@ -49,9 +44,7 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
-def compare_pairs(
-    names: Sequence[str], right: NDArray[np.bool_], answered: NDArray[np.bool_]
-) -> pl.DataFrame:
+def compare_pairs(names: Sequence[str], right: Bools, answered: Bools) -> pl.DataFrame:
     """Compare every two participants on the images that both answered.
 
     Parameters
@@ -99,5 +92,5 @@ def compare_pairs(
     ).fill_nan(None)
 
 
-def _where(none: NDArray[np.bool_], values: NDArray[Any]) -> Floats:
+def _where(none: Bools, values: NDArray[Any]) -> Floats:
     return np.where(none, np.nan, values)

@@ -1,7 +1,7 @@
 """ImageNet-v2 and the ImageNet validation set: the published predictions of many classifiers.
 
 The files are those of Recht et al. (2019), "Do ImageNet classifiers generalize to ImageNet?", in
-the ``data`` folder of github.com/modestyachts/ImageNetV2 (code and these data are MIT, the images
+the `data` folder of github.com/modestyachts/ImageNetV2 (code and these data are MIT, the images
 are not part of them)::
 
     datasets/<test set>.json             image list: (file name or hash, wnid) pairs
@@ -12,8 +12,6 @@ The folder holds no annotations. To make a study, give the annotators' counts as
 columns dataset, image, selected and shown, where dataset is a test set's name and image is the name
 or hash in its list.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,15 +26,7 @@ from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.studies.study import AnnotatedSet, Study
-
-__all__ = [
-    "MATCHED_FREQUENCY",
-    "VALIDATION",
-    "read",
-    "read_answered",
-    "read_answers",
-    "read_predictions",
-]
+from bayesrep.types import Ints
 
 VALIDATION = "imagenet-validation-original"
 MATCHED_FREQUENCY = "imagenetv2-b-33"  # the upstream name of ImageNet-v2 MatchedFrequency
@@ -55,10 +45,10 @@ def read(
     Parameters
     ----------
     paths
-        The upstream ``data`` folder, and one or more CSV or Parquet tables with the columns
+        The upstream `data` folder, and one or more CSV or Parquet tables with the columns
         dataset, image, selected and shown.
     reference, replication
-        Names of the two test sets, as in ``datasets/`` and in the tables.
+        Names of the two test sets, as in `datasets/` and in the tables.
 
     Returns
     -------
@@ -166,9 +156,9 @@ def read_predictions(
     Parameters
     ----------
     data_dir
-        The upstream ``data`` folder.
+        The upstream `data` folder.
     dataset
-        A test set's name: a file of ``datasets/`` without ``.json``.
+        A test set's name: a file of `datasets/` without `.json`.
     classifiers
         Which to read; all of the test set by default.
 
@@ -219,7 +209,7 @@ def _image_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
 
 
 def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
-    """Return the wnids in the order of the class numbers."""
+    """The wnids in the order of the class numbers."""
     entries = strict_json.read(path)
     try:
         numbers = {int(entry["cid"]): str(entry["wnid"]) for entry in entries}
@@ -234,7 +224,7 @@ def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
     return classes
 
 
-def _top5(path: Path, images: int, classes: int) -> NDArray[np.int64]:
+def _top5(path: Path, images: int, classes: int) -> Ints:
     top5 = read_array(path)
     if top5.shape != (images, 5) or top5.dtype.kind not in "iu":
         raise StudyError(

@@ -4,8 +4,6 @@ Every complaint is one line naming the file, the column, the rows and what to do
 from 1, the header of a CSV file not included.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -17,8 +15,6 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
 from bayesrep.studies import rules
 
-__all__ = ["flags", "probabilities", "read_table", "require", "texts", "whole_numbers"]
-
 _YES, _NO = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
 _ABSENT = ["", "nan", "none", "null"]
 
@@ -29,7 +25,7 @@ def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
     Parameters
     ----------
     path
-        A file whose name ends in ``.csv`` or ``.parquet``.
+        A file whose name ends in `.csv` or `.parquet`.
     text
         Columns that are text whatever they look like, so that the image 007 keeps its zeros.
 
@@ -77,7 +73,7 @@ def require(frame: pl.DataFrame, columns: Collection[str], where: str) -> None:
 
 
 def texts(column: pl.Series, where: str) -> pl.Series:
-    """Return a column as text, none missing.
+    """A column as text, none missing.
 
     Raises
     ------
@@ -90,7 +86,7 @@ def texts(column: pl.Series, where: str) -> pl.Series:
 
 
 def flags(column: pl.Series, where: str) -> pl.Series:
-    """Return a column of yes and no as booleans; missing values stay missing.
+    """A column of yes and no as booleans; missing values stay missing.
 
     Booleans, the numbers 1 and 0, and the words true, false, yes and no count.
 
@@ -113,7 +109,7 @@ def flags(column: pl.Series, where: str) -> pl.Series:
 
 
 def whole_numbers(column: pl.Series, where: str) -> pl.Series:
-    """Return a column as int64, none missing; sign and size are for the study's rules to judge.
+    """A column as int64, none missing; sign and size are for the study's rules to judge.
 
     Raises
     ------
@@ -129,7 +125,7 @@ def whole_numbers(column: pl.Series, where: str) -> pl.Series:
 
 
 def probabilities(column: pl.Series, where: str) -> pl.Series:
-    """Return a column as float64 in [0, 1], none missing.
+    """A column as float64 in [0, 1], none missing.
 
     Raises
     ------
@@ -144,7 +140,7 @@ def probabilities(column: pl.Series, where: str) -> pl.Series:
 
 
 def _numbers(column: pl.Series) -> pl.Series:
-    """Return a column as floats, null where a value is no number."""
+    """A column as floats, null where a value is no number."""
     plain = column if column.dtype.is_numeric() else column.cast(pl.String)
     return plain.cast(pl.Float64, strict=False)
 

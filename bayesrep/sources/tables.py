@@ -15,13 +15,11 @@ images           dataset, image, label, and any further columns as groups of ima
 
 Counts or annotations, and predictions, are needed; images are optional (`read_answered` makes do
 without predictions, which `bayesrep.predict` then adds). Several files of a kind
-are taken together. Annotations may use crowd-kit's column names: ``task`` is read as image and,
-where there is a ``task`` and a ``worker``, ``label`` is read as selected. Columns that a kind does
+are taken together. Annotations may use crowd-kit's column names: `task` is read as image and,
+where there is a `task` and a `worker`, `label` is read as selected. Columns that a kind does
 not name are ignored in counts, annotations and long predictions. True and false are written as
 true, false, 1, 0, yes or no. The tables hold the two data sets asked for and no other.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,8 +40,7 @@ from bayesrep.sources.table_files import (
 )
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import AnnotatedSet, Study
-
-__all__ = ["read_answered", "read_answers", "read_tables"]
+from bayesrep.types import Bools, Ints
 
 _KEY = ("dataset", "image")
 _KINDS = {
@@ -67,7 +64,7 @@ class _Table:
     where: str
 
     def of(self, dataset: str) -> pl.DataFrame:
-        """Return the rows of one data set, without that column."""
+        """The rows of one data set, without that column."""
         return self.frame.filter(pl.col("dataset") == dataset).drop("dataset")
 
 
@@ -83,7 +80,7 @@ def read_tables(
     Parameters
     ----------
     paths
-        ``.csv`` and ``.parquet`` files in any order; see the module's text for their columns.
+        `.csv` and `.parquet` files in any order; see the module's text for their columns.
     reference, replication
         What the column dataset calls the two data sets.
     name
@@ -125,7 +122,7 @@ def read_answered(
     Returns
     -------
     tuple
-        The study, or its annotations by role (each with no column in ``correct``) where no table
+        The study, or its annotations by role (each with no column in `correct`) where no table
         holds predictions; and the answers, where they are known.
 
     Raises
@@ -321,7 +318,7 @@ def _kind(columns: Sequence[str], where: str) -> str:
 
 
 def _converted(frame: pl.DataFrame, kind: str, where: str) -> pl.DataFrame:
-    """Return the columns that count, each in its type, none with missing values."""
+    """The columns that count, each in its type, none with missing values."""
     extra = [column for column in frame.columns if column not in _KINDS[kind]]
     types = {"shown": whole_numbers, "correct": _all_flags}
     types["selected"] = whole_numbers if kind == "counts" else _all_flags
@@ -347,7 +344,7 @@ def _all_flags(column: pl.Series, where: str) -> pl.Series:
 
 
 def _counts(tables: Sequence[tuple[str, _Table]], dataset: str) -> _Table:
-    """Return image, selected and shown of one data set, from counts or from annotations."""
+    """Image, selected and shown of one data set, from counts or from annotations."""
     found = {
         kind: parts
         for kind in ("counts", "annotations")
@@ -375,7 +372,7 @@ def _counts(tables: Sequence[tuple[str, _Table]], dataset: str) -> _Table:
 
 
 def _classifiers(tables: Sequence[tuple[str, _Table]], datasets: Sequence[str]) -> list[str]:
-    """Return all classifiers in order of appearance, each on every data set."""
+    """All classifiers in order of appearance, each on every data set."""
     found = {
         dataset: dict.fromkeys(
             name for kind, table in tables for name in _predicted_by(kind, table.of(dataset))
@@ -419,7 +416,7 @@ def _annotated(
 
 def _correct(
     tables: Sequence[tuple[str, _Table]], dataset: str, counts: _Table, classifiers: Sequence[str]
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Fill the matrix of correctness [images, classifiers], every entry exactly once."""
     images = counts.frame["image"]
     rows = pl.DataFrame({"image": images, "row": np.arange(images.len())})
@@ -443,9 +440,7 @@ def _correct(
     return correct
 
 
-def _columns(
-    kind: str, rows: pl.DataFrame
-) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.bool_]]]:
+def _columns(kind: str, rows: pl.DataFrame) -> Iterator[tuple[str, Ints, Bools]]:
     """Yield (classifier, row numbers, correctness) of each classifier in a table."""
     if kind == "predictions":
         for (name,), part in rows.group_by("classifier", maintain_order=True):
@@ -477,7 +472,7 @@ def _check_once(
 def _groups(
     tables: Sequence[tuple[str, _Table]], dataset: str, counts: _Table
 ) -> Mapping[str, NDArray[np.str_]]:
-    """Return label and group columns of the counted images, by column name."""
+    """Label and group columns of the counted images, by column name."""
     parts = [t for kind, t in tables if kind == "images" and t.of(dataset).height]
     if not parts:
         return {}

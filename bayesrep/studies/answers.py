@@ -1,13 +1,11 @@
 """Reading the answers of a study's classifiers from its folder.
 
 The files are those of `bayesrep.predict`, or of an import that knows the answers:
-``predictions/<dataset>/<classifier>.parquet`` with the columns image, label (or the labels of
+`predictions/<dataset>/<classifier>.parquet` with the columns image, label (or the labels of
 images.parquet), label_1 ... label_5 and probability_1 ... probability_5, of which a protocol may
 need the first alone. Counts of annotators are not needed: a folder that `bayesrep.predict` began
 will do.
 """
-
-from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
@@ -29,8 +27,7 @@ from bayesrep.studies.manifest import Manifest, read_manifest
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.studies.storage import images_left_out
 from bayesrep.studies.tables import in_order
-
-__all__ = ["read_predictions"]
+from bayesrep.types import Floats
 
 RANKS = 5
 _SUM = 1e-3  # by how much probabilities may miss their sum: they may come from half precision
@@ -132,7 +129,7 @@ class _Columns:
     def choose(
         self, present: Collection[str], where: str, advice: str
     ) -> tuple[list[str], list[str]]:
-        """Return the answer and probability columns of a file that are wanted and there."""
+        """The answer and probability columns of a file that are wanted and there."""
         labels = [n for k in range(self.ranks) if (n := f"label_{k + 1}") in present]
         if "label_1" not in present:
             raise StudyError(
@@ -149,11 +146,11 @@ class _Columns:
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """One file: numbers into its own ``names``, label first [N, 1 + R]; confidence [N]."""
+    """One file: numbers into its own `names`, label first [N, 1 + R]; confidence [N]."""
 
     names: pl.Series
     numbers: NDArray[np.integer[Any]]
-    confidence: NDArray[np.float64] | None
+    confidence: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,8 +284,8 @@ def _join_violation(where: str, images: pl.Series, order: pl.Series, first: str)
 
 def _confidence(
     where: str, table: pl.DataFrame, order: pl.Series, classes: int | None
-) -> NDArray[np.float64] | None:
-    """The first probability, once all of them can be ones of ``classes``, where that is known."""
+) -> Floats | None:
+    """The first probability, once all of them can be ones of `classes`, where that is known."""
     if not table.width:
         return None
     rules.raise_first(_probability_violations(where, table, order, classes))

@@ -1,7 +1,5 @@
 """The predictions of a study on disk: one file for each data set and classifier."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,12 +16,11 @@ from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.manifest import Manifest
 from bayesrep.studies.tables import in_order, join_violations, key_violations
-
-__all__ = ["Dataset", "complete_classifiers", "listed_or_found", "read_predictions"]
+from bayesrep.types import Bools
 
 
 def listed_or_found(path: Path, manifest: Manifest) -> Generator[str, None, list[str]]:
-    """Return the classifiers listed, or all that have a file where study.json lists none."""
+    """The classifiers listed, or all that have a file where study.json lists none."""
     if manifest.classifiers is not None:
         return list(manifest.classifiers)
     found: set[str] = set()
@@ -75,10 +72,10 @@ class Dataset:
 
 def read_predictions(
     dataset: Dataset, classifiers: Sequence[str], complete: Collection[str]
-) -> Generator[str, None, NDArray[np.bool_] | None]:
-    """Return correct [N, C] of one data set.
+) -> Generator[str, None, Bools | None]:
+    """Which classifiers are right on each image of a data set, [N, C].
 
-    Files of classifiers that are neither listed nor ``complete`` belong to evaluations that are
+    Files of classifiers that are neither listed nor `complete` belong to evaluations that are
     still to be made on another data set, and are left alone.
     """
     where, order = folder.prediction_folder(dataset.name), dataset.order
@@ -196,7 +193,7 @@ class _Agreement:
         self._order = dataset.order
         self._labels = None if dataset.labels is None else _wnids(pl.Series(dataset.labels))
         self._first: dict[str, tuple[str, pl.Series]] = {}
-        self._differing: dict[str, tuple[list[str], NDArray[np.bool_]]] = {}
+        self._differing: dict[str, tuple[list[str], Bools]] = {}
 
     def compare(self, classifier: str, judged: pl.DataFrame) -> None:
         """Compare one classifier's columns with those of the first that has them."""
@@ -222,7 +219,7 @@ class _Agreement:
                 "predict these classifiers again"
             )
 
-    def _note(self, kind: str, classifier: str, differing: NDArray[np.bool_]) -> None:
+    def _note(self, kind: str, classifier: str, differing: Bools) -> None:
         if differing.any():
             none = np.zeros(len(differing), dtype=np.bool_)
             classifiers, mask = self._differing.setdefault(kind, ([], none))
@@ -238,7 +235,7 @@ def _wnids(labels: pl.Series) -> pl.Series | None:
     return None if found.null_count() == len(found) else found
 
 
-def _other_wnids(values: pl.Series, labels: pl.Series) -> NDArray[np.bool_]:
+def _other_wnids(values: pl.Series, labels: pl.Series) -> Bools:
     """Where both are wnids, and not the same."""
     differ = (values != labels).fill_null(value=False)
     if differ.any():

@@ -1,22 +1,7 @@
 """The names of the files of a study on disk, shared by the writer and the inspector."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import quote, unquote
-
-__all__ = [
-    "ANNOTATIONS",
-    "COUNTS",
-    "FAILURES",
-    "FORMAT",
-    "IMAGES",
-    "MANIFEST",
-    "PREDICTIONS",
-    "names_in",
-    "prediction_file",
-    "prediction_folder",
-]
 
 FORMAT = 1
 MANIFEST = "study.json"
@@ -28,17 +13,17 @@ PREDICTIONS = "predictions"
 
 
 def prediction_folder(dataset: str) -> Path:
-    """Return the folder of one data set's predictions, relative to the study."""
+    """The folder of one data set's predictions, relative to the study."""
     return Path(PREDICTIONS) / _file_name(dataset)
 
 
 def prediction_file(dataset: str, classifier: str) -> Path:
-    """Return the file of one classifier's predictions, relative to the study."""
+    """The file of one classifier's predictions, relative to the study."""
     return prediction_folder(dataset) / f"{_file_name(classifier)}.parquet"
 
 
 def names_in(folder: Path, suffix: str) -> list[str]:
-    """Return the names, decoded and sorted, behind the visible entries that end in ``suffix``."""
+    """The names, decoded and sorted, behind the visible entries that end in `suffix`."""
     if not folder.is_dir():
         return []
     entries = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]

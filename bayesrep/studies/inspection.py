@@ -6,8 +6,6 @@ a rule returns None. The rules of the values themselves live in `rules`; here ar
 columns and how the tables join.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
@@ -32,11 +30,9 @@ from bayesrep.studies.tables import (
     texts_in_order,
 )
 
-__all__ = ["inspect"]
-
 
 def inspect(path: Path) -> Generator[str, None, Study | None]:
-    """Yield every broken rule of the study at ``path``; return the study if there is none."""
+    """Yield every broken rule of the study at `path`; return the study if there is none."""
     manifest = yield from read_manifest(path)
     if manifest is None:
         return None

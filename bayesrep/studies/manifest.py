@@ -1,7 +1,5 @@
 """study.json: the study's name, the roles of its data sets, its classifiers and their truth."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +12,10 @@ from bayesrep.files import strict_json
 from bayesrep.studies import folder, rules
 from bayesrep.studies.study import JSON, Truth
 
-__all__ = ["Manifest", "read_manifest"]
-
 
 @dataclass(frozen=True)
 class Manifest:
-    """The parsed study.json; ``classifiers`` is None where the file leaves them to the folders."""
+    """The parsed study.json; `classifiers` is None where the file leaves them to the folders."""
 
     name: str
     roles: Mapping[str, str]
@@ -29,7 +25,7 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Generator[str, None, Manifest | None]:
-    """Read the study.json of the study at ``path``."""
+    """Read the study.json of the study at `path`."""
     if not path.is_dir():
         state = "is not a folder" if path.exists() else "does not exist"
         yield f"{path} {state}; give the folder of a study"

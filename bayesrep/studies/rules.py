@@ -1,11 +1,9 @@
 """The rules a study obeys, each a generator of one-line violations.
 
 Both doors into the library use these functions: construction in memory raises the first violation,
-reading from disk collects them all. ``where`` names the place ("data set 'v1'", or a file and a
+reading from disk collects them all. `where` names the place ("data set 'v1'", or a file and a
 data set) and starts every line.
 """
-
-from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -14,20 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
-
-__all__ = [
-    "annotated_set_violations",
-    "as_numbers",
-    "checked",
-    "classifier_violations",
-    "correct_violations",
-    "count_violations",
-    "image_violations",
-    "label_set_violations",
-    "raise_first",
-    "role_violations",
-    "text_violations",
-]
+from bayesrep.types import Floats, Ints
 
 Names: TypeAlias = Sequence[str] | NDArray[np.str_]
 Column: TypeAlias = Sequence[object] | NDArray[Any]
@@ -52,7 +37,7 @@ def checked(violations: Iterable[str]) -> Generator[str, None, bool]:
     return sound
 
 
-def as_numbers(values: Any) -> NDArray[np.int64] | NDArray[np.float64] | None:
+def as_numbers(values: Any) -> Ints | Floats | None:
     """Turn array-like numbers into int64, or into float64 with NaN for what is missing.
 
     Returns
@@ -249,7 +234,7 @@ def _count_violation(
     where: str,
     images: Names,
     name: str,
-    values: NDArray[np.int64] | NDArray[np.float64] | None,
+    values: Ints | Floats | None,
 ) -> str | None:
     if values is None:
         return f"{where}: {name} does not hold numbers; give whole numbers"

@@ -6,19 +6,19 @@ there, and a replication whose images are harder mostly because their selection 
 lower. One third of every classifier's accuracy drop is real (a true mean bias-corrected gap of
 4.2 %), two thirds come from selection.
 
-``outside``
+`outside`
     s is a mixture of logit-normal distributions and the accuracy curve a probit,
     g_c(s) = Φ(a_c + b_c s). Neither belongs to the family that :func:`bayesrep.fit` fits.
-``non-monotone``
+`non-monotone`
     The same mixtures and g_c(s) = Φ(a_c + b_c s + 0.4 sin 5πs), which falls between s = 0.5 and
     0.7 and near 1.
-``inside``
+`inside`
     s is a mixture of three beta distributions with components shared by the data sets, and g_c is
     a polynomial in Bernstein form, Σ_j Φ(a_c + b_c j/d) Binomial(j; d, s).
 
 The images of a data set are the same for all classifiers. A difficulty u_x ~ N(0, 1) of image x,
 seen by every classifier but by no annotator, enters each one's latent score with weight
-``SHARED_DIFFICULTY``; g_c remains the exact marginal curve, so the truth is unaffected.
+`SHARED_DIFFICULTY`; g_c remains the exact marginal curve, so the truth is unaffected.
 """
 
 import csv
@@ -28,13 +28,12 @@ from importlib import resources
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrep.bounds import at_most
 from bayesrep.errors import OptionError
 from bayesrep.studies.study import Study, Truth
+from bayesrep.types import Bools, Floats
 
-Floats = NDArray[np.float64]
 Role: TypeAlias = str
 Curve = Callable[[Floats, float, float], Floats]
 
@@ -51,7 +50,7 @@ SHARED_DIFFICULTY = 0.8
 class _Mixture:
     """A mixture over the selection frequency before its mean is set.
 
-    ``locations`` are component means on the logit scale; ``spreads`` are the components' logit
+    `locations` are component means on the logit scale; `spreads` are the components' logit
     standard deviations (logit-normal) or concentrations a + b (beta).
     """
 
@@ -188,7 +187,7 @@ def published_accuracies() -> tuple[tuple[str, ...], Floats, Floats]:
 
 
 def _choose_classifiers(count: int) -> tuple[tuple[str, ...], Floats, Floats]:
-    """``count`` rows spread evenly over the table; beyond 136 its rows repeat as name-2, name-3."""
+    """`count` rows spread evenly over the table; beyond 136 its rows repeat as name-2, name-3."""
     names, reference, replication = published_accuracies()
     if count <= len(names):
         rows = np.linspace(0, len(names) - 1, count).round().astype(int)
@@ -208,7 +207,7 @@ def _root(function: Callable[[float], float], tolerance: float) -> float:
 
 
 def _set_mean(process: _Process, mixture: _Mixture, mean: float) -> _Mixture:
-    """Shift all locations so that the mixture's mean selection frequency is ``mean``."""
+    """Shift all locations so that the mixture's mean selection frequency is `mean`."""
 
     def shifted(shift: float) -> _Mixture:
         return _Mixture(
@@ -266,7 +265,7 @@ def _calibrate_curves(
 
 def _draw_correct(
     seed: np.random.SeedSequence, process: _Process, s: Floats, curves: Floats
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Correctness [N, C] with marginal probability g_c(s_x) and a difficulty shared per image."""
     from scipy.special import ndtri
 
@@ -304,14 +303,14 @@ def simulate_study(
         Number of classifiers, spread evenly over the 136 of the published table; more than 136
         repeat its rows under new names.
     process
-        ``"outside"``: logit-normal mixtures and probit curves, which the fitted model can only
-        approximate. ``"non-monotone"``: the same with curves that rise, fall and rise.
-        ``"inside"``: beta mixtures and Bernstein curves, a special case of it.
+        `"outside"`: logit-normal mixtures and probit curves, which the fitted model can only
+        approximate. `"non-monotone"`: the same with curves that rise, fall and rise.
+        `"inside"`: beta mixtures and Bernstein curves, a special case of it.
 
     Returns
     -------
     Study
-        ``study.truth`` holds the population values: adjusted, reference and replication accuracy
+        `study.truth` holds the population values: adjusted, reference and replication accuracy
         of every classifier and the mean selection frequency of both data sets.
     """
     if process not in PROCESSES:

@@ -6,12 +6,11 @@ classifier, the number correct. Cells of shards add up exactly, and nothing that
 depends on the number of images.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +18,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import AnnotatedSet, Study
-from bayesrep.types import Ints
-
-__all__ = ["Cells", "Patterns", "SufficientStatistics", "patterns_of", "statistics_by_group"]
+from bayesrep.types import Bools, Floats, Ints
 
 _CHUNK = 16_384  # images reduced at a time: bounds the memory and keeps the copy inside the cache
 
@@ -46,10 +43,10 @@ class Cells:
         Where shapes disagree, pairs are unsorted or repeated, or counts are impossible.
     """
 
-    selected: NDArray[np.int64]
-    shown: NDArray[np.int64]
-    images: NDArray[np.int64]
-    correct: NDArray[np.int64]
+    selected: Ints
+    shown: Ints
+    images: Ints
+    correct: Ints
 
     def __post_init__(self) -> None:
         for violation in self._violations():
@@ -103,7 +100,7 @@ class Cells:
             raise StudyError(f"cells: none has the {names}; give pairs of the same study")
         return cell
 
-    def on(self, selected: Ints, shown: Ints) -> Cells:
+    def on(self, selected: Ints, shown: Ints) -> "Cells":
         """The same counts on more cells; the further ones have no images.
 
         Parameters
@@ -117,7 +114,7 @@ class Cells:
         images[cell], correct[cell] = self.images, self.correct
         return Cells(selected, shown, images, correct)
 
-    def completed(self, shown: Ints) -> Cells:
+    def completed(self, shown: Ints) -> "Cells":
         """The same counts on the cells of every number selected, from 0 to n.
 
         Parameters
@@ -136,7 +133,7 @@ class SufficientStatistics:
     Attributes
     ----------
     classifiers : tuple of C str
-        Names of the columns of every cell table's ``correct``.
+        Names of the columns of every cell table's `correct`.
     cells : mapping of role to Cells
         One table for each data set.
 
@@ -161,19 +158,19 @@ class SufficientStatistics:
                 )
 
     @classmethod
-    def from_study(cls, study: Study) -> SufficientStatistics:
+    def from_study(cls, study: Study) -> Self:
         """Count a study's images into cells, using little memory beyond the study itself.
 
         Parameters
         ----------
         study
             The study to reduce. Data sets without correctness (candidates) have cells with no
-            columns in ``correct``.
+            columns in `correct`.
         """
         cells = {role: _count(data) for role, data in study.datasets.items()}
         return cls(study.classifiers, cells)
 
-    def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
+    def __add__(self, other: Self) -> "SufficientStatistics":
         """Merge the statistics of two shards: disjoint images, the same classifiers and roles."""
         if self.classifiers != other.classifiers:
             raise StudyError(
@@ -199,7 +196,7 @@ class SufficientStatistics:
         return self.cells["replication"]
 
     def digest(self) -> str:
-        """Return the SHA-256, in hexadecimal, of all cells and the classifiers' names.
+        """The SHA-256, in hexadecimal, of all cells and the classifiers' names.
 
         The reference's come first, then the replication's, then others by role. Equal for a
         study and for any division of it into shards, and for studies that differ only in which
@@ -213,13 +210,13 @@ class SufficientStatistics:
                 digest.update(np.ascontiguousarray(counts, dtype="<i8").tobytes())
         return digest.hexdigest()
 
-    def accuracy(self, role: str) -> NDArray[np.float64]:
-        """Return the plain accuracy of each classifier on one data set, [C]."""
+    def accuracy(self, role: str) -> Floats:
+        """The plain accuracy of each classifier on one data set, [C]."""
         cells = self.cells[role]
         return cells.correct.sum(axis=0) / cells.images.sum()
 
     def mean_selection_frequency(self, role: str) -> float:
-        """Return the mean over images of selected / shown on one data set."""
+        """The mean over images of selected / shown on one data set."""
         cells = self.cells[role]
         return float(cells.images @ (cells.selected / cells.shown) / cells.images.sum())
 
@@ -240,10 +237,10 @@ class Patterns:
         The pattern of every image of the data set, in its order.
     """
 
-    selected: NDArray[np.int64]
-    shown: NDArray[np.int64]
-    correct: NDArray[np.bool_]
-    images: NDArray[np.int64]
+    selected: Ints
+    shown: Ints
+    correct: Bools
+    images: Ints
     pattern: NDArray[np.intp]
 
 
@@ -277,7 +274,7 @@ def statistics_by_group(
     study
         The study to reduce.
     column
-        A column of groups that all data sets of ``roles`` have, such as "superclass".
+        A column of groups that all data sets of `roles` have, such as "superclass".
     roles
         The data sets to reduce.
 
@@ -320,9 +317,7 @@ def _count(data: AnnotatedSet, rows: NDArray[np.intp] | None = None) -> Cells:
     )
 
 
-_Rows = tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.integer | np.bool_]
-]
+_Rows = tuple[Ints, Ints, Ints, NDArray[np.integer | np.bool_]]
 
 
 def _rows(data: AnnotatedSet, chunk: slice | NDArray[np.intp]) -> _Rows:
@@ -340,9 +335,9 @@ def _merge(one: Cells, other: Cells) -> Cells:
 
 
 def _collect(
-    selected: NDArray[np.int64],
-    shown: NDArray[np.int64],
-    images: NDArray[np.int64],
+    selected: Ints,
+    shown: Ints,
+    images: Ints,
     correct: NDArray[np.integer | np.bool_],
 ) -> Cells:
     """Add up the rows that share a (selected, shown) pair; rows are images or other cells."""

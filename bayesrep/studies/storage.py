@@ -12,12 +12,10 @@
                                                 not be decoded
 
 Names of data sets and classifiers are percent-encoded in file names. Images keep the order of
-counts.parquet; all other tables are joined to it by name. ``classifiers`` may be left out of
+counts.parquet; all other tables are joined to it by name. `classifiers` may be left out of
 study.json: then they are the files found, sorted. Images that are left out are passed over in all
 tables.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping, Sequence
@@ -37,17 +35,6 @@ from bayesrep.studies.inspection import inspect
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import JSON, AnnotatedSet, Study
 from bayesrep.studies.tables import read_failures
-
-__all__ = [
-    "awaits_counts",
-    "check_study",
-    "images_left_out",
-    "read_study",
-    "write_annotations",
-    "write_answers",
-    "write_manifest",
-    "write_study",
-]
 
 _Value = TypeVar("_Value")
 
@@ -73,7 +60,7 @@ def read_study(path: str | Path) -> Study:
 
 
 def check_study(path: str | Path) -> list[str]:
-    """Return every broken rule of the study at ``path``, one line each; empty where it is sound.
+    """Every broken rule of the study at `path`, one line each; empty where it is sound.
 
     Parameters
     ----------
@@ -126,7 +113,7 @@ def write_study(
     Raises
     ------
     StudyError
-        Where the path exists and ``force`` is not given, or is something else than a study, or
+        Where the path exists and `force` is not given, or is something else than a study, or
         cannot be written; where answers are missing or contradict the study.
     """
     target = Path(path).resolve()
@@ -215,7 +202,7 @@ def _refused_in_words(path: str | Path) -> Generator[None]:
 
 
 def _collected(inspection: Generator[str, None, _Value]) -> tuple[_Value, list[str]]:
-    """Return what an inspection ends with, and every broken rule on its way."""
+    """What an inspection ends with, and every broken rule on its way."""
     lines: list[str] = []
     while True:
         try:
@@ -261,7 +248,7 @@ def write_answers(answers: Sequence[Predictions], path: str | Path, *, force: bo
 
 
 def answer_tables(predictions: Predictions) -> dict[str, pl.DataFrame]:
-    """Return each classifier's answers as a table with the columns of a file of predictions.
+    """Each classifier's answers as a table with the columns of a file of predictions.
 
     Raises
     ------
@@ -337,7 +324,7 @@ def _write_left_out(datasets: Sequence[AnnotatedSet], path: Path) -> None:
 
 
 def write_manifest(content: Mapping[str, Any], path: Path) -> None:
-    """Write the study.json of the study at ``path``, whole or not at all."""
+    """Write the study.json of the study at `path`, whole or not at all."""
     text = json.dumps(content, indent=2, ensure_ascii=False, default=np.ndarray.tolist)
     with replaced_file(path / folder.MANIFEST) as partial:
         partial.write_text(text + "\n", encoding="utf-8")

@@ -4,22 +4,19 @@ Nothing here estimates anything. A `Study` is data that obeys the rules in `rule
 once at construction, so that every later room can rely on it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies import rules
-
-__all__ = ["JSON", "AnnotatedSet", "Study", "Truth"]
+from bayesrep.types import Bools, Floats, Ints
 
 JSON: TypeAlias = "Mapping[str, JSON] | Sequence[JSON] | str | int | float | bool | None"
 
@@ -57,9 +54,9 @@ class AnnotatedSet:
 
     name: str
     images: NDArray[np.str_]
-    selected: NDArray[np.int64]
-    shown: NDArray[np.int64]
-    correct: NDArray[np.bool_]
+    selected: Ints
+    shown: Ints
+    correct: Bools
     labels: NDArray[np.str_] | None = None
     groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict[str, NDArray[np.str_]])
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -107,9 +104,9 @@ class Truth:
         Expected selection frequency of each data set.
     """
 
-    adjusted_accuracy: NDArray[np.float64]
-    reference_accuracy: NDArray[np.float64]
-    replication_accuracy: NDArray[np.float64]
+    adjusted_accuracy: Floats
+    reference_accuracy: Floats
+    replication_accuracy: Floats
     mean_selection_frequency: Mapping[str, float]
 
 
@@ -123,7 +120,7 @@ class Study:
         "reference" and "replication", and optionally more, such as "candidates" (which alone may
         have no predictions).
     classifiers : tuple of C str
-        Names of the columns of every data set's ``correct``.
+        Names of the columns of every data set's `correct`.
     name
         A name for messages and reports.
     provenance
@@ -193,18 +190,18 @@ class Study:
         name: str = "study",
         provenance: Mapping[str, JSON] | None = None,
         truth: Truth | None = None,
-    ) -> Study:
+    ) -> Self:
         """Build a study from arrays.
 
         Parameters
         ----------
         reference, replication
-            Each a mapping with ``selected`` and ``shown`` (int, or int [N]), ``correct``
-            (bool [N, C]), and optionally ``name``, ``images`` (str [N]), ``labels`` (str [N]) and
-            ``groups`` (mapping of str to str [N]). Whole floats count as integers; 0 and 1 as
+            Each a mapping with `selected` and `shown` (int, or int [N]), `correct`
+            (bool [N, C]), and optionally `name`, `images` (str [N]), `labels` (str [N]) and
+            `groups` (mapping of str to str [N]). Whole floats count as integers; 0 and 1 as
             correctness.
         classifiers
-            C distinct names, in the order of the columns of ``correct``.
+            C distinct names, in the order of the columns of `correct`.
         name, provenance, truth
             As the attributes of `Study`.
 
@@ -240,7 +237,7 @@ class Study:
         )
 
     def fingerprint(self) -> str:
-        """Return the SHA-256, in hexadecimal, of the data and their order.
+        """The SHA-256, in hexadecimal, of the data and their order.
 
         Roles, names, images, counts, correctness, labels, groups and classifiers count; the study's
         own name, its provenance, truth and images left out do not, since no estimate depends on

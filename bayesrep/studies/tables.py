@@ -1,7 +1,5 @@
 """The tables of a study on disk: their columns, their names, and how they join the counts."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -12,17 +10,6 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
-
-__all__ = [
-    "KEYS",
-    "in_order",
-    "join_violations",
-    "key_violations",
-    "read_counts",
-    "read_failures",
-    "read_table",
-    "texts_in_order",
-]
 
 KEYS = ["dataset", "image"]
 
@@ -91,7 +78,7 @@ def read_failures(path: Path) -> Generator[str, None, pl.DataFrame | None]:
 def texts_in_order(
     name: str, images: pl.DataFrame, order: pl.Series
 ) -> Generator[str, None, dict[str, NDArray[np.str_]] | None]:
-    """Return the label and group columns of one data set, in the order of its counts."""
+    """The label and group columns of one data set, in the order of its counts."""
     where = f"{folder.IMAGES}, data set {name!r}"
     rows = images.filter(pl.col("dataset") == name)
     ordered = in_order(rows, order)

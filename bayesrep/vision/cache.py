@@ -13,8 +13,6 @@ together. The digest follows every file's size and times of change: pixels of fi
 never looked at.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -28,10 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, reason
+from bayesrep.types import Ints
 from bayesrep.vision.contents import UNKNOWN
 from bayesrep.vision.pixels import Kept, Preprocessing
-
-__all__ = ["PixelCache"]
 
 
 class PixelCache:
@@ -79,8 +76,8 @@ class PixelCache:
         self._pending: list[int] = []
         self._lock = Lock()
 
-    def get(self, rows: NDArray[np.int64]) -> Kept | None:
-        """Return what is kept of these images, or None where some are not."""
+    def get(self, rows: Ints) -> Kept | None:
+        """What is kept of these images, or None where some are not."""
         contents = self._known[rows]
         if not len(rows) or (contents == UNKNOWN).any():
             return None

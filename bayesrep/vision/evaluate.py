@@ -4,8 +4,6 @@ The normalised input is timm's to the last bit (its prefetching loader: x.sub(25
 std)), computed once for all classifiers that share it, in channels-last layout.
 """
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -13,7 +11,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +19,6 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.vision.networks import Architecture, Network
 from bayesrep.vision.pixels import Block, Preprocessing
-
-__all__ = [
-    "CPU_BATCH",
-    "TOP",
-    "Answers",
-    "Device",
-    "choose_device",
-    "evaluate",
-    "in_groups",
-    "upload",
-]
 
 TOP = 5
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
@@ -59,8 +46,8 @@ class Answers:
     seconds: float
 
     @classmethod
-    def joined(cls, parts: Sequence[Answers]) -> Answers:
-        """Return the answers on several groups of images, one after the other."""
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The answers on several groups of images, one after the other."""
         return cls(
             np.concatenate([part.labels for part in parts]),
             np.concatenate([part.probabilities for part in parts]),
@@ -99,7 +86,7 @@ class Device:
 def choose_device(
     name: str = "auto", precision: str = "auto", batch_size: int | None = None
 ) -> Device:
-    """Return the device asked for, or the best there is.
+    """The device asked for, or the best there is.
 
     Parameters
     ----------
@@ -164,7 +151,7 @@ def evaluate(
     device: Device,
     stop: Event | None = None,
 ) -> dict[str, Answers | str]:
-    """Return the answers of every network on some images.
+    """The answers of every network on some images.
 
     Parameters
     ----------
@@ -214,7 +201,7 @@ def _input(architecture: Architecture) -> Input:
 
 
 def _on_device(arrays: Sequence[NDArray[np.uint8]], device: Device) -> Any:
-    """Return uint8 [n, H, W, 3] on the device; what is uploaded is pinned and does not wait."""
+    """Pixels uint8 [n, H, W, 3] on the device; what is uploaded is pinned and does not wait."""
     import torch
 
     tensors = [torch.from_numpy(array) for array in arrays]
@@ -226,7 +213,7 @@ def _on_device(arrays: Sequence[NDArray[np.uint8]], device: Device) -> Any:
 
 
 def _normalised(pixels: Any, key: Input) -> Any:
-    """Return float32 [n, 3, H, W] in channels-last layout from uint8 [n, H, W, 3]."""
+    """The input float32 [n, 3, H, W] in channels-last layout from uint8 [n, H, W, 3]."""
     import torch
 
     (_, mean, std), (count, height, width, _) = key, pixels.shape

@@ -5,8 +5,6 @@ class it is meant to show; it is small, whatever the images' number, and can be 
 machines that see the same files.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -19,10 +17,9 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, listing, reason
 from bayesrep.studies import rules
+from bayesrep.types import Ints
 from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
 from bayesrep.vision.tars import members
-
-__all__ = ["ImageSet", "list_images", "select"]
 
 _SUFFIXES = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
@@ -45,20 +42,20 @@ class ImageSet:
     files : tuple of str
         Files on disk.
     place : int64 [N, 3]
-        Of each image: its file's number in ``files``, where it begins, and how many bytes it has
+        Of each image: its file's number in `files`, where it begins, and how many bytes it has
         (-1: the whole file).
     """
 
     names: tuple[str, ...]
-    labels: NDArray[np.int64]
+    labels: Ints
     files: tuple[str, ...]
-    place: NDArray[np.int64]
+    place: Ints
 
     def __len__(self) -> int:
         return len(self.names)
 
     def read(self, image: int) -> bytes:
-        """Return the encoded bytes of one image.
+        """The encoded bytes of one image.
 
         Raises
         ------
@@ -75,8 +72,8 @@ class ImageSet:
             stream.seek(offset)
             return stream.read(held)
 
-    def take(self, images: Sequence[int]) -> ImageSet:
-        """Return some of the images, in the order given."""
+    def take(self, images: Sequence[int]) -> "ImageSet":
+        """Some of the images, in the order given."""
         return ImageSet(
             tuple(self.names[image] for image in images),
             self.labels[list(images)],
@@ -85,7 +82,7 @@ class ImageSet:
         )
 
     def stamps(self) -> NDArray[np.uint64]:
-        """Return digests [N] of where each image is, and of its file's size and times of change.
+        """Digests [N] of where each image is, and of its file's size and times of change.
 
         The time of change is the system's own beside that of modification, which anybody can set.
         """
@@ -98,7 +95,7 @@ class ImageSet:
         return stamps
 
     def fingerprint(self) -> str:
-        """Return a hexadecimal digest of the images' names and stamps."""
+        """A hexadecimal digest of the images' names and stamps."""
         digest = hashlib.sha256("\n".join(self.names).encode("utf-8", "surrogateescape"))
         digest.update(self.stamps().tobytes())
         return digest.hexdigest()
@@ -123,10 +120,10 @@ def list_images(path: str | Path, *, labels: str | Path | None = None) -> ImageS
         One of
 
         - a folder of class folders, named by wnid or 0 ... 999 (read as numbers);
-        - a flat folder of images, with ``labels`` or a ground-truth file beside them;
-        - a ``.tar`` file, or a folder of them, holding any of these or WebDataset samples (each
-          image with a ``.cls`` file of the same name); read in place, never unpacked;
-        - a ``.csv`` file with the columns path (relative to the table) and label.
+        - a flat folder of images, with `labels` or a ground-truth file beside them;
+        - a `.tar` file, or a folder of them, holding any of these or WebDataset samples (each
+          image with a `.cls` file of the same name); read in place, never unpacked;
+        - a `.csv` file with the columns path (relative to the table) and label.
     labels
         A ground-truth file for a flat folder; see `bayesrep.vision.labels.read_labels`.
 
@@ -176,7 +173,7 @@ def _status(file: str) -> str:
 
 
 def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
-    """Return the images that a study counts, under the names it gives them.
+    """The images that a study counts, under the names it gives them.
 
     Parameters
     ----------
@@ -222,7 +219,7 @@ def _stem(name: str) -> str:
     return PurePosixPath(name).stem
 
 
-def _image_set(entries: Sequence[_Entry], labels: NDArray[np.int64]) -> ImageSet:
+def _image_set(entries: Sequence[_Entry], labels: Ints) -> ImageSet:
     names = tuple(entry.name for entry in entries)
     if strange := [name for name in names if not _is_text(name)]:
         raise PredictionError(f"{listing(strange)}: not text in UTF-8; rename the files")
@@ -242,7 +239,7 @@ def _is_text(name: str) -> bool:
 
 
 def _archives(path: Path) -> list[Path]:
-    """Return the tar files meant by a path, none where it is a folder of images."""
+    """The tar files meant by a path, none where it is a folder of images."""
     if path.is_dir():
         return sorted(file for file in path.glob("*.tar") if file.is_file())
     if path.name.lower().endswith(_COMPRESSED):
@@ -279,8 +276,8 @@ def _in_folder(path: Path) -> Iterator[_Entry]:
                 yield _Entry(str(relative / name), file)
 
 
-def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> NDArray[np.int64]:
-    """Read the ``.cls`` file of every WebDataset sample; a sample's key ends at the first dot."""
+def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> Ints:
+    """Read the `.cls` file of every WebDataset sample; a sample's key ends at the first dot."""
     keys = {_key(name): entry for name, entry in beside.items()}
     if missing := [entry.name for entry in images if _key(entry.name) not in keys]:
         raise PredictionError(f"no .cls file beside {listing(missing)}; give every image one")

@@ -1,7 +1,5 @@
 """A study as predictions see it: the images it counts, the classifiers it lists."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from pathlib import Path
 from typing import TypeVar
@@ -18,13 +16,11 @@ from bayesrep.studies.storage import write_manifest
 from bayesrep.studies.tables import KEYS, read_counts, read_failures, read_table
 from bayesrep.vision.images import ImageSet, select
 
-__all__ = ["counted_images", "list_complete_classifiers"]
-
 _Value = TypeVar("_Value")
 
 
 def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
-    """Return the images of a data set that the study counts, or all where it counts none yet.
+    """The images of a data set that the study counts, or all where it counts none yet.
 
     Parameters
     ----------
@@ -90,7 +86,7 @@ def _manifest(study: Path) -> Manifest | None:
 
 
 def _value(steps: Generator[str, None, _Value], study: Path) -> _Value:
-    """Return what an inspection ends with; raise at the first rule it finds broken."""
+    """What an inspection ends with; raise at the first rule it finds broken."""
     try:
         violation = next(steps)
     except StopIteration as end:

@@ -5,8 +5,6 @@ weights is executed: safetensors hold none, and other checkpoints go through tor
 weights alone.
 """
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import warnings
@@ -21,15 +19,6 @@ from bayesrep.studies import rules
 from bayesrep.studies.imagenet import CLASSES
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
-
-__all__ = [
-    "Architecture",
-    "Network",
-    "check_names",
-    "describe",
-    "load_network",
-    "offline_without_hub",
-]
 
 _SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
 
@@ -92,7 +81,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def describe(name: str, weights: Path | None = None) -> Architecture:
-    """Return what is known of a classifier without loading it.
+    """What is known of a classifier without loading it.
 
     Parameters
     ----------

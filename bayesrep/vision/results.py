@@ -15,8 +15,6 @@ No file keeps rows of two labellings or of two contents of an image: what an ear
 brought up to date before anything is added.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -34,11 +32,10 @@ from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import parquet, strict_json, trial
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import class_index, synsets
+from bayesrep.types import Bools, Ints
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import TOP, Answers
 from bayesrep.vision.images import ImageSet
-
-__all__ = ["Results", "folder_of_pixels", "read_failures", "write_failures"]
 
 _FAILURES = {
     "dataset": pl.String,
@@ -127,7 +124,7 @@ class Results:
         file.unlink(missing_ok=True)
         shutil.rmtree(parts, ignore_errors=True)
 
-    def add(self, rows: NDArray[np.int64], contents: NDArray[np.uint64], answers: Answers) -> None:
+    def add(self, rows: Ints, contents: NDArray[np.uint64], answers: Answers) -> None:
         """Write the answers on some images (rows of the set) and their contents as a part."""
         labels = np.asarray(synsets())
         names = self._images.names
@@ -154,20 +151,20 @@ class Results:
         with suppress(OSError):  # other classifiers still have parts
             self.parts.parent.rmdir()
 
-    def is_finished(self, failing: NDArray[np.bool_]) -> bool:
+    def is_finished(self, failing: Bools) -> bool:
         """Whether the one file holds every image that can be decoded."""
         whole = self.file.exists() and not self.parts.exists()
         return whole and bool((self.done | failing).all())
 
     def accuracies(self) -> tuple[int, int, int]:
-        """Return the images answered, how many right at first, and how many among five."""
+        """The images answered, how many right at first, and how many among five."""
         table = _read(self.file, ["label", *_LABELS, "correct"])
         within = pl.any_horizontal(pl.col(name) == pl.col("label") for name in _LABELS)
         top5 = int(table.select(within.sum()).item() or 0)
         return len(table), int(table["correct"].sum()), top5
 
-    def predicted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the class numbers [n] that the images show, and the first answers [n]."""
+    def predicted(self) -> tuple[Ints, Ints]:
+        """The class numbers [n] that the images show, and the first answers [n]."""
         table = _read(self.file, ["label", _LABELS[0]])
         known = class_index()
         truth, first = (
@@ -256,7 +253,7 @@ class Results:
 
 
 def folder_of_pixels(dataset: str) -> Path:
-    """Return where a run keeps pixels until it ends, relative to the study."""
+    """Where a run keeps pixels until it ends, relative to the study."""
     return folder.prediction_folder(dataset) / ".pixels"
 
 
@@ -289,7 +286,7 @@ def kept(study: Path, dataset: str, classifiers: Sequence[str]) -> str:
 def same_network(
     study: Path, dataset: str, identities: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Return other names under which a data set has, or will have, the same network's answers.
+    """Other names under which a data set has, or will have, the same network's answers.
 
     Parameters
     ----------
@@ -333,7 +330,7 @@ def _files(file: Path, parts: Path) -> list[Path]:
 
 
 def read_failures(study: Path, dataset: str) -> dict[str, Failure]:
-    """Return the images of a data set that could not be decoded."""
+    """The images of a data set that could not be decoded."""
     rows = _all_failures(study).filter(pl.col("dataset") == dataset)
     return {
         row["image"]: Failure(row["reason"], left_out=row["left_out"])

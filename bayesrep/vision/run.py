@@ -1,7 +1,5 @@
 """A run: one data set's classifiers on their way to being finished, pass by pass."""
 
-from __future__ import annotations
-
 import shutil
 import time
 import warnings
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionWarning
 from bayesrep.progress import Progress, progress_bar
 from bayesrep.studies import folder
+from bayesrep.types import Bools, Ints
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Answers, Device
 from bayesrep.vision.images import ImageSet
@@ -31,9 +30,7 @@ from bayesrep.vision.results import (
     write_failures,
 )
 
-__all__ = ["Engine", "Run", "open_results", "still_failing"]
-
-Waiting: TypeAlias = "Mapping[str, list[tuple[NDArray[np.int64], NDArray[np.uint64], Answers]]]"
+Waiting: TypeAlias = Mapping[str, list[tuple[Ints, NDArray[np.uint64], Answers]]]
 
 SAVE_SECONDS = 20.0  # a killed run loses at most about this much work
 
@@ -51,7 +48,7 @@ class Engine(Protocol):
         """Keep the pixels of these preprocessings in a cache folder from now on."""
         ...
 
-    def through_images(self, blocks: Sequence[NDArray[np.int64]]) -> Iterator[Found]:
+    def through_images(self, blocks: Sequence[Ints]) -> Iterator[Found]:
         """Yield what the loaded classifiers say about all blocks."""
         ...
 
@@ -95,8 +92,8 @@ class Run:
     status: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
-    def failing(self) -> NDArray[np.bool_]:
-        """Return bool [N], true where an image cannot be decoded."""
+    def failing(self) -> Bools:
+        """Which images [N] cannot be decoded."""
         mask = np.zeros(len(self.images), dtype=np.bool_)
         mask[list(self.failures)] = True
         return mask
@@ -109,7 +106,7 @@ class Run:
         return self._finish(architecture, "judged again" if result.judged_again else "done")
 
     def named_failures(self) -> dict[str, Failure]:
-        """Return why images could not be decoded, by name and in the order of the images.
+        """Why images could not be decoded, by name and in the order of the images.
 
         What the study was once left without stays left out until it can be decoded.
         """
@@ -237,7 +234,7 @@ def open_results(
     *,
     force: bool = False,
 ) -> dict[str, Results]:
-    """Return the files of every classifier, with what is still true of an earlier run in them.
+    """The files of every classifier, with what is still true of an earlier run in them.
 
     Parameters
     ----------
