@@ -37,7 +37,7 @@ from bayesrep.report.text import columns
 from bayesrep.sources.imagenetv2 import VALIDATION
 from bayesrep.sources.imagenetv2 import read_predictions as read_published
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.storage import write_answers
+from bayesrep.studies.writing import write_answers
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.matched import one_pair
 from experiments.results import save

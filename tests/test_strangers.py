@@ -24,7 +24,7 @@ from bayesrep.sources.imagenetv2 import read_predictions as read_imagenetv2
 from bayesrep.sources.pickles.safe_pickle import read_array, read_frame
 from bayesrep.sources.tables import read_tables
 from bayesrep.studies.answers import read_predictions
-from bayesrep.studies.storage import check_study
+from bayesrep.studies.reading import check_study
 from experiments.fuzzing import samples
 from experiments.fuzzing.mutations import ODD_HEADERS, ODD_JSON
 from experiments.fuzzing.worker import write

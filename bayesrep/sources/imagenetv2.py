@@ -24,8 +24,9 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
+from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.predictions import Predictions, code_type
-from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.studies.study import Study
 from bayesrep.types import Ints
 
 VALIDATION = "imagenet-validation-original"

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, listing
 from bayesrep.sources.pickles.safe_pickle import read_frame
 from bayesrep.sources.table_files import flags, read_table, require, texts
-from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.study import Study
 
 _COLUMNS = ("url", "dataset", "selected")
 _PREFIX = "correct_"

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
-from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.study import Study
 from bayesrep.types import Bools, Floats, Ints
 
 

@@ -38,8 +38,10 @@ from bayesrep.sources.table_files import (
     texts,
     whole_numbers,
 )
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.studies.study import Study
 from bayesrep.types import Bools, Ints
 
 _KEY = ("dataset", "image")
@@ -50,9 +52,7 @@ _KINDS = {
     "images": (*_KEY, "label"),
     "wide predictions": _KEY,
 }
-_LABELS = tuple(f"label_{rank}" for rank in range(1, 6))
-_PROBABILITIES = tuple(f"probability_{rank}" for rank in range(1, 6))
-_TEXT = (*_KEY, "task", "worker", "classifier", "label", *_LABELS)
+_TEXT = (*_KEY, "task", "worker", "classifier", "label", *LABELS)
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
@@ -175,7 +175,7 @@ def _all_answers(
     if wide or not long or not all("label_1" in table.frame.columns for table in long):
         return []
     where = _files([table.where for table in long])
-    columns = [each for each in (*_LABELS, *_PROBABILITIES) if _in_all(long, each)]
+    columns = [each for each in (*LABELS, *PROBABILITIES) if _in_all(long, each)]
     own = ["label"] if _in_all(long, "label") else []
     found: list[Predictions] = []
     for dataset in datasets:
@@ -211,7 +211,7 @@ def _answers(rows: pl.DataFrame, dataset: str) -> Predictions:
     places = pl.DataFrame({"image": images, "place": np.arange(len(images))})
     numbers = pl.DataFrame({"classifier": classifiers, "number": np.arange(len(classifiers))})
     rows = rows.join(places, on="image").join(numbers, on="classifier").sort("number", "place")
-    answers = [name for name in _LABELS if name in rows.columns]
+    answers = [name for name in LABELS if name in rows.columns]
     classes = pl.concat([rows[name] for name in ("label", *answers)]).unique().sort()
     codes = rows.select(pl.col("label", *answers).cast(pl.Enum(classes)).to_physical())
     shape = (len(classifiers), len(images))
@@ -325,8 +325,8 @@ def _converted(frame: pl.DataFrame, kind: str, where: str) -> pl.DataFrame:
     if kind == "wide predictions":
         types |= dict.fromkeys(extra, _all_flags)
     if kind == "predictions":
-        extra = [column for column in extra if column in ("label", *_LABELS, *_PROBABILITIES)]
-        types |= dict.fromkeys(_PROBABILITIES, probabilities)
+        extra = [column for column in extra if column in ("label", *LABELS, *PROBABILITIES)]
+        types |= dict.fromkeys(PROBABILITIES, probabilities)
     named = kind in ("images", "predictions", "wide predictions")
     kept = [*_KINDS[kind], *(extra if named else [])]
     return pl.DataFrame([types.get(column, texts)(frame[column], where) for column in kept])

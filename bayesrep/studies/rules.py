@@ -6,7 +6,8 @@ data set) and starts every line.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from bayesrep.types import Floats, Ints
 
 Names: TypeAlias = Sequence[str] | NDArray[np.str_]
 Column: TypeAlias = Sequence[object] | NDArray[Any]
+_Value = TypeVar("_Value")
 
 RESERVED_COLUMNS = ("dataset", "image", "label")  # what images.parquet calls something else
 REQUIRED_ROLES = ("reference", "replication")
@@ -35,6 +37,31 @@ def checked(violations: Iterable[str]) -> Generator[str, None, bool]:
         sound = False
         yield violation
     return sound
+
+
+def collected(steps: Generator[str, None, _Value]) -> tuple[_Value, list[str]]:
+    """What a reading returns, and every violation that it yields on its way."""
+    violations: list[str] = []
+    while True:
+        try:
+            violations.append(next(steps))
+        except StopIteration as end:
+            return end.value, violations
+
+
+def value(steps: Generator[str, None, _Value | None], path: str | Path) -> _Value:
+    """What a reading of the study at `path` returns.
+
+    Raises
+    ------
+    StudyError
+        With the first violation that it yields.
+    """
+    read, violations = collected(steps)
+    if read is None or violations:
+        first = violations[0]
+        raise StudyError(first if first.startswith(str(path)) else f"{path}: {first}")
+    return read
 
 
 def as_numbers(values: Any) -> Ints | Floats | None:

@@ -31,7 +31,8 @@ import numpy as np
 
 from bayesrep.bounds import at_most
 from bayesrep.errors import OptionError
-from bayesrep.studies.study import Study, Truth
+from bayesrep.studies.manifest import Truth
+from bayesrep.studies.study import Study
 from bayesrep.types import Bools, Floats
 
 Role: TypeAlias = str

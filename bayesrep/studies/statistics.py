@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.studies.study import Study
 from bayesrep.types import Bools, Floats, Ints
 
 _CHUNK = 16_384  # images reduced at a time: bounds the memory and keeps the copy inside the cache

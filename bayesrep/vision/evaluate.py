@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, kind_and_reason
+from bayesrep.studies.folder import RANKS
 from bayesrep.vision.networks import Architecture, Network
 from bayesrep.vision.pixels import Block, Preprocessing
 
-TOP = 5
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 GPU_BATCH, CPU_BATCH = 256, 24  # on a CPU, a batch whose activations stay in the cache is fastest
 
@@ -235,7 +235,7 @@ def _answers(network: Network, images: Any, device: Device) -> Answers:
         logits = _logits(network, images, device)  # without mixed precision
         if not bool(torch.isfinite(logits).all()):
             raise ArithmeticError("outputs are not finite, the weights may be damaged")
-    probabilities, labels = logits.float().softmax(-1).topk(TOP)
+    probabilities, labels = logits.float().softmax(-1).topk(RANKS)
     values = probabilities.cpu().numpy()  # waits for the device
     labels = labels.cpu().numpy().astype(np.uint16)
     return Answers(labels, values, time.perf_counter() - start)

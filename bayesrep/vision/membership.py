@@ -1,22 +1,17 @@
 """A study as predictions see it: the images it counts, the classifiers it lists."""
 
-from collections.abc import Generator
 from pathlib import Path
-from typing import TypeVar
 
 import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
-from bayesrep.studies import folder
+from bayesrep.studies import folder, rules
 from bayesrep.studies.correctness import complete_classifiers
 from bayesrep.studies.imagenet import class_index, synsets
-from bayesrep.studies.manifest import Manifest, read_manifest
-from bayesrep.studies.storage import write_manifest
-from bayesrep.studies.tables import KEYS, read_counts, read_failures, read_table
+from bayesrep.studies.manifest import Manifest, read_manifest, write_manifest
+from bayesrep.studies.tables import KEYS, read_counts, read_failures, read_keyed
 from bayesrep.vision.images import ImageSet, select
-
-_Value = TypeVar("_Value")
 
 
 def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
@@ -44,10 +39,8 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     if dataset not in manifest.roles.values():
         known = listing(manifest.roles.values(), "data set")
         raise StudyError(f"{study} has the {known}, not {dataset!r}; give one of them (--dataset)")
-    counts = _value(read_counts(study), study)
-    names = (
-        counts.filter(pl.col("dataset") == dataset)["image"].to_list() if counts is not None else []
-    )
+    counts = rules.value(read_counts(study), study)
+    names = counts.filter(pl.col("dataset") == dataset)["image"].to_list()
     chosen = select(images, names, dataset)
     _compare_labels(study, dataset, chosen)
     return chosen
@@ -67,9 +60,9 @@ def list_complete_classifiers(study: Path) -> list[str]:
     manifest = _manifest(study)
     if manifest is None or manifest.classifiers is None:
         return []
-    failures = _value(read_failures(study), study)
+    failures = rules.value(read_failures(study), study)
     ours = pl.col("dataset").is_in(list(manifest.roles.values()))
-    if failures is None or not failures.filter(ours)["left_out"].all():
+    if not failures.filter(ours)["left_out"].all():
         return []
     complete = complete_classifiers(study, manifest)
     added = [name for name in complete if name not in manifest.classifiers]
@@ -80,18 +73,8 @@ def list_complete_classifiers(study: Path) -> list[str]:
 
 
 def _manifest(study: Path) -> Manifest | None:
-    if not (study / folder.MANIFEST).exists():
-        return None
-    return _value(read_manifest(study), study)
-
-
-def _value(steps: Generator[str, None, _Value], study: Path) -> _Value:
-    """What an inspection ends with; raise at the first rule it finds broken."""
-    try:
-        violation = next(steps)
-    except StopIteration as end:
-        return end.value
-    raise StudyError(f"{study}: {violation}")
+    known = (study / folder.MANIFEST).exists()
+    return rules.value(read_manifest(study), study) if known else None
 
 
 def _compare_labels(study: Path, dataset: str, images: ImageSet) -> None:
@@ -99,8 +82,8 @@ def _compare_labels(study: Path, dataset: str, images: ImageSet) -> None:
     file = study / folder.IMAGES
     if not file.exists():
         return
-    table = _value(read_table(file, KEYS), study)
-    if table is None or "label" not in table.columns:
+    table = rules.value(read_keyed(file, KEYS), study)
+    if "label" not in table.columns:
         return
     rows = table.filter(pl.col("dataset") == dataset).select("image", "label")
     labels = dict(zip(rows["image"].to_list(), rows["label"].to_list(), strict=True))

@@ -30,29 +30,22 @@ from numpy.typing import NDArray
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import parquet, strict_json, trial
-from bayesrep.studies import folder
+from bayesrep.studies import folder, rules, tables
+from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.types import Bools, Ints
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import TOP, Answers
+from bayesrep.vision.evaluate import Answers
 from bayesrep.vision.images import ImageSet
 
-_FAILURES = {
-    "dataset": pl.String,
-    "image": pl.String,
-    "reason": pl.String,
-    "left_out": pl.Boolean,
-}
 _KEY = "bayesrep"
 _IMAGES = "images"  # among the facts: how many there are for each classifier
-_LABELS = [f"label_{rank}" for rank in range(1, TOP + 1)]
-_PROBABILITIES = [f"probability_{rank}" for rank in range(1, TOP + 1)]
 _SCHEMA = {
     "image": pl.String(),
     "label": pl.String(),
     "content": pl.UInt64(),
-    **dict.fromkeys(_LABELS, pl.String()),
-    **dict.fromkeys(_PROBABILITIES, pl.Float32()),
+    **dict.fromkeys(LABELS, pl.String()),
+    **dict.fromkeys(PROBABILITIES, pl.Float32()),
     "correct": pl.Boolean(),
 }
 _COLUMNS = list(_SCHEMA)
@@ -134,8 +127,8 @@ class Results:
                 "image": [names[row] for row in rows.tolist()],
                 "label": labels[truth],
                 "content": contents,
-                **{name: labels[answers.labels[:, k]] for k, name in enumerate(_LABELS)},
-                **{name: answers.probabilities[:, k] for k, name in enumerate(_PROBABILITIES)},
+                **{name: labels[answers.labels[:, k]] for k, name in enumerate(LABELS)},
+                **{name: answers.probabilities[:, k] for k, name in enumerate(PROBABILITIES)},
                 "correct": answers.labels[:, 0] == truth,
             }
         )
@@ -158,18 +151,18 @@ class Results:
 
     def accuracies(self) -> tuple[int, int, int]:
         """The images answered, how many right at first, and how many among five."""
-        table = _read(self.file, ["label", *_LABELS, "correct"])
-        within = pl.any_horizontal(pl.col(name) == pl.col("label") for name in _LABELS)
+        table = _read(self.file, ["label", *LABELS, "correct"])
+        within = pl.any_horizontal(pl.col(name) == pl.col("label") for name in LABELS)
         top5 = int(table.select(within.sum()).item() or 0)
         return len(table), int(table["correct"].sum()), top5
 
     def predicted(self) -> tuple[Ints, Ints]:
         """The class numbers [n] that the images show, and the first answers [n]."""
-        table = _read(self.file, ["label", _LABELS[0]])
+        table = _read(self.file, ["label", LABELS[0]])
         known = class_index()
         truth, first = (
             np.array([known[name] for name in table[column].to_list()], dtype=np.int64)
-            for column in ("label", _LABELS[0])
+            for column in ("label", LABELS[0])
         )
         return truth, first
 
@@ -207,7 +200,7 @@ class Results:
         now = self._now().with_columns(content=contents.known)
         table = rows.join(now, on=["image", "content"], how="inner").unique("image", keep="first")
         table = table.rename({"label_now": "label"})
-        table = table.with_columns(correct=pl.col(_LABELS[0]) == pl.col("label"))
+        table = table.with_columns(correct=pl.col(LABELS[0]) == pl.col("label"))
         if len(table):
             self._add_part(table.select(_COLUMNS))
         for file in files:
@@ -331,11 +324,8 @@ def _files(file: Path, parts: Path) -> list[Path]:
 
 def read_failures(study: Path, dataset: str) -> dict[str, Failure]:
     """The images of a data set that could not be decoded."""
-    rows = _all_failures(study).filter(pl.col("dataset") == dataset)
-    return {
-        row["image"]: Failure(row["reason"], left_out=row["left_out"])
-        for row in rows.iter_rows(named=True)
-    }
+    rows = _all_failures(study).filter(pl.col("dataset") == dataset).drop("dataset")
+    return {image: Failure(why, left_out=out) for image, why, out in rows.iter_rows()}
 
 
 def write_failures(study: Path, dataset: str, failures: Mapping[str, Failure]) -> None:
@@ -348,7 +338,7 @@ def write_failures(study: Path, dataset: str, failures: Mapping[str, Failure]) -
         "left_out": [failure.left_out for failure in failures.values()],
     }
     others = _all_failures(study).filter(pl.col("dataset") != dataset)
-    table = pl.concat([others, pl.DataFrame(columns, schema=_FAILURES)])
+    table = pl.concat([others, pl.DataFrame(columns, schema=tables.FAILURES)])
     if not len(table):
         file.unlink(missing_ok=True)
         return
@@ -358,20 +348,11 @@ def write_failures(study: Path, dataset: str, failures: Mapping[str, Failure]) -
 
 
 def _all_failures(study: Path) -> pl.DataFrame:
-    file = study / folder.FAILURES
-    if not file.exists():
-        return pl.DataFrame(schema=_FAILURES)
-    table = _read(file, None)
-    if "left_out" not in table.columns:  # written before images could be left out
-        table = table.with_columns(left_out=False)
-    if table.schema != _FAILURES:
-        known = ", ".join(_FAILURES)
-        raise PredictionError(f"{file}: the columns are not {known}; remove it")
-    return table
+    return rules.value(tables.read_failures(study), study)
 
 
-def _read(file: Path, columns: list[str] | None) -> pl.DataFrame:
+def _read(file: Path, columns: list[str]) -> pl.DataFrame:
     try:
-        return parquet.read(file, "it", columns or (), further=() if columns else None)
+        return parquet.read(file, "it", columns)
     except StudyError as error:
         raise PredictionError(f"{file} cannot be read: {error}, or remove it") from error
