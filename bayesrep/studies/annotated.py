@@ -1,13 +1,13 @@
 """One data set of a study: its images, their counts, and who classifies them correctly."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import listing
 from bayesrep.studies import rules
 from bayesrep.types import Bools, Ints
 
@@ -52,22 +52,7 @@ class AnnotatedSet:
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
-        rules.raise_first(
-            rules.annotated_set_violations(
-                f"data set {self.name!r}",
-                self.images,
-                self.selected,
-                self.shown,
-                self.correct,
-                self.labels,
-                self.groups,
-            )
-        )
-        both = sorted(set(np.asarray(self.images, dtype=np.str_).tolist()) & set(self.left_out))
-        if both:
-            raise StudyError(
-                f"data set {self.name!r}: {listing(both)} left out and there; choose one"
-            )
+        rules.raise_first(self._violations(f"data set {self.name!r}"))
         types = {"images": np.str_, "selected": np.int64, "shown": np.int64, "correct": np.bool_}
         if self.labels is not None:
             types["labels"] = np.str_
@@ -76,6 +61,20 @@ class AnnotatedSet:
         groups = {name: _frozen(values, np.str_) for name, values in self.groups.items()}
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "left_out", dict(self.left_out))
+
+    def _violations(self, where: str) -> Iterator[str]:
+        yield from rules.image_violations(where, self.images)
+        yield from rules.count_violations(where, self.images, self.selected, self.shown)
+        yield from rules.correct_violations(where, self.images, self.correct)
+        if self.labels is not None:
+            yield from rules.text_violations(where, self.images, "label", self.labels)
+        for name, values in self.groups.items():
+            if name in rules.RESERVED_COLUMNS or not name:
+                yield f"{where}: a group column cannot be called {name!r}; rename it"
+            yield from rules.text_violations(where, self.images, f"group {name!r}", values)
+        names = np.asarray(self.images, dtype=np.str_).tolist()
+        if both := sorted(set(names) & set(self.left_out)):
+            yield f"{where}: {listing(both)} left out and there; choose one"
 
 
 def _frozen(values: Any, dtype: type[np.generic]) -> NDArray[Any]:

@@ -5,7 +5,7 @@ reading from disk collects them all. `where` names the place ("data set 'v1'", o
 data set) and starts every line.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -121,10 +121,7 @@ def count_violations(where: str, images: Names, selected: Any, shown: Any) -> It
 
 
 def correct_violations(
-    where: str,
-    images: Names,
-    correct: Any,
-    classifiers: Sequence[str] | None = None,
+    where: str, images: Names, correct: Any, classifiers: Sequence[str] | None = None
 ) -> Iterator[str]:
     """Check that correctness is true or false (or 1 and 0) for every image and every classifier.
 
@@ -234,27 +231,6 @@ def label_set_violations(
                 f"{where}: only data set {name!r} has {listing(extra, 'label')}, {other!r} does "
                 "not; both data sets must be about the same labels, drop or map the others"
             )
-
-
-def annotated_set_violations(
-    where: str,
-    images: Names,
-    selected: Any,
-    shown: Any,
-    correct: Any,
-    labels: Column | None,
-    groups: Mapping[str, Column],
-) -> Iterator[str]:
-    """Check all rules of one data set."""
-    yield from image_violations(where, images)
-    yield from count_violations(where, images, selected, shown)
-    yield from correct_violations(where, images, correct)
-    if labels is not None:
-        yield from text_violations(where, images, "label", labels)
-    for name, values in groups.items():
-        if name in RESERVED_COLUMNS or not name:
-            yield f"{where}: a group column cannot be called {name!r}; rename it"
-        yield from text_violations(where, images, f"group {name!r}", values)
 
 
 def _count_violation(

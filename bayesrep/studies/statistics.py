@@ -312,27 +312,18 @@ def statistics_by_group(
 def _count(data: AnnotatedSet, rows: NDArray[np.intp] | None = None) -> Cells:
     size = len(data.images) if rows is None else len(rows)
     chunks = (slice(start, start + _CHUNK) for start in range(0, size, _CHUNK))
-    return reduce(
-        _merge,
-        (_collect(*_rows(data, chunk if rows is None else rows[chunk])) for chunk in chunks),
-    )
+    return reduce(_merge, (_cells(data, c if rows is None else rows[c]) for c in chunks))
 
 
-_Rows = tuple[Ints, Ints, Ints, NDArray[np.integer | np.bool_]]
-
-
-def _rows(data: AnnotatedSet, chunk: slice | NDArray[np.intp]) -> _Rows:
-    shown = data.shown[chunk]
-    return data.selected[chunk], shown, np.ones_like(shown), data.correct[chunk]
+def _cells(data: AnnotatedSet, rows: slice | NDArray[np.intp]) -> Cells:
+    shown = data.shown[rows]
+    return _collect(data.selected[rows], shown, np.ones_like(shown), data.correct[rows])
 
 
 def _merge(one: Cells, other: Cells) -> Cells:
-    return _collect(
-        np.concatenate([one.selected, other.selected]),
-        np.concatenate([one.shown, other.shown]),
-        np.concatenate([one.images, other.images]),
-        np.concatenate([one.correct, other.correct]),
-    )
+    names = ("selected", "shown", "images", "correct")
+    columns = (np.concatenate([getattr(cells, name) for cells in (one, other)]) for name in names)
+    return _collect(*columns)
 
 
 def _collect(

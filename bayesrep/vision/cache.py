@@ -1,6 +1,6 @@
 """Preprocessed images on disk, memory-mapped: decoded once, read by every later pass.
 
-A cache folder holds one folder per set of images and preprocessing, named by a digest of both::
+A cache folder holds one folder per set of images and preprocessing, named by a digest of both:
 
     pixels.uint8      [N, H, W, 3]
     content.uint64    [N], what the image held (`bayesrep.vision.contents`), 0 until its pixels are
@@ -38,10 +38,8 @@ class PixelCache:
     ----------
     folder
         The cache folder, shared by all sets and preprocessings.
-    fingerprint
-        Digest of the set of images; see `bayesrep.vision.images.ImageSet.fingerprint`.
-    images
-        Their number.
+    fingerprint, images
+        Digest of the set of images (see `ImageSet.fingerprint`), and their number.
     preprocessing
         What was made of them.
 

@@ -37,10 +37,8 @@ class Cluster:
     ----------
     address
         "local" to start Ray on this machine, "auto" or an address to join a cluster.
-    images
-        All images.
-    device
-        What each worker runs networks on.
+    images, device
+        All images, and what each worker runs networks on.
     workers
         How many; None for all the cluster has.
 

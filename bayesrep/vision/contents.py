@@ -1,7 +1,5 @@
 """What images hold, as digests, remembered so that unchanged files are not read again.
 
-::
-
     STUDY/.contents/<dataset>.parquet    stamp, content
 
 An image's content is a digest of its encoded bytes. Its stamp is a digest of where these bytes are

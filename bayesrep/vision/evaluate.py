@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Event
 from typing import Any, Self, TypeAlias
 
@@ -28,7 +28,7 @@ Input: TypeAlias = tuple[Preprocessing, tuple[float, ...], tuple[float, ...]]
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class TopFive:
     """A classifier's five likeliest classes for some images, likeliest first.
 
     Attributes
@@ -67,15 +67,11 @@ class Device:
         "float32", "bfloat16" or "float16"; the last two by automatic mixed precision.
     batch_size
         Images sent through a network at once, to begin with.
-    limits
-        Of classifiers that ran out of memory, half the batch that was too large; kept for the rest
-        of the run.
     """
 
     name: str
     precision: str
     batch_size: int
-    limits: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def is_cuda(self) -> bool:
@@ -133,12 +129,9 @@ def in_groups(networks: Iterable[Network]) -> dict[Input, list[Network]]:
 def upload(
     blocks: Sequence[Block], preprocessings: Iterable[Preprocessing], device: Device
 ) -> dict[Preprocessing, Any]:
-    """Bring the pixels of some blocks to the device.
+    """The pixels of some blocks on the device, as tensors uint8 [n, H, W, 3].
 
-    Returns
-    -------
-    mapping of Preprocessing to uint8 tensor [n, H, W, 3]. On a CUDA device the copies are queued,
-    from pinned memory, on the current stream.
+    On a CUDA device the copies are queued, from pinned memory, on the current stream.
     """
     return {
         key: _on_device([block.pixels[key] for block in blocks], device) for key in preprocessings
@@ -150,7 +143,7 @@ def evaluate(
     groups: Mapping[Input, Sequence[Network]],
     device: Device,
     stop: Event | None = None,
-) -> dict[str, Answers | str]:
+) -> dict[str, TopFive | str]:
     """The answers of every network on some images.
 
     Parameters
@@ -162,24 +155,19 @@ def evaluate(
     device
         Where they run.
     stop
-        Set where nobody waits for the answers any more.
+        Set where nobody waits for the answers any more: then this ends in a CancelledError.
 
     Returns
     -------
     mapping of classifier to its answers, or to the reason why it has none.
-
-    Raises
-    ------
-    CancelledError
-        Where it was told to stop.
     """
     import torch
 
-    answers: dict[str, Answers | str] = {}
+    answers: dict[str, TopFive | str] = {}
     with torch.inference_mode():
         for key, networks in groups.items():
             parts = pixels[key[0]].split(device.batch_size)
-            found: dict[str, list[Answers]] = {n.architecture.name: [] for n in networks}
+            found: dict[str, list[TopFive]] = {n.architecture.name: [] for n in networks}
             for part in parts:
                 images = _normalised(part, key)
                 for network in networks:
@@ -192,7 +180,7 @@ def evaluate(
                         found[name].append(_answers(network, images, device))
                     except Exception as error:  # a network raises whatever its parts do
                         answers[name] = kind_and_reason(error)
-            answers |= {name: Answers.joined(p) for name, p in found.items() if name not in answers}
+            answers |= {name: TopFive.joined(p) for name, p in found.items() if name not in answers}
     return answers
 
 
@@ -225,7 +213,7 @@ def _normalised(pixels: Any, key: Input) -> Any:
     return flat.view(count, height, width, 3).permute(0, 3, 1, 2)
 
 
-def _answers(network: Network, images: Any, device: Device) -> Answers:
+def _answers(network: Network, images: Any, device: Device) -> TopFive:
     import torch
 
     start = time.perf_counter()
@@ -238,22 +226,21 @@ def _answers(network: Network, images: Any, device: Device) -> Answers:
     probabilities, labels = logits.float().softmax(-1).topk(RANKS)
     values = probabilities.cpu().numpy()  # waits for the device
     labels = labels.cpu().numpy().astype(np.uint16)
-    return Answers(labels, values, time.perf_counter() - start)
+    return TopFive(labels, values, time.perf_counter() - start)
 
 
 def _logits(network: Network, images: Any, device: Device) -> Any:
     """Return [n, 1000], in smaller and smaller batches while memory runs out."""
     import torch
 
-    name = network.architecture.name
     while True:
-        limit = min(device.limits.get(name, len(images)), len(images))
+        limit = min(network.limit or len(images), len(images))
         try:
             return torch.cat([network.module(part) for part in images.split(limit)])
         except (RuntimeError, MemoryError) as error:
             if limit == 1 or not _out_of_memory(error):
                 raise
-        device.limits[name] = limit // 2
+        network.limit = limit // 2
         if device.is_cuda:
             torch.cuda.empty_cache()
 
@@ -262,8 +249,7 @@ def _logits(network: Network, images: Any, device: Device) -> Any:
 def _precision(device: Device) -> Generator[None]:
     import torch
 
-    dtypes = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-    dtype = dtypes.get(device.precision)
+    dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(device.precision)
     kind = device.name.split(":")[0]
     with torch.autocast(kind, dtype) if dtype else nullcontext():
         yield

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError
 from bayesrep.types import Ints
 from bayesrep.vision.cache import PixelCache
-from bayesrep.vision.evaluate import CPU_BATCH, Answers, Device, evaluate, in_groups, upload
+from bayesrep.vision.evaluate import CPU_BATCH, Device, TopFive, evaluate, in_groups, upload
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.networks import Architecture, Network, load_network, offline_without_hub
 from bayesrep.vision.pixels import Block, Pixels, Preprocessing, read_block
@@ -53,7 +53,7 @@ class Found:
 
     rows: Ints
     contents: NDArray[np.uint64]
-    answers: Mapping[str, Answers | str]
+    answers: Mapping[str, TopFive | str]
     failures: tuple[tuple[int, str], ...]
 
 
@@ -65,20 +65,10 @@ def in_blocks(rows: Ints) -> list[Ints]:
 def load_some(
     architectures: Sequence[Architecture], device: Device, budget: int
 ) -> tuple[list[Network], dict[str, str], Sequence[Architecture]]:
-    """Load classifiers, in order, while their weights fit the memory set aside for them.
+    """Load classifiers, in order, while their weights fit a budget of bytes.
 
-    Parameters
-    ----------
-    architectures
-        Those still to be evaluated.
-    device
-        Where they go.
-    budget
-        Bytes for all of them; the first is loaded whatever its size.
-
-    Returns
-    -------
-    Those loaded, the reasons why some cannot be, and the rest.
+    The first is loaded whatever its size. Returns those loaded, the reasons why some cannot be, and
+    the rest.
     """
     networks: list[Network] = []
     refused: dict[str, str] = {}
@@ -125,18 +115,8 @@ def through_images(
 ) -> Iterator[Found]:
     """Yield what all networks say about all blocks, in order.
 
-    Parameters
-    ----------
-    images, blocks
-        The images, and which of them.
-    networks
-        Classifiers that are in memory together.
-    kept
-        Pixels kept between passes; each image is preprocessed for all of them when it is decoded.
-    device
-        Where networks run.
-    workers
-        Threads that read (and on a CPU, compute).
+    Each image is preprocessed, when it is decoded, also for all pixels that are kept between
+    passes. The workers are threads that read (and on a CPU, compute).
     """
     groups = in_groups(networks)
     seen = list(dict.fromkeys(key[0] for key in groups))
@@ -211,8 +191,8 @@ class Local:
             self._images, blocks, self._networks, self._kept, self._device, self._workers
         )
         try:
-            for number, part in enumerate(found, start=1):
-                yield part
+            for number, each in enumerate(found, start=1):
+                yield each
                 if number % FLUSH == 0:
                     self._flush()
         finally:

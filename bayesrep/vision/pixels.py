@@ -8,7 +8,6 @@ mean and standard deviation share it.
 
 import io
 import logging
-import math
 import re
 import warnings
 from collections.abc import Generator, Mapping, Sequence
@@ -69,10 +68,6 @@ class Preprocessing:
         """The pixels [H, W, 3] of a decoded (PIL, RGB) image."""
         return _transform(self)(image).permute(1, 2, 0).numpy()
 
-    def image_bytes(self) -> int:
-        """The size of one preprocessed image."""
-        return 3 * math.prod(self.size)
-
 
 @cache
 def _transform(preprocessing: Preprocessing) -> Any:
@@ -88,16 +83,7 @@ def _transform(preprocessing: Preprocessing) -> Any:
 
 
 def decode(data: bytes) -> Any:
-    """Decode an image as timm's loader does.
-
-    Parameters
-    ----------
-    data
-        The encoded image, in one of the formats that the known suffixes stand for.
-
-    Returns
-    -------
-    PIL image of mode RGB.
+    """A PIL image of mode RGB, decoded as timm's loader does.
 
     Raises
     ------
@@ -204,18 +190,9 @@ def read_block(
     preprocessings: Sequence[Preprocessing],
     kept: Mapping[Preprocessing, Pixels],
 ) -> Block:
-    """Read, decode and preprocess some images.
+    """Read, decode and preprocess some images, by number [n].
 
-    Parameters
-    ----------
-    images
-        All images.
-    rows : int64 [n]
-        Those to read.
-    preprocessings
-        What to make of each.
-    kept
-        Where pixels of earlier passes are and new ones go; empty to keep none.
+    In `kept` are pixels of earlier passes, and there new ones go.
     """
     found = {
         key: pixels

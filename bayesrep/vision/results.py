@@ -1,7 +1,5 @@
 """What a run has found so far, on disk: parts, finished files and the list of failures.
 
-::
-
     STUDY/predictions/<dataset>/<classifier>.parquet               finished
     STUDY/predictions/<dataset>/.parts/<classifier>/<n>.parquet    rows of an unfinished run
     STUDY/failures.parquet                              dataset, image, reason, left_out
@@ -35,7 +33,7 @@ from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.types import Bools, Ints
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Answers
+from bayesrep.vision.evaluate import TopFive
 from bayesrep.vision.images import ImageSet
 
 _KEY = "bayesrep"
@@ -67,14 +65,10 @@ class Results:
 
     Parameters
     ----------
-    study
-        The study's folder.
-    dataset, classifier
-        Whose predictions these are.
-    images
-        All images they should cover.
-    contents
-        What the images hold.
+    study, dataset, classifier
+        The study's folder, and whose predictions these are.
+    images, contents
+        All images they should cover, and what these hold.
     identity
         What must agree before rows of two runs may stand in one file: weights, preprocessing,
         precision.
@@ -117,7 +111,7 @@ class Results:
         file.unlink(missing_ok=True)
         shutil.rmtree(parts, ignore_errors=True)
 
-    def add(self, rows: Ints, contents: NDArray[np.uint64], answers: Answers) -> None:
+    def add(self, rows: Ints, contents: NDArray[np.uint64], answers: TopFive) -> None:
         """Write the answers on some images (rows of the set) and their contents as a part."""
         labels = np.asarray(synsets())
         names = self._images.names
@@ -281,12 +275,7 @@ def same_network(
 ) -> dict[str, str]:
     """Other names under which a data set has, or will have, the same network's answers.
 
-    Parameters
-    ----------
-    study, dataset
-        Where the files are.
-    identities
-        Classifier to how its answers are made.
+    `identities` says of each classifier how its answers are made.
     """
     seen: dict[tuple[str, str], str] = {}
     for name in folder.names_in(study / folder.prediction_folder(dataset), ".parquet"):
@@ -348,7 +337,10 @@ def write_failures(study: Path, dataset: str, failures: Mapping[str, Failure]) -
 
 
 def _all_failures(study: Path) -> pl.DataFrame:
-    return rules.value(tables.read_failures(study), study)
+    failures, violations = rules.collected(tables.read_failures(study))
+    if failures is None:
+        raise PredictionError(f"{study / folder.FAILURES} cannot be read: {violations[0]}")
+    return failures
 
 
 def _read(file: Path, columns: list[str]) -> pl.DataFrame:

@@ -1,12 +1,13 @@
 """A run: one data set's classifiers on their way to being finished, pass by pass."""
 
+import math
 import shutil
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,11 @@ from bayesrep.errors import PredictionWarning
 from bayesrep.progress import Progress, progress_bar
 from bayesrep.studies import folder
 from bayesrep.types import Bools, Ints
+from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Answers, Device
+from bayesrep.vision.evaluate import Device, TopFive
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.local import Found, in_blocks
+from bayesrep.vision.local import Local, in_blocks
 from bayesrep.vision.networks import Architecture
 from bayesrep.vision.pixels import Preprocessing, decode, why_not
 from bayesrep.vision.results import (
@@ -30,34 +32,13 @@ from bayesrep.vision.results import (
     write_failures,
 )
 
-Waiting: TypeAlias = Mapping[str, list[tuple[Ints, NDArray[np.uint64], Answers]]]
+Waiting: TypeAlias = Mapping[str, list[tuple[Ints, NDArray[np.uint64], TopFive]]]
 
+Engine: TypeAlias = Local | Cluster
 SAVE_SECONDS = 20.0  # a killed run loses at most about this much work
 
 
-class Engine(Protocol):
-    """Something that holds the classifiers of a pass and goes through images with them."""
-
-    def load(
-        self, architectures: Sequence[Architecture]
-    ) -> tuple[Sequence[Architecture], dict[str, str], Sequence[Architecture]]:
-        """Load what fits; return it, the reasons why some cannot be had, and the rest."""
-        ...
-
-    def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:
-        """Keep the pixels of these preprocessings in a cache folder from now on."""
-        ...
-
-    def through_images(self, blocks: Sequence[Ints]) -> Iterator[Found]:
-        """Yield what the loaded classifiers say about all blocks."""
-        ...
-
-    def close(self) -> None:
-        """Give everything back."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Run:
     """What is known of one data set's classifiers, and what has been found in this run.
 
@@ -65,10 +46,8 @@ class Run:
     ----------
     study, dataset
         Where results go.
-    images
-        All images.
-    contents
-        What they hold.
+    images, contents
+        All images, and what they hold.
     results
         The files of each classifier.
     failures
@@ -87,7 +66,7 @@ class Run:
     images: ImageSet
     contents: Contents
     results: Mapping[str, Results]
-    failures: dict[int, str]  # row: reason
+    failures: dict[int, str]
     allow_failures: bool = False
     status: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -137,6 +116,8 @@ class Run:
     ) -> None:
         """Go through all images with all classifiers in as few passes as memory allows.
 
+        A classifier that cannot be loaded or has no usable outputs is left out with a warning.
+
         Parameters
         ----------
         todo
@@ -147,11 +128,6 @@ class Run:
             A folder of pixels for this and later runs, or None.
         show
             Progress on standard error.
-
-        Warns
-        -----
-        PredictionWarning
-            For each classifier that cannot be loaded or has no usable outputs.
         """
         missing = sum(int((~self.results[a.name].done).sum()) for a in todo)
         temporary = self.study / folder_of_pixels(self.dataset)
@@ -183,7 +159,7 @@ class Run:
                 self.failures.update(found.failures)
                 self.contents.note(found.rows, found.contents)
                 for name, answers in found.answers.items():
-                    if isinstance(answers, Answers):
+                    if isinstance(answers, TopFive):
                         waiting[name].append((found.rows, found.contents, answers))
                     elif name not in self.status:
                         self._leave_out(name, answers, bar)
@@ -211,7 +187,7 @@ class Run:
             if parts:
                 rows = np.concatenate([rows for rows, _, _ in parts])
                 contents = np.concatenate([contents for _, contents, _ in parts])
-                answers = Answers.joined([answers for _, _, answers in parts])
+                answers = TopFive.joined([answers for _, _, answers in parts])
                 self.results[name].add(rows, contents, answers)
                 self.seconds[name] = self.seconds.get(name, 0.0) + answers.seconds
                 parts.clear()
@@ -236,30 +212,8 @@ def open_results(
 ) -> dict[str, Results]:
     """The files of every classifier, with what is still true of an earlier run in them.
 
-    Parameters
-    ----------
-    study, dataset
-        Where the files are.
-    images
-        What they should cover.
-    contents
-        What the images hold.
-    known
-        The classifiers.
-    device
-        Its precision is part of how rows are made.
-    force
-        Forget earlier rows.
-
-    Raises
-    ------
-    PredictionError
-        Where earlier rows were made otherwise.
-
-    Warns
-    -----
-    PredictionWarning
-        Where one network goes by two names.
+    Where one network goes by two names there is a warning; rows that were made otherwise, also by
+    the device's precision, are refused, unless `force` forgets all earlier ones.
     """
     identities = {
         architecture.name: {
@@ -308,7 +262,7 @@ def _keep_for_this_run(
 ) -> None:
     """Keep pixels until the run ends, so that several passes decode once, where there is room."""
     keys = _preprocessings(todo)
-    need = images * sum(key.image_bytes() for key in keys)
+    need = images * sum(3 * math.prod(key.size) for key in keys)
     place.mkdir(parents=True, exist_ok=True)
     if shutil.disk_usage(place).free > 2 * need:
         engine.keep(place, keys)
