@@ -469,7 +469,7 @@ IMAGENETV2 = DATA / "imagenetv2" / "data"
 
 @pytest.fixture(scope="module")
 def published():
-    data = imagenetv2.read_predictions(IMAGENETV2, imagenetv2.VALIDATION)
+    data = imagenetv2.read_test_set(IMAGENETV2, imagenetv2.VALIDATION)
     table = multilabel(data, read_label_sets([REAL], data), trials=2)
     return data, table
 

@@ -8,7 +8,7 @@ import pytest
 
 from bayesrep import Study, StudyError, cli
 from bayesrep.protocols import match, read_predictions
-from bayesrep.sources.tables import read_answers, read_tables
+from bayesrep.sources.tables import read_answered, read_tables
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
@@ -485,7 +485,7 @@ def test_answers_without_labels_are_one_clear_error(tmp_path):
     ):
         changed.write_csv(tmp_path / "answers.csv")
         with pytest.raises(StudyError, match=message) as error:
-            read_answers([counts, tmp_path / "answers.csv"], reference="v1", replication="v2")
+            read_answered([counts, tmp_path / "answers.csv"], reference="v1", replication="v2")
         assert "\n" not in str(error.value)
 
 
@@ -507,7 +507,7 @@ def test_tables_of_correctness_alone_have_no_answers(tmp_path):
     counts, path = counts_table(tmp_path / "counts.csv"), tmp_path / "answers.csv"
     table = long_table(some_answers())
     table.select("dataset", "image", "classifier", "correct").write_csv(path)
-    assert read_answers([counts, path], reference="v1", replication="v2") == []
+    assert read_answered([counts, path], reference="v1", replication="v2")[1] == []
     assert len(read_tables([counts, path], reference="v1", replication="v2").classifiers) == 2
 
 

@@ -1,7 +1,7 @@
 """CIFAR-10 and CIFAR-10.1: the published predictions of twenty classifiers on both.
 
 The files are those of Recht et al. (2019), in the repository github.com/modestyachts/CIFAR-10.1
-(MIT)::
+(MIT):
 
     datasets/cifar10.1_<version>_labels.npy           labels of version v4 or v6
     model_predictions/original_predictions/<name>_predictions.json   on the CIFAR-10 test set

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError, listing, reason
 from bayesrep.studies import rules
 from bayesrep.types import Ints
-from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
+from bayesrep.vision.labels import imagenet_numbers, labels_by_folder, labels_of_flat, read_labels
 from bayesrep.vision.tars import members
 
 _SUFFIXES = frozenset(
@@ -288,7 +288,7 @@ def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> Ints:
             stream.seek(entry.offset)
             size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
             labels.append(stream.read(size).decode("utf-8", "replace").strip())
-    return class_numbers(labels, [entry.name for entry in images], "the .cls files")
+    return imagenet_numbers(labels, [entry.name for entry in images], "the .cls files")
 
 
 def _key(name: str) -> str:
@@ -314,4 +314,4 @@ def _from_table(path: Path) -> ImageSet:
         raise PredictionError(
             f"{path}: no file for {listing(missing)}; paths are relative to the table"
         )
-    return _image_set(entries, class_numbers(labels, names, str(path)))
+    return _image_set(entries, imagenet_numbers(labels, names, str(path)))

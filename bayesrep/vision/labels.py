@@ -33,7 +33,7 @@ _IMAGE_COLUMNS = ("path", "image", "ImageId", "filename", "file", "name")
 _LABEL_COLUMNS = ("label", "wnid", "synset", "class", "PredictionString")
 
 
-def class_numbers(
+def imagenet_numbers(
     labels: Sequence[str], images: Sequence[str], where: str, among: Sequence[str] = ()
 ) -> Ints:
     """Turn wnids, or class numbers 0 to 999, into class numbers.
@@ -124,7 +124,7 @@ def labels_by_folder(names: Sequence[str], where: str) -> Ints | None:
             f"{where}: {listing(other, 'folder')} among folders named by {kind}; rename or "
             "move them away"
         )
-    return class_numbers(folders, names, where)
+    return imagenet_numbers(folders, names, where)
 
 
 def labels_of_flat(names: Sequence[str], folder: Path) -> Ints:
@@ -239,7 +239,7 @@ def _positional(labels: list[str], names: Sequence[str], path: Path) -> Ints:
         )
     if path.name == DEVKIT or ("1000" in labels and "0" not in labels):
         labels = _translated(labels, path)
-    return class_numbers([labels[line] for line in lines], names, str(path), labels)
+    return imagenet_numbers([labels[line] for line in lines], names, str(path), labels)
 
 
 def _lines(names: Sequence[str], count: int) -> list[int] | None:
@@ -261,7 +261,9 @@ def _named(labels: dict[str, str], names: Sequence[str], path: Path) -> Ints:
     found = [of(name) for name in names]
     if missing := [name for name, label in zip(names, found, strict=True) if label is None]:
         raise PredictionError(f"{path}: no label for {listing(missing)}; add their lines")
-    return class_numbers([str(label) for label in found], names, str(path), list(labels.values()))
+    return imagenet_numbers(
+        [str(label) for label in found], names, str(path), list(labels.values())
+    )
 
 
 def _translated(labels: list[str], path: Path) -> list[str]:

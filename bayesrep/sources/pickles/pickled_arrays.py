@@ -149,7 +149,7 @@ def as_array(recorded: Any) -> NDArray[Any]:
     return built
 
 
-def plain(value: Any, seen: dict[int, Any]) -> Any:
+def resolved(value: Any, seen: dict[int, Any]) -> Any:
     """Replace records anywhere inside lists, tuples and mappings by what they stand for.
 
     `seen` keeps what was already replaced: a small pickle may refer to one list many times over.
@@ -170,11 +170,11 @@ def _replaced(value: Any, seen: dict[int, Any]) -> Any:
     if isinstance(value, Values):
         return as_array(value)
     if isinstance(value, list):
-        return [plain(item, seen) for item in value]
+        return [resolved(item, seen) for item in value]
     if isinstance(value, tuple):
-        return tuple(plain(item, seen) for item in value)
+        return tuple(resolved(item, seen) for item in value)
     if isinstance(value, dict):
-        replaced = {key: plain(item, seen) for key, item in value.items()}
+        replaced = {key: resolved(item, seen) for key, item in value.items()}
         kinds = (kind for kind in (OrderedDict, Counter) if isinstance(value, kind))
         return next(kinds, dict)(replaced)
     if isinstance(value, StandIn):
@@ -192,7 +192,7 @@ def _filled(data: Any, recorded: Any, shape: Any) -> NDArray[Any]:
         if not isinstance(data, list) or len(data) != size:
             raise ValueError("an array of objects of another length than its shape")
         seen: dict[int, Any] = {}
-        return objects([plain(item, seen) for item in data])
+        return objects([resolved(item, seen) for item in data])
     raw = _raw(data)
     if len(raw) != size * dtype.itemsize:
         raise ValueError("an array of another length than its shape")
