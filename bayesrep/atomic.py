@@ -15,13 +15,7 @@ def user_cache() -> Path:
 
 @contextmanager
 def replaced_file(target: Path) -> Generator[Path]:
-    """Give the name of a new file beside `target` that takes its place if the block succeeds.
-
-    Parameters
-    ----------
-    target
-        Where the file goes; what is there is replaced.
-    """
+    """A new file beside `target` that takes its place, whatever is there, if the block succeeds."""
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
         yield partial
@@ -32,12 +26,9 @@ def replaced_file(target: Path) -> Generator[Path]:
 
 @contextmanager
 def replaced_folder(target: Path) -> Generator[Path]:
-    """Give a new folder beside `target` that takes its place if the block succeeds.
+    """A new folder beside `target` that takes its place, whatever is there, if the block succeeds.
 
-    Parameters
-    ----------
-    target
-        Where the folder goes; its parents are created, and what is there is replaced.
+    Its parents are created.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     token = uuid.uuid4().hex[:8]

@@ -34,13 +34,7 @@ class Header(NamedTuple):
 
 
 def read_header(stream: IO[bytes]) -> Header:
-    """Read up to where the data begin.
-
-    Raises
-    ------
-    ValueError
-        Where this is no file of NumPy, or not of a plain array.
-    """
+    """Read up to where the data begin; a ValueError where this is not a plain array of NumPy."""
     start = stream.read(8)
     if len(start) < 8 or start[:6] != b"\x93NUMPY":
         raise ValueError("it does not begin as NumPy's files do")
@@ -68,12 +62,7 @@ def read(stream: IO[bytes], size: int) -> NDArray[Any]:
     stream
         At the beginning of the file.
     size
-        Bytes of the whole file.
-
-    Raises
-    ------
-    ValueError
-        As `read_header`, and where the data are fewer or more than the header says.
+        Bytes of the whole file, which the header has to be right about: else a ValueError.
     """
     header = read_header(stream)
     if header.dtype.hasobject:

@@ -31,18 +31,12 @@ def read(
 
     Parameters
     ----------
-    file
-        The file.
-    where
-        What a message calls it.
+    file, where
+        The file, and what a message calls it.
     columns
         What the table needs.
     further
         Columns to read where they are there; None for all of them.
-
-    Returns
-    -------
-    polars.DataFrame
 
     Raises
     ------
@@ -62,17 +56,7 @@ def read(
 
 
 def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = None) -> None:
-    """Write a table, sealed.
-
-    Parameters
-    ----------
-    table
-        What to write.
-    file
-        Where; what is there is replaced.
-    facts
-        Further entries of the file's metadata.
-    """
+    """Write a table, sealed, in place of what is there; `facts` go into its metadata too."""
     stream = io.BytesIO()
     seal = (_MARK + _BLANK).decode()
     table.write_parquet(stream, metadata={**(facts or {}), SEAL: seal})

@@ -16,11 +16,8 @@ BITS = 128  # of a whole number: seeds may have so many
 def parse(text: str) -> Any:
     """The value of a text in JSON.
 
-    Raises
-    ------
-    ValueError
-        In a few words: text that is not JSON, too deep lists and objects, a key given twice,
-        numbers that are not finite or too large, half a surrogate pair.
+    A ValueError says in a few words what is wrong: text that is not JSON, too deep lists and objects,
+    a key given twice, numbers that are not finite or too large, half a surrogate pair.
     """
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_refused)
@@ -32,13 +29,7 @@ def parse(text: str) -> Any:
 
 
 def load(path: str | Path) -> Any:
-    """What a JSON file holds.
-
-    Raises
-    ------
-    OSError, ValueError
-        Where the file cannot be read, is too large, or as `parse`.
-    """
+    """What a JSON file holds; a ValueError as of `parse`, or where the file is too large."""
     with open(path, "rb") as file:
         contents = file.read(BYTES + 1)
     if len(contents) > BYTES:
@@ -47,13 +38,7 @@ def load(path: str | Path) -> Any:
 
 
 def read(path: str | Path) -> Any:
-    """What a JSON file holds.
-
-    Raises
-    ------
-    StudyError
-        In one line naming the file.
-    """
+    """What a JSON file holds; a StudyError in one line naming the file."""
     try:
         return load(path)
     except OSError as error:

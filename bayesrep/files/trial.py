@@ -44,24 +44,17 @@ _ENVIRONMENT = {
 def fault(
     examine: Callable[..., str | None], file: str | Path, where: str, *arguments: Any
 ) -> str | None:
-    """Say what is wrong with a file, or nothing where it can be read here.
+    """Say in one line what is wrong with a file, or nothing where it can be read here.
 
     Parameters
     ----------
     examine
         A function of a module, called in the helper as `examine(file, where, *arguments)`: reads
         the file as it will be read here, and returns a line on what is wrong with it or None.
-    file
-        An existing file.
-    where
-        What a line calls the file.
+    file, where
+        An existing file, and what a line calls it: with that it begins.
     arguments
         What JSON can hold.
-
-    Returns
-    -------
-    str or None
-        One line that begins with `where`.
     """
     size = os.stat(file).st_size
     request = {

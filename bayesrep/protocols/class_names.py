@@ -9,7 +9,7 @@ from bayesrep.studies.imagenet import synsets
 def class_numbers(
     names: Iterable[str], classes: Sequence[str], where: str, noun: str
 ) -> dict[str, int]:
-    """The number of every class named in a file.
+    """The number of every class named in a file; names that are no class are refused.
 
     Parameters
     ----------
@@ -19,11 +19,6 @@ def class_numbers(
         What the predictions call the K classes.
     where, noun
         The file, and what it calls a class, for the message.
-
-    Raises
-    ------
-    StudyError
-        Naming those that are no class.
     """
     known = {name: number for number, name in enumerate(classes)}
     if tuple(classes) == synsets():

@@ -70,19 +70,9 @@ def neighbours(
 
 
 def match_at_random(order: Integers, low: Integers, high: Integers, seed: int) -> Integers:
-    """Give every target a random free neighbour, in the order of the targets.
+    """Give every target [T] a random free neighbour, in the order of the targets, or `UNMATCHED`.
 
-    Parameters
-    ----------
-    order, low, high
-        From `neighbours`.
-    seed
-        Of the draws.
-
-    Returns
-    -------
-    int [T]
-        The source's number, or `UNMATCHED`.
+    The order and ranges of the sources are those of `neighbours`.
     """
     draw = random.Random(seed).random
     taken = bytearray(len(order))

@@ -124,7 +124,7 @@ def predicted(path: Path, images: int) -> Ints:
 
 
 def whole_array(path: str | Path, values: NDArray[Any], *, dimensions: int) -> Ints:
-    """Whole numbers from 0 on, or name the file that holds anything else."""
+    """Whole numbers from 0 on; a file that holds anything else is named."""
     if values.ndim != dimensions or values.dtype.kind not in "iu" or values.size == 0:
         kind = {1: "list", 2: "matrix"}[dimensions]
         raise StudyError(

@@ -50,13 +50,7 @@ def collected(steps: Generator[str, None, _Value]) -> tuple[_Value, list[str]]:
 
 
 def value(steps: Generator[str, None, _Value | None], path: str | Path) -> _Value:
-    """What a reading of the study at `path` returns.
-
-    Raises
-    ------
-    StudyError
-        With the first violation that it yields.
-    """
+    """What a reading of the study at `path` returns; the first violation is raised instead."""
     read, violations = collected(steps)
     if read is None or violations:
         first = violations[0]
@@ -67,9 +61,7 @@ def value(steps: Generator[str, None, _Value | None], path: str | Path) -> _Valu
 def as_numbers(values: Any) -> Ints | Floats | None:
     """Turn array-like numbers into int64, or into float64 with NaN for what is missing.
 
-    Returns
-    -------
-    int64 or float64 array of the input's shape, or None where the values are not numbers.
+    None where the values are not numbers.
     """
     if isinstance(values, np.ma.MaskedArray):  # np.asarray would silently uncover masked entries
         return np.ma.filled(values.astype(np.float64), np.nan)
@@ -123,18 +115,9 @@ def count_violations(where: str, images: Names, selected: Any, shown: Any) -> It
 def correct_violations(
     where: str, images: Names, correct: Any, classifiers: Sequence[str] | None = None
 ) -> Iterator[str]:
-    """Check that correctness is true or false (or 1 and 0) for every image and every classifier.
+    """Check that correctness [N, C] is true or false (or 1 and 0) for every image and classifier.
 
-    Parameters
-    ----------
-    where
-        Starts every line.
-    images
-        [N] image names.
-    correct
-        [N, C] correctness in any numeric type.
-    classifiers
-        The C names; where None, a column is named by its number.
+    Where the classifiers' names are not given, a column is named by its number.
     """
     boolean = np.asarray(correct).dtype.kind == "b"
     values = np.asarray(correct) if boolean else as_numbers(correct)
@@ -191,12 +174,7 @@ def classifier_violations(where: str, classifiers: Sequence[str]) -> Iterator[st
 def role_violations(where: str, names: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Check that a study has both required roles, and its data sets names of their own.
 
-    Parameters
-    ----------
-    where
-        Starts every line.
-    names
-        (role, data set name) pairs.
+    `names` are pairs of a role and its data set's name.
     """
     roles = [role for role, _ in names]
     for role in REQUIRED_ROLES:
@@ -214,15 +192,7 @@ def label_set_violations(
     reference: tuple[str, NDArray[np.str_]],
     replication: tuple[str, NDArray[np.str_]],
 ) -> Iterator[str]:
-    """Check that both data sets have the same set of labels.
-
-    Parameters
-    ----------
-    where
-        Starts every line.
-    reference, replication
-        (name, labels [N]) of the two data sets.
-    """
+    """Check that both data sets, given as (name, labels [N]), have the same set of labels."""
     pairs = ((reference, replication), (replication, reference))
     for (name, labels), (other, others) in pairs:
         extra = sorted(set(np.unique(labels).tolist()) - set(np.unique(others).tolist()))

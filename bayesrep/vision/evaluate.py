@@ -144,7 +144,7 @@ def evaluate(
     device: Device,
     stop: Event | None = None,
 ) -> dict[str, TopFive | str]:
-    """The answers of every network on some images.
+    """The answers of every network on some images, or the reason why it has none.
 
     Parameters
     ----------
@@ -156,10 +156,6 @@ def evaluate(
         Where they run.
     stop
         Set where nobody waits for the answers any more: then this ends in a CancelledError.
-
-    Returns
-    -------
-    mapping of classifier to its answers, or to the reason why it has none.
     """
     import torch
 

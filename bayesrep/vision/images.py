@@ -55,15 +55,7 @@ class ImageSet:
         return len(self.names)
 
     def read(self, image: int) -> bytes:
-        """The encoded bytes of one image.
-
-        Raises
-        ------
-        PredictionError
-            Where they are more than any image has.
-        OSError
-            Where they cannot be read.
-        """
+        """The encoded bytes of one image, unless they are more than any image has."""
         file, offset, size = self.place[image].tolist()
         with open(self.files[file], "rb") as stream:
             held = os.fstat(stream.fileno()).st_size if size < 0 else size
@@ -175,14 +167,7 @@ def _status(file: str) -> str:
 def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
     """The images that a study counts, under the names it gives them.
 
-    Parameters
-    ----------
-    images
-        All images found.
-    names
-        The study's names: relative paths, file names, or file names without their suffix.
-    dataset
-        The data set's name, for messages.
+    Those are relative paths, file names, or file names without their suffix; `dataset` is for messages.
 
     Raises
     ------

@@ -40,10 +40,8 @@ def imagenet_numbers(
 
     Parameters
     ----------
-    labels : N str
-        All wnids or all numbers.
-    images : N str
-        The images they belong to, for messages.
+    labels, images : N str
+        All wnids or all numbers, and the images they belong to, for messages.
     where
         Names the source of the labels.
     among
@@ -92,18 +90,7 @@ def _number(label: str) -> int:
 
 
 def labels_by_folder(names: Sequence[str], where: str) -> Ints | None:
-    """Read classes from the names of the folders that the images lie in.
-
-    Parameters
-    ----------
-    names : N str
-        Relative paths.
-    where
-        Names the folder or archive, for messages.
-
-    Returns
-    -------
-    int64 [N], or None where no image lies in a folder named like a class.
+    """Class numbers [N] by the folders of images; None where no folder is named by a class.
 
     Raises
     ------
@@ -128,13 +115,7 @@ def labels_by_folder(names: Sequence[str], where: str) -> Ints | None:
 
 
 def labels_of_flat(names: Sequence[str], folder: Path) -> Ints:
-    """Find the ground-truth file of a flat folder, in it or beside it, and read it.
-
-    Raises
-    ------
-    PredictionError
-        Where there is none.
-    """
+    """Find the ground-truth file of a flat folder, in it or beside it, and read it."""
     for place in (folder, folder.parent):
         for name in KNOWN_FILES:
             if (place / name).is_file():
@@ -190,16 +171,8 @@ def read_labels(path: Path, names: Sequence[str]) -> Ints:
 def likely_mistake(labels: Ints, predicted: Ints) -> tuple[str, float] | None:
     """Find the order of classes that would explain an accuracy at chance.
 
-    Parameters
-    ----------
-    labels : int64 [N]
-        Class numbers as they were read.
-    predicted : int64 [N]
-        A classifier's answers.
-
-    Returns
-    -------
-    (what went wrong, the accuracy under that reading), or None where no known mistake fits.
+    From class numbers [N] as they were read and a classifier's answers [N]: what went wrong and the
+    accuracy under that reading, or None where no known mistake fits.
     """
     as_text = np.array([int(name) for name in sorted(str(number) for number in range(CLASSES))])
     readings = {

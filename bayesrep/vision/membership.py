@@ -17,19 +17,10 @@ from bayesrep.vision.images import ImageSet, select
 def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     """The images of a data set that the study counts, or all where it counts none yet.
 
-    Parameters
-    ----------
-    study
-        The study's folder; it need not exist.
-    dataset
-        The data set.
-    images
-        What was found on disk.
-
     Raises
     ------
     StudyError
-        Where the study's own files are damaged or do not know the data set.
+        Where the study's own files are damaged, do not know the data set or label it otherwise.
     PredictionError
         Where an image is not found.
     """
@@ -50,12 +41,7 @@ def list_complete_classifiers(study: Path) -> list[str]:
     """Add classifiers with predictions on every data set to study.json, where it lists any.
 
     None is added while images that could not be decoded are neither repaired nor left out: the
-    study would be refused.
-
-    Returns
-    -------
-    list of str
-        Those that were added.
+    study would be refused. Returns those that were added.
     """
     manifest = _manifest(study)
     if manifest is None or manifest.classifiers is None:

@@ -53,13 +53,7 @@ class _Element:
 
 
 def read_wnids(path: Path) -> dict[int, str]:
-    """The wnid of every number in a `meta.mat`.
-
-    Raises
-    ------
-    PredictionError
-        Where the file is not the development kit's, or damaged.
-    """
+    """The wnid of every number in a `meta.mat`, once it is the development kit's and whole."""
     try:
         with path.open("rb") as stream:
             data = stream.read(LARGEST + 1)

@@ -30,13 +30,7 @@ class Member:
 
 
 def members(archive: Path) -> Iterator[Member]:
-    """Yield the files in an archive, in its order.
-
-    Raises
-    ------
-    PredictionError
-        Where it is damaged, cut off, or holds more behind its end.
-    """
+    """Yield the files in an archive, in order, unless it is damaged or goes on behind its end."""
     try:
         with archive.open("rb") as stream:
             yield from _members(stream)
