@@ -16,8 +16,8 @@ BITS = 128  # of a whole number: seeds may have so many
 def parse(text: str) -> Any:
     """The value of a text in JSON.
 
-    A ValueError says in a few words what is wrong: text that is not JSON, too deep lists and objects,
-    a key given twice, numbers that are not finite or too large, half a surrogate pair.
+    A ValueError says in a few words what is wrong: text that is not JSON, lists or objects that
+    are too deep, a key given twice, numbers not finite or too large, half a surrogate pair.
     """
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_refused)

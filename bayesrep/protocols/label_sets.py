@@ -27,7 +27,7 @@ from bayesrep.files import strict_json
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.table_files import read_table, require
 from bayesrep.studies.predictions import Predictions
-from bayesrep.types import Bools, Ints
+from bayesrep.types import Bools
 
 _VALIDATION = re.compile(r"ILSVRC2012_val_(\d{8})")
 
@@ -55,7 +55,6 @@ class LabelSets:
         keys = np.unique(np.asarray(self.image, np.int64) * self.classes + self.label)
         object.__setattr__(self, "image", keys // self.classes)
         object.__setattr__(self, "label", keys % self.classes)
-        object.__setattr__(self, "_keys", keys)
 
     @property
     def sizes(self) -> NDArray[np.integer[Any]]:
@@ -65,12 +64,10 @@ class LabelSets:
     def contain(self, answers: ArrayLike) -> Bools:
         """Whether each answer [..., N] is among the right labels of its image."""
         given = np.asarray(answers)
-        keys: Ints = self._keys  # type: ignore[attr-defined]
-        if not len(keys):
-            return np.zeros(given.shape, dtype=np.bool_)
+        keys = self.image * self.classes + self.label  # increasing
         wanted = np.arange(given.shape[-1], dtype=np.int64) * self.classes + given
-        found = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
-        return found & (given >= 0)
+        place = np.searchsorted(keys, wanted)
+        return (np.append(keys, -1)[place] == wanted) & (given >= 0)
 
 
 def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets:

@@ -162,7 +162,7 @@ def _check(reference: Predictions, replication: Predictions, epsilon: float, run
 
 
 @dataclass(frozen=True, eq=False)
-class _Answers:
+class _Judged:
     """One classifier on one data set: predicted class, confidence and correctness [N]."""
 
     label: NDArray[np.integer[Any]]
@@ -173,9 +173,9 @@ class _Answers:
         return len(self.right)
 
 
-def _one(data: Predictions, number: int) -> _Answers:
+def _one(data: Predictions, number: int) -> _Judged:
     assert data.confidence is not None
-    return _Answers(
+    return _Judged(
         data.first[number],
         data.confidence[number],
         (data.first[number] == data.labels).astype(np.float64),
@@ -186,19 +186,19 @@ def _one(data: Predictions, number: int) -> _Answers:
 class _Pair:
     """One classifier's answers on both data sets."""
 
-    reference: _Answers
-    replication: _Answers
+    reference: _Judged
+    replication: _Judged
 
     @property
     def source_first(self) -> bool:
         return len(self.reference) >= len(self.replication)
 
     @property
-    def source(self) -> _Answers:
+    def source(self) -> _Judged:
         return self.reference if self.source_first else self.replication
 
     @property
-    def target(self) -> _Answers:
+    def target(self) -> _Judged:
         return self.replication if self.source_first else self.reference
 
     def matchings(
@@ -296,7 +296,7 @@ def _effective(values: Floats, source: Any, target: Any, run: Any) -> float:
     return float(np.clip(len(values) / variance, pairs, len(values)))
 
 
-def _curve(data: _Answers, weights: Floats) -> pl.DataFrame:
+def _curve(data: _Judged, weights: Floats) -> pl.DataFrame:
     number = np.clip(np.searchsorted(BINS, data.confidence, side="right") - 1, 0, len(BINS) - 2)
     images, confidence, right = (
         np.bincount(number, weights * values, minlength=len(BINS) - 1)

@@ -194,8 +194,7 @@ def _table(
     interval: str,
 ) -> pl.DataFrame:
     right, images = (
-        right.transpose(2, 1, 0),
-        images.transpose(2, 1, 0),
+        each.transpose(2, 1, 0) for each in (right, images)
     )  # [classifier, part, metric]
     lower, upper = proportion_interval(right, images, interval)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -167,7 +167,7 @@ def _status(file: str) -> str:
 def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
     """The images that a study counts, under the names it gives them.
 
-    Those are relative paths, file names, or file names without their suffix; `dataset` is for messages.
+    Those are relative paths, file names, or file names without their suffix.
 
     Raises
     ------
