@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import trial
 
@@ -56,13 +57,13 @@ def read(
 
 
 def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = None) -> None:
-    """Write a table, sealed, in place of what is there; `facts` go into its metadata too."""
+    """Write a table, sealed and whole, in place of what is there; `facts` go into its metadata."""
     stream = io.BytesIO()
     seal = (_MARK + _BLANK).decode()
     table.write_parquet(stream, metadata={**(facts or {}), SEAL: seal})
     before, after = stream.getvalue().rsplit(_MARK + _BLANK, 1)
     digest = _digest(before, after)
-    with open(file, "wb") as target:
+    with replaced_file(file) as partial, open(partial, "wb") as target:
         target.writelines((before, _MARK, digest, after))
 
 

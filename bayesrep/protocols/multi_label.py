@@ -193,9 +193,8 @@ def _table(
     p_value: Floats,
     interval: str,
 ) -> pl.DataFrame:
-    right, images = (
-        each.transpose(2, 1, 0) for each in (right, images)
-    )  # [classifier, part, metric]
+    # [classifier, part, metric]
+    right, images = (each.transpose(2, 1, 0) for each in (right, images))
     lower, upper = proportion_interval(right, images, interval)
     with np.errstate(invalid="ignore", divide="ignore"):
         accuracy = right / images

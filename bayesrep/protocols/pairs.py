@@ -1,11 +1,10 @@
 """Which of two participants is better on the same images: McNemar's test and a posterior."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from bayesrep.protocols.intervals import paired_difference
@@ -73,8 +72,8 @@ def compare_pairs(names: Sequence[str], right: Bools, answered: Bools) -> pl.Dat
     b, c = hits[first, second] - both, hits.T[first, second] - both
     neither = images - both - b - c
     none = images == 0
-    found = [_where(none, each) for each in paired_difference(b, c, both + neither)]
-    p_value = _where(none, mcnemar(b, c))
+    posterior = paired_difference(b, c, both + neither)
+    p_value, *posterior = (np.where(none, np.nan, each) for each in (mcnemar(b, c), *posterior))
     called = np.asarray(names)
     return pl.DataFrame(
         {
@@ -85,12 +84,8 @@ def compare_pairs(names: Sequence[str], right: Bools, answered: Bools) -> pl.Dat
             "only_first": b,
             "only_second": c,
             "neither": neither,
-            **dict(zip(("difference", "lower", "upper", "probability"), found, strict=True)),
+            **dict(zip(("difference", "lower", "upper", "probability"), posterior, strict=True)),
             "p_value": p_value,
             "p_holm": holm(p_value),
         }
     ).fill_nan(None)
-
-
-def _where(none: Bools, values: NDArray[Any]) -> Floats:
-    return np.where(none, np.nan, values)

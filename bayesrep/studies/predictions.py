@@ -94,16 +94,11 @@ class Predictions:
             return
         wrong = (self.answers < NO_ANSWER) | (self.answers >= len(self.classes))
         yield from self._first(where, np.any(wrong, axis=2), "an answer is no number of a class")
-        yield from self._confidence_violations(where, shape)
-
-    def _confidence_violations(self, where: str, shape: tuple[int, int]) -> Iterator[str]:
-        if self.confidence is None:
-            return
-        if self.confidence.shape != shape:
+        if self.confidence is not None and self.confidence.shape != shape:
             yield f"{where}: confidence has shape {list(self.confidence.shape)}, not {list(shape)}"
-            return
-        within = (self.confidence >= 0) & (self.confidence <= 1)
-        yield from self._first(where, ~within, "a probability is not between 0 and 1")
+        elif self.confidence is not None:
+            within = (self.confidence >= 0) & (self.confidence <= 1)
+            yield from self._first(where, ~within, "a probability is not between 0 and 1")
 
     def _first(self, where: str, wrong: Bools, rule: str) -> Iterator[str]:
         if wrong.any():

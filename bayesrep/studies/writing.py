@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.atomic import replaced_file, replaced_folder
+from bayesrep.atomic import replaced_folder
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
@@ -150,9 +150,8 @@ def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
         (_of_dataset(d, {**label, **d.groups}) for d, label in zip(datasets, texts, strict=True)),
         how="diagonal",
     )
-    for table, name in ((counts, folder.COUNTS), (images, folder.IMAGES)):
-        with replaced_file(path / name) as partial:
-            parquet.write(table, partial)
+    parquet.write(counts, path / folder.COUNTS)
+    parquet.write(images, path / folder.IMAGES)
 
 
 def _of_dataset(data: AnnotatedSet, columns: Mapping[str, Any]) -> pl.DataFrame:
@@ -172,8 +171,7 @@ def _forget_uncounted_failures(datasets: Sequence[AnnotatedSet], path: Path) -> 
     if failures is None or not len(failures):
         return
     counted = pl.concat(_of_dataset(data, {}) for data in datasets)
-    with replaced_file(path / folder.FAILURES) as partial:
-        parquet.write(failures.join(counted, on=KEYS, how="semi"), partial)
+    parquet.write(failures.join(counted, on=KEYS, how="semi"), path / folder.FAILURES)
 
 
 def _write_prediction_files(path: Path, dataset: str, tables: Mapping[str, pl.DataFrame]) -> None:

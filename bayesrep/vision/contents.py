@@ -10,6 +10,7 @@ again.
 
 import hashlib
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,7 +18,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.atomic import replaced_file
 from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import parquet
 from bayesrep.studies import folder
@@ -33,6 +33,17 @@ def digest(data: bytes) -> int:
     """64 bits that tell images apart; never `UNKNOWN`."""
     found = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
     return found or UNKNOWN + 1
+
+
+def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = None) -> None:
+    """Write what a run has found so far, or say in one line that it cannot be written."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        parquet.write(table, file, facts)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise PredictionError(
+            f"{file} cannot be written ({reason(error)}); what was written before is kept"
+        ) from error
 
 
 class Contents:
@@ -78,14 +89,7 @@ class Contents:
         table = pl.DataFrame(
             {"stamp": self._stamps[rows], "content": self.known[rows]}, schema=_COLUMNS
         )
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with replaced_file(self._file) as partial:
-                parquet.write(table, partial)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise PredictionError(
-                f"{self._file} cannot be written ({reason(error)}); what was written before is kept"
-            ) from error
+        write(table, self._file)
         self._written = self.known.copy()
 
     def _digest(self, row: int) -> int:

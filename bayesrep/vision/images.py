@@ -8,7 +8,7 @@ machines that see the same files.
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -26,6 +26,7 @@ _SUFFIXES = frozenset(
 )
 LARGEST = 2**28  # bytes of one encoded image
 LABEL_BYTES = 1024  # of a .cls file, more than any label has
+_SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))  # bytes of names that are no UTF-8
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
@@ -94,7 +95,7 @@ class ImageSet:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _File:
     """A file in a folder or an archive: its relative path and where its bytes are."""
 
     name: str
@@ -175,19 +176,19 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
         Where an image of the study is not found, or a name fits several.
     """
     best: list[str] = list(names)
-    for shorten in (str, _file_name, _stem):
-        found: dict[str, list[int]] = {}
-        for number, name in enumerate(images.names):
-            found.setdefault(shorten(name), []).append(number)
-        missing = [name for name in names if name not in found]
+    paths = [PurePosixPath(name) for name in images.names]
+    for called in (images.names, [path.name for path in paths], [path.stem for path in paths]):
+        rows: dict[str, list[int]] = {}
+        for row, name in enumerate(called):
+            rows.setdefault(name, []).append(row)
+        missing = [name for name in names if name not in rows]
         if not missing:
-            if several := [name for name in names if len(found[name]) > 1]:
+            if several := [name for name in names if len(rows[name]) > 1]:
                 raise PredictionError(
                     f"data set {dataset!r}: several files are called {listing(several)}; "
                     "name the study's images by their paths"
                 )
-            chosen = images.take([found[name][0] for name in names])
-            return ImageSet(tuple(names), chosen.labels, chosen.files, chosen.place)
+            return replace(images.take([rows[name][0] for name in names]), names=tuple(names))
         best = min(best, missing, key=len)
     raise PredictionError(
         f"data set {dataset!r}: no file for {listing(best)} of the study; looked for its "
@@ -196,31 +197,15 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
     )
 
 
-def _file_name(name: str) -> str:
-    return PurePosixPath(name).name
-
-
-def _stem(name: str) -> str:
-    return PurePosixPath(name).stem
-
-
-def _image_set(entries: Sequence[_Entry], labels: Ints) -> ImageSet:
+def _image_set(entries: Sequence[_File], labels: Ints) -> ImageSet:
     names = tuple(entry.name for entry in entries)
-    if strange := [name for name in names if not _is_text(name)]:
+    if strange := [name for name in names if _SURROGATES & set(name)]:
         raise PredictionError(f"{listing(strange)}: not text in UTF-8; rename the files")
     for violation in rules.image_violations("the images", names):
         raise PredictionError(violation)
     files = {name: number for number, name in enumerate(dict.fromkeys(e.file for e in entries))}
     place = np.array([(files[e.file], e.offset, e.size) for e in entries], dtype=np.int64)
     return ImageSet(names, labels, tuple(files), place)
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:  # bytes of another encoding, escaped by the file system's
-        return False
-    return True
 
 
 def _archives(path: Path) -> list[Path]:
@@ -237,16 +222,16 @@ def _archives(path: Path) -> list[Path]:
     return [path]
 
 
-def _archived(archives: Sequence[Path]) -> Iterator[_Entry]:
+def _archived(archives: Sequence[Path]) -> Iterator[_File]:
     for archive in archives:
         for member in members(archive):
             name = PurePosixPath(member.name)
             if not name.name.startswith("."):
                 shown = f"{archive.stem}/{name}" if len(archives) > 1 else str(name)
-                yield _Entry(shown, str(archive), member.offset, member.size)
+                yield _File(shown, str(archive), member.offset, member.size)
 
 
-def _in_folder(path: Path) -> Iterator[_Entry]:
+def _in_folder(path: Path) -> Iterator[_File]:
     above: dict[str, frozenset[str]] = {str(path): frozenset()}
     for folder, inside, files in os.walk(path, followlinks=True):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
@@ -258,10 +243,10 @@ def _in_folder(path: Path) -> Iterator[_Entry]:
         for name in sorted(files):
             file = os.path.join(folder, name)
             if not name.startswith(".") and os.path.isfile(file):  # no pipe, which would wait
-                yield _Entry(str(relative / name), file)
+                yield _File(str(relative / name), file)
 
 
-def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> Ints:
+def _labels_beside(images: Sequence[_File], beside: dict[str, _File]) -> Ints:
     """Read the `.cls` file of every WebDataset sample; a sample's key ends at the first dot."""
     keys = {_key(name): entry for name, entry in beside.items()}
     if missing := [entry.name for entry in images if _key(entry.name) not in keys]:
@@ -294,7 +279,7 @@ def _from_table(path: Path) -> ImageSet:
     if not len(table):
         raise PredictionError(f"{path} holds no images; give a row for each")
     names, labels = table["path"].to_list(), table["label"].to_list()
-    entries = [_Entry(name, str(path.parent / name)) for name in names]
+    entries = [_File(name, str(path.parent / name)) for name in names]
     if missing := [entry.name for entry in entries if not os.path.isfile(entry.file)]:
         raise PredictionError(
             f"{path}: no file for {listing(missing)}; paths are relative to the table"

@@ -62,29 +62,6 @@ def in_blocks(rows: Ints) -> list[Ints]:
     return [rows[first : first + BLOCK] for first in range(0, len(rows), BLOCK)]
 
 
-def load_some(
-    architectures: Sequence[Architecture], device: Device, budget: int
-) -> tuple[list[Network], dict[str, str], Sequence[Architecture]]:
-    """Load classifiers, in order, while their weights fit a budget of bytes.
-
-    The first is loaded whatever its size. Returns those loaded, the reasons why some cannot be, and
-    the rest.
-    """
-    networks: list[Network] = []
-    refused: dict[str, str] = {}
-    for number, architecture in enumerate(architectures):
-        try:
-            networks.append(load_network(architecture, device.name))
-        except PredictionError as error:
-            refused[architecture.name] = str(error)
-            continue
-        # The next is likely to be as large as the largest so far.
-        sizes = [network.size for network in networks]
-        if sum(sizes) + max(sizes) > budget:
-            return networks, refused, architectures[number + 1 :]
-    return networks, refused, ()
-
-
 def weights_budget(device: Device) -> int:
     """How many bytes of weights may be in memory together: a third of what is free."""
     import torch
@@ -176,9 +153,21 @@ class Local:
         """Load what fits; return it, the reasons why some cannot be had, and the rest."""
         self._networks = []  # those of the last pass go before the next come
         budget = weights_budget(self._device) if self._budget is None else self._budget
+        refused: dict[str, str] = {}
+        waiting = deque(architectures)
         with offline_without_hub(architectures):
-            self._networks, refused, rest = load_some(architectures, self._device, budget)
-        return [network.architecture for network in self._networks], refused, rest
+            while waiting and self._fits_one_more(budget):
+                architecture = waiting.popleft()
+                try:
+                    self._networks.append(load_network(architecture, self._device.name))
+                except PredictionError as error:
+                    refused[architecture.name] = str(error)
+        return [network.architecture for network in self._networks], refused, list(waiting)
+
+    def _fits_one_more(self, budget: int) -> bool:
+        """Whether one more fits, likely as large as the largest so far; the first always does."""
+        sizes = [network.size for network in self._networks]
+        return not sizes or sum(sizes) + max(sizes) <= budget
 
     def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:
         """Keep the pixels of these preprocessings in a cache folder from now on."""

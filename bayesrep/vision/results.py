@@ -25,14 +25,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.atomic import replaced_file
 from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import parquet, strict_json, trial
 from bayesrep.studies import folder, rules, tables
 from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.types import Bools, Ints
-from bayesrep.vision.contents import Contents
+from bayesrep.vision.contents import Contents, write
 from bayesrep.vision.evaluate import TopFive
 from bayesrep.vision.images import ImageSet
 
@@ -129,11 +128,9 @@ class Results:
         self._add_part(table)
         self.done[rows] = True
 
-    def finish(self, facts: Mapping[str, Any]) -> None:
+    def finish(self, facts: Mapping[str, str]) -> None:
         """Put all rows, in the order of the images, into the one file; drop the parts."""
-        table = self._all_rows()
-        facts = {**self._identity, **facts, _IMAGES: len(self._images)}
-        self._write(table, self.file, facts)
+        self._write(self._all_rows(), self.file, **facts)
         shutil.rmtree(self.parts, ignore_errors=True)
         with suppress(OSError):  # other classifiers still have parts
             self.parts.parent.rmdir()
@@ -160,14 +157,9 @@ class Results:
         )
         return truth, first
 
-    def _next(self) -> int:
-        taken = [int(file.stem) for file in self.parts.glob("[0-9]*.parquet")]
-        return max(taken, default=-1) + 1
-
     def _add_part(self, table: pl.DataFrame) -> None:
-        self.parts.mkdir(parents=True, exist_ok=True)
-        facts = {**self._identity, _IMAGES: len(self._images)}
-        self._write(table, self.parts / f"{self._next():06d}.parquet", facts)
+        taken = [int(file.stem) for file in self.parts.glob("[0-9]*.parquet")]
+        self._write(table, self.parts / f"{max(taken, default=-1) + 1:06d}.parquet")
 
     def _bring_up_to_date(self, files: Sequence[Path], contents: Contents) -> None:
         """Find the rows that are there, and keep of them what is still true of the images."""
@@ -229,14 +221,9 @@ class Results:
         rows = pl.concat(tables).unique("image", keep="first")
         return order.join(rows, on="image", how="inner", maintain_order="left")
 
-    def _write(self, table: pl.DataFrame, file: Path, facts: Mapping[str, Any]) -> None:
-        try:
-            with replaced_file(file) as partial:
-                parquet.write(table, partial, {_KEY: json.dumps(facts)})
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise PredictionError(
-                f"{file} cannot be written ({reason(error)}); what was written before is kept"
-            ) from error
+    def _write(self, table: pl.DataFrame, file: Path, **facts: Any) -> None:
+        facts = {**self._identity, **facts, _IMAGES: len(self._images)}
+        write(table, file, {_KEY: json.dumps(facts)})
 
 
 def folder_of_pixels(dataset: str) -> Path:
@@ -278,18 +265,15 @@ def same_network(
     `identities` says of each classifier how its answers are made.
     """
     seen: dict[tuple[str, str], str] = {}
-    for name in folder.names_in(study / folder.prediction_folder(dataset), ".parquet"):
-        if name not in identities:
-            with suppress(PredictionError):
-                file = study / folder.prediction_file(dataset, name)
-                found = _facts_of(file) or {}
-                seen[str(found.get("full_name")), str(found.get("weights"))] = name
-    others: dict[str, str] = {}
-    for name, identity in identities.items():
-        other = seen.setdefault((identity["full_name"], identity["weights"]), name)
-        if other != name:
-            others[name] = other
-    return others
+    for name in sorted(folder.predicted_by(study, dataset) - set(identities)):
+        with suppress(PredictionError):
+            facts = _facts_of(study / folder.prediction_file(dataset, name)) or {}
+            seen[str(facts.get("full_name")), str(facts.get("weights"))] = name
+    firsts = {
+        name: seen.setdefault((identity["full_name"], identity["weights"]), name)
+        for name, identity in identities.items()
+    }
+    return {name: first for name, first in firsts.items() if first != name}
 
 
 def _facts_of(file: Path) -> dict[str, Any] | None:
@@ -320,20 +304,13 @@ def read_failures(study: Path, dataset: str) -> dict[str, Failure]:
 def write_failures(study: Path, dataset: str, failures: Mapping[str, Failure]) -> None:
     """Replace the failures of one data set; without any of any set, the file goes."""
     file = study / folder.FAILURES
-    columns = {
-        "dataset": [dataset] * len(failures),
-        "image": list(failures),
-        "reason": [failure.reason for failure in failures.values()],
-        "left_out": [failure.left_out for failure in failures.values()],
-    }
+    rows = [(dataset, image, each.reason, each.left_out) for image, each in failures.items()]
     others = _all_failures(study).filter(pl.col("dataset") != dataset)
-    table = pl.concat([others, pl.DataFrame(columns, schema=tables.FAILURES)])
+    table = pl.concat([others, pl.DataFrame(rows, schema=tables.FAILURES, orient="row")])
     if not len(table):
         file.unlink(missing_ok=True)
         return
-    study.mkdir(parents=True, exist_ok=True)
-    with replaced_file(file) as partial:
-        parquet.write(table, partial)
+    write(table, file)
 
 
 def _all_failures(study: Path) -> pl.DataFrame:
