@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from bayesrep.estimators import estimate, estimate_gaps
     from bayesrep.inference import fit, prior_predictive
     from bayesrep.posterior import read_posterior, write_posterior
+    from bayesrep.studies.reading import read_study
     from bayesrep.studies.simulate import simulate_study
     from bayesrep.studies.statistics import SufficientStatistics
-    from bayesrep.studies.storage import read_study
     from bayesrep.studies.study import Study
     from bayesrep.summary import (
         compare_classifiers,
@@ -93,7 +93,7 @@ _DEFINED_IN = {
     "prior_predictive": "bayesrep.inference",
     "rank_classifiers": "bayesrep.summary",
     "read_posterior": "bayesrep.posterior",
-    "read_study": "bayesrep.studies.storage",
+    "read_study": "bayesrep.studies.reading",
     "simulate_study": "bayesrep.studies.simulate",
     "summarize": "bayesrep.summary",
     "summarize_gaps": "bayesrep.summary",

@@ -1,15 +1,11 @@
 """Files and folders that appear whole or not at all, and where those go that are only kept."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-
-__all__ = ["replaced_file", "replaced_folder", "user_cache"]
 
 
 def user_cache() -> Path:
@@ -19,13 +15,7 @@ def user_cache() -> Path:
 
 @contextmanager
 def replaced_file(target: Path) -> Generator[Path]:
-    """Give the name of a new file beside ``target`` that takes its place if the block succeeds.
-
-    Parameters
-    ----------
-    target
-        Where the file goes; what is there is replaced.
-    """
+    """A new file beside `target` that takes its place, whatever is there, if the block succeeds."""
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
         yield partial
@@ -36,12 +26,9 @@ def replaced_file(target: Path) -> Generator[Path]:
 
 @contextmanager
 def replaced_folder(target: Path) -> Generator[Path]:
-    """Give a new folder beside ``target`` that takes its place if the block succeeds.
+    """A new folder beside `target` that takes its place, whatever is there, if the block succeeds.
 
-    Parameters
-    ----------
-    target
-        Where the folder goes; its parents are created, and what is there is replaced.
+    Its parents are created.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     token = uuid.uuid4().hex[:8]

@@ -2,8 +2,6 @@
 
 from bayesrep.errors import OptionError
 
-__all__ = ["BOOTSTRAP", "COMPONENTS", "DRAWS", "SEED", "STARTS", "at_most"]
-
 # The largest of what several places take.
 BOOTSTRAP = 100_000
 COMPONENTS = 64
@@ -13,12 +11,6 @@ STARTS = 10_000
 
 
 def at_most(name: str, value: int, largest: int) -> None:
-    """Refuse a number that is larger than any that an option may have.
-
-    Raises
-    ------
-    OptionError
-        Naming the option and its largest number.
-    """
+    """Refuse a number that is larger than any that an option may have."""
     if value > largest:
         raise OptionError(f"{name} is {value}; give at most {largest:,}")

@@ -131,7 +131,7 @@ def _emit(arguments: argparse.Namespace, text: str, facts: dict[str, Any]) -> in
 def _left_out(study: Path | None) -> dict[str, dict[str, str]]:
     if study is None:
         return {}
-    from bayesrep.studies.storage import images_left_out
+    from bayesrep.studies.reading import images_left_out
 
     try:
         return images_left_out(study)
@@ -221,7 +221,7 @@ def _import(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import describe_study
     from bayesrep.sources import ANSWERED, READERS
     from bayesrep.sources.imagenetv2 import read_answers
-    from bayesrep.studies.storage import awaits_counts, write_study
+    from bayesrep.studies.writing import awaits_counts
 
     tables = arguments.source == "tables"
     if not (tables and awaits_counts(arguments.out)):
@@ -245,14 +245,14 @@ def _import(arguments: argparse.Namespace) -> int:
         study = reader(arguments.files, **given)
     if isinstance(study, dict):
         return _begin_study(arguments, study)
-    write_study(study, arguments.out, force=arguments.force, answers=answers)
+    study.write(arguments.out, force=arguments.force, answers=answers)
     text = f"{describe_study(study)}\nWritten to {arguments.out}"
     return _emit(arguments, text, {"study": str(arguments.out), "fingerprint": study.fingerprint()})
 
 
 def _begin_predictions(arguments: argparse.Namespace, answers: list[Any]) -> int:
     """Write published answers to which counts are still to be added."""
-    from bayesrep.studies.storage import write_answers
+    from bayesrep.studies.writing import write_answers
 
     write_answers(answers, arguments.out, force=arguments.force)
     names, program = [each.dataset for each in answers], process.program()
@@ -268,7 +268,7 @@ def _begin_predictions(arguments: argparse.Namespace, answers: list[Any]) -> int
 
 def _begin_study(arguments: argparse.Namespace, datasets: dict[str, Any]) -> int:
     """Write a study whose predictions are still to be made."""
-    from bayesrep.studies.storage import write_annotations
+    from bayesrep.studies.writing import write_annotations
 
     source = {"source": "tables", "files": [path.name for path in map(Path, arguments.files)]}
     write_annotations(
@@ -290,7 +290,8 @@ def _begin_study(arguments: argparse.Namespace, datasets: dict[str, Any]) -> int
 
 def _check(arguments: argparse.Namespace) -> int:
     from bayesrep.report.text import describe_study
-    from bayesrep.studies.storage import awaits_counts, check_study, read_study
+    from bayesrep.studies.reading import check_study, read_study
+    from bayesrep.studies.writing import awaits_counts
 
     if awaits_counts(arguments.study):
         return _check_answers(arguments)
@@ -431,7 +432,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
     from bayesrep.estimators import analyse, classifier_table, gap_table
     from bayesrep.report.answer import measured_drop
     from bayesrep.report.text import estimates_table, gaps_table
-    from bayesrep.studies.storage import read_study
+    from bayesrep.studies.reading import read_study
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
@@ -453,7 +454,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
 def _mixtures(arguments: argparse.Namespace) -> int:
     from bayesrep.estimators.components import compare_components
     from bayesrep.report.text import components_table
-    from bayesrep.studies.storage import read_study
+    from bayesrep.studies.reading import read_study
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
@@ -472,7 +473,7 @@ def _compare_annotators(arguments: argparse.Namespace) -> int:
 
     from bayesrep.estimators.annotators import compare_annotators, linearity
     from bayesrep.report.text import annotators_table
-    from bayesrep.studies.storage import read_study
+    from bayesrep.studies.reading import read_study
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
@@ -490,7 +491,7 @@ def _fit(arguments: argparse.Namespace) -> int:
     trial.start()  # beside the import of JAX
     from bayesrep.inference import fit
     from bayesrep.posterior import write_posterior
-    from bayesrep.studies.storage import read_study
+    from bayesrep.studies.reading import read_study
 
     posterior = fit(
         read_study(arguments.study),
@@ -543,7 +544,7 @@ def _summarize(arguments: argparse.Namespace) -> int:
 def _fitted(arguments: argparse.Namespace) -> tuple[Any, Any]:
     """The study and the posterior of a command, once its output can be written."""
     from bayesrep.posterior import read_posterior
-    from bayesrep.studies.storage import read_study
+    from bayesrep.studies.reading import read_study
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
@@ -579,7 +580,7 @@ def _diagnose(arguments: argparse.Namespace) -> int:
     from bayesrep.checks import diagnose
     from bayesrep.checks.diagnosis import text
     from bayesrep.posterior import read_posterior
-    from bayesrep.studies.storage import read_study
+    from bayesrep.studies.reading import read_study
 
     study = read_study(arguments.study) if arguments.study else None
     found = diagnose(read_posterior(arguments.posterior), study)
@@ -783,7 +784,8 @@ def _figure_inputs(arguments: argparse.Namespace, figure: Any) -> list[Any]:
             raise StudyError(f"{arguments.name} takes no {what}; leave out {path}")
     inputs: list[Any] = []
     if figure.needs_study:
-        from bayesrep.studies.storage import awaits_counts, read_study
+        from bayesrep.studies.reading import read_study
+        from bayesrep.studies.writing import awaits_counts
 
         if figure.takes_answers and awaits_counts(arguments.study):
             from bayesrep.protocols import read_predictions
@@ -800,7 +802,7 @@ def _figure_inputs(arguments: argparse.Namespace, figure: Any) -> list[Any]:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from bayesrep.studies.storage import read_study
+    from bayesrep.studies.reading import read_study
 
     if arguments.out.suffix.lower() not in (".html", ".htm"):
         raise OptionError(f"--out is {arguments.out}; name a file that ends in .html")

@@ -2,26 +2,6 @@
 
 from collections.abc import Iterable
 
-__all__ = [
-    "BayesrepError",
-    "ConvergenceError",
-    "ConvergenceWarning",
-    "EstimateWarning",
-    "IdentificationWarning",
-    "InterpolationWarning",
-    "OptionError",
-    "PosteriorError",
-    "PredictionError",
-    "PredictionWarning",
-    "ProtocolWarning",
-    "StudyError",
-    "kind_and_reason",
-    "listing",
-    "plain",
-    "reason",
-]
-
-
 SHOWN = 5  # how many offenders a message names before it only counts them
 
 
@@ -62,7 +42,7 @@ class ConvergenceWarning(UserWarning):
 
 
 def reason(error: BaseException) -> str:
-    """Return what an exception says in one line, for use inside a message of our own."""
+    """What an exception says in one line, for use inside a message of our own."""
     said = getattr(error, "strerror", None)
     try:
         lines = (said if isinstance(said, str) and said.strip() else str(error)).split("\n")
@@ -72,12 +52,12 @@ def reason(error: BaseException) -> str:
 
 
 def plain(text: str) -> str:
-    r"""Return a text that cannot steer a terminal: the unprintable is escaped, as in ``\x1b``."""
+    r"""A text that cannot steer a terminal: the unprintable is escaped, as in `\x1b`."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def kind_and_reason(error: BaseException) -> str:
-    """Return the same with the exception's type, where the text alone may say little."""
+    """The same with the exception's type, where the text alone may say little."""
     return f"{type(error).__name__}: {reason(error)}"
 
 
@@ -94,7 +74,7 @@ def listing(items: Iterable[object], noun: str = "image") -> str:
     Returns
     -------
     str
-        For example ``"images 'a', 'b'"`` or ``"images 'a', 'b', 'c', 'd', 'e', ... (12 images)"``.
+        For example `"images 'a', 'b'"` or `"images 'a', 'b', 'c', 'd', 'e', ... (12 images)"`.
     """
     names = [repr(str(item)) for item in items]
     if len(names) == 1:

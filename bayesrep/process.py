@@ -20,8 +20,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-__all__ = ["INTERRUPTED", "program", "run", "stopped"]
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 130  # what `run`'s command returns where it was interrupted: 128 + SIGINT
 SOON = 1.0  # seconds in which Python hears a signal, unless a library in C computes

@@ -34,10 +34,9 @@ from bayesrep.protocols import (
     read_predictions,
 )
 from bayesrep.report.text import columns
-from bayesrep.sources.imagenetv2 import VALIDATION
-from bayesrep.sources.imagenetv2 import read_predictions as read_published
+from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.storage import write_answers
+from bayesrep.studies.writing import write_answers
 from benchmarks._requirements import Requirement, requirement_numbers, requirement_text, say
 from experiments.matched import one_pair
 from experiments.results import save
@@ -113,7 +112,7 @@ def many_apart() -> dict[str, float]:
 
 def multilabel_seconds(data: Path, labels: Path) -> tuple[float, bool]:
     """All of it once for each kind of interval, and whether top-1 equals a direct count."""
-    predictions = read_published(data, VALIDATION)
+    predictions = read_test_set(data, VALIDATION)
 
     def work() -> None:
         sets = read_label_sets([labels], predictions)

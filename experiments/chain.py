@@ -29,7 +29,7 @@ import bayesrep
 from bayesrep.report.text import columns, describe_study, percent, populations_text
 from bayesrep.sources.tables import read_answered
 from bayesrep.studies.imagenet import synsets
-from bayesrep.studies.storage import write_annotations
+from bayesrep.studies.writing import write_annotations
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
 from experiments.results import save

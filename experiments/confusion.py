@@ -27,7 +27,7 @@ from bayesrep.protocols import (
 )
 from bayesrep.report.protocol_figures import matrices_figure
 from bayesrep.report.text import columns, percent
-from bayesrep.sources.imagenetv2 import VALIDATION, read_predictions
+from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from bayesrep.sources.pickles.safe_pickle import read_frame
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 from experiments.results import save
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{name}", type=Path, required=True, metavar="FILE")
     parser.add_argument("--classifier", default="resnet50", metavar="NAME")
     arguments = parser.parse_args(argv)
-    alone = read_predictions(arguments.data, VALIDATION, classifiers=[arguments.classifier])
+    alone = read_test_set(arguments.data, VALIDATION, classifiers=[arguments.classifier])
     groups = read_groups(arguments.classes, alone.classes)["superclass"]
     names = [name for name in dict.fromkeys(groups.tolist()) if name]
     both = beside(alone, read_people(arguments.humans, alone))

@@ -28,7 +28,7 @@ from bayesrep.protocols import (
 )
 from bayesrep.report.protocol_figures import multilabel_figure
 from bayesrep.report.text import multilabel_table, percent
-from bayesrep.sources.imagenetv2 import VALIDATION, read_predictions
+from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from bayesrep.sources.pickles.safe_pickle import read_frame
 from bayesrep.studies.predictions import Predictions
 from experiments.results import save
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--classes", type=Path, required=True, metavar="FILE")
     parser.add_argument("--objects", type=Path, required=True, metavar="FILE")
     arguments = parser.parse_args(argv)
-    predictions = read_predictions(arguments.data, VALIDATION)
+    predictions = read_test_set(arguments.data, VALIDATION)
     sets = read_label_sets([arguments.labels], predictions)
     groups = read_groups(arguments.classes, predictions.classes)
     table = multilabel(predictions, sets, subsets=class_subsets(predictions.classes, groups))

@@ -226,7 +226,7 @@ def test_a_mistake_of_ours_is_not_the_users(monkeypatch, study_path, capsys):
     def broken(_):
         raise ValueError("operands could not be broadcast together")
 
-    monkeypatch.setattr("bayesrep.studies.storage.read_study", broken)
+    monkeypatch.setattr("bayesrep.studies.reading.read_study", broken)
     with pytest.raises(ValueError, match="broadcast"):
         cli.main(["estimate", str(study_path)])
     assert capsys.readouterr().err == ""
@@ -236,7 +236,7 @@ def test_too_little_memory_is_one_line(monkeypatch, study_path, capsys):
     def large(_):
         raise MemoryError("Unable to allocate 745. GiB for an array with shape (100000000000,)")
 
-    monkeypatch.setattr("bayesrep.studies.storage.read_study", large)
+    monkeypatch.setattr("bayesrep.studies.reading.read_study", large)
     assert cli.main(["estimate", str(study_path)]) == 1
     assert capsys.readouterr().err.startswith("bayesrep: not enough memory for this: Unable to")
 

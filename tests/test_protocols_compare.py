@@ -30,7 +30,7 @@ from bayesrep.protocols import (
 )
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
-from bayesrep.studies.storage import write_answers
+from bayesrep.studies.writing import write_answers
 
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
 NETWORKS = ("vgg", "resnet", "alexnet", "vit")

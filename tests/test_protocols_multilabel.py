@@ -25,7 +25,7 @@ from bayesrep.protocols import (
 from bayesrep.sources import imagenetv2
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
-from bayesrep.studies.storage import write_answers
+from bayesrep.studies.writing import write_answers
 
 DATA = Path(
     os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -469,7 +469,7 @@ IMAGENETV2 = DATA / "imagenetv2" / "data"
 
 @pytest.fixture(scope="module")
 def published():
-    data = imagenetv2.read_predictions(IMAGENETV2, imagenetv2.VALIDATION)
+    data = imagenetv2.read_test_set(IMAGENETV2, imagenetv2.VALIDATION)
     table = multilabel(data, read_label_sets([REAL], data), trials=2)
     return data, table
 

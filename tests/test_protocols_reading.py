@@ -8,11 +8,12 @@ import pytest
 
 from bayesrep import Study, StudyError, cli
 from bayesrep.protocols import match, read_predictions
-from bayesrep.sources.tables import read_answers, read_tables
+from bayesrep.sources.tables import read_answered, read_tables
 from bayesrep.studies import folder
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
-from bayesrep.studies.storage import check_study, read_study, write_answers, write_study
+from bayesrep.studies.reading import check_study, read_study
+from bayesrep.studies.writing import write_answers
 
 RANKS = range(1, 6)
 IMAGES = {"v1": ["a", "b", "c"], "v2": ["a", "x"]}
@@ -330,7 +331,7 @@ def study_of(answers):
 def test_a_study_written_with_answers_reads_back_as_both(tmp_path):
     answers = some_answers()
     study = study_of(answers)
-    write_study(study, tmp_path / "s", answers=answers)
+    study.write(tmp_path / "s", answers=answers)
     assert check_study(tmp_path / "s") == []
     assert read_study(tmp_path / "s").fingerprint() == study.fingerprint()
     for found, given in zip(
@@ -347,7 +348,7 @@ def test_a_study_written_with_answers_reads_back_as_both(tmp_path):
 
 def test_answers_of_one_data_set_alone_are_kept(tmp_path):
     answers = some_answers(confidence=False)
-    write_study(study_of(answers), tmp_path / "s", answers=answers[:1])
+    study_of(answers).write(tmp_path / "s", answers=answers[:1])
     assert check_study(tmp_path / "s") == []
     assert read_predictions(tmp_path / "s", ("v1",))[0].confidence is None
     with pytest.raises(StudyError, match=r"no column label_1\); make them with `bayesrep predict"):
@@ -375,7 +376,7 @@ def test_answers_that_contradict_the_study_are_refused(tmp_path):
     ]
     for data, message in changed:
         with pytest.raises(StudyError, match=message):
-            write_study(study, tmp_path / "s", answers=[data, answers[1]])
+            study.write(tmp_path / "s", answers=[data, answers[1]])
         assert not (tmp_path / "s").exists()
 
 
@@ -484,7 +485,7 @@ def test_answers_without_labels_are_one_clear_error(tmp_path):
     ):
         changed.write_csv(tmp_path / "answers.csv")
         with pytest.raises(StudyError, match=message) as error:
-            read_answers([counts, tmp_path / "answers.csv"], reference="v1", replication="v2")
+            read_answered([counts, tmp_path / "answers.csv"], reference="v1", replication="v2")
         assert "\n" not in str(error.value)
 
 
@@ -506,7 +507,7 @@ def test_tables_of_correctness_alone_have_no_answers(tmp_path):
     counts, path = counts_table(tmp_path / "counts.csv"), tmp_path / "answers.csv"
     table = long_table(some_answers())
     table.select("dataset", "image", "classifier", "correct").write_csv(path)
-    assert read_answers([counts, path], reference="v1", replication="v2") == []
+    assert read_answered([counts, path], reference="v1", replication="v2")[1] == []
     assert len(read_tables([counts, path], reference="v1", replication="v2").classifiers) == 2
 
 

@@ -244,15 +244,13 @@ BOTH = {"reference": "old", "replication": "new"}
 
 
 def test_class_numbers_come_from_class_info(imagenet):
-    found = imagenetv2.read_predictions(imagenet, "new")
+    found = imagenetv2.read_test_set(imagenet, "new")
     assert found.classifiers == ("good", "late")
     assert found.images.tolist() == ["new0", "new1", "new2", "new3"]
     assert [found.classes[label] for label in found.labels] == ["n03", "n01", "n02", "n03"]
     assert found.correct.tolist() == [[True] * 4, [False] * 4]
     assert found.correct_within(5).all()
-    assert imagenetv2.read_predictions(imagenet, "new", classifiers=["late"]).classifiers == (
-        "late",
-    )
+    assert imagenetv2.read_test_set(imagenet, "new", classifiers=["late"]).classifiers == ("late",)
 
 
 def test_counts_and_predictions_become_a_study(imagenet, tmp_path):
@@ -286,17 +284,17 @@ def test_bad_imagenet_files_are_one_clear_error(imagenet, tmp_path):
         READERS["imagenetv2"]([imagenet, table], **BOTH)
     np.save(imagenet / "predictions" / "old" / "more.npy", np.zeros((3, 5), dtype=int))
     with pytest.raises(StudyError, match=r"more\.npy: holds int64 of shape \[3, 5\]; expected"):
-        imagenetv2.read_predictions(imagenet, "old")
+        imagenetv2.read_test_set(imagenet, "old")
     with pytest.raises(StudyError, match="no classifier 'vgg'"):
-        imagenetv2.read_predictions(imagenet, "new", classifiers=["vgg"])
+        imagenetv2.read_test_set(imagenet, "new", classifiers=["vgg"])
     with pytest.raises(StudyError, match=r"none\.json: cannot be read \(No such file"):
-        imagenetv2.read_predictions(imagenet, "none")
+        imagenetv2.read_test_set(imagenet, "none")
     np.save(imagenet / "predictions" / "old" / "more.npy", np.full((4, 5), 11))
     with pytest.raises(StudyError, match=r"more\.npy: holds numbers outside 0 \.\.\. 10"):
-        imagenetv2.read_predictions(imagenet, "old")
+        imagenetv2.read_test_set(imagenet, "old")
     (imagenet / "datasets" / "new.json").write_text("[1, 2]")
     with pytest.raises(StudyError, match=r"new\.json: has no list image_filenames"):
-        imagenetv2.read_predictions(imagenet, "new")
+        imagenetv2.read_test_set(imagenet, "new")
 
 
 @needs(IMAGENETV2)
@@ -308,7 +306,7 @@ def test_bad_imagenet_files_are_one_clear_error(imagenet, tmp_path):
     ],
 )
 def test_published_accuracies(dataset, images, low, high):
-    found = imagenetv2.read_predictions(IMAGENETV2, dataset, classifiers=["resnet50"])
+    found = imagenetv2.read_test_set(IMAGENETV2, dataset, classifiers=["resnet50"])
     assert found.correct.shape == (1, images)
     assert low < found.correct.mean() < high
     # The same, counted directly.

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesrep import Study, StudyError, read_study
-from bayesrep.studies.storage import check_study
-from bayesrep.studies.study import AnnotatedSet, Truth
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.manifest import Truth
+from bayesrep.studies.reading import check_study
 
 IMAGES = 8
 

@@ -10,7 +10,7 @@ import pytest
 from bayesrep import Study, StudyError, read_study
 from bayesrep.protocols import read_predictions
 from bayesrep.studies.imagenet import synsets
-from bayesrep.studies.storage import check_study, images_left_out
+from bayesrep.studies.reading import check_study, images_left_out
 
 IMAGES = 8
 NAMES = [f"i{number}" for number in range(IMAGES)]

@@ -20,11 +20,11 @@ from bayesrep.errors import reason
 from bayesrep.files import npy, parquet, strict_json, trial
 from bayesrep.protocols.label_sets import read_label_sets
 from bayesrep.sources.cifar10_1 import predicted
-from bayesrep.sources.imagenetv2 import read_predictions as read_imagenetv2
+from bayesrep.sources.imagenetv2 import read_test_set
 from bayesrep.sources.pickles.safe_pickle import read_array, read_frame
 from bayesrep.sources.tables import read_tables
 from bayesrep.studies.answers import read_predictions
-from bayesrep.studies.storage import check_study
+from bayesrep.studies.reading import check_study
 from experiments.fuzzing import samples
 from experiments.fuzzing.mutations import ODD_HEADERS, ODD_JSON
 from experiments.fuzzing.worker import write
@@ -132,7 +132,7 @@ def test_odd_json_in_every_reader_is_one_line(tmp_path, folder, odd):
     for read in (
         lambda: read_study(folder),
         lambda: predicted(tmp_path / "odd.json", 3),
-        lambda: read_imagenetv2(tmp_path / "data", "old"),
+        lambda: read_test_set(tmp_path / "data", "old"),
         lambda: read_label_sets([tmp_path / "odd.json"], first),
     ):
         with pytest.raises(StudyError) as error:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrep import Study, StudyError
-from bayesrep.studies.study import AnnotatedSet, Truth
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.manifest import Truth
 
 CORRECT = np.array([[1, 0], [0, 0], [1, 1]], dtype=bool)
 

@@ -4,8 +4,6 @@ A seal is the SHA-256 of the file, appended to it: HDF5 does not look beyond the
 A file without one is read all the same, there is then nothing to compare its numbers with.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator
@@ -13,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep.errors import reason
-
-__all__ = ["examine", "seal"]
 
 _MARK = b"bayesrep.sha256:"
 _TRAILER = len(_MARK) + 64 + len(_MARK)  # marks on both sides: one that is damaged is still a seal

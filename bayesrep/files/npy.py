@@ -4,16 +4,12 @@ NumPy parses a header as Python source, which for a forged one raises whatever t
 makes the array that it declares before it looks at the data.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["Header", "read", "read_header"]
 
 # As NumPy writes it, "L" after lengths by Python 2: a plain type, never a record or a sub-array.
 _HEADER = re.compile(
@@ -38,13 +34,7 @@ class Header(NamedTuple):
 
 
 def read_header(stream: IO[bytes]) -> Header:
-    """Read up to where the data begin.
-
-    Raises
-    ------
-    ValueError
-        Where this is no file of NumPy, or not of a plain array.
-    """
+    """Read up to where the data begin; a ValueError where this is not a plain array of NumPy."""
     start = stream.read(8)
     if len(start) < 8 or start[:6] != b"\x93NUMPY":
         raise ValueError("it does not begin as NumPy's files do")
@@ -72,12 +62,7 @@ def read(stream: IO[bytes], size: int) -> NDArray[Any]:
     stream
         At the beginning of the file.
     size
-        Bytes of the whole file.
-
-    Raises
-    ------
-    ValueError
-        As `read_header`, and where the data are fewer or more than the header says.
+        Bytes of the whole file, which the header has to be right about: else a ValueError.
     """
     header = read_header(stream)
     if header.dtype.hasobject:

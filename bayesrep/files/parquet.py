@@ -6,8 +6,6 @@ the digest's place. A file that does not fit its digest was changed after it was
 refused. Tables that other programs wrote have none, and there is nothing to compare them with.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections.abc import Collection, Mapping
@@ -15,10 +13,9 @@ from pathlib import Path
 
 import polars as pl
 
+from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import trial
-
-__all__ = ["SEAL", "examine", "read", "too_wide", "write"]
 
 SEAL = "bayesrep.sha256"
 _MARK = f"{SEAL}:".encode()  # before the digest: a seal of which a part is damaged is still one
@@ -35,18 +32,12 @@ def read(
 
     Parameters
     ----------
-    file
-        The file.
-    where
-        What a message calls it.
+    file, where
+        The file, and what a message calls it.
     columns
         What the table needs.
     further
         Columns to read where they are there; None for all of them.
-
-    Returns
-    -------
-    polars.DataFrame
 
     Raises
     ------
@@ -66,23 +57,13 @@ def read(
 
 
 def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = None) -> None:
-    """Write a table, sealed.
-
-    Parameters
-    ----------
-    table
-        What to write.
-    file
-        Where; what is there is replaced.
-    facts
-        Further entries of the file's metadata.
-    """
+    """Write a table, sealed and whole, in place of what is there; `facts` go into its metadata."""
     stream = io.BytesIO()
     seal = (_MARK + _BLANK).decode()
     table.write_parquet(stream, metadata={**(facts or {}), SEAL: seal})
     before, after = stream.getvalue().rsplit(_MARK + _BLANK, 1)
     digest = _digest(before, after)
-    with open(file, "wb") as target:
+    with replaced_file(file) as partial, open(partial, "wb") as target:
         target.writelines((before, _MARK, digest, after))
 
 
@@ -120,7 +101,7 @@ def _too_long(table: pl.DataFrame, size: int, where: str) -> str | None:
 
 
 def too_wide(table: pl.DataFrame, size: int, where: str) -> str | None:
-    """Say which column of a file of ``size`` bytes is too wide for an array of its texts."""
+    """Say which column of a file of `size` bytes is too wide for an array of its texts."""
     for column in table:
         if not isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
             continue

@@ -1,7 +1,5 @@
 """JSON from files: of bounded size and depth, each key once, nothing that JSON does not know."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from math import isfinite
@@ -10,21 +8,16 @@ from typing import Any
 
 from bayesrep.errors import StudyError, reason
 
-__all__ = ["load", "parse", "read"]
-
 DEPTH = 100
 BYTES = 2**26  # what is parsed takes up to thirty times as much memory
 BITS = 128  # of a whole number: seeds may have so many
 
 
 def parse(text: str) -> Any:
-    """Return the value of a text in JSON.
+    """The value of a text in JSON.
 
-    Raises
-    ------
-    ValueError
-        In a few words: text that is not JSON, too deep lists and objects, a key given twice,
-        numbers that are not finite or too large, half a surrogate pair.
+    A ValueError says in a few words what is wrong: text that is not JSON, lists or objects that
+    are too deep, a key given twice, numbers not finite or too large, half a surrogate pair.
     """
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_refused)
@@ -36,13 +29,7 @@ def parse(text: str) -> Any:
 
 
 def load(path: str | Path) -> Any:
-    """Return what a JSON file holds.
-
-    Raises
-    ------
-    OSError, ValueError
-        Where the file cannot be read, is too large, or as `parse`.
-    """
+    """What a JSON file holds; a ValueError as of `parse`, or where the file is too large."""
     with open(path, "rb") as file:
         contents = file.read(BYTES + 1)
     if len(contents) > BYTES:
@@ -51,13 +38,7 @@ def load(path: str | Path) -> Any:
 
 
 def read(path: str | Path) -> Any:
-    """Return what a JSON file holds.
-
-    Raises
-    ------
-    StudyError
-        In one line naming the file.
-    """
+    """What a JSON file holds; a StudyError in one line naming the file."""
     try:
         return load(path)
     except OSError as error:

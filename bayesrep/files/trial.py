@@ -7,8 +7,6 @@ is first needed, serves one file after the other, is replaced when it dies and e
 process. Memory is limited on Linux, time on all systems but Windows.
 """
 
-from __future__ import annotations
-
 import atexit
 import importlib
 import json
@@ -23,8 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep.errors import kind_and_reason
-
-__all__ = ["fault", "serve", "start"]
 
 SECONDS, BYTES_A_SECOND = 6.0, 5e6
 MEMORY, MEMORY_A_BYTE = 2**29, 100  # bytes; above what the helper has before it reads
@@ -48,24 +44,17 @@ _ENVIRONMENT = {
 def fault(
     examine: Callable[..., str | None], file: str | Path, where: str, *arguments: Any
 ) -> str | None:
-    """Say what is wrong with a file, or nothing where it can be read here.
+    """Say in one line what is wrong with a file, or nothing where it can be read here.
 
     Parameters
     ----------
     examine
-        A function of a module, called in the helper as ``examine(file, where, *arguments)``: reads
+        A function of a module, called in the helper as `examine(file, where, *arguments)`: reads
         the file as it will be read here, and returns a line on what is wrong with it or None.
-    file
-        An existing file.
-    where
-        What a line calls the file.
+    file, where
+        An existing file, and what a line calls it: with that it begins.
     arguments
         What JSON can hold.
-
-    Returns
-    -------
-    str or None
-        One line that begins with ``where``.
     """
     size = os.stat(file).st_size
     request = {

@@ -1,19 +1,15 @@
 """Class numbers by the names that users' files give to classes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies.imagenet import synsets
 
-__all__ = ["class_numbers"]
-
 
 def class_numbers(
     names: Iterable[str], classes: Sequence[str], where: str, noun: str
 ) -> dict[str, int]:
-    """Return the number of every class named in a file.
+    """The number of every class named in a file; names that are no class are refused.
 
     Parameters
     ----------
@@ -23,11 +19,6 @@ def class_numbers(
         What the predictions call the K classes.
     where, noun
         The file, and what it calls a class, for the message.
-
-    Raises
-    ------
-    StudyError
-        Naming those that are no class.
     """
     known = {name: number for number, name in enumerate(classes)}
     if tuple(classes) == synsets():

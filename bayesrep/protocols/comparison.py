@@ -1,13 +1,10 @@
 """Classifiers and people side by side on both data sets: accuracies, pairs and lines."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
 from bayesrep.protocols.humans import beside
@@ -17,11 +14,7 @@ from bayesrep.protocols.lines import fit_lines, resampled_accuracies
 from bayesrep.protocols.pairs import compare_pairs
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
-
-__all__ = ["Comparison", "compare"]
-
-
-Bools = NDArray[np.bool_]
+from bayesrep.types import Bools
 
 
 @dataclass(frozen=True, eq=False)

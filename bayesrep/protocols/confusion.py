@@ -4,8 +4,6 @@ Tsipras et al. (2020), section 5.2 and appendix C.4: superclasses that are often
 other by classifiers and people alike are those whose objects share images.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,8 +15,7 @@ from bayesrep.errors import StudyError
 from bayesrep.protocols.intervals import paired_difference, proportion_interval
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.studies.predictions import Predictions
-
-__all__ = ["co_occurrence", "confusion", "confusion_difference"]
+from bayesrep.types import Bools, Ints
 
 Integers = NDArray[np.integer[Any]]
 
@@ -170,9 +167,7 @@ def _codes(
     return np.asarray(names), np.array([number.get(name, -1) for name in groups.tolist()])
 
 
-def _pair_counts(
-    label: Integers, answer: Integers, counted: NDArray[np.bool_], size: int
-) -> NDArray[np.int64]:
+def _pair_counts(label: Integers, answer: Integers, counted: Bools, size: int) -> Ints:
     """Counts [size, size] of label and answer, where both are in a group."""
     some = counted & (label >= 0) & (answer >= 0)
     keys = label[some].astype(np.int64) * size + answer[some]
@@ -180,7 +175,7 @@ def _pair_counts(
 
 
 def _cells(
-    names: NDArray[np.str_], counts: NDArray[np.int64], interval: str, images: Any = None
+    names: NDArray[np.str_], counts: Ints, interval: str, images: Any = None
 ) -> pl.DataFrame:
     images = counts.sum(axis=1) if images is None else images
     rows, columns = np.nonzero(counts)

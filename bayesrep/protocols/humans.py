@@ -1,7 +1,5 @@
 """What people answered to the same images, and what has been published of it."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,8 +10,6 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.table_files import read_table, require, texts
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
-
-__all__ = ["beside", "read_humans", "shankar2020"]
 
 _COLUMNS = ("image", "labeler", "answer")
 _CROWD_KIT = {"task": "image", "worker": "labeler", "label": "answer"}

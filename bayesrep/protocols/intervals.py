@@ -3,25 +3,19 @@
 Counts may be fractions, as averages over random matchings are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv
 from scipy.stats import norm
 
 from bayesrep.errors import StudyError
-
-__all__ = ["INTERVALS", "independent_difference", "paired_difference", "proportion_interval"]
+from bayesrep.types import Floats
 
 INTERVALS = ("jeffreys", "wilson", "clopper-pearson")
-LEVEL = 0.95
-_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+TAILS = (0.025, 0.975)
 _EXACT = 1e-5  # of the spread: where a quantile is good enough
-
-Floats = NDArray[np.float64]
 
 
 def _nodes(count: int) -> tuple[Floats, Floats]:
@@ -62,13 +56,13 @@ def proportion_interval(
     x, n = np.broadcast_arrays(np.asarray(right, float), np.asarray(images, float))
     n = np.where(n > 0, n, np.nan)
     if kind == "jeffreys":
-        lower, upper = (betaincinv(x + 0.5, n - x + 0.5, tail) for tail in _TAILS)
+        lower, upper = (betaincinv(x + 0.5, n - x + 0.5, tail) for tail in TAILS)
     elif kind == "clopper-pearson":
         # Where nothing is right, x = 0 is no parameter of a beta function; the end is 0 there.
-        lower = betaincinv(np.where(x > 0, x, 1), n - x + 1, _TAILS[0])
-        upper = betaincinv(x + 1, np.where(x < n, n - x, 1), _TAILS[1])
+        lower = betaincinv(np.where(x > 0, x, 1), n - x + 1, TAILS[0])
+        upper = betaincinv(x + 1, np.where(x < n, n - x, 1), TAILS[1])
     elif kind == "wilson":
-        z = norm.ppf(_TAILS[1])
+        z = norm.ppf(TAILS[1])
         middle = (x + z**2 / 2) / (n + z**2)
         half = z / (n + z**2) * np.sqrt(x * (n - x) / n + z**2 / 4)
         return np.maximum(middle - half, 0), np.minimum(middle + half, 1)
@@ -113,7 +107,7 @@ def independent_difference(
         return betainc(a[..., None], b[..., None], at) @ _MANY_WEIGHTS
 
     spread = np.sqrt(_beta_variance(a, b) + _beta_variance(c, d))
-    low, high = (_quantile(below, a / (a + b) - c / (c + d), spread, tail) for tail in _TAILS)
+    low, high = (_quantile(below, a / (a + b) - c / (c + d), spread, tail) for tail in TAILS)
     negative = below(np.zeros_like(a))
     return (
         np.where(swap, -high, low),
@@ -159,7 +153,7 @@ def paired_difference(
     ends = np.empty((2, *mean.shape))
     for part, below in ((by_share, _below_by_share), (~by_share, _below_by_first)):
         cell = below(b[part], c[part], rest[part])
-        for end, tail in enumerate(_TAILS):
+        for end, tail in enumerate(TAILS):
             ends[end, part] = _quantile(cell, mean[part], spread[part], tail)
     return mean, ends[0], ends[1], betainc(c, b, 0.5)
 

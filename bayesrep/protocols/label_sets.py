@@ -4,14 +4,12 @@ Read from
 
 * a table (CSV or Parquet) with a row for each image and label: columns image, label and, where
   there are several data sets, dataset; an image with no right label has one row without a label;
-* JSON: a mapping of image to a list of labels, or the published ``real.json`` of Beyer et al.
+* JSON: a mapping of image to a list of labels, or the published `real.json` of Beyer et al.
   (2020), "Are we done with ImageNet?": a list of lists in the order of the ImageNet validation
   images, ILSVRC2012_val_00000001.JPEG first.
 
 Labels are names of classes as in the predictions, or numbers of ImageNet's 1,000 classes.
 """
-
-from __future__ import annotations
 
 import re
 import warnings
@@ -29,8 +27,7 @@ from bayesrep.files import strict_json
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.table_files import read_table, require
 from bayesrep.studies.predictions import Predictions
-
-__all__ = ["LabelSets", "read_label_sets"]
+from bayesrep.types import Bools
 
 _VALIDATION = re.compile(r"ILSVRC2012_val_(\d{8})")
 
@@ -49,7 +46,7 @@ class LabelSets:
         How many classes there are.
     """
 
-    known: NDArray[np.bool_]
+    known: Bools
     image: NDArray[np.integer[Any]]
     label: NDArray[np.integer[Any]]
     classes: int
@@ -58,22 +55,19 @@ class LabelSets:
         keys = np.unique(np.asarray(self.image, np.int64) * self.classes + self.label)
         object.__setattr__(self, "image", keys // self.classes)
         object.__setattr__(self, "label", keys % self.classes)
-        object.__setattr__(self, "_keys", keys)
 
     @property
     def sizes(self) -> NDArray[np.integer[Any]]:
         """How many labels are right on each image [N]."""
         return np.bincount(self.image, minlength=len(self.known))
 
-    def contain(self, answers: ArrayLike) -> NDArray[np.bool_]:
+    def contain(self, answers: ArrayLike) -> Bools:
         """Whether each answer [..., N] is among the right labels of its image."""
         given = np.asarray(answers)
-        keys: NDArray[np.int64] = self._keys  # type: ignore[attr-defined]
-        if not len(keys):
-            return np.zeros(given.shape, dtype=np.bool_)
+        keys = self.image * self.classes + self.label  # increasing
         wanted = np.arange(given.shape[-1], dtype=np.int64) * self.classes + given
-        found = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
-        return found & (given >= 0)
+        place = np.searchsorted(keys, wanted)
+        return (np.append(keys, -1)[place] == wanted) & (given >= 0)
 
 
 def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets:

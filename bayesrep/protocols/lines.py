@@ -1,28 +1,24 @@
 """Lines through accuracies on two data sets, on the plain and on the probit scale."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from scipy.stats import t as student
 
 from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
-
-__all__ = ["SCALES", "fit_lines", "line_band", "resampled_accuracies"]
+from bayesrep.protocols.intervals import TAILS
+from bayesrep.types import Bools, Floats
 
 SCALES = ("linear", "probit")
 REPLICATES = 1000
 _BLOCK = 50  # replicates whose weights are held at a time
 
-Floats = NDArray[np.float64]
-
 
 def resampled_accuracies(
-    right: NDArray[np.bool_], answered: NDArray[np.bool_], seed: int | np.random.SeedSequence
+    right: Bools, answered: Bools, seed: int | np.random.SeedSequence
 ) -> Floats:
     """Draws of all accuracies on other images, by the Bayesian bootstrap (Rubin, 1981).
 
@@ -89,7 +85,7 @@ def fit_lines(
     return pl.DataFrame(rows).fill_nan(None)
 
 
-def _usable(x: Floats, y: Floats, scale: str) -> NDArray[np.bool_]:
+def _usable(x: Floats, y: Floats, scale: str) -> Bools:
     """Accuracies that the scale can show."""
     return np.full(x.shape, scale == "linear") | ((x > 0) & (x < 1) & (y > 0) & (y < 1))
 
@@ -122,8 +118,8 @@ def _scatter(x: Floats, y: Floats) -> tuple[float, float, float]:
 def _row(
     quantity: str, estimate: float, draws: Floats | None, error: float, freedom: int
 ) -> dict[str, object]:
-    ends = (np.nan, np.nan) if draws is None else np.quantile(draws, (0.025, 0.975))
-    half = student.ppf(0.975, freedom) * error if freedom > 0 else np.nan
+    ends = (np.nan, np.nan) if draws is None else np.quantile(draws, TAILS)
+    half = student.ppf(TAILS[1], freedom) * error if freedom > 0 else np.nan
     return {
         "quantity": quantity,
         "estimate": float(estimate),
@@ -159,9 +155,8 @@ def line_band(
     slope, intercept = map(float, accuracy_line(x, y))
     spread, centre, size = _scatter(x, y)
     middle = slope * where + intercept
-    half = (
-        student.ppf(0.975, len(x) - 2) * spread * np.sqrt(1 / len(x) + (where - centre) ** 2 / size)
-    )
+    error = spread * np.sqrt(1 / len(x) + (where - centre) ** 2 / size)
+    half = student.ppf(TAILS[1], len(x) - 2) * error
     ends = (middle, middle - half, middle + half)
     if scale == "linear":
         return ends

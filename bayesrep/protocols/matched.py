@@ -7,8 +7,6 @@ runs there is a posterior of the matched gap: what it would be on other images o
 populations.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,10 +15,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from bayesrep.bounds import at_most
 from bayesrep.errors import StudyError, listing
+from bayesrep.progress import progress_bar
 from bayesrep.protocols.intervals import (
     independent_difference,
     paired_difference,
@@ -29,14 +27,11 @@ from bayesrep.protocols.intervals import (
 from bayesrep.protocols.matching import UNMATCHED, match_at_random, neighbours
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
-
-__all__ = ["CRITERIA", "MatchedAccuracy", "match"]
+from bayesrep.types import Floats
 
 CRITERIA = ("label+probability", "probability")  # algorithms 1 and 2
 LARGEST_RUNS = 10_000
 BINS = np.linspace(0, 1, 21)  # of the curves, by confidence
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,16 +117,17 @@ def match(
     known = {name: number for number, name in enumerate(replication.classifiers)}
     rows: list[dict[str, Any]] = []
     curves: list[pl.DataFrame] = []
-    shown = tqdm(reference.classifiers, unit="classifier", disable=not progress, leave=False)
-    for number, classifier in enumerate(shown):
-        pair = _Pair(_one(reference, number), _one(replication, known[classifier]))
-        state = np.random.SeedSequence([seed, zlib.crc32(classifier.encode())])
-        for criterion, child in zip(CRITERIA, state.spawn(len(CRITERIA)), strict=True):
-            seeds = child.generate_state(runs, dtype=np.uint64).tolist()
-            partners = pair.matchings(epsilon, seeds, by_class=criterion == CRITERIA[0])
-            key = {"criterion": criterion, "classifier": classifier}
-            rows += [{**key, **row} for row in pair.quantities(partners)]
-            curves.append(pair.curves(partners).select(*_literals(key), pl.all()))
+    with progress_bar(len(known), "classifier", show=progress) as bar:
+        for number, classifier in enumerate(reference.classifiers):
+            pair = _Pair(_one(reference, number), _one(replication, known[classifier]))
+            state = np.random.SeedSequence([seed, zlib.crc32(classifier.encode())])
+            for criterion, child in zip(CRITERIA, state.spawn(len(CRITERIA)), strict=True):
+                seeds = child.generate_state(runs, dtype=np.uint64).tolist()
+                partners = pair.matchings(epsilon, seeds, by_class=criterion == CRITERIA[0])
+                key = {"criterion": criterion, "classifier": classifier}
+                rows += [{**key, **row} for row in pair.quantities(partners)]
+                curves.append(pair.curves(partners).select(*_literals(key), pl.all()))
+            bar.advance(1)
     return MatchedAccuracy(
         accuracies=_accuracies(rows, interval),
         curves=_with_interval(pl.concat(curves), interval),
@@ -166,7 +162,7 @@ def _check(reference: Predictions, replication: Predictions, epsilon: float, run
 
 
 @dataclass(frozen=True, eq=False)
-class _Answers:
+class _Judged:
     """One classifier on one data set: predicted class, confidence and correctness [N]."""
 
     label: NDArray[np.integer[Any]]
@@ -177,9 +173,9 @@ class _Answers:
         return len(self.right)
 
 
-def _one(data: Predictions, number: int) -> _Answers:
+def _one(data: Predictions, number: int) -> _Judged:
     assert data.confidence is not None
-    return _Answers(
+    return _Judged(
         data.first[number],
         data.confidence[number],
         (data.first[number] == data.labels).astype(np.float64),
@@ -190,19 +186,19 @@ def _one(data: Predictions, number: int) -> _Answers:
 class _Pair:
     """One classifier's answers on both data sets."""
 
-    reference: _Answers
-    replication: _Answers
+    reference: _Judged
+    replication: _Judged
 
     @property
     def source_first(self) -> bool:
         return len(self.reference) >= len(self.replication)
 
     @property
-    def source(self) -> _Answers:
+    def source(self) -> _Judged:
         return self.reference if self.source_first else self.replication
 
     @property
-    def target(self) -> _Answers:
+    def target(self) -> _Judged:
         return self.replication if self.source_first else self.reference
 
     def matchings(
@@ -300,7 +296,7 @@ def _effective(values: Floats, source: Any, target: Any, run: Any) -> float:
     return float(np.clip(len(values) / variance, pairs, len(values)))
 
 
-def _curve(data: _Answers, weights: Floats) -> pl.DataFrame:
+def _curve(data: _Judged, weights: Floats) -> pl.DataFrame:
     number = np.clip(np.searchsorted(BINS, data.confidence, side="right") - 1, 0, len(BINS) - 2)
     images, confidence, right = (
         np.bincount(number, weights * values, minlength=len(BINS) - 1)

@@ -13,15 +13,13 @@ finds a random one of them or knows that there is none: O((S + T) log S) in all,
 draws from the same distribution as in the published algorithm.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["UNMATCHED", "match_at_random", "neighbours"]
+from bayesrep.types import Floats
 
 UNMATCHED = -1
 _FEW = 24  # so few neighbours are looked at one by one
@@ -31,8 +29,8 @@ Integers = NDArray[np.integer[Any]]
 
 
 def neighbours(
-    source: NDArray[np.float64],
-    target: NDArray[np.float64],
+    source: Floats,
+    target: Floats,
     epsilon: float,
     classes: tuple[Integers, Integers] | None = None,
 ) -> tuple[Integers, Integers, Integers]:
@@ -72,19 +70,9 @@ def neighbours(
 
 
 def match_at_random(order: Integers, low: Integers, high: Integers, seed: int) -> Integers:
-    """Give every target a random free neighbour, in the order of the targets.
+    """Give every target [T] a random free neighbour, in the order of the targets, or `UNMATCHED`.
 
-    Parameters
-    ----------
-    order, low, high
-        From `neighbours`.
-    seed
-        Of the draws.
-
-    Returns
-    -------
-    int [T]
-        The source's number, or `UNMATCHED`.
+    The order and ranges of the sources are those of `neighbours`.
     """
     draw = random.Random(seed).random
     taken = bytearray(len(order))
@@ -119,7 +107,7 @@ class _Free:
         self._top = (1 << size.bit_length()) >> 1
 
     def random(self, begin: int, end: int, places: list[int], uniform: float) -> int:
-        """Return a random free place in [begin, end), or `UNMATCHED`; ``places`` are taken."""
+        """A random free place in [begin, end), or `UNMATCHED`; `places` are taken."""
         if not self._known:
             self._counts = [place & -place for place in range(self._size + 1)]
         for place in places[self._known :]:
@@ -144,7 +132,7 @@ class _Free:
         return total
 
     def _find(self, rank: int) -> int:
-        """Return the place with ``rank`` free ones before it."""
+        """The place with `rank` free ones before it."""
         at, step = 0, self._top
         while step:
             if at + step <= self._size and self._counts[at + step] <= rank:

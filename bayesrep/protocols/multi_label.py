@@ -6,8 +6,6 @@ no mistake. Top-1 asks for the one label of the data set, which is too strict; t
 that is among five, which forgives mistakes as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -21,16 +19,12 @@ from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.subsets import class_subsets
 from bayesrep.studies.predictions import Predictions
-
-__all__ = ["EMPTY", "METRICS", "multilabel"]
+from bayesrep.types import Bools, Floats, Ints
 
 METRICS = ("top-1", "top-5", "multi-label", "top-5 corrections")
 EMPTY = ("exclude", "wrong")
 LARGEST_TRIALS = 100_000  # random orders of all classes are held at once
 _PARTS = ("all", "one label", "several labels")
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +77,8 @@ def multilabel(
         Subsets are "all", "one label" and "several labels" (by the label sets) and those given.
         Metrics are "top-1", "top-5", "multi-label" and "top-5 corrections": of the images that are
         wrong by top-1 and right by top-5, those whose first answer is right by the label sets, so
-        that top-5 forgave no mistake (Tsipras et al., 2020, appendix C.1). ``change`` is the
-        accuracy on the subset less that on all images, and ``p_value`` how often as many classes,
+        that top-5 forgave no mistake (Tsipras et al., 2020, appendix C.1). `change` is the
+        accuracy on the subset less that on all images, and `p_value` how often as many classes,
         drawn at random without replacement, change it at least as much in either direction
         (Shankar et al., 2020, section 5), counting the subset itself as one draw, so that it is
         never below 1 / (trials + 1). Of many subsets and classifiers some are small by chance.
@@ -93,7 +87,7 @@ def multilabel(
     Raises
     ------
     StudyError
-        For an unknown ``empty`` or ``interval``, or where no image is left.
+        For an unknown `empty` or `interval`, or where no image is left.
     """
     if empty not in EMPTY:
         raise StudyError(f"empty is {empty!r}; choose one of {', '.join(EMPTY)}")
@@ -145,9 +139,7 @@ def _image_parts(
     }
 
 
-def _random_classes(
-    labels: NDArray[np.integer], classes: int, trials: int, seed: int
-) -> NDArray[np.int64]:
+def _random_classes(labels: NDArray[np.integer], classes: int, trials: int, seed: int) -> Ints:
     """Ranks [trials, K] of random orders of the classes that occur; the others come last."""
     keys = np.random.default_rng(seed).random((trials, classes))
     keys[:, np.bincount(labels, minlength=classes) == 0] = 2
@@ -160,7 +152,7 @@ def _random_classes(
 def _class_bootstrap(
     metric: _Metric,
     labels: NDArray[np.integer],
-    ranks: NDArray[np.int64],
+    ranks: Ints,
     subsets: Mapping[str, Bools],
 ) -> Floats:
     """How often random classes change the accuracy as much as a subset does: [subset, C]."""
@@ -196,15 +188,13 @@ def _table(
     predictions: Predictions,
     metrics: list[str],
     parts: list[str],
-    right: NDArray[np.int64],
-    images: NDArray[np.int64],
+    right: Ints,
+    images: Ints,
     p_value: Floats,
     interval: str,
 ) -> pl.DataFrame:
-    right, images = (
-        right.transpose(2, 1, 0),
-        images.transpose(2, 1, 0),
-    )  # [classifier, part, metric]
+    # [classifier, part, metric]
+    right, images = (each.transpose(2, 1, 0) for each in (right, images))
     lower, upper = proportion_interval(right, images, interval)
     with np.errstate(invalid="ignore", divide="ignore"):
         accuracy = right / images

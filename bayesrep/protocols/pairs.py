@@ -1,20 +1,14 @@
 """Which of two participants is better on the same images: McNemar's test and a posterior."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from bayesrep.protocols.intervals import paired_difference
-
-__all__ = ["compare_pairs", "holm", "mcnemar"]
-
-Floats = NDArray[np.float64]
+from bayesrep.types import Bools, Floats
 
 
 def mcnemar(first: ArrayLike, second: ArrayLike) -> Floats:
@@ -49,9 +43,7 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
-def compare_pairs(
-    names: Sequence[str], right: NDArray[np.bool_], answered: NDArray[np.bool_]
-) -> pl.DataFrame:
+def compare_pairs(names: Sequence[str], right: Bools, answered: Bools) -> pl.DataFrame:
     """Compare every two participants on the images that both answered.
 
     Parameters
@@ -80,8 +72,8 @@ def compare_pairs(
     b, c = hits[first, second] - both, hits.T[first, second] - both
     neither = images - both - b - c
     none = images == 0
-    found = [_where(none, each) for each in paired_difference(b, c, both + neither)]
-    p_value = _where(none, mcnemar(b, c))
+    posterior = paired_difference(b, c, both + neither)
+    p_value, *posterior = (np.where(none, np.nan, each) for each in (mcnemar(b, c), *posterior))
     called = np.asarray(names)
     return pl.DataFrame(
         {
@@ -92,12 +84,8 @@ def compare_pairs(
             "only_first": b,
             "only_second": c,
             "neither": neither,
-            **dict(zip(("difference", "lower", "upper", "probability"), found, strict=True)),
+            **dict(zip(("difference", "lower", "upper", "probability"), posterior, strict=True)),
             "p_value": p_value,
             "p_holm": holm(p_value),
         }
     ).fill_nan(None)
-
-
-def _where(none: NDArray[np.bool_], values: NDArray[Any]) -> Floats:
-    return np.where(none, np.nan, values)

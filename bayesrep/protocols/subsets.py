@@ -5,8 +5,6 @@ and the 882 classes without them (Shankar et al., 2020). Organisms are the class
 puts under organism: 398 animals, 3 kinds of people, 2 plants and 7 fungi.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,15 +17,14 @@ from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts
 from bayesrep.studies.imagenet import CLASSES, synsets
-
-__all__ = ["SUPERCLASS", "class_subsets", "imagenet_subsets", "read_groups"]
+from bayesrep.types import Bools
 
 SUPERCLASS = "superclass"
 _ANIMALS, _DOGS = slice(0, 398), slice(151, 269)
 _OTHER_ORGANISMS = [981, 982, 983, 985, 986, *range(991, 998)]  # people, plants, fungi
 
 
-def imagenet_subsets() -> dict[str, NDArray[np.bool_]]:
+def imagenet_subsets() -> dict[str, Bools]:
     """The subsets of Shankar et al. (2020), each a mask over ImageNet's classes."""
     organisms, dogs = np.zeros((2, CLASSES), dtype=np.bool_)
     organisms[_ANIMALS] = organisms[_OTHER_ORGANISMS] = dogs[_DOGS] = True
@@ -42,7 +39,7 @@ def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[n
     path
         A table (CSV or Parquet) with a row for each class: the column class, and a column for each
         way to group them, empty where a class belongs to no group; or the published
-        ``superclasses.npy`` of Tsipras et al. (2020), a mapping of superclass to class numbers
+        `superclasses.npy` of Tsipras et al. (2020), a mapping of superclass to class numbers
         (nothing in it is executed).
     classes
         The K names of the classes.
@@ -94,8 +91,8 @@ def _superclasses(file: Path) -> pl.DataFrame:
 
 def class_subsets(
     classes: Sequence[str], groups: Mapping[str, NDArray[np.str_]] | None = None
-) -> dict[str, NDArray[np.bool_]]:
-    """Return the subsets to look at: those built in, where they apply, and every group.
+) -> dict[str, Bools]:
+    """The subsets to look at: those built in, where they apply, and every group.
 
     Parameters
     ----------

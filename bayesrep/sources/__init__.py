@@ -4,8 +4,6 @@
 returns a `bayesrep.Study`; what the files are is in the docstring of each reader's module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 

@@ -1,17 +1,15 @@
 """CIFAR-10 and CIFAR-10.1: the published predictions of twenty classifiers on both.
 
 The files are those of Recht et al. (2019), in the repository github.com/modestyachts/CIFAR-10.1
-(MIT)::
+(MIT):
 
     datasets/cifar10.1_<version>_labels.npy           labels of version v4 or v6
     model_predictions/original_predictions/<name>_predictions.json   on the CIFAR-10 test set
     model_predictions/<version>_predictions/<name>_predictions.json  on that version
 
 Each JSON file is one list of class numbers, without probabilities, in the order of the labels. The
-labels of CIFAR-10's test set are a ``.npy`` vector in its order.
+labels of CIFAR-10's test set are a `.npy` vector in its order.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,16 +22,7 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.studies.predictions import Predictions
-
-__all__ = [
-    "CLASSES",
-    "SUFFIX",
-    "check_range",
-    "json_files",
-    "predicted",
-    "read_answers",
-    "whole_array",
-]
+from bayesrep.types import Ints
 
 SUFFIX = "_predictions"  # of the names of the JSON files
 CLASSES = (
@@ -106,7 +95,7 @@ def _read(dataset: str, folder: Path, labels_path: str | Path) -> Predictions:
 
 
 def json_files(paths: Sequence[str | Path]) -> list[Path]:
-    """Return the files given and those in the folders given, at least one."""
+    """The files given and those in the folders given, at least one."""
     files: list[Path] = []
     for path in map(Path, paths):
         inside = sorted(path.glob("*.json")) if path.is_dir() else [path]
@@ -118,8 +107,8 @@ def json_files(paths: Sequence[str | Path]) -> list[Path]:
     return files
 
 
-def predicted(path: Path, images: int) -> NDArray[np.int64]:
-    """Return one file's predictions [images]."""
+def predicted(path: Path, images: int) -> Ints:
+    """One file's predictions [images]."""
     listed = strict_json.read(path)
     try:
         values = np.asarray(listed)
@@ -134,8 +123,8 @@ def predicted(path: Path, images: int) -> NDArray[np.int64]:
     return predicted
 
 
-def whole_array(path: str | Path, values: NDArray[Any], *, dimensions: int) -> NDArray[np.int64]:
-    """Return whole numbers from 0 on, or name the file that holds anything else."""
+def whole_array(path: str | Path, values: NDArray[Any], *, dimensions: int) -> Ints:
+    """Whole numbers from 0 on; a file that holds anything else is named."""
     if values.ndim != dimensions or values.dtype.kind not in "iu" or values.size == 0:
         kind = {1: "list", 2: "matrix"}[dimensions]
         raise StudyError(
@@ -148,8 +137,8 @@ def whole_array(path: str | Path, values: NDArray[Any], *, dimensions: int) -> N
     return numbers
 
 
-def check_range(path: str | Path, labels: NDArray[np.int64], number: int) -> None:
-    """Raise `StudyError` naming the images whose label is not below ``number``."""
+def check_range(path: str | Path, labels: Ints, number: int) -> None:
+    """Raise `StudyError` naming the images whose label is not below `number`."""
     beyond = np.flatnonzero(labels >= number)
     if beyond.size:
         raise StudyError(

@@ -1,32 +1,28 @@
 """CIFAR-10H: human answers to CIFAR-10 test images, read into a placebo study.
 
 The counts are those of Peterson et al. (2019), "Human uncertainty makes classification more
-robust" (github.com/jcpeterson/cifar-10h, ``data/cifar10h-counts.npy``; its licence allows
+robust" (github.com/jcpeterson/cifar-10h, `data/cifar10h-counts.npy`; its licence allows
 non-commercial use and asks to share alike). The predictions are the JSON lists of the CIFAR-10.1
 release of Recht et al. (github.com/modestyachts/CIFAR-10.1, ``model_predictions/
-original_predictions``; MIT). The true labels are a ``.npy`` vector in the order of the test set.
+original_predictions`; MIT). The true labels are a `.npy`` vector in the order of the test set.
 
 Nobody annotated a replication of CIFAR-10 in this way, so the study made here is a placebo: both of
 its data sets are random parts of one (see `bayesrep.sources.placebo`). Its true bias-corrected gap
 is zero for every classifier, whatever an estimator says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
 from bayesrep.sources.cifar10_1 import SUFFIX, check_range, json_files, predicted, whole_array
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.placebo import placebo_replication
 from bayesrep.studies.study import Study
-
-__all__ = ["Cifar10H", "placebo_replication", "read", "read_cifar10h"]
+from bayesrep.types import Bools, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +41,9 @@ class Cifar10H:
         Their names.
     """
 
-    counts: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    correct: NDArray[np.bool_]
+    counts: Ints
+    labels: Ints
+    correct: Bools
     classifiers: tuple[str, ...]
 
 
@@ -57,7 +53,7 @@ def read(paths: Sequence[str | Path], *, seed: int = 0) -> Study:
     Parameters
     ----------
     paths
-        One ``.npy`` matrix (the counts), one ``.npy`` vector (the labels), and JSON files of
+        One `.npy` matrix (the counts), one `.npy` vector (the labels), and JSON files of
         predictions or a folder of them.
     seed
         Of `placebo_replication`.
@@ -93,12 +89,12 @@ def read_cifar10h(
     Parameters
     ----------
     counts_path
-        ``cifar10h-counts.npy``: whole numbers [N, L].
+        `cifar10h-counts.npy`: whole numbers [N, L].
     labels_path
-        The true labels, ``.npy`` whole numbers [N].
+        The true labels, `.npy` whole numbers [N].
     predictions
         JSON files, each one list of N predicted labels, or folders of such files. A classifier is
-        called as its file, without ``_predictions.json``.
+        called as its file, without `_predictions.json`.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """ImageNet-v2 and the ImageNet validation set: the published predictions of many classifiers.
 
 The files are those of Recht et al. (2019), "Do ImageNet classifiers generalize to ImageNet?", in
-the ``data`` folder of github.com/modestyachts/ImageNetV2 (code and these data are MIT, the images
-are not part of them)::
+the `data` folder of github.com/modestyachts/ImageNetV2 (code and these data are MIT, the images
+are not part of them):
 
     datasets/<test set>.json             image list: (file name or hash, wnid) pairs
     predictions/<test set>/<model>.npy   int64 [N, 5], top-5 class numbers in the list's order
@@ -12,8 +12,6 @@ The folder holds no annotations. To make a study, give the annotators' counts as
 columns dataset, image, selected and shown, where dataset is a test set's name and image is the name
 or hash in its list.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,17 +24,11 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
+from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.predictions import Predictions, code_type
-from bayesrep.studies.study import AnnotatedSet, Study
-
-__all__ = [
-    "MATCHED_FREQUENCY",
-    "VALIDATION",
-    "read",
-    "read_answered",
-    "read_answers",
-    "read_predictions",
-]
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.study import Study
+from bayesrep.types import Ints
 
 VALIDATION = "imagenet-validation-original"
 MATCHED_FREQUENCY = "imagenetv2-b-33"  # the upstream name of ImageNet-v2 MatchedFrequency
@@ -55,10 +47,10 @@ def read(
     Parameters
     ----------
     paths
-        The upstream ``data`` folder, and one or more CSV or Parquet tables with the columns
+        The upstream `data` folder, and one or more CSV or Parquet tables with the columns
         dataset, image, selected and shown.
     reference, replication
-        Names of the two test sets, as in ``datasets/`` and in the tables.
+        Names of the two test sets, as in `datasets/` and in the tables.
 
     Returns
     -------
@@ -80,23 +72,7 @@ def read_answered(
     reference: str = VALIDATION,
     replication: str = MATCHED_FREQUENCY,
 ) -> tuple[Study, list[Predictions]]:
-    """Read what `read` and `read_answers` do, every file once.
-
-    Parameters
-    ----------
-    paths, reference, replication
-        As for `read`.
-
-    Returns
-    -------
-    tuple
-        The study, and the answers on both test sets.
-
-    Raises
-    ------
-    StudyError
-        As `read`.
-    """
+    """The study that `read` makes, and the answers on both test sets; every file is read once."""
     folder = _folder(paths)
     tables = [Path(path) for path in paths if not Path(path).is_dir()]
     if not tables:
@@ -106,18 +82,14 @@ def read_answered(
         )
     counts = pl.concat([_read_counts(path) for path in tables])
     answers = read_answers([folder], reference=reference, replication=replication)
-    found: dict[str, Predictions] = dict(zip(("reference", "replication"), answers, strict=True))
-    datasets = {role: _annotated(each, counts, tables) for role, each in found.items()}
+    by_role: dict[str, Predictions] = dict(zip(REQUIRED_ROLES, answers, strict=True))
+    datasets = {role: _annotated(each, counts, tables) for role, each in by_role.items()}
+    without = {role: len(by_role[role].images) - len(datasets[role].images) for role in by_role}
     study = Study(
         datasets=datasets,
-        classifiers=found["reference"].classifiers,
+        classifiers=answers[0].classifiers,
         name="imagenetv2",
-        provenance={
-            "source": "imagenetv2",
-            "images_without_counts": {
-                role: len(found[role].images) - len(data.images) for role, data in datasets.items()
-            },
-        },
+        provenance={"source": "imagenetv2", "images_without_counts": without},
     )
     return study, answers
 
@@ -153,12 +125,17 @@ def read_answers(
         As `read`.
     """
     folder = _folder(paths)
-    found = [read_predictions(folder, name) for name in (reference, replication)]
-    _check_same_classifiers(folder, *found)
-    return found
+    one, other = (read_test_set(folder, name) for name in (reference, replication))
+    for here, there in ((one, other), (other, one)):
+        if extra := sorted(set(here.classifiers) - set(there.classifiers)):
+            raise StudyError(
+                f"{folder}: predictions of {listing(extra, 'classifier')} on "
+                f"{here.dataset!r} but not on {there.dataset!r}; every classifier needs both"
+            )
+    return [one, other]
 
 
-def read_predictions(
+def read_test_set(
     data_dir: str | Path, dataset: str, *, classifiers: Sequence[str] | None = None
 ) -> Predictions:
     """Read every classifier's predictions on one test set.
@@ -166,9 +143,9 @@ def read_predictions(
     Parameters
     ----------
     data_dir
-        The upstream ``data`` folder.
+        The upstream `data` folder.
     dataset
-        A test set's name: a file of ``datasets/`` without ``.json``.
+        A test set's name: a file of `datasets/` without `.json`.
     classifiers
         Which to read; all of the test set by default.
 
@@ -194,8 +171,8 @@ def read_predictions(
         raise StudyError(f"{folder}: no .npy predictions; give the upstream data folder")
     numbers = {wnid: number for number, wnid in enumerate(classes)}
     answers = np.empty((len(names), len(images), 5), dtype=code_type(len(classes)))
-    for place, name in enumerate(names):
-        answers[place] = _top5(folder / f"{name}.npy", len(images), len(classes))
+    for row, name in zip(answers, names, strict=True):
+        row[:] = _top5(folder / f"{name}.npy", len(images), len(classes))
     return Predictions(
         dataset=dataset,
         images=images,
@@ -219,7 +196,7 @@ def _image_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
 
 
 def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
-    """Return the wnids in the order of the class numbers."""
+    """The wnids in the order of the class numbers."""
     entries = strict_json.read(path)
     try:
         numbers = {int(entry["cid"]): str(entry["wnid"]) for entry in entries}
@@ -234,7 +211,7 @@ def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
     return classes
 
 
-def _top5(path: Path, images: int, classes: int) -> NDArray[np.int64]:
+def _top5(path: Path, images: int, classes: int) -> Ints:
     top5 = read_array(path)
     if top5.shape != (images, 5) or top5.dtype.kind not in "iu":
         raise StudyError(
@@ -254,36 +231,27 @@ def _read_counts(path: Path) -> pl.DataFrame:
     return pl.DataFrame(converted)
 
 
-def _annotated(found: Predictions, counts: pl.DataFrame, tables: Sequence[Path]) -> AnnotatedSet:
+def _annotated(answers: Predictions, counts: pl.DataFrame, tables: Sequence[Path]) -> AnnotatedSet:
     """Put counts and predictions together, in the order of the image list."""
     where = ", ".join(map(str, tables))
-    mine = counts.filter(pl.col("dataset") == found.dataset).drop("dataset")
-    if mine.height == 0:
+    rows = counts.filter(pl.col("dataset") == answers.dataset).drop("dataset")
+    if rows.height == 0:
         held = listing(counts["dataset"].unique().sort(), "data set")
-        raise StudyError(f"{where}: no counts of data set {found.dataset!r}, only of {held}")
-    if (repeated := mine.filter(pl.col("image").is_duplicated())).height:
+        raise StudyError(f"{where}: no counts of data set {answers.dataset!r}, only of {held}")
+    if (repeated := rows.filter(pl.col("image").is_duplicated())).height:
         names = listing(repeated["image"].unique(maintain_order=True))
-        raise StudyError(f"{where}: several rows for {names} of {found.dataset!r}; keep one each")
-    listed = pl.DataFrame({"image": found.images, "place": np.arange(len(found.images))})
-    if (strange := mine.join(listed, on="image", how="anti")).height:
+        raise StudyError(f"{where}: several rows for {names} of {answers.dataset!r}; keep one each")
+    listed = pl.DataFrame({"image": answers.images, "place": np.arange(len(answers.images))})
+    if (strange := rows.join(listed, on="image", how="anti")).height:
         names = listing(strange["image"])
-        raise StudyError(f"{where}: counts but no predictions for {names} of {found.dataset!r}")
-    rows = mine.join(listed, on="image").sort("place")
+        raise StudyError(f"{where}: counts but no predictions for {names} of {answers.dataset!r}")
+    rows = rows.join(listed, on="image").sort("place")
     places = rows["place"].to_numpy()
     return AnnotatedSet(
-        name=found.dataset,
-        images=found.images[places],
+        name=answers.dataset,
+        images=answers.images[places],
         selected=rows["selected"].to_numpy(),
         shown=rows["shown"].to_numpy(),
-        correct=found.correct[:, places].T,
-        labels=np.array(found.classes)[found.labels[places]],
+        correct=answers.correct[:, places].T,
+        labels=np.array(answers.classes)[answers.labels[places]],
     )
-
-
-def _check_same_classifiers(folder: Path, one: Predictions, other: Predictions) -> None:
-    for here, there in ((one, other), (other, one)):
-        if extra := sorted(set(here.classifiers) - set(there.classifiers)):
-            raise StudyError(
-                f"{folder}: predictions of {listing(extra, 'classifier')} on "
-                f"{here.dataset!r} but not on {there.dataset!r}; every classifier needs both"
-            )

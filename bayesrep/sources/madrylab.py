@@ -12,8 +12,6 @@ authors before passing them on). One row is one annotation:
 A pickled frame, or a Parquet or CSV table of the same columns, is read in the same way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,9 +23,8 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, listing
 from bayesrep.sources.pickles.safe_pickle import read_frame
 from bayesrep.sources.table_files import flags, read_table, require, texts
-from bayesrep.studies.study import AnnotatedSet, Study
-
-__all__ = ["read"]
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.study import Study
 
 _COLUMNS = ("url", "dataset", "selected")
 _PREFIX = "correct_"
@@ -40,14 +37,14 @@ def read(paths: Sequence[str | Path]) -> Study:
     Parameters
     ----------
     paths
-        One file: a ``torch.save`` or pickled pandas frame (nothing in it is executed), ``.parquet``
-        or ``.csv``.
+        One file: a `torch.save` or pickled pandas frame (nothing in it is executed), `.parquet`
+        or `.csv`.
 
     Returns
     -------
     Study
         Data sets "v1" and "v2", images named by url in order of first appearance. A row with a
-        missing ``selected`` is no answer and is not counted. A missing ``correct_`` value takes
+        missing `selected` is no answer and is not counted. A missing `correct_` value takes
         the value of the image's other rows.
 
     Raises
@@ -96,7 +93,7 @@ def _annotations(path: Path, where: str) -> pl.DataFrame:
 
 
 def _series(name: str, values: NDArray[Any] | pl.Series) -> pl.Series:
-    """Return a column as a polars series; objects that are no texts become numbers or text."""
+    """A column as a polars series; objects that are no texts become numbers or text."""
     if isinstance(values, pl.Series):
         return values
     if values.dtype.kind != "O":
@@ -111,7 +108,7 @@ def _series(name: str, values: NDArray[Any] | pl.Series) -> pl.Series:
 
 
 def _per_image(annotations: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per url: counts, and each correctness with whether it is the same in all."""
+    """One row per url: counts, and each correctness with whether it is the same in all."""
     keys = [name for name in annotations.columns if name.startswith(_PREFIX)]
     return annotations.group_by("url", maintain_order=True).agg(
         pl.col("dataset").min(),

@@ -3,8 +3,6 @@
 The answer is known on real human answers and real classifiers: no bias-corrected gap at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
-from bayesrep.studies.study import AnnotatedSet, Study
-
-__all__ = ["placebo_replication"]
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.study import Study
+from bayesrep.types import Bools, Floats, Ints
 
 
 def placebo_replication(
     human_counts: NDArray[np.integer[Any]],
     labels: NDArray[np.integer[Any]],
-    correct: NDArray[np.bool_],
+    correct: Bools,
     classifiers: Sequence[str],
     *,
     seed: int,
@@ -36,7 +34,7 @@ def placebo_replication(
 
     1. filter: a reference image stays only if the whole batch selects it, as ImageNet's own
        collection kept only what its annotators agreed on. All that stay are the reference.
-    2. matching: ``size`` candidates are drawn at random, without replacement, so that their
+    2. matching: `size` candidates are drawn at random, without replacement, so that their
        histogram of selections in this batch is that of the reference images in theirs (rounded to
        whole images by largest remainders). They are the replication.
     3. measuring: the counts of the study, fresh answers for reference and replication alike.
@@ -118,23 +116,21 @@ def placebo_replication(
     )
 
 
-def _selections(
-    human_counts: NDArray[Any], labels: NDArray[Any]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many annotators gave the true label, and how many answered, per image."""
+def _selections(human_counts: NDArray[Any], labels: NDArray[Any]) -> tuple[Ints, Ints]:
+    """How many annotators gave the true label, and how many answered, per image."""
     counts = human_counts.astype(np.int64)
     return counts[np.arange(len(counts)), labels.astype(np.int64)], counts.sum(axis=1)
 
 
 def _deal(
     rng: np.random.Generator,
-    selected: NDArray[np.int64],
-    shown: NDArray[np.int64],
+    selected: Ints,
+    shown: Ints,
     batches: Sequence[int],
-) -> list[NDArray[np.int64]]:
+) -> list[Ints]:
     """Deal every image's answers without replacement; return the selections in each batch [N]."""
     yes, no = selected, shown - selected
-    dealt: list[NDArray[np.int64]] = []
+    dealt: list[Ints] = []
     for batch in batches:
         drawn = rng.hypergeometric(yes, no, batch)
         yes, no = yes - drawn, no - (batch - drawn)
@@ -142,7 +138,7 @@ def _deal(
     return dealt
 
 
-def _rounded(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+def _rounded(shares: Floats, total: int) -> Ints:
     """Round shares of a total to whole numbers of that sum, by largest remainders."""
     exact = shares * total
     whole = np.floor(exact).astype(np.int64)
@@ -153,12 +149,12 @@ def _rounded(shares: NDArray[np.float64], total: int) -> NDArray[np.int64]:
 
 def _draw(
     rng: np.random.Generator,
-    candidates: NDArray[np.int64],
-    matched: NDArray[np.int64],
-    wanted: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    candidates: Ints,
+    matched: Ints,
+    wanted: Ints,
+) -> Ints:
     """Draw the wanted number of candidates at each count of the matching batch."""
-    chosen: list[NDArray[np.int64]] = []
+    chosen: list[Ints] = []
     for count, number in enumerate(wanted):
         pool = candidates[matched == count]
         if pool.size < number:
@@ -170,7 +166,7 @@ def _draw(
     return np.sort(np.concatenate(chosen))
 
 
-def _check_enough_answers(shown: NDArray[np.int64], needed: int) -> None:
+def _check_enough_answers(shown: Ints, needed: int) -> None:
     short = np.flatnonzero(shown < needed)
     if short.size:
         raise StudyError(

@@ -4,8 +4,6 @@ Every complaint is one line naming the file, the column, the rows and what to do
 from 1, the header of a CSV file not included.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -17,30 +15,19 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
 from bayesrep.studies import rules
 
-__all__ = ["flags", "probabilities", "read_table", "require", "texts", "whole_numbers"]
-
 _YES, _NO = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
 _ABSENT = ["", "nan", "none", "null"]
 
 
 def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
-    """Read a CSV or Parquet file.
+    """Read a CSV or Parquet file, which its name says.
 
     Parameters
     ----------
     path
-        A file whose name ends in ``.csv`` or ``.parquet``.
+        A file whose name ends in `.csv` or `.parquet`.
     text
         Columns that are text whatever they look like, so that the image 007 keeps its zeros.
-
-    Returns
-    -------
-    polars.DataFrame
-
-    Raises
-    ------
-    StudyError
-        If the file cannot be read as what its name says.
     """
     kind, where = Path(path).suffix.lower(), str(path)
     if kind not in (".csv", ".parquet"):
@@ -77,27 +64,17 @@ def require(frame: pl.DataFrame, columns: Collection[str], where: str) -> None:
 
 
 def texts(column: pl.Series, where: str) -> pl.Series:
-    """Return a column as text, none missing.
-
-    Raises
-    ------
-    StudyError
-        Naming the rows without a value.
-    """
+    """A column as text; rows without a value are refused."""
     text = column.cast(pl.String)
     _refuse(text.is_null() | (text == ""), column.name, "is missing", "give it in every row", where)
     return text
 
 
 def flags(column: pl.Series, where: str) -> pl.Series:
-    """Return a column of yes and no as booleans; missing values stay missing.
+    """A column of yes and no as booleans; missing values stay missing.
 
-    Booleans, the numbers 1 and 0, and the words true, false, yes and no count.
-
-    Raises
-    ------
-    StudyError
-        Naming the rows with anything else.
+    Booleans, the numbers 1 and 0, and the words true, false, yes and no count; rows with anything
+    else are refused.
     """
     if column.dtype == pl.Boolean:
         return column
@@ -113,12 +90,9 @@ def flags(column: pl.Series, where: str) -> pl.Series:
 
 
 def whole_numbers(column: pl.Series, where: str) -> pl.Series:
-    """Return a column as int64, none missing; sign and size are for the study's rules to judge.
+    """A column as int64; rows with anything else than a whole number are refused.
 
-    Raises
-    ------
-    StudyError
-        Naming the rows with anything else than a whole number.
+    Sign and size are for the study's rules to judge.
     """
     numbers = _numbers(column)
     whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
@@ -129,13 +103,7 @@ def whole_numbers(column: pl.Series, where: str) -> pl.Series:
 
 
 def probabilities(column: pl.Series, where: str) -> pl.Series:
-    """Return a column as float64 in [0, 1], none missing.
-
-    Raises
-    ------
-    StudyError
-        Naming the rows with anything else.
-    """
+    """A column as float64; rows with anything else than a number in [0, 1] are refused."""
     numbers = _numbers(column)
     within = numbers.is_between(0, 1).fill_null(value=False)
     rule = "is not a number between 0 and 1"
@@ -144,7 +112,7 @@ def probabilities(column: pl.Series, where: str) -> pl.Series:
 
 
 def _numbers(column: pl.Series) -> pl.Series:
-    """Return a column as floats, null where a value is no number."""
+    """A column as floats, null where a value is no number."""
     plain = column if column.dtype.is_numeric() else column.cast(pl.String)
     return plain.cast(pl.Float64, strict=False)
 

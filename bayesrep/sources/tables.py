@@ -1,27 +1,21 @@
 """Your own annotations and predictions: CSV or Parquet tables, recognised by their columns.
 
-===============  ===========================================================================
-kind             columns
-===============  ===========================================================================
-counts           dataset, image, selected, shown
-annotations      dataset, image, worker, selected: one row per answer
-predictions      dataset, image, classifier, correct: one row per image and classifier; with the
-                 answers themselves, label_1 ... label_5 (the most probable first), probability_1
-                 ... probability_5, and label, where no table of images gives it
-predictions      dataset, image and one column of true and false per classifier, where none
-                 of the column names above (nor label) occurs
-images           dataset, image, label, and any further columns as groups of images
-===============  ===========================================================================
+    counts        dataset, image, selected, shown
+    annotations   dataset, image, worker, selected: one row per answer
+    predictions   dataset, image, classifier, correct: one row per image and classifier; with the
+                  answers themselves, label_1 ... label_5 (the most probable first), probability_1
+                  ... probability_5, and label, where no table of images gives it
+    predictions   dataset, image and one column of true and false per classifier, where none of the
+                  column names above (nor label) occurs
+    images        dataset, image, label, and any further columns as groups of images
 
 Counts or annotations, and predictions, are needed; images are optional (`read_answered` makes do
-without predictions, which `bayesrep.predict` then adds). Several files of a kind
-are taken together. Annotations may use crowd-kit's column names: ``task`` is read as image and,
-where there is a ``task`` and a ``worker``, ``label`` is read as selected. Columns that a kind does
-not name are ignored in counts, annotations and long predictions. True and false are written as
-true, false, 1, 0, yes or no. The tables hold the two data sets asked for and no other.
+without predictions, which `bayesrep.predict` then adds). Several files of a kind are taken
+together. Annotations may use crowd-kit's column names: `task` is read as image and, where there is
+a `task` and a `worker`, `label` is read as selected. Columns that a kind does not name are ignored
+in counts, annotations and long predictions. True and false are written as true, false, 1, 0, yes or
+no. The tables hold the two data sets asked for and no other.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,35 +34,49 @@ from bayesrep.sources.table_files import (
     texts,
     whole_numbers,
 )
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.predictions import Predictions
-from bayesrep.studies.study import AnnotatedSet, Study
-
-__all__ = ["read_answered", "read_answers", "read_tables"]
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.study import Study
+from bayesrep.types import Bools, Ints
 
 _KEY = ("dataset", "image")
+_LONG, _WIDE = "predictions", "wide predictions"
 _KINDS = {
     "annotations": (*_KEY, "worker", "selected"),
     "counts": (*_KEY, "selected", "shown"),
-    "predictions": (*_KEY, "classifier", "correct"),
+    _LONG: (*_KEY, "classifier", "correct"),
     "images": (*_KEY, "label"),
-    "wide predictions": _KEY,
+    _WIDE: _KEY,
 }
-_LABELS = tuple(f"label_{rank}" for rank in range(1, 6))
-_PROBABILITIES = tuple(f"probability_{rank}" for rank in range(1, 6))
-_TEXT = (*_KEY, "task", "worker", "classifier", "label", *_LABELS)
+_TEXT = (*_KEY, "task", "worker", "classifier", "label", *LABELS)
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """A table of one kind, and the files it came from."""
+    """A table of one kind, or some rows of it, and the files that they came from."""
 
+    kind: str
     frame: pl.DataFrame
     where: str
 
     def of(self, dataset: str) -> pl.DataFrame:
-        """Return the rows of one data set, without that column."""
+        """The rows of one data set, without that column."""
         return self.frame.filter(pl.col("dataset") == dataset).drop("dataset")
+
+
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """All tables given, of the data sets that are called so, by role."""
+
+    tables: Sequence[_Table]
+    datasets: Mapping[str, str]
+
+    def of(self, *kinds: str) -> list[_Table]:
+        """The tables of some kinds."""
+        return [table for table in self.tables if table.kind in kinds]
 
 
 def read_tables(
@@ -83,7 +91,7 @@ def read_tables(
     Parameters
     ----------
     paths
-        ``.csv`` and ``.parquet`` files in any order; see the module's text for their columns.
+        `.csv` and `.parquet` files in any order; see the module's text for their columns.
     reference, replication
         What the column dataset calls the two data sets.
     name
@@ -100,12 +108,8 @@ def read_tables(
         In one line, naming the files, the rows, images or classifiers, the rule broken and what
         to do.
     """
-    tables = list(_recognised(paths))
-    _require_counts(tables, paths)
-    _require_kinds(tables, paths, "predictions", ("predictions", "wide predictions"))
-    names = {"reference": reference, "replication": replication}
-    _refuse_others(tables, names)
-    return _study(tables, paths, names, name)
+    tables = _recognised(paths, reference, replication, _LONG, _WIDE)
+    return _study(tables, paths, name)
 
 
 def read_answered(
@@ -125,186 +129,65 @@ def read_answered(
     Returns
     -------
     tuple
-        The study, or its annotations by role (each with no column in ``correct``) where no table
-        holds predictions; and the answers, where they are known.
+        The study, or its annotations by role (each with no column in `correct`) where no table
+        holds predictions; and the answers, where all tables of predictions have a column label_1.
 
     Raises
     ------
     StudyError
-        As `read_tables` and `read_answers`.
+        As `read_tables`; where the labels of answers are missing.
     """
-    tables = list(_recognised(paths))
-    _require_counts(tables, paths)
-    names = {"reference": reference, "replication": replication}
-    _refuse_others(tables, names)
-    if any("predictions" in kind for kind, _ in tables):
-        return _study(tables, paths, names, name), _all_answers(tables, list(names.values()))
-    return _annotated_sets(tables, names, []), []
+    tables = _recognised(paths, reference, replication)
+    if tables.of(_LONG, _WIDE):
+        return _study(tables, paths, name), _answered(tables)
+    return _annotated_sets(tables, []), []
 
 
-def read_answers(
-    paths: Sequence[str | Path],
-    *,
-    reference: str = "reference",
-    replication: str = "replication",
-    name: str = "study",
-) -> list[Predictions]:
-    """Read what the classifiers answered, where the tables of predictions say so.
-
-    Parameters
-    ----------
-    paths, reference, replication, name
-        As for `read_tables`, which has found no fault with them.
-
-    Returns
-    -------
-    list of Predictions
-        Of each data set; empty where a table of predictions has no column label_1.
-
-    Raises
-    ------
-    StudyError
-        Where labels are missing or probabilities are not between 0 and 1.
-    """
-    del name
-    return _all_answers(list(_recognised(paths)), [reference, replication])
+def _recognised(
+    paths: Sequence[str | Path], reference: str, replication: str, *needed: str
+) -> _Tables:
+    """Read every file; counts or annotations have to be there, and one of the kinds `needed`."""
+    datasets: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
+    tables = _Tables([_table(path) for path in paths], datasets)
+    required = {"counts or annotations": ("counts", "annotations"), "predictions": needed}
+    for noun, kinds in required.items():
+        if kinds and not tables.of(*kinds):
+            raise StudyError(
+                f"{_files(paths)}: no table of {noun}; give one with the columns "
+                + " or ".join(", ".join(_KINDS[kind]) for kind in kinds)
+            )
+    _refuse_others(tables)
+    return tables
 
 
-def _all_answers(
-    tables: Sequence[tuple[str, _Table]], datasets: Sequence[str]
-) -> list[Predictions]:
-    long = [table for kind, table in tables if kind == "predictions"]
-    wide = any(kind == "wide predictions" for kind, _ in tables)
-    if wide or not long or not all("label_1" in table.frame.columns for table in long):
-        return []
-    where = _files([table.where for table in long])
-    columns = [each for each in (*_LABELS, *_PROBABILITIES) if _in_all(long, each)]
-    own = ["label"] if _in_all(long, "label") else []
-    found: list[Predictions] = []
-    for dataset in datasets:
-        kept = ("image", "classifier", *own, *columns)
-        rows = pl.concat([table.of(dataset).select(kept) for table in long])
-        if not own:
-            rows = _labelled(rows, tables, dataset, where)
-        found.append(_answers(rows, dataset))
-    return found
-
-
-def _in_all(tables: Sequence[_Table], column: str) -> bool:
-    return all(column in table.frame.columns for table in tables)
-
-
-def _labelled(
-    rows: pl.DataFrame, tables: Sequence[tuple[str, _Table]], dataset: str, where: str
-) -> pl.DataFrame:
-    labels = [table.of(dataset) for kind, table in tables if kind == "images"]
-    if not labels:
-        raise StudyError(
-            f"{where}: answers without the labels they should be; add a column label, or a table "
-            "of images with one"
-        )
-    return rows.join(pl.concat(labels).select("image", "label"), on="image", how="left")
-
-
-def _answers(rows: pl.DataFrame, dataset: str) -> Predictions:
-    """Order one data set's answers by classifier and image."""
-    images, classifiers = (
-        rows[each].unique(maintain_order=True) for each in ("image", "classifier")
-    )
-    places = pl.DataFrame({"image": images, "place": np.arange(len(images))})
-    numbers = pl.DataFrame({"classifier": classifiers, "number": np.arange(len(classifiers))})
-    rows = rows.join(places, on="image").join(numbers, on="classifier").sort("number", "place")
-    answers = [name for name in _LABELS if name in rows.columns]
-    classes = pl.concat([rows[name] for name in ("label", *answers)]).unique().sort()
-    codes = rows.select(pl.col("label", *answers).cast(pl.Enum(classes)).to_physical())
-    shape = (len(classifiers), len(images))
-    confidence = None
-    if "probability_1" in rows.columns:
-        confidence = rows["probability_1"].to_numpy().reshape(shape)
-    return Predictions(
-        dataset,
-        images.to_numpy().astype(np.str_),
-        tuple(classes.to_list()),
-        codes["label"].to_numpy()[: len(images)].astype(np.int32),
-        tuple(classifiers.to_list()),
-        codes.select(answers).to_numpy().astype(np.int32).reshape(*shape, len(answers)),
-        confidence,
-    )
-
-
-def _study(
-    tables: Sequence[tuple[str, _Table]],
-    paths: Sequence[str | Path],
-    names: Mapping[str, str],
-    name: str,
-) -> Study:
-    classifiers = _classifiers(tables, list(names.values()))
-    return Study(
-        datasets=_annotated_sets(tables, names, classifiers),
-        classifiers=tuple(classifiers),
-        name=name,
-        provenance={"source": "tables", "files": [Path(path).name for path in paths]},
-    )
-
-
-def _annotated_sets(
-    tables: Sequence[tuple[str, _Table]], names: Mapping[str, str], classifiers: Sequence[str]
-) -> dict[str, AnnotatedSet]:
-    counts = {role: _counts(tables, dataset) for role, dataset in names.items()}
-    return {
-        role: _annotated(tables, dataset, counts[role], classifiers)
-        for role, dataset in names.items()
-    }
-
-
-def _require_counts(tables: Sequence[tuple[str, _Table]], paths: Sequence[str | Path]) -> None:
-    _require_kinds(tables, paths, "counts or annotations", ("counts", "annotations"))
-
-
-def _refuse_others(tables: Sequence[tuple[str, _Table]], names: Mapping[str, str]) -> None:
+def _refuse_others(tables: _Tables) -> None:
     """Refuse data sets beside the two: their rows would be dropped without a word."""
-    held = dict.fromkeys(name for _, table in tables for name in table.frame["dataset"].unique())
-    missing = [name for name in names.values() if name not in held]
-    others = sorted(set(held) - set(names.values()))
-    if others and not missing:  # where one is missing, that is said instead, with the names found
-        where = _files(
-            [t.where for _, t in tables if t.frame["dataset"].is_in(others).any()],
-        )
+    names = tables.datasets.values()
+    held = {name for table in tables.tables for name in table.frame["dataset"].unique()}
+    others = sorted(held - set(names))
+    if others and held.issuperset(names):  # one that is missing is said instead, with what is there
+        where = _files([t.where for t in tables.tables if t.frame["dataset"].is_in(others).any()])
         raise StudyError(
             f"{where}: rows of {listing(others, 'data set')} beside those of "
-            f"{' and '.join(map(repr, names.values()))}; a study has two data sets, leave the "
+            f"{' and '.join(map(repr, names))}; a study has two data sets, leave the "
             "other rows out"
         )
 
 
-def _require_kinds(
-    tables: Sequence[tuple[str, _Table]],
-    paths: Sequence[str | Path],
-    needed: str,
-    kinds: tuple[str, str],
-) -> None:
-    if not any(kind in kinds for kind, _ in tables):
-        raise StudyError(
-            f"{_files(paths)}: no table of {needed}; give one with the columns "
-            + " or ".join(", ".join(_KINDS[kind]) for kind in kinds)
-        )
-
-
-def _recognised(paths: Sequence[str | Path]) -> Iterator[tuple[str, _Table]]:
-    """Read every file, find its kind by its columns, and convert those."""
-    for path in paths:
-        frame, where = read_table(path, text=_TEXT), str(path)
-        if {"task", "worker"} <= set(frame.columns):
-            new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
-            frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
-        kind = _kind(frame.columns, where)
-        require(frame, _KINDS[kind], where)
-        yield kind, _Table(_converted(frame, kind, where), where)
+def _table(path: str | Path) -> _Table:
+    """Read a file, find its kind by its columns, and convert those."""
+    frame, where = read_table(path, text=_TEXT), str(path)
+    if {"task", "worker"} <= set(frame.columns):
+        new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
+        frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
+    kind = _kind(frame.columns, where)
+    require(frame, _KINDS[kind], where)
+    return _Table(kind, _converted(frame, kind, where), where)
 
 
 def _kind(columns: Sequence[str], where: str) -> str:
     present = set(columns)
-    for kind in ("annotations", "counts", "predictions"):
+    for kind in ("annotations", "counts", _LONG):
         if set(_KINDS[kind]) <= present:
             return kind
     named = {column for kind in _KINDS.values() for column in kind} - set(_KEY)
@@ -312,7 +195,7 @@ def _kind(columns: Sequence[str], where: str) -> str:
         if "label" in present and not present & (named - {"label"}):
             return "images"
         if not present & named:
-            return "wide predictions"
+            return _WIDE
     kinds = "; ".join(f"{kind}: {', '.join(needed)}" for kind, needed in _KINDS.items())
     raise StudyError(
         f"{where}: its columns {', '.join(columns)} are those of no known table; known are "
@@ -321,17 +204,18 @@ def _kind(columns: Sequence[str], where: str) -> str:
 
 
 def _converted(frame: pl.DataFrame, kind: str, where: str) -> pl.DataFrame:
-    """Return the columns that count, each in its type, none with missing values."""
+    """The columns that count, each in its type, none with missing values."""
     extra = [column for column in frame.columns if column not in _KINDS[kind]]
     types = {"shown": whole_numbers, "correct": _all_flags}
     types["selected"] = whole_numbers if kind == "counts" else _all_flags
-    if kind == "wide predictions":
+    if kind == _WIDE:
         types |= dict.fromkeys(extra, _all_flags)
-    if kind == "predictions":
-        extra = [column for column in extra if column in ("label", *_LABELS, *_PROBABILITIES)]
-        types |= dict.fromkeys(_PROBABILITIES, probabilities)
-    named = kind in ("images", "predictions", "wide predictions")
-    kept = [*_KINDS[kind], *(extra if named else [])]
+    elif kind == _LONG:
+        extra = [column for column in extra if column in ("label", *LABELS, *PROBABILITIES)]
+        types |= dict.fromkeys(PROBABILITIES, probabilities)
+    elif kind != "images":
+        extra = []
+    kept = [*_KINDS[kind], *extra]
     return pl.DataFrame([types.get(column, texts)(frame[column], where) for column in kept])
 
 
@@ -346,106 +230,116 @@ def _all_flags(column: pl.Series, where: str) -> pl.Series:
     return converted
 
 
-def _counts(tables: Sequence[tuple[str, _Table]], dataset: str) -> _Table:
-    """Return image, selected and shown of one data set, from counts or from annotations."""
-    found = {
-        kind: parts
-        for kind in ("counts", "annotations")
-        if (parts := [t for k, t in tables if k == kind and t.of(dataset).height])
+def _study(tables: _Tables, paths: Sequence[str | Path], name: str) -> Study:
+    classifiers = _classifiers(tables)
+    return Study(
+        datasets=_annotated_sets(tables, classifiers),
+        classifiers=tuple(classifiers),
+        name=name,
+        provenance={"source": "tables", "files": [Path(path).name for path in paths]},
+    )
+
+
+def _annotated_sets(tables: _Tables, classifiers: Sequence[str]) -> dict[str, AnnotatedSet]:
+    counts = {role: _counts(tables, dataset) for role, dataset in tables.datasets.items()}
+    return {
+        role: _annotated(tables, dataset, counts[role], classifiers)
+        for role, dataset in tables.datasets.items()
     }
-    where = ", ".join(part.where for parts in found.values() for part in parts)
-    if len(found) == 2:
+
+
+def _annotated(
+    tables: _Tables, dataset: str, counts: _Table, classifiers: Sequence[str]
+) -> AnnotatedSet:
+    groups = _groups(tables, dataset, counts)
+    return AnnotatedSet(
+        name=dataset,
+        images=counts.frame["image"].to_numpy().astype(np.str_),
+        selected=counts.frame["selected"].to_numpy(),
+        shown=counts.frame["shown"].to_numpy(),
+        correct=_correct(tables, dataset, counts, classifiers),
+        labels=groups.pop("label", None),
+        groups=groups,
+    )
+
+
+def _counts(tables: _Tables, dataset: str) -> _Table:
+    """image, selected and shown of one data set, from counts or from annotations."""
+    counted = [t for t in tables.of("counts", "annotations") if t.of(dataset).height]
+    kinds = dict.fromkeys(sorted((table.kind for table in counted), reverse=True))
+    where = ", ".join(table.where for kind in kinds for table in counted if table.kind == kind)
+    if len(kinds) == 2:
         raise StudyError(f"{where}: both counts and annotations of {dataset!r}; give one of them")
-    if not found:
-        held = sorted({name for _, table in tables for name in table.frame["dataset"].unique()})
+    if not kinds:
+        held = sorted({name for table in tables.tables for name in table.frame["dataset"].unique()})
         raise StudyError(
-            f"{_files([table.where for _, table in tables])}: no counts or annotations of the data "
-            f"set {dataset!r}; the tables hold {listing(held, 'data set')}, say which is the "
+            f"{_files([table.where for table in tables.tables])}: no counts or annotations of the "
+            f"data set {dataset!r}; the tables hold {listing(held, 'data set')}, say which is the "
             "reference and which the replication"
         )
-    kind, parts = next(iter(found.items()))
-    rows = pl.concat([part.of(dataset) for part in parts])
-    key = ["image"] if kind == "counts" else ["worker", "image"]
-    _check_unique(rows, key, where, dataset)
+    (kind,) = kinds
+    rows = pl.concat([table.of(dataset) for table in counted])
+    _check_unique(rows, ["image"] if kind == "counts" else ["worker", "image"], where, dataset)
     if kind == "annotations":
         rows = rows.group_by("image", maintain_order=True).agg(
             pl.col("selected").sum().cast(pl.Int64), pl.len().cast(pl.Int64).alias("shown")
         )
-    return _Table(rows, where)
+    return _Table(kind, rows, where)
 
 
-def _classifiers(tables: Sequence[tuple[str, _Table]], datasets: Sequence[str]) -> list[str]:
-    """Return all classifiers in order of appearance, each on every data set."""
-    found = {
+def _classifiers(tables: _Tables) -> list[str]:
+    """All classifiers in order of appearance, each on every data set."""
+    predicted = {
         dataset: dict.fromkeys(
-            name for kind, table in tables for name in _predicted_by(kind, table.of(dataset))
+            name for table in tables.tables for name in _predicted_by(table.kind, table.of(dataset))
         )
-        for dataset in datasets
+        for dataset in tables.datasets.values()
     }
-    for dataset, names in found.items():
-        for other, others in found.items():
+    for dataset, names in predicted.items():
+        for other, others in predicted.items():
             if extra := [name for name in others if name not in names]:
-                where = _files([t.where for kind, t in tables if "predictions" in kind])
+                where = _files([table.where for table in tables.of(_LONG, _WIDE)])
                 raise StudyError(
                     f"{where}: predictions of {listing(extra, 'classifier')} on {other!r} "
                     f"but not on {dataset!r}; every classifier needs both data sets"
                 )
-    return list(found[datasets[0]])
+    return list(predicted[tables.datasets["reference"]])
 
 
 def _predicted_by(kind: str, rows: pl.DataFrame) -> list[str]:
-    if kind == "predictions":
+    if kind == _LONG:
         return rows["classifier"].unique(maintain_order=True).to_list()
-    if kind == "wide predictions" and rows.height:
+    if kind == _WIDE and rows.height:
         return [column for column in rows.columns if column != "image"]
     return []
 
 
-def _annotated(
-    tables: Sequence[tuple[str, _Table]], dataset: str, counts: _Table, classifiers: Sequence[str]
-) -> AnnotatedSet:
-    images = counts.frame["image"]
-    groups = _groups(tables, dataset, counts)
-    return AnnotatedSet(
-        name=dataset,
-        images=images.to_numpy().astype(np.str_),
-        selected=counts.frame["selected"].to_numpy(),
-        shown=counts.frame["shown"].to_numpy(),
-        correct=_correct(tables, dataset, counts, classifiers),
-        labels=groups.get("label"),
-        groups={name: values for name, values in groups.items() if name != "label"},
-    )
-
-
-def _correct(
-    tables: Sequence[tuple[str, _Table]], dataset: str, counts: _Table, classifiers: Sequence[str]
-) -> NDArray[np.bool_]:
+def _correct(tables: _Tables, dataset: str, counts: _Table, classifiers: Sequence[str]) -> Bools:
     """Fill the matrix of correctness [images, classifiers], every entry exactly once."""
     images = counts.frame["image"]
     rows = pl.DataFrame({"image": images, "row": np.arange(images.len())})
     places = {name: place for place, name in enumerate(classifiers)}
     correct = np.zeros((images.len(), len(classifiers)), dtype=np.bool_)
     times = np.zeros(correct.shape, dtype=np.int32)
-    where = _files([t.where for kind, t in tables if "predictions" in kind])
-    for kind, table in tables:
-        if "predictions" not in kind or not (mine := table.of(dataset)).height:
-            continue
-        if (strange := mine.join(rows, on="image", how="anti")).height:
+    predictions = tables.of(_LONG, _WIDE)
+    for table in predictions:
+        predicted = table.of(dataset)
+        if (strange := predicted.join(rows, on="image", how="anti")).height:
             names = listing(strange["image"].unique(maintain_order=True))
             raise StudyError(
                 f"{table.where}: predictions but no counts (see {counts.where}) for {names} of "
                 f"{dataset!r}; count them or leave their predictions out"
             )
-        for name, at, values in _columns(kind, mine.join(rows, on="image", maintain_order="left")):
+        joined = predicted.join(rows, on="image", maintain_order="left")
+        for name, at, values in _columns(table.kind, joined):
             np.add.at(times[:, places[name]], at, 1)
             correct[at, places[name]] = values
+    where = _files([table.where for table in predictions])
     _check_once(times, dataset, where, images.to_numpy(), np.asarray(classifiers))
     return correct
 
 
-def _columns(
-    kind: str, rows: pl.DataFrame
-) -> Iterator[tuple[str, NDArray[np.int64], NDArray[np.bool_]]]:
+def _columns(kind: str, rows: pl.DataFrame) -> Iterator[tuple[str, Ints, Bools]]:
     """Yield (classifier, row numbers, correctness) of each classifier in a table."""
     if kind == "predictions":
         for (name,), part in rows.group_by("classifier", maintain_order=True):
@@ -474,17 +368,15 @@ def _check_once(
             )
 
 
-def _groups(
-    tables: Sequence[tuple[str, _Table]], dataset: str, counts: _Table
-) -> Mapping[str, NDArray[np.str_]]:
-    """Return label and group columns of the counted images, by column name."""
-    parts = [t for kind, t in tables if kind == "images" and t.of(dataset).height]
-    if not parts:
+def _groups(tables: _Tables, dataset: str, counts: _Table) -> dict[str, NDArray[np.str_]]:
+    """Label and group columns of the counted images, by column name."""
+    described = [table for table in tables.of("images") if table.of(dataset).height]
+    if not described:
         return {}
-    where = _files([part.where for part in parts])
-    if len({tuple(part.frame.columns) for part in parts}) > 1:
+    where = _files([table.where for table in described])
+    if len({tuple(table.frame.columns) for table in described}) > 1:
         raise StudyError(f"{where}: differ in their columns; use the same in all tables of images")
-    rows = pl.concat([part.of(dataset) for part in parts])
+    rows = pl.concat([table.of(dataset) for table in described])
     _check_unique(rows, ["image"], where, dataset)
     if (strange := counts.frame.join(rows, on="image", how="anti")).height:
         raise StudyError(
@@ -493,6 +385,58 @@ def _groups(
         )
     joined = counts.frame.select("image").join(rows, on="image", maintain_order="left")
     return {name: joined[name].to_numpy().astype(np.str_) for name in rows.columns[1:]}
+
+
+def _answered(tables: _Tables) -> list[Predictions]:
+    """The answers on each data set; none where a table of predictions has no column label_1."""
+    long = tables.of(_LONG)
+    shared = set.intersection(*(set(table.frame.columns) for table in tables.of(_LONG, _WIDE)))
+    if LABELS[0] not in shared:
+        return []
+    kept = [name for name in ("label", *LABELS, *PROBABILITIES) if name in shared]
+    answers: list[Predictions] = []
+    for dataset in tables.datasets.values():
+        rows = pl.concat([table.of(dataset).select("image", "classifier", *kept) for table in long])
+        if "label" not in kept:
+            rows = rows.join(_labels(tables, dataset), on="image", how="left")
+        answers.append(_predictions(rows, dataset))
+    return answers
+
+
+def _labels(tables: _Tables, dataset: str) -> pl.DataFrame:
+    described = tables.of("images")
+    if not described:
+        raise StudyError(
+            f"{_files([table.where for table in tables.of(_LONG)])}: answers without the labels "
+            "they should be; add a column label, or a table of images with one"
+        )
+    return pl.concat([table.of(dataset).select("image", "label") for table in described])
+
+
+def _predictions(rows: pl.DataFrame, dataset: str) -> Predictions:
+    """Order one data set's answers by classifier and image."""
+    images, classifiers = (
+        rows[each].unique(maintain_order=True) for each in ("image", "classifier")
+    )
+    places = pl.DataFrame({"image": images, "place": np.arange(len(images))})
+    numbers = pl.DataFrame({"classifier": classifiers, "number": np.arange(len(classifiers))})
+    rows = rows.join(places, on="image").join(numbers, on="classifier").sort("number", "place")
+    answers = [name for name in LABELS if name in rows.columns]
+    classes = pl.concat([rows[name] for name in ("label", *answers)]).unique().sort()
+    codes = rows.select(pl.col("label", *answers).cast(pl.Enum(classes)).to_physical())
+    shape = (len(classifiers), len(images))
+    confidence = None
+    if "probability_1" in rows.columns:
+        confidence = rows["probability_1"].to_numpy().reshape(shape)
+    return Predictions(
+        dataset,
+        images.to_numpy().astype(np.str_),
+        tuple(classes.to_list()),
+        codes["label"].to_numpy()[: len(images)].astype(np.int32),
+        tuple(classifiers.to_list()),
+        codes.select(answers).to_numpy().astype(np.int32).reshape(*shape, len(answers)),
+        confidence,
+    )
 
 
 def _check_unique(rows: pl.DataFrame, key: Sequence[str], where: str, dataset: str) -> None:

@@ -1,19 +1,13 @@
 """Reading the answers of a study's classifiers from its folder.
 
-The files are those of `bayesrep.predict`, or of an import that knows the answers:
-``predictions/<dataset>/<classifier>.parquet`` with the columns image, label (or the labels of
-images.parquet), label_1 ... label_5 and probability_1 ... probability_5, of which a protocol may
-need the first alone. Counts of annotators are not needed: a folder that `bayesrep.predict` began
-will do.
+The files are those of `bayesrep.predict`, or of an import that knows the answers (see `folder`):
+with the columns image, label (or the labels of images.parquet), label_1 ... label_5 and
+probability_1 ... probability_5, of which a protocol may need the first alone. Counts of annotators
+are not needed: a folder that `bayesrep.predict` began will do.
 """
 
-from __future__ import annotations
-
-import os
-from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +18,20 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
+from bayesrep.studies.folder import LABELS, PROBABILITIES, RANKS
 from bayesrep.studies.imagenet import CLASSES, synsets
 from bayesrep.studies.manifest import Manifest, read_manifest
 from bayesrep.studies.predictions import Predictions, code_type
-from bayesrep.studies.storage import images_left_out
-from bayesrep.studies.tables import in_order
+from bayesrep.studies.reading import images_left_out
+from bayesrep.studies.tables import KEYS, in_order, read_classifiers, without
+from bayesrep.types import Floats
 
-__all__ = ["read_predictions"]
-
-RANKS = 5
 _SUM = 1e-3  # by how much probabilities may miss their sum: they may come from half precision
 
 
 def read_predictions(
     path: str | Path,
-    datasets: Sequence[str] = ("reference", "replication"),
+    datasets: Sequence[str] = rules.REQUIRED_ROLES,
     *,
     ranks: int = RANKS,
     confidence: bool = False,
@@ -72,42 +65,30 @@ def read_predictions(
         In one line naming the file, images, rule and what to do.
     """
     root = Path(path)
-    manifest = _manifest(root)
+    begun = root.is_dir() and not (root / folder.MANIFEST).exists()
+    manifest = None if begun else rules.value(read_manifest(root), root)
     names = [manifest.roles.get(name, name) if manifest else name for name in datasets]
     chosen = list(classifiers or _classifiers(root, names, manifest))
-    columns = _Columns(ranks, confidence)
-    read = [_Files(root, name, chosen).read(columns) for name in names]
-    classes = _classes([each.names for part in read for each in part.answers])
-    return tuple(part.predictions(classes) for part in read)
-
-
-def _manifest(root: Path) -> Manifest | None:
-    if root.is_dir() and not (root / folder.MANIFEST).exists():
-        return None
-    inspection = read_manifest(root)
-    while True:
-        try:
-            violation = next(inspection)
-        except StopIteration as end:
-            return end.value
-        raise StudyError(violation if str(root) in violation else f"{root}: {violation}")
+    probabilities = PROBABILITIES if confidence else ()
+    read = [_Files(root, name, chosen, LABELS[:ranks], probabilities).read() for name in names]
+    found = set[str]().union(*(each.names for dataset in read for each in dataset.answers))
+    classes = synsets() if found <= set(synsets()) else sorted(found)
+    return tuple(dataset.predictions(classes) for dataset in read)
 
 
 def _classifiers(root: Path, names: Sequence[str], manifest: Manifest | None) -> list[str]:
     if manifest is not None and manifest.classifiers:
         return list(manifest.classifiers)
-    found = [
-        set(folder.names_in(root / folder.prediction_folder(name), ".parquet")) for name in names
-    ]
-    for name, files in zip(names, found, strict=True):
-        if not files:
+    predicted = {name: folder.predicted_by(root, name) for name in names}
+    for name, classifiers in predicted.items():
+        if not classifiers:
             held = folder.names_in(root / folder.PREDICTIONS, "")
             known = listing(held, "data set") if held else "no data set"
             raise StudyError(
                 f"{root}: no predictions on {name!r}, but on {known}; name the data sets, or make "
                 f"them with `bayesrep predict --study {root} --dataset {name} --images PATH`"
             )
-    if not (common := sorted(set.intersection(*found))):
+    if not (common := sorted(set.intersection(*predicted.values()))):
         raise StudyError(
             f"{root}: no classifier has predictions on all of {', '.join(map(repr, names))}; "
             "predict the same classifiers on each"
@@ -115,45 +96,13 @@ def _classifiers(root: Path, names: Sequence[str], manifest: Manifest | None) ->
     return common
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """What to read of every file."""
-
-    ranks: int
-    confidence: bool
-
-    @property
-    def possible(self) -> list[str]:
-        """What a file may hold of it."""
-        labels = [f"label_{rank + 1}" for rank in range(self.ranks)]
-        probabilities = [f"probability_{rank + 1}" for rank in range(RANKS) if self.confidence]
-        return ["label", *labels, *probabilities]
-
-    def choose(
-        self, present: Collection[str], where: str, advice: str
-    ) -> tuple[list[str], list[str]]:
-        """Return the answer and probability columns of a file that are wanted and there."""
-        labels = [n for k in range(self.ranks) if (n := f"label_{k + 1}") in present]
-        if "label_1" not in present:
-            raise StudyError(
-                f"{where}: whether answers are right, but not the answers (no column label_1); "
-                + advice
-            )
-        probabilities = [n for k in range(RANKS) if (n := f"probability_{k + 1}") in present]
-        if not self.confidence:
-            return labels, []
-        if "probability_1" not in present:
-            raise StudyError(f"{where}: no probabilities (no column probability_1); {advice}")
-        return labels, probabilities
-
-
 @dataclass(frozen=True, eq=False)
-class _Answers:
-    """One file: numbers into its own ``names``, label first [N, 1 + R]; confidence [N]."""
+class _Numbered:
+    """One file: numbers into its own `names`, label first [N, 1 + R]; confidence [N]."""
 
     names: pl.Series
     numbers: NDArray[np.integer[Any]]
-    confidence: NDArray[np.float64] | None
+    confidence: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,33 +112,32 @@ class _Dataset:
     name: str
     images: pl.Series
     classifiers: Sequence[str]
-    answers: Sequence[_Answers]
+    answers: Sequence[_Numbered]
 
     def predictions(self, classes: Sequence[str]) -> Predictions:
         """Number the classes alike."""
-        known = pl.Series(classes, dtype=pl.String)
-        place = dict(zip(known.to_list(), range(len(known)), strict=True))
-        shape = (len(self.answers), len(self.images), min(a.numbers.shape[1] for a in self.answers))
-        answers = np.empty(shape[:2] + (shape[2] - 1,), dtype=code_type(len(known)))
-        labels = np.empty(0, dtype=answers.dtype)
+        known = {name: number for number, name in enumerate(classes)}
+        ranks = min(each.numbers.shape[1] for each in self.answers) - 1
+        shape = len(self.answers), len(self.images), ranks
+        answers = np.empty(shape, dtype=code_type(len(known)))
+        labels = np.empty(shape[:2], dtype=answers.dtype)
         for number, each in enumerate(self.answers):
-            codes = np.array([place[name] for name in each.names.to_list()], dtype=answers.dtype)
-            answers[number] = codes[each.numbers[:, 1 : shape[2]]]
-            mine = codes[each.numbers[:, 0]]
-            if number and not np.array_equal(mine, labels):
-                rows = np.flatnonzero(mine != labels)
+            codes = np.array([known[name] for name in each.names.to_list()], dtype=answers.dtype)
+            labels[number] = codes[each.numbers[:, 0]]
+            answers[number] = codes[each.numbers[:, 1 : 1 + ranks]]
+            differing = np.flatnonzero(labels[number] != labels[0])
+            if len(differing):
                 raise StudyError(
                     f"data set {self.name!r}: {self.classifiers[number]!r} and "
                     f"{self.classifiers[0]!r} were told different labels of "
-                    f"{listing(self.images[rows].to_list())}; predict one of them again"
+                    f"{listing(self.images[differing].to_list())}; predict one of them again"
                 )
-            labels = mine
         confidence = [each.confidence for each in self.answers if each.confidence is not None]
         return Predictions(
             self.name,
             self.images.to_numpy().astype(np.str_),
             tuple(classes),
-            labels,
+            labels[0],
             tuple(self.classifiers),
             answers,
             np.stack(confidence) if confidence else None,
@@ -198,69 +146,64 @@ class _Dataset:
 
 @dataclass(frozen=True, eq=False)
 class _Files:
-    """Where the answers on one data set are."""
+    """Where the answers on one data set are, and which columns of them to read."""
 
     root: Path
     name: str
     classifiers: Sequence[str]
+    labels: Sequence[str]
+    probabilities: Sequence[str]
 
-    def read(self, columns: _Columns) -> _Dataset:
+    def read(self) -> _Dataset:
         """Read all files, in the order of the images of the first."""
-        first = self.file(self.classifiers[0])
-        order = parquet.read(self.root / first, str(first), ["image"])["image"].cast(pl.String)
-        order = order.filter(~order.is_in(self._left_out.implode()))
+        left_out = pl.Series(list(images_left_out(self.root).get(self.name, {})), dtype=pl.String)
+        first = folder.prediction_file(self.name, self.classifiers[0])
+        table = parquet.read(self.root / first, str(first), ["image"])
+        order = without(table, left_out)["image"]
         rules.raise_first(rules.image_violations(str(first), order.to_list()))
-        labels = self._labels(order)
-        with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-            read = pool.map(lambda name: self._one(name, order, labels, columns), self.classifiers)
-            return _Dataset(self.name, order, self.classifiers, list(read))
-
-    def file(self, classifier: str) -> Path:
-        return folder.prediction_file(self.name, classifier)
-
-    @cached_property
-    def _left_out(self) -> pl.Series:
-        """The images that the study is left without."""
-        return pl.Series(list(images_left_out(self.root).get(self.name, {})), dtype=pl.String)
+        given = self._labels(order)
+        answers = read_classifiers(
+            lambda name: self._one(name, order, left_out, given), self.classifiers
+        )
+        return _Dataset(self.name, order, self.classifiers, [answer for _, answer in answers])
 
     def _labels(self, order: pl.Series) -> pl.Series | None:
         """The labels of images.parquet, for files that have none."""
         file = self.root / folder.IMAGES
         if not file.exists():
             return None
-        table = parquet.read(file, folder.IMAGES, ["dataset", "image"], further=["label"])
+        table = parquet.read(file, folder.IMAGES, KEYS, further=["label"])
         if "label" not in table.columns:
             return None
-        mine = table.filter(pl.col("dataset").cast(pl.String) == self.name).select(
-            pl.col("image", "label").cast(pl.String)
-        )
-        images = mine["image"].to_list()
-        rules.raise_first(rules.image_violations(f"{folder.IMAGES}, {self.name!r}", images))
-        joined = order.to_frame("image").join(mine, on="image", how="left", maintain_order="left")
+        texts = table.select(pl.col(*KEYS, "label").cast(pl.String))
+        rows = texts.filter(pl.col("dataset") == self.name)
+        where = f"{folder.IMAGES}, {self.name!r}"
+        rules.raise_first(rules.image_violations(where, rows["image"].to_list()))
+        joined = order.to_frame("image").join(rows, on="image", how="left", maintain_order="left")
         return None if joined["label"].null_count() else joined["label"]
 
     def _one(
-        self, classifier: str, order: pl.Series, labels: pl.Series | None, columns: _Columns
-    ) -> _Answers:
-        where, file = str(self.file(classifier)), self.root / self.file(classifier)
+        self, classifier: str, order: pl.Series, left_out: pl.Series, labels: pl.Series | None
+    ) -> _Numbered:
+        file = folder.prediction_file(self.name, classifier)
+        where = str(file)
         advice = (
             f"make them with `bayesrep predict --study {self.root} --dataset {self.name} "
             f"--classifiers {classifier} --images PATH --force`"
         )
-        table = parquet.read(file, where, ["image"], further=columns.possible)
-        answers, probabilities = columns.choose(table.columns, where, advice)
+        possible = ["label", *self.labels, *self.probabilities]
+        table = parquet.read(self.root / file, where, ["image"], further=possible)
+        answers, probabilities = self._present(table.columns, where, advice)
         own = "label" in table.columns
         if not own and labels is None:
             raise StudyError(
                 f"{where}: no column label, and no labels in {folder.IMAGES}; {advice}"
             )
-        table = table.with_columns(pl.col("image").cast(pl.String))
-        table = table.filter(~pl.col("image").is_in(self._left_out.implode()))
+        table = without(table, left_out)
         ordered = in_order(table, order)
         if ordered is None:
             raise StudyError(_join_violation(where, table["image"], order, self.classifiers[0]))
-        if not own:
-            assert labels is not None
+        if not own and labels is not None:
             ordered = ordered.with_columns(labels.alias("label"))
         texts = ordered.select(pl.col(["label", *answers]).cast(pl.String))
         for column in texts:
@@ -269,14 +212,31 @@ class _Files:
                 raise StudyError(f"{where}: {column.name} is missing for {images}; {advice}")
         names = pl.concat([column.unique() for column in texts], rechunk=True).unique().sort()
         numbers = texts.select(pl.all().cast(pl.Enum(names)).to_physical())
-        small = code_type(len(names))
-        classes = CLASSES if set(names.to_list()) <= set(synsets()) else None
-        confidence = _confidence(where, ordered.select(probabilities), order, classes)
-        return _Answers(names, numbers.to_numpy().astype(small), confidence)
+        confidence = None
+        if probabilities:
+            values = ordered.select(probabilities)
+            classes = CLASSES if set(names.to_list()) <= set(synsets()) else None
+            rules.raise_first(_probability_violations(where, values, order, classes))
+            confidence = values["probability_1"].cast(pl.Float64).to_numpy()
+        return _Numbered(names, numbers.to_numpy().astype(code_type(len(names))), confidence)
+
+    def _present(
+        self, columns: Sequence[str], where: str, advice: str
+    ) -> tuple[list[str], list[str]]:
+        """The columns of answers and of probabilities that are wanted and there."""
+        if LABELS[0] not in columns:
+            raise StudyError(
+                f"{where}: whether answers are right, but not the answers (no column label_1); "
+                + advice
+            )
+        if self.probabilities and PROBABILITIES[0] not in columns:
+            raise StudyError(f"{where}: no probabilities (no column probability_1); {advice}")
+        wanted = self.labels, self.probabilities
+        labels, probabilities = ([name for name in names if name in columns] for names in wanted)
+        return labels, probabilities
 
 
 def _join_violation(where: str, images: pl.Series, order: pl.Series, first: str) -> str:
-    images = images.cast(pl.String)
     if images.n_unique() < len(images):
         return next(rules.image_violations(where, images.to_list()))
     missing = order.filter(~order.is_in(images.implode()))
@@ -285,19 +245,10 @@ def _join_violation(where: str, images: pl.Series, order: pl.Series, first: str)
     return f"{where}: {rule} than in the file of {first!r}; predict both on the same images"
 
 
-def _confidence(
-    where: str, table: pl.DataFrame, order: pl.Series, classes: int | None
-) -> NDArray[np.float64] | None:
-    """The first probability, once all of them can be ones of ``classes``, where that is known."""
-    if not table.width:
-        return None
-    rules.raise_first(_probability_violations(where, table, order, classes))
-    return table["probability_1"].cast(pl.Float64).to_numpy()
-
-
 def _probability_violations(
     where: str, table: pl.DataFrame, order: pl.Series, classes: int | None
 ) -> Iterator[str]:
+    """Check that the first probabilities can be ones of `classes`, where that is known."""
     if not all(dtype.is_numeric() for dtype in table.dtypes):
         yield f"{where}: probabilities are not numbers; predict again"
         return
@@ -321,10 +272,3 @@ def _probability_violations(
             f"{where}: a later answer is more probable than the first for "
             f"{listing(names[unsorted])}; sort them, the most probable first"
         )
-
-
-def _classes(names: Sequence[pl.Series]) -> Sequence[str]:
-    found: set[str] = set()
-    for each in names:
-        found.update(each.to_list())
-    return synsets() if found <= set(synsets()) else sorted(found)

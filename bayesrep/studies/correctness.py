@@ -1,10 +1,6 @@
 """The predictions of a study on disk: one file for each data set and classifier."""
 
-from __future__ import annotations
-
-import os
 from collections.abc import Collection, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,20 +13,23 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.manifest import Manifest
-from bayesrep.studies.tables import in_order, join_violations, key_violations
-
-__all__ = ["Dataset", "complete_classifiers", "listed_or_found", "read_predictions"]
+from bayesrep.studies.tables import (
+    in_order,
+    join_violations,
+    key_violations,
+    read_classifiers,
+    without,
+)
+from bayesrep.types import Bools
 
 
 def listed_or_found(path: Path, manifest: Manifest) -> Generator[str, None, list[str]]:
-    """Return the classifiers listed, or all that have a file where study.json lists none."""
+    """The classifiers listed, or all that have a file where study.json lists none."""
     if manifest.classifiers is not None:
         return list(manifest.classifiers)
-    found: set[str] = set()
-    for name in manifest.roles.values():
-        found.update(folder.names_in(path / folder.prediction_folder(name), ".parquet"))
-    yield from rules.classifier_violations(folder.PREDICTIONS, sorted(found))
-    return sorted(found)
+    names = sorted(set().union(*(folder.predicted_by(path, n) for n in manifest.roles.values())))
+    yield from rules.classifier_violations(folder.PREDICTIONS, names)
+    return names
 
 
 def complete_classifiers(path: Path, manifest: Manifest) -> list[str]:
@@ -38,13 +37,12 @@ def complete_classifiers(path: Path, manifest: Manifest) -> list[str]:
 
     Candidates may be without predictions altogether; where they have some, they count.
     """
-    found = [
+    predicted = [
         names
         for role, dataset in manifest.roles.items()
-        if (names := set(folder.names_in(path / folder.prediction_folder(dataset), ".parquet")))
-        or role in rules.REQUIRED_ROLES
+        if (names := folder.predicted_by(path, dataset)) or role in rules.REQUIRED_ROLES
     ]
-    return sorted(set.intersection(*found))
+    return sorted(set.intersection(*predicted))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,33 +71,30 @@ class Dataset:
     failures: pl.DataFrame
 
 
-def read_predictions(
+def read_correctness(
     dataset: Dataset, classifiers: Sequence[str], complete: Collection[str]
-) -> Generator[str, None, NDArray[np.bool_] | None]:
-    """Return correct [N, C] of one data set.
+) -> Generator[str, None, Bools | None]:
+    """Which classifiers are right on each image of a data set, [N, C].
 
-    Files of classifiers that are neither listed nor ``complete`` belong to evaluations that are
+    Files of classifiers that are neither listed nor `complete` belong to evaluations that are
     still to be made on another data set, and are left alone.
     """
     where, order = folder.prediction_folder(dataset.name), dataset.order
-    found = set(folder.names_in(dataset.path / where, ".parquet"))
-    if dataset.role == "candidates" and not found:
+    present = folder.predicted_by(dataset.path, dataset.name)
+    if dataset.role == "candidates" and not present:
         return np.zeros((len(order), 0), dtype=np.bool_)
-    sound = yield from rules.checked(_file_violations(str(where), found, classifiers, complete))
+    sound = yield from rules.checked(_file_violations(str(where), present, classifiers, complete))
     correct = np.zeros((len(order), len(classifiers)), dtype=np.bool_)
     agreement, unanswered = _Agreement(dataset), dict[str, None]()
-    present = [number for number, classifier in enumerate(classifiers) if classifier in found]
-    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-        names = (classifiers[number] for number in present)
-        read = pool.map(lambda name: _prediction(dataset, name), names)
-        for number, file in zip(present, read, strict=True):
-            yield from file.violations
-            unanswered.update(dict.fromkeys(file.undecoded))
-            if file.correct is None:
-                sound = False
-            else:
-                correct[:, number] = file.correct
-                agreement.compare(classifiers[number], file.judged)
+    numbers = {name: at for at, name in enumerate(classifiers) if name in present}
+    for name, file in read_classifiers(lambda name: _prediction(dataset, name), numbers):
+        yield from file.violations
+        unanswered.update(dict.fromkeys(file.undecoded))
+        if file.correct is None:
+            sound = False
+        else:
+            correct[:, numbers[name]] = file.correct
+            agreement.compare(name, file.judged)
     if unanswered:
         yield (
             f"{where}: {listing(unanswered)} could not be decoded ({folder.FAILURES} says "
@@ -111,14 +106,14 @@ def read_predictions(
 
 
 def _file_violations(
-    where: str, found: set[str], classifiers: Sequence[str], complete: Collection[str]
+    where: str, present: set[str], classifiers: Sequence[str], complete: Collection[str]
 ) -> Iterator[str]:
-    if missing := [classifier for classifier in classifiers if classifier not in found]:
+    if missing := [classifier for classifier in classifiers if classifier not in present]:
         yield (
             f"{where}: no predictions of {listing(missing, 'classifier')}; every classifier "
             "needs predictions on every data set, add the files or drop the classifiers"
         )
-    if unlisted := sorted((found & set(complete)) - set(classifiers)):
+    if unlisted := sorted((present & set(complete)) - set(classifiers)):
         yield (
             f"{where}: predictions of {listing(unlisted, 'classifier')} that "
             f"{folder.MANIFEST} does not list; list the classifiers or remove the files"
@@ -151,28 +146,20 @@ def _prediction(dataset: Dataset, classifier: str) -> _File:
     file, order = folder.prediction_file(dataset.name, classifier), dataset.order
     where = str(file)
     try:
-        table = parquet.read(
-            dataset.path / file,
-            where,
-            ["image", "correct"],
-            further=["label", "label_1", "content"],
-        )
+        further = ["label", folder.LABELS[0], "content"]
+        table = parquet.read(dataset.path / file, where, ["image", "correct"], further=further)
     except StudyError as error:
         return _File([str(error)])
     if violations := list(key_violations(where, table, ["image"])):
         return _File(violations)
-    table = table.with_columns(pl.col("image").cast(pl.String))
-    left_out = dataset.failures.filter("left_out")["image"]
-    if len(left_out):
-        table = table.filter(~pl.col("image").is_in(left_out.implode()))
+    table = without(table, dataset.failures.filter("left_out")["image"])
     ordered = in_order(table, order)
     if ordered is None:
         missing = order.filter(~order.is_in(table["image"].implode()))
         undecoded = missing.filter(missing.is_in(dataset.failures["image"].implode()))
         rest = order.filter(~order.is_in(undecoded.implode()))
-        return _File(
-            list(join_violations(where, table["image"], rest)), undecoded=undecoded.to_list()
-        )
+        broken = list(join_violations(where, table["image"], rest))
+        return _File(broken, undecoded=undecoded.to_list())
     values = ordered["correct"].to_numpy()
     broken = list(rules.correct_violations(where, order.to_numpy(), values[:, None], [classifier]))
     texts = pl.selectors.by_name("label", "label_1", require_all=False)
@@ -180,8 +167,9 @@ def _prediction(dataset: Dataset, classifier: str) -> _File:
     judged = ordered.select(name for name in ("label", "content") if name in ordered.columns)
     if not broken and {"label", "label_1"} <= set(ordered.columns):
         right = ordered["label"].eq_missing(ordered["label_1"]).to_numpy()
-        if (right != values.astype(np.bool_)).any():
-            images = listing(order.filter(pl.Series(right != values.astype(np.bool_))))
+        wrong = right != values.astype(np.bool_)
+        if wrong.any():
+            images = listing(order.filter(pl.Series(wrong)))
             broken.append(
                 f"{where}: correct is not whether label_1 is label for {images}; predict or import "
                 "again"
@@ -196,7 +184,7 @@ class _Agreement:
         self._order = dataset.order
         self._labels = None if dataset.labels is None else _wnids(pl.Series(dataset.labels))
         self._first: dict[str, tuple[str, pl.Series]] = {}
-        self._differing: dict[str, tuple[list[str], NDArray[np.bool_]]] = {}
+        self._differing: dict[str, tuple[list[str], Bools]] = {}
 
     def compare(self, classifier: str, judged: pl.DataFrame) -> None:
         """Compare one classifier's columns with those of the first that has them."""
@@ -222,7 +210,7 @@ class _Agreement:
                 "predict these classifiers again"
             )
 
-    def _note(self, kind: str, classifier: str, differing: NDArray[np.bool_]) -> None:
+    def _note(self, kind: str, classifier: str, differing: Bools) -> None:
         if differing.any():
             none = np.zeros(len(differing), dtype=np.bool_)
             classifiers, mask = self._differing.setdefault(kind, ([], none))
@@ -232,13 +220,11 @@ class _Agreement:
 
 def _wnids(labels: pl.Series) -> pl.Series | None:
     """The labels that are wnids, the others null; None where none is."""
-    found = labels.to_frame("label").select(
-        pl.when(pl.col("label").str.contains(r"^n\d{8}$")).then("label")
-    )["label"]
-    return None if found.null_count() == len(found) else found
+    wnids = labels.set(~labels.str.contains(r"^n\d{8}$"), None)
+    return None if wnids.null_count() == len(wnids) else wnids
 
 
-def _other_wnids(values: pl.Series, labels: pl.Series) -> NDArray[np.bool_]:
+def _other_wnids(values: pl.Series, labels: pl.Series) -> Bools:
     """Where both are wnids, and not the same."""
     differ = (values != labels).fill_null(value=False)
     if differ.any():

@@ -1,22 +1,22 @@
-"""The names of the files of a study on disk, shared by the writer and the inspector."""
+"""A study on disk, a folder of Parquet files that anything can read: its files and columns.
 
-from __future__ import annotations
+    study.json                                  format, name, roles, classifiers, provenance, truth
+    images.parquet                              dataset, image, label, optional group columns
+    counts.parquet                              dataset, image, selected, shown
+    annotations.parquet                         instead of counts: dataset, image, worker, selected
+    predictions/<dataset>/<classifier>.parquet  image, correct; where the answers are known, label,
+                                                label_1 ... label_5 and probability_1 ... 5
+    failures.parquet                            dataset, image, reason, left_out: where images could
+                                                not be decoded
+
+Names of data sets and classifiers are percent-encoded in file names. Images keep the order of
+counts.parquet; all other tables are joined to it by name. `classifiers` may be left out of
+study.json: then they are the files found, sorted. Images that are left out are passed over in all
+tables.
+"""
 
 from pathlib import Path
 from urllib.parse import quote, unquote
-
-__all__ = [
-    "ANNOTATIONS",
-    "COUNTS",
-    "FAILURES",
-    "FORMAT",
-    "IMAGES",
-    "MANIFEST",
-    "PREDICTIONS",
-    "names_in",
-    "prediction_file",
-    "prediction_folder",
-]
 
 FORMAT = 1
 MANIFEST = "study.json"
@@ -26,19 +26,28 @@ ANNOTATIONS = "annotations.parquet"
 FAILURES = "failures.parquet"
 PREDICTIONS = "predictions"
 
+RANKS = 5  # so many classes are kept of an answer, the most probable first
+LABELS = tuple(f"label_{rank}" for rank in range(1, RANKS + 1))
+PROBABILITIES = tuple(f"probability_{rank}" for rank in range(1, RANKS + 1))
+
 
 def prediction_folder(dataset: str) -> Path:
-    """Return the folder of one data set's predictions, relative to the study."""
+    """The folder of one data set's predictions, relative to the study."""
     return Path(PREDICTIONS) / _file_name(dataset)
 
 
 def prediction_file(dataset: str, classifier: str) -> Path:
-    """Return the file of one classifier's predictions, relative to the study."""
+    """The file of one classifier's predictions, relative to the study."""
     return prediction_folder(dataset) / f"{_file_name(classifier)}.parquet"
 
 
+def predicted_by(study: Path, dataset: str) -> set[str]:
+    """The classifiers with a file of predictions on a data set of the study."""
+    return set(names_in(study / prediction_folder(dataset), ".parquet"))
+
+
 def names_in(folder: Path, suffix: str) -> list[str]:
-    """Return the names, decoded and sorted, behind the visible entries that end in ``suffix``."""
+    """The names, decoded and sorted, behind the visible entries that end in `suffix`."""
     if not folder.is_dir():
         return []
     entries = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]

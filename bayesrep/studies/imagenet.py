@@ -6,21 +6,17 @@ challenge's own numbers 1 to 1,000 (its development kit), and the folder names "
 as text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-
-__all__ = ["CLASSES", "class_index", "synsets"]
 
 CLASSES = 1000
 
 
 @cache
 def synsets() -> tuple[str, ...]:
-    """Return the 1,000 wnids in class order."""
-    text = files("bayesrep.vision").joinpath("imagenet_classes.txt").read_text(encoding="ascii")
+    """The 1,000 wnids in class order."""
+    text = files("bayesrep.studies").joinpath("imagenet_classes.txt").read_text(encoding="ascii")
     names = tuple(text.split())
     assert len(set(names)) == CLASSES, "imagenet_classes.txt must hold 1,000 distinct wnids"
     assert list(names) == sorted(names), "imagenet_classes.txt must be in class order"
@@ -29,5 +25,5 @@ def synsets() -> tuple[str, ...]:
 
 @cache
 def class_index() -> Mapping[str, int]:
-    """Return the class number of every wnid."""
+    """The class number of every wnid."""
     return {name: number for number, name in enumerate(synsets())}

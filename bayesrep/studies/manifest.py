@@ -1,25 +1,43 @@
 """study.json: the study's name, the roles of its data sets, its classifiers and their truth."""
 
-from __future__ import annotations
-
+import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from bayesrep.atomic import replaced_file
 from bayesrep.errors import reason
 from bayesrep.files import strict_json
 from bayesrep.studies import folder, rules
-from bayesrep.studies.study import JSON, Truth
+from bayesrep.types import Floats
 
-__all__ = ["Manifest", "read_manifest"]
+JSON: TypeAlias = "Mapping[str, JSON] | Sequence[JSON] | str | int | float | bool | None"
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The known truth of a simulated study: population values, not this sample's.
+
+    Attributes
+    ----------
+    adjusted_accuracy, reference_accuracy, replication_accuracy : float64 [C]
+        Expected accuracies of each classifier.
+    mean_selection_frequency : mapping of role to float
+        Expected selection frequency of each data set.
+    """
+
+    adjusted_accuracy: Floats
+    reference_accuracy: Floats
+    replication_accuracy: Floats
+    mean_selection_frequency: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The parsed study.json; ``classifiers`` is None where the file leaves them to the folders."""
+    """What study.json holds; `classifiers` is None where it leaves them to the folders."""
 
     name: str
     roles: Mapping[str, str]
@@ -27,9 +45,30 @@ class Manifest:
     provenance: Mapping[str, JSON]
     truth: Truth | None
 
+    def content(self) -> dict[str, Any]:
+        """The JSON object; what is not known of a study without predictions is left away."""
+        listed = {
+            "classifiers": None if self.classifiers is None else list(self.classifiers),
+            "truth": None if self.truth is None else asdict(self.truth),
+        }
+        return {
+            "format": folder.FORMAT,
+            "name": self.name,
+            "roles": dict(self.roles),
+            "provenance": dict(self.provenance),
+            **(listed if self.classifiers is not None else {}),
+        }
+
+
+def write_manifest(content: Mapping[str, Any], path: Path) -> None:
+    """Write the study.json of the study at `path`, whole or not at all."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, default=np.ndarray.tolist)
+    with replaced_file(path / folder.MANIFEST) as partial:
+        partial.write_text(text + "\n", encoding="utf-8")
+
 
 def read_manifest(path: Path) -> Generator[str, None, Manifest | None]:
-    """Read the study.json of the study at ``path``."""
+    """Read the study.json of the study at `path`."""
     if not path.is_dir():
         state = "is not a folder" if path.exists() else "does not exist"
         yield f"{path} {state}; give the folder of a study"

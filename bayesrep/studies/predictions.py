@@ -4,8 +4,6 @@ A study keeps of every answer only whether it is right, which is all that adjust
 Protocols that look at the answers themselves take these arrays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +13,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies import rules
-
-__all__ = ["NO_ANSWER", "Predictions", "code_type"]
+from bayesrep.types import Bools, Floats
 
 NO_ANSWER = -1
 
@@ -54,7 +51,7 @@ class Predictions:
     labels: NDArray[np.integer[Any]]
     classifiers: tuple[str, ...]
     answers: NDArray[np.integer[Any]]
-    confidence: NDArray[np.float64] | None = None
+    confidence: Floats | None = None
 
     def __post_init__(self) -> None:
         for name, values in (
@@ -97,18 +94,13 @@ class Predictions:
             return
         wrong = (self.answers < NO_ANSWER) | (self.answers >= len(self.classes))
         yield from self._first(where, np.any(wrong, axis=2), "an answer is no number of a class")
-        yield from self._confidence_violations(where, shape)
-
-    def _confidence_violations(self, where: str, shape: tuple[int, int]) -> Iterator[str]:
-        if self.confidence is None:
-            return
-        if self.confidence.shape != shape:
+        if self.confidence is not None and self.confidence.shape != shape:
             yield f"{where}: confidence has shape {list(self.confidence.shape)}, not {list(shape)}"
-            return
-        within = (self.confidence >= 0) & (self.confidence <= 1)
-        yield from self._first(where, ~within, "a probability is not between 0 and 1")
+        elif self.confidence is not None:
+            within = (self.confidence >= 0) & (self.confidence <= 1)
+            yield from self._first(where, ~within, "a probability is not between 0 and 1")
 
-    def _first(self, where: str, wrong: NDArray[np.bool_], rule: str) -> Iterator[str]:
+    def _first(self, where: str, wrong: Bools, rule: str) -> Iterator[str]:
         if wrong.any():
             number = int(np.flatnonzero(wrong.any(axis=1))[0])
             images = listing(self.images[wrong[number]].tolist())
@@ -120,17 +112,17 @@ class Predictions:
         return self.answers[:, :, 0]
 
     @property
-    def answered(self) -> NDArray[np.bool_]:
+    def answered(self) -> Bools:
         """Whether there is an answer [C, N]."""
         return self.first != NO_ANSWER
 
     @property
-    def correct(self) -> NDArray[np.bool_]:
+    def correct(self) -> Bools:
         """Whether the prediction is the image's label [C, N]."""
         return np.equal(self.first, self.labels)
 
-    def correct_within(self, ranks: int) -> NDArray[np.bool_]:
-        """Whether the label is among the ``ranks`` most probable classes [C, N].
+    def correct_within(self, ranks: int) -> Bools:
+        """Whether the label is among the `ranks` most probable classes [C, N].
 
         Raises
         ------
@@ -144,8 +136,8 @@ class Predictions:
             )
         return np.any(self.answers[:, :, :ranks] == self.labels[:, None], axis=2)
 
-    def on(self, rows: NDArray[Any]) -> Predictions:
-        """Return the answers on some images: row numbers, or a mask [N]."""
+    def on(self, rows: NDArray[Any]) -> "Predictions":
+        """The answers on some images: row numbers, or a mask [N]."""
         return Predictions(
             self.dataset,
             self.images[rows],
@@ -158,5 +150,5 @@ class Predictions:
 
 
 def code_type(classes: int) -> type[np.int16] | type[np.int32]:
-    """Return the smallest integer type for the numbers of so many classes."""
+    """The smallest integer type for the numbers of so many classes."""
     return np.int16 if classes <= np.iinfo(np.int16).max else np.int32

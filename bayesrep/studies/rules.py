@@ -1,36 +1,23 @@
 """The rules a study obeys, each a generator of one-line violations.
 
 Both doors into the library use these functions: construction in memory raises the first violation,
-reading from disk collects them all. ``where`` names the place ("data set 'v1'", or a file and a
+reading from disk collects them all. `where` names the place ("data set 'v1'", or a file and a
 data set) and starts every line.
 """
 
-from __future__ import annotations
-
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
-
-__all__ = [
-    "annotated_set_violations",
-    "as_numbers",
-    "checked",
-    "classifier_violations",
-    "correct_violations",
-    "count_violations",
-    "image_violations",
-    "label_set_violations",
-    "raise_first",
-    "role_violations",
-    "text_violations",
-]
+from bayesrep.types import Floats, Ints
 
 Names: TypeAlias = Sequence[str] | NDArray[np.str_]
 Column: TypeAlias = Sequence[object] | NDArray[Any]
+_Value = TypeVar("_Value")
 
 RESERVED_COLUMNS = ("dataset", "image", "label")  # what images.parquet calls something else
 REQUIRED_ROLES = ("reference", "replication")
@@ -52,12 +39,29 @@ def checked(violations: Iterable[str]) -> Generator[str, None, bool]:
     return sound
 
 
-def as_numbers(values: Any) -> NDArray[np.int64] | NDArray[np.float64] | None:
+def collected(steps: Generator[str, None, _Value]) -> tuple[_Value, list[str]]:
+    """What a reading returns, and every violation that it yields on its way."""
+    violations: list[str] = []
+    while True:
+        try:
+            violations.append(next(steps))
+        except StopIteration as end:
+            return end.value, violations
+
+
+def value(steps: Generator[str, None, _Value | None], path: str | Path) -> _Value:
+    """What a reading of the study at `path` returns; the first violation is raised instead."""
+    read, violations = collected(steps)
+    if read is None or violations:
+        first = violations[0]
+        raise StudyError(first if first.startswith(str(path)) else f"{path}: {first}")
+    return read
+
+
+def as_numbers(values: Any) -> Ints | Floats | None:
     """Turn array-like numbers into int64, or into float64 with NaN for what is missing.
 
-    Returns
-    -------
-    int64 or float64 array of the input's shape, or None where the values are not numbers.
+    None where the values are not numbers.
     """
     if isinstance(values, np.ma.MaskedArray):  # np.asarray would silently uncover masked entries
         return np.ma.filled(values.astype(np.float64), np.nan)
@@ -109,23 +113,11 @@ def count_violations(where: str, images: Names, selected: Any, shown: Any) -> It
 
 
 def correct_violations(
-    where: str,
-    images: Names,
-    correct: Any,
-    classifiers: Sequence[str] | None = None,
+    where: str, images: Names, correct: Any, classifiers: Sequence[str] | None = None
 ) -> Iterator[str]:
-    """Check that correctness is true or false (or 1 and 0) for every image and every classifier.
+    """Check that correctness [N, C] is true or false (or 1 and 0) for every image and classifier.
 
-    Parameters
-    ----------
-    where
-        Starts every line.
-    images
-        [N] image names.
-    correct
-        [N, C] correctness in any numeric type.
-    classifiers
-        The C names; where None, a column is named by its number.
+    Where the classifiers' names are not given, a column is named by its number.
     """
     boolean = np.asarray(correct).dtype.kind == "b"
     values = np.asarray(correct) if boolean else as_numbers(correct)
@@ -182,12 +174,7 @@ def classifier_violations(where: str, classifiers: Sequence[str]) -> Iterator[st
 def role_violations(where: str, names: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Check that a study has both required roles, and its data sets names of their own.
 
-    Parameters
-    ----------
-    where
-        Starts every line.
-    names
-        (role, data set name) pairs.
+    `names` are pairs of a role and its data set's name.
     """
     roles = [role for role, _ in names]
     for role in REQUIRED_ROLES:
@@ -205,15 +192,7 @@ def label_set_violations(
     reference: tuple[str, NDArray[np.str_]],
     replication: tuple[str, NDArray[np.str_]],
 ) -> Iterator[str]:
-    """Check that both data sets have the same set of labels.
-
-    Parameters
-    ----------
-    where
-        Starts every line.
-    reference, replication
-        (name, labels [N]) of the two data sets.
-    """
+    """Check that both data sets, given as (name, labels [N]), have the same set of labels."""
     pairs = ((reference, replication), (replication, reference))
     for (name, labels), (other, others) in pairs:
         extra = sorted(set(np.unique(labels).tolist()) - set(np.unique(others).tolist()))
@@ -224,32 +203,11 @@ def label_set_violations(
             )
 
 
-def annotated_set_violations(
-    where: str,
-    images: Names,
-    selected: Any,
-    shown: Any,
-    correct: Any,
-    labels: Column | None,
-    groups: Mapping[str, Column],
-) -> Iterator[str]:
-    """Check all rules of one data set."""
-    yield from image_violations(where, images)
-    yield from count_violations(where, images, selected, shown)
-    yield from correct_violations(where, images, correct)
-    if labels is not None:
-        yield from text_violations(where, images, "label", labels)
-    for name, values in groups.items():
-        if name in RESERVED_COLUMNS or not name:
-            yield f"{where}: a group column cannot be called {name!r}; rename it"
-        yield from text_violations(where, images, f"group {name!r}", values)
-
-
 def _count_violation(
     where: str,
     images: Names,
     name: str,
-    values: NDArray[np.int64] | NDArray[np.float64] | None,
+    values: Ints | Floats | None,
 ) -> str | None:
     if values is None:
         return f"{where}: {name} does not hold numbers; give whole numbers"

@@ -6,19 +6,19 @@ there, and a replication whose images are harder mostly because their selection 
 lower. One third of every classifier's accuracy drop is real (a true mean bias-corrected gap of
 4.2 %), two thirds come from selection.
 
-``outside``
+`outside`
     s is a mixture of logit-normal distributions and the accuracy curve a probit,
-    g_c(s) = Φ(a_c + b_c s). Neither belongs to the family that :func:`bayesrep.fit` fits.
-``non-monotone``
+    g_c(s) = Φ(a_c + b_c s). Neither belongs to the family that `bayesrep.fit` fits.
+`non-monotone`
     The same mixtures and g_c(s) = Φ(a_c + b_c s + 0.4 sin 5πs), which falls between s = 0.5 and
     0.7 and near 1.
-``inside``
+`inside`
     s is a mixture of three beta distributions with components shared by the data sets, and g_c is
     a polynomial in Bernstein form, Σ_j Φ(a_c + b_c j/d) Binomial(j; d, s).
 
 The images of a data set are the same for all classifiers. A difficulty u_x ~ N(0, 1) of image x,
 seen by every classifier but by no annotator, enters each one's latent score with weight
-``SHARED_DIFFICULTY``; g_c remains the exact marginal curve, so the truth is unaffected.
+`SHARED_DIFFICULTY`; g_c remains the exact marginal curve, so the truth is unaffected.
 """
 
 import csv
@@ -28,17 +28,19 @@ from importlib import resources
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import brentq, root
+from scipy.special import expit, ndtr, ndtri, roots_sh_jacobi
 
 from bayesrep.bounds import at_most
 from bayesrep.errors import OptionError
-from bayesrep.studies.study import Study, Truth
+from bayesrep.studies.manifest import Truth
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.study import Study
+from bayesrep.types import Bools, Floats
 
-Floats = NDArray[np.float64]
 Role: TypeAlias = str
 Curve = Callable[[Floats, float, float], Floats]
 
-ROLES: tuple[Role, ...] = ("reference", "replication")
 MEAN_SELECTION_FREQUENCY: Mapping[Role, float] = {"reference": 0.852, "replication": 0.807}
 LARGEST_CLASSIFIERS = 100_000
 LARGEST_ANSWERS = 2**31  # images times classifiers of a data set, a byte each
@@ -51,7 +53,7 @@ SHARED_DIFFICULTY = 0.8
 class _Mixture:
     """A mixture over the selection frequency before its mean is set.
 
-    ``locations`` are component means on the logit scale; ``spreads`` are the components' logit
+    `locations` are component means on the logit scale; `spreads` are the components' logit
     standard deviations (logit-normal) or concentrations a + b (beta).
     """
 
@@ -72,16 +74,12 @@ class _Process:
 
 def _logit_normal_nodes(mixture: _Mixture) -> tuple[Floats, Floats]:
     """Gauss-Hermite nodes and weights under the mixture, both [K * 101]."""
-    from scipy.special import expit
-
     z, weight = np.polynomial.hermite_e.hermegauss(101)
     s = expit(np.add.outer(mixture.locations, np.zeros_like(z)) + np.outer(mixture.spreads, z))
     return s.ravel(), np.outer(mixture.weights, weight / weight.sum()).ravel()
 
 
 def _draw_logit_normal(rng: np.random.Generator, mixture: _Mixture, size: int) -> Floats:
-    from scipy.special import expit
-
     component = rng.choice(len(mixture.weights), size=size, p=mixture.weights)
     return expit(
         rng.normal(np.take(mixture.locations, component), np.take(mixture.spreads, component))
@@ -89,16 +87,12 @@ def _draw_logit_normal(rng: np.random.Generator, mixture: _Mixture, size: int) -
 
 
 def _beta_parameters(mixture: _Mixture) -> tuple[Floats, Floats]:
-    from scipy.special import expit
-
     mean, concentration = expit(np.asarray(mixture.locations)), np.asarray(mixture.spreads)
     return mean * concentration, (1 - mean) * concentration
 
 
 def _beta_nodes(mixture: _Mixture) -> tuple[Floats, Floats]:
     """Gauss-Jacobi nodes and weights, exact for polynomials of degree up to 127, both [K * 64]."""
-    from scipy.special import roots_sh_jacobi
-
     rules = [
         roots_sh_jacobi(64, a + b - 1, a) for a, b in zip(*_beta_parameters(mixture), strict=True)
     ]
@@ -114,8 +108,6 @@ def _draw_beta(rng: np.random.Generator, mixture: _Mixture, size: int) -> Floats
 
 
 def _probit_curve(s: Floats, a: float, b: float) -> Floats:
-    from scipy.special import ndtr
-
     return ndtr(a + b * s)
 
 
@@ -123,8 +115,6 @@ WAVE = 0.4
 
 
 def _wavy_curve(s: Floats, a: float, b: float) -> Floats:
-    from scipy.special import ndtr
-
     return ndtr(a + b * s + WAVE * np.sin(5 * np.pi * s))
 
 
@@ -133,8 +123,6 @@ BERNSTEIN_DEGREE = 24
 
 def _bernstein_curve(s: Floats, a: float, b: float) -> Floats:
     """Σ_j Φ(a + b j/d) Binomial(j; d, s) by de Casteljau's recursion, stable on [0, 1]."""
-    from scipy.special import ndtr
-
     coefficient = ndtr(a + b * np.arange(BERNSTEIN_DEGREE + 1) / BERNSTEIN_DEGREE)
     values = np.broadcast_to(coefficient[:, None], (len(coefficient), len(s)))
     while len(values) > 1:
@@ -148,18 +136,8 @@ _LOGIT_NORMAL = {
 }
 
 PROCESSES: Mapping[str, _Process] = {
-    "outside": _Process(
-        mixtures=_LOGIT_NORMAL,
-        nodes=_logit_normal_nodes,
-        draw=_draw_logit_normal,
-        curve=_probit_curve,
-    ),
-    "non-monotone": _Process(
-        mixtures=_LOGIT_NORMAL,
-        nodes=_logit_normal_nodes,
-        draw=_draw_logit_normal,
-        curve=_wavy_curve,
-    ),
+    "outside": _Process(_LOGIT_NORMAL, _logit_normal_nodes, _draw_logit_normal, _probit_curve),
+    "non-monotone": _Process(_LOGIT_NORMAL, _logit_normal_nodes, _draw_logit_normal, _wavy_curve),
     "inside": _Process(
         mixtures={
             "reference": _Mixture((0.12, 0.33, 0.55), (0.3, 1.6, 2.8), (4.0, 14.0, 40.0)),
@@ -188,7 +166,7 @@ def published_accuracies() -> tuple[tuple[str, ...], Floats, Floats]:
 
 
 def _choose_classifiers(count: int) -> tuple[tuple[str, ...], Floats, Floats]:
-    """``count`` rows spread evenly over the table; beyond 136 its rows repeat as name-2, name-3."""
+    """`count` rows spread evenly over the table; beyond 136 its rows repeat as name-2, name-3."""
     names, reference, replication = published_accuracies()
     if count <= len(names):
         rows = np.linspace(0, len(names) - 1, count).round().astype(int)
@@ -201,14 +179,12 @@ def _choose_classifiers(count: int) -> tuple[tuple[str, ...], Floats, Floats]:
 
 def _root(function: Callable[[float], float], tolerance: float) -> float:
     """Where an increasing function crosses zero between -5 and 5."""
-    from scipy.optimize import brentq
-
-    found: Any = brentq(function, -5.0, 5.0, xtol=tolerance)
-    return float(found)
+    crossing: Any = brentq(function, -5.0, 5.0, xtol=tolerance)
+    return float(crossing)
 
 
 def _set_mean(process: _Process, mixture: _Mixture, mean: float) -> _Mixture:
-    """Shift all locations so that the mixture's mean selection frequency is ``mean``."""
+    """Shift all locations so that the mixture's mean selection frequency is `mean`."""
 
     def shifted(shift: float) -> _Mixture:
         return _Mixture(
@@ -234,8 +210,6 @@ def _calibrate_curves(
     The replication's curve satisfies ∫ g p_rep = replication and ∫ g p_ref = adjusted; the
     reference's has the same steepness and the intercept that gives ∫ g p_ref = reference.
     """
-    from scipy.optimize import root
-
     s1, w1 = process.nodes(mixtures["reference"])
     s2, w2 = process.nodes(mixtures["replication"])
 
@@ -246,9 +220,7 @@ def _calibrate_curves(
             return np.array(got) - [accuracy, adjusted]
 
         solution = root(excess, np.array([-4.0, 5.6]), tol=1e-12)
-        if (
-            max(abs(np.asarray(excess(solution.x)))) > 1e-9
-        ):  # pragma: no cover - constants are fixed
+        if max(abs(np.asarray(excess(solution.x)))) > 1e-9:  # constants are fixed
             raise RuntimeError(f"no curve gives the accuracies {accuracy:.3f} and {adjusted:.3f}")
         return solution.x
 
@@ -266,10 +238,8 @@ def _calibrate_curves(
 
 def _draw_correct(
     seed: np.random.SeedSequence, process: _Process, s: Floats, curves: Floats
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Correctness [N, C] with marginal probability g_c(s_x) and a difficulty shared per image."""
-    from scipy.special import ndtri
-
     difficulty, noise = (np.random.default_rng(child) for child in seed.spawn(2))
     shared = SHARED_DIFFICULTY * difficulty.standard_normal(len(s))
     own = np.sqrt(1 - SHARED_DIFFICULTY**2)
@@ -304,14 +274,14 @@ def simulate_study(
         Number of classifiers, spread evenly over the 136 of the published table; more than 136
         repeat its rows under new names.
     process
-        ``"outside"``: logit-normal mixtures and probit curves, which the fitted model can only
-        approximate. ``"non-monotone"``: the same with curves that rise, fall and rise.
-        ``"inside"``: beta mixtures and Bernstein curves, a special case of it.
+        `"outside"`: logit-normal mixtures and probit curves, which the fitted model can only
+        approximate. `"non-monotone"`: the same with curves that rise, fall and rise.
+        `"inside"`: beta mixtures and Bernstein curves, a special case of it.
 
     Returns
     -------
     Study
-        ``study.truth`` holds the population values: adjusted, reference and replication accuracy
+        `study.truth` holds the population values: adjusted, reference and replication accuracy
         of every classifier and the mean selection frequency of both data sets.
     """
     if process not in PROCESSES:
@@ -330,7 +300,7 @@ def simulate_study(
     adjusted = reference - REAL_SHARE_OF_GAP * (reference - replication)
     mixtures = {
         role: _set_mean(chosen, chosen.mixtures[role], MEAN_SELECTION_FREQUENCY[role])
-        for role in ROLES
+        for role in REQUIRED_ROLES
     }
     curves = _calibrate_curves(chosen, mixtures, reference, replication, adjusted)
 

@@ -6,21 +6,20 @@ classifier, the number correct. Cells of shards add up exactly, and nothing that
 depends on the number of images.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.study import AnnotatedSet, Study
-
-__all__ = ["Cells", "Patterns", "SufficientStatistics", "patterns_of", "statistics_by_group"]
+from bayesrep.studies.study import Study
+from bayesrep.types import Bools, Floats, Ints
 
 _CHUNK = 16_384  # images reduced at a time: bounds the memory and keeps the copy inside the cache
 
@@ -45,10 +44,10 @@ class Cells:
         Where shapes disagree, pairs are unsorted or repeated, or counts are impossible.
     """
 
-    selected: NDArray[np.int64]
-    shown: NDArray[np.int64]
-    images: NDArray[np.int64]
-    correct: NDArray[np.int64]
+    selected: Ints
+    shown: Ints
+    images: Ints
+    correct: Ints
 
     def __post_init__(self) -> None:
         for violation in self._violations():
@@ -74,6 +73,59 @@ class Cells:
         if not ((steps > 0) | ((steps == 0) & (rise > 0))).all():
             yield "the pairs are not distinct and sorted by (shown, selected)"
 
+    def find(self, selected: Ints, shown: Ints) -> NDArray[np.intp]:
+        """The cell of each pair, such as those of a data set's images.
+
+        Parameters
+        ----------
+        selected, shown : int64 [N]
+            The pairs, in any order.
+
+        Returns
+        -------
+        intp [N]
+            Their places among the cells.
+
+        Raises
+        ------
+        StudyError
+            Where a pair has no cell.
+        """
+        base = int(self.shown.max()) + 1  # above every count selected, too
+        key = self.shown * base + self.selected
+        cell = np.minimum(np.searchsorted(key, shown * base + selected), len(key) - 1)
+        strange = (self.selected[cell] != selected) | (self.shown[cell] != shown)
+        if strange.any():
+            pairs = zip(selected[strange].tolist(), shown[strange].tolist(), strict=True)
+            names = listing(dict.fromkeys(f"{k}/{n}" for k, n in pairs), "pair")
+            raise StudyError(f"cells: none has the {names}; give pairs of the same study")
+        return cell
+
+    def on(self, selected: Ints, shown: Ints) -> "Cells":
+        """The same counts on more cells; the further ones have no images.
+
+        Parameters
+        ----------
+        selected, shown : int64 [M]
+            The cells, sorted by (shown, selected), with all that are here among them.
+        """
+        images = np.zeros(len(shown), dtype=np.int64)
+        correct = np.zeros((len(shown), self.correct.shape[1]), dtype=np.int64)
+        cell = Cells(selected, shown, images, correct).find(self.selected, self.shown)
+        images[cell], correct[cell] = self.images, self.correct
+        return Cells(selected, shown, images, correct)
+
+    def completed(self, shown: Ints) -> "Cells":
+        """The same counts on the cells of every number selected, from 0 to n.
+
+        Parameters
+        ----------
+        shown : int64 [D]
+            Each n, increasing, with all that are here among them.
+        """
+        selected = np.concatenate([np.arange(size + 1) for size in shown])
+        return self.on(selected, np.repeat(shown, shown + 1))
+
 
 @dataclass(frozen=True, eq=False)
 class SufficientStatistics:
@@ -82,7 +134,7 @@ class SufficientStatistics:
     Attributes
     ----------
     classifiers : tuple of C str
-        Names of the columns of every cell table's ``correct``.
+        Names of the columns of every cell table's `correct`.
     cells : mapping of role to Cells
         One table for each data set.
 
@@ -107,19 +159,19 @@ class SufficientStatistics:
                 )
 
     @classmethod
-    def from_study(cls, study: Study) -> SufficientStatistics:
+    def from_study(cls, study: Study) -> Self:
         """Count a study's images into cells, using little memory beyond the study itself.
 
         Parameters
         ----------
         study
             The study to reduce. Data sets without correctness (candidates) have cells with no
-            columns in ``correct``.
+            columns in `correct`.
         """
         cells = {role: _count(data) for role, data in study.datasets.items()}
         return cls(study.classifiers, cells)
 
-    def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
+    def __add__(self, other: Self) -> "SufficientStatistics":
         """Merge the statistics of two shards: disjoint images, the same classifiers and roles."""
         if self.classifiers != other.classifiers:
             raise StudyError(
@@ -145,7 +197,7 @@ class SufficientStatistics:
         return self.cells["replication"]
 
     def digest(self) -> str:
-        """Return the SHA-256, in hexadecimal, of all cells and the classifiers' names.
+        """The SHA-256, in hexadecimal, of all cells and the classifiers' names.
 
         The reference's come first, then the replication's, then others by role. Equal for a
         study and for any division of it into shards, and for studies that differ only in which
@@ -159,13 +211,13 @@ class SufficientStatistics:
                 digest.update(np.ascontiguousarray(counts, dtype="<i8").tobytes())
         return digest.hexdigest()
 
-    def accuracy(self, role: str) -> NDArray[np.float64]:
-        """Return the plain accuracy of each classifier on one data set, [C]."""
+    def accuracy(self, role: str) -> Floats:
+        """The plain accuracy of each classifier on one data set, [C]."""
         cells = self.cells[role]
         return cells.correct.sum(axis=0) / cells.images.sum()
 
     def mean_selection_frequency(self, role: str) -> float:
-        """Return the mean over images of selected / shown on one data set."""
+        """The mean over images of selected / shown on one data set."""
         cells = self.cells[role]
         return float(cells.images @ (cells.selected / cells.shown) / cells.images.sum())
 
@@ -186,10 +238,10 @@ class Patterns:
         The pattern of every image of the data set, in its order.
     """
 
-    selected: NDArray[np.int64]
-    shown: NDArray[np.int64]
-    correct: NDArray[np.bool_]
-    images: NDArray[np.int64]
+    selected: Ints
+    shown: Ints
+    correct: Bools
+    images: Ints
     pattern: NDArray[np.intp]
 
 
@@ -223,7 +275,7 @@ def statistics_by_group(
     study
         The study to reduce.
     column
-        A column of groups that all data sets of ``roles`` have, such as "superclass".
+        A column of groups that all data sets of `roles` have, such as "superclass".
     roles
         The data sets to reduce.
 
@@ -260,35 +312,24 @@ def statistics_by_group(
 def _count(data: AnnotatedSet, rows: NDArray[np.intp] | None = None) -> Cells:
     size = len(data.images) if rows is None else len(rows)
     chunks = (slice(start, start + _CHUNK) for start in range(0, size, _CHUNK))
-    return reduce(
-        _merge,
-        (_collect(*_rows(data, chunk if rows is None else rows[chunk])) for chunk in chunks),
-    )
+    return reduce(_merge, (_cells(data, c if rows is None else rows[c]) for c in chunks))
 
 
-_Rows = tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.integer | np.bool_]
-]
-
-
-def _rows(data: AnnotatedSet, chunk: slice | NDArray[np.intp]) -> _Rows:
-    shown = data.shown[chunk]
-    return data.selected[chunk], shown, np.ones_like(shown), data.correct[chunk]
+def _cells(data: AnnotatedSet, rows: slice | NDArray[np.intp]) -> Cells:
+    shown = data.shown[rows]
+    return _collect(data.selected[rows], shown, np.ones_like(shown), data.correct[rows])
 
 
 def _merge(one: Cells, other: Cells) -> Cells:
-    return _collect(
-        np.concatenate([one.selected, other.selected]),
-        np.concatenate([one.shown, other.shown]),
-        np.concatenate([one.images, other.images]),
-        np.concatenate([one.correct, other.correct]),
-    )
+    names = ("selected", "shown", "images", "correct")
+    columns = (np.concatenate([getattr(cells, name) for cells in (one, other)]) for name in names)
+    return _collect(*columns)
 
 
 def _collect(
-    selected: NDArray[np.int64],
-    shown: NDArray[np.int64],
-    images: NDArray[np.int64],
+    selected: Ints,
+    shown: Ints,
+    images: Ints,
     correct: NDArray[np.integer | np.bool_],
 ) -> Cells:
     """Add up the rows that share a (selected, shown) pair; rows are images or other cells."""

@@ -4,113 +4,22 @@ Nothing here estimates anything. A `Study` is data that obeys the rules in `rule
 once at construction, so that every later room can rely on it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies import rules
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.manifest import JSON, Manifest, Truth
+from bayesrep.studies.predictions import Predictions
 
-__all__ = ["JSON", "AnnotatedSet", "Study", "Truth"]
-
-JSON: TypeAlias = "Mapping[str, JSON] | Sequence[JSON] | str | int | float | bool | None"
-
-_Scalar = TypeVar("_Scalar", bound=np.generic)
 _ENTRIES = {"selected", "shown", "correct", "name", "images", "labels", "groups"}
-
-
-@dataclass(frozen=True, eq=False)
-class AnnotatedSet:
-    """One annotated data set: its images, their counts, and who classified them correctly.
-
-    Arrays are kept as read-only views of what was given where the type already fits: a caller who
-    changes the original afterwards changes the study.
-
-    Attributes
-    ----------
-    name
-        The data set's name, for example "imagenet-v1".
-    images : str [N]
-        Unique image names.
-    selected, shown : int64 [N]
-        k of n: how many annotators selected the image and to how many it was shown.
-    correct : bool [N, C]
-        Whether each classifier is right on each image.
-    labels : str [N] or None
-        The label each image is meant to show.
-    groups : mapping of str to str [N]
-        Optional further partitions of the images, such as superclasses.
-
-    Raises
-    ------
-    StudyError
-        Naming the first rule broken (see `bayesrep.studies.rules`).
-    """
-
-    name: str
-    images: NDArray[np.str_]
-    selected: NDArray[np.int64]
-    shown: NDArray[np.int64]
-    correct: NDArray[np.bool_]
-    labels: NDArray[np.str_] | None = None
-    groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict[str, NDArray[np.str_]])
-    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    def __post_init__(self) -> None:
-        rules.raise_first(
-            rules.annotated_set_violations(
-                f"data set {self.name!r}",
-                self.images,
-                self.selected,
-                self.shown,
-                self.correct,
-                self.labels,
-                self.groups,
-            )
-        )
-        groups = {name: _frozen(values, np.str_) for name, values in self.groups.items()}
-        here = set(np.asarray(self.images, dtype=np.str_).tolist()) if self.left_out else ()
-        if both := [name for name in self.left_out if name in here]:
-            raise StudyError(
-                f"data set {self.name!r}: {listing(both)} left out and there; choose one"
-            )
-        labels = None if self.labels is None else _frozen(self.labels, np.str_)
-        for name, value in (
-            ("images", _frozen(self.images, np.str_)),
-            ("selected", _frozen(self.selected, np.int64)),
-            ("shown", _frozen(self.shown, np.int64)),
-            ("correct", _frozen(self.correct, np.bool_)),
-            ("labels", labels),
-            ("groups", groups),
-            ("left_out", dict(self.left_out)),
-        ):
-            object.__setattr__(self, name, value)
-
-
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """The known truth of a simulated study: population values, not this sample's.
-
-    Attributes
-    ----------
-    adjusted_accuracy, reference_accuracy, replication_accuracy : float64 [C]
-        Expected accuracies of each classifier.
-    mean_selection_frequency : mapping of role to float
-        Expected selection frequency of each data set.
-    """
-
-    adjusted_accuracy: NDArray[np.float64]
-    reference_accuracy: NDArray[np.float64]
-    replication_accuracy: NDArray[np.float64]
-    mean_selection_frequency: Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +32,7 @@ class Study:
         "reference" and "replication", and optionally more, such as "candidates" (which alone may
         have no predictions).
     classifiers : tuple of C str
-        Names of the columns of every data set's ``correct``.
+        Names of the columns of every data set's `correct`.
     name
         A name for messages and reports.
     provenance
@@ -193,18 +102,18 @@ class Study:
         name: str = "study",
         provenance: Mapping[str, JSON] | None = None,
         truth: Truth | None = None,
-    ) -> Study:
+    ) -> Self:
         """Build a study from arrays.
 
         Parameters
         ----------
         reference, replication
-            Each a mapping with ``selected`` and ``shown`` (int, or int [N]), ``correct``
-            (bool [N, C]), and optionally ``name``, ``images`` (str [N]), ``labels`` (str [N]) and
-            ``groups`` (mapping of str to str [N]). Whole floats count as integers; 0 and 1 as
+            Each a mapping with `selected` and `shown` (int, or int [N]), `correct`
+            (bool [N, C]), and optionally `name`, `images` (str [N]), `labels` (str [N]) and
+            `groups` (mapping of str to str [N]). Whole floats count as integers; 0 and 1 as
             correctness.
         classifiers
-            C distinct names, in the order of the columns of ``correct``.
+            C distinct names, in the order of the columns of `correct`.
         name, provenance, truth
             As the attributes of `Study`.
 
@@ -240,7 +149,7 @@ class Study:
         )
 
     def fingerprint(self) -> str:
-        """Return the SHA-256, in hexadecimal, of the data and their order.
+        """The SHA-256, in hexadecimal, of the data and their order.
 
         Roles, names, images, counts, correctness, labels, groups and classifiers count; the study's
         own name, its provenance, truth and images left out do not, since no estimate depends on
@@ -266,13 +175,33 @@ class Study:
             for group, values in sorted(data.groups.items()):
                 yield _text_bytes([group, *values.tolist()])
 
-    def write(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the study as a folder of Parquet files; see `storage.write_study`."""
-        from bayesrep.studies.storage import (
-            write_study,  # storage reads studies: it lies above this room
-        )
+    def write(
+        self, path: str | Path, *, force: bool = False, answers: Sequence[Predictions] = ()
+    ) -> None:
+        """Write the study as a folder of Parquet files, whole or not at all.
 
-        write_study(self, path, force=force)
+        Parameters
+        ----------
+        path
+            The folder to create; its parents are created too.
+        force
+            Replace a study (or an empty folder) that is already there, once the new one is
+            complete.
+        answers
+            What the classifiers answered, for data sets of which that is known; those to images
+            that the study lacks are left out.
+
+        Raises
+        ------
+        StudyError
+            Where the path exists and `force` is not given, or is something else than a study, or
+            cannot be written; where answers are missing or contradict the study.
+        """
+        from bayesrep.studies.writing import write_study  # needs polars, which a study does not
+
+        roles = {role: data.name for role, data in self.datasets.items()}
+        manifest = Manifest(self.name, roles, self.classifiers, self.provenance, self.truth)
+        write_study(manifest, list(self.datasets.values()), path, force=force, answers=answers)
 
 
 def _annotated_set(
@@ -322,12 +251,6 @@ def _truth_violations(where: str, truth: Truth, classifiers: int) -> Iterator[st
                 f"{where}: {name} of the truth has shape {list(shape)} for {classifiers} "
                 "classifiers; give one value per classifier"
             )
-
-
-def _frozen(values: Any, dtype: type[_Scalar]) -> NDArray[_Scalar]:
-    view = np.asarray(values).astype(dtype, copy=False).view()
-    view.flags.writeable = False
-    return view
 
 
 def _text_bytes(texts: Sequence[str] | None) -> bytes:

@@ -1,9 +1,10 @@
-"""The tables of a study on disk: their columns, their names, and how they join the counts."""
+"""The tables of a study on disk: how they are read, and how they join the counts."""
 
-from __future__ import annotations
-
-from collections.abc import Generator, Iterator
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -13,26 +14,18 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 
-__all__ = [
-    "KEYS",
-    "in_order",
-    "join_violations",
-    "key_violations",
-    "read_counts",
-    "read_failures",
-    "read_table",
-    "texts_in_order",
-]
+_File = TypeVar("_File")
 
 KEYS = ["dataset", "image"]
+FAILURES = {"dataset": pl.String, "image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
 
 
 def read_counts(path: Path) -> Generator[str, None, pl.DataFrame | None]:
     """Read the counts, or count the raw annotations where only these are there."""
     counts, annotations = path / folder.COUNTS, path / folder.ANNOTATIONS
     if counts.exists() or not annotations.exists():
-        return (yield from read_table(counts, [*KEYS, "selected", "shown"]))
-    rows = yield from read_table(annotations, [*KEYS, "worker", "selected"])
+        return (yield from read_keyed(counts, [*KEYS, "selected", "shown"]))
+    rows = yield from read_keyed(annotations, [*KEYS, "worker", "selected"])
     if rows is None:
         return None
     answer = [name for name in (*KEYS, "worker", "task", "time") if name in rows.columns]
@@ -53,7 +46,7 @@ def read_counts(path: Path) -> Generator[str, None, pl.DataFrame | None]:
     return groups.agg(pl.col("selected").sum(), pl.len().cast(pl.Int64).alias("shown"))
 
 
-def read_table(file: Path, columns: list[str]) -> Generator[str, None, pl.DataFrame | None]:
+def read_keyed(file: Path, columns: list[str]) -> Generator[str, None, pl.DataFrame | None]:
     """Read a table with data set and image names in it, all of its columns."""
     try:
         table = parquet.read(file, file.name, columns, further=None)
@@ -69,10 +62,9 @@ def read_failures(path: Path) -> Generator[str, None, pl.DataFrame | None]:
 
     Files from before images could be left out have no such column, and leave out none.
     """
-    schema = {"dataset": pl.String, "image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
     file = path / folder.FAILURES
     if not file.exists():
-        return pl.DataFrame(schema=schema)
+        return pl.DataFrame(schema=FAILURES)
     try:
         table = parquet.read(file, file.name, [*KEYS, "reason"], further=["left_out"])
     except StudyError as error:
@@ -80,9 +72,9 @@ def read_failures(path: Path) -> Generator[str, None, pl.DataFrame | None]:
         return None
     if "left_out" not in table.columns:
         table = table.with_columns(left_out=False)
-    table = table.select(list(schema))
-    if table.schema != schema or table.select(pl.all().is_null().any()).row(0) != (False,) * 4:
-        known = ", ".join(f"{name} ({kind})" for name, kind in schema.items())
+    table = table.select(list(FAILURES))
+    if table.schema != FAILURES or any(column.null_count() for column in table):
+        known = ", ".join(f"{name} ({kind})" for name, kind in FAILURES.items())
         yield f"{file.name}: its columns are not {known}, all filled in; remove it"
         return None
     return table
@@ -91,12 +83,11 @@ def read_failures(path: Path) -> Generator[str, None, pl.DataFrame | None]:
 def texts_in_order(
     name: str, images: pl.DataFrame, order: pl.Series
 ) -> Generator[str, None, dict[str, NDArray[np.str_]] | None]:
-    """Return the label and group columns of one data set, in the order of its counts."""
+    """The label and group columns of one data set's images, in the order of its counts."""
     where = f"{folder.IMAGES}, data set {name!r}"
-    rows = images.filter(pl.col("dataset") == name)
-    ordered = in_order(rows, order)
+    ordered = in_order(images, order)
     if ordered is None:
-        yield from join_violations(where, rows["image"], order)
+        yield from join_violations(where, images["image"], order)
         return None
     sound = True
     texts: dict[str, NDArray[np.str_]] = {}
@@ -112,6 +103,21 @@ def texts_in_order(
         )
         texts[column.name] = np.asarray(values, dtype=np.str_)
     return texts if sound else None
+
+
+def read_classifiers(
+    read: Callable[[str], _File], classifiers: Iterable[str]
+) -> Iterator[tuple[str, _File]]:
+    """Each classifier with what is read of its file; several files are read at once."""
+    names = list(classifiers)
+    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+        yield from zip(names, pool.map(read, names), strict=True)
+
+
+def without(table: pl.DataFrame, left_out: pl.Series) -> pl.DataFrame:
+    """A classifier's rows, images by name, but for those that the study is left without."""
+    named = table.with_columns(pl.col("image").cast(pl.String))
+    return named.filter(~pl.col("image").is_in(left_out.implode()))
 
 
 def key_violations(where: str, table: pl.DataFrame, keys: list[str]) -> Iterator[str]:

@@ -4,7 +4,7 @@
 `pixels`, kept by `cache`; `networks` loads classifiers, `evaluate` runs them on a block of images,
 `local` and `cluster` go through all blocks, `results` keeps what they found.
 
-Importing this package loads neither torch nor timm; both come with the extra ``[timm]``.
+Importing this package loads neither torch nor timm; both come with the extra `[timm]`.
 """
 
 from bayesrep.vision.catalogs import catalog_names, read_catalog

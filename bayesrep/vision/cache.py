@@ -1,6 +1,6 @@
 """Preprocessed images on disk, memory-mapped: decoded once, read by every later pass.
 
-A cache folder holds one folder per set of images and preprocessing, named by a digest of both::
+A cache folder holds one folder per set of images and preprocessing, named by a digest of both:
 
     pixels.uint8      [N, H, W, 3]
     content.uint64    [N], what the image held (`bayesrep.vision.contents`), 0 until its pixels are
@@ -12,8 +12,6 @@ process nor a power cut leaves a content without its pixels. Several processes m
 together. The digest follows every file's size and times of change: pixels of files that changed are
 never looked at.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
@@ -28,10 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, reason
+from bayesrep.types import Ints
 from bayesrep.vision.contents import UNKNOWN
 from bayesrep.vision.pixels import Kept, Preprocessing
-
-__all__ = ["PixelCache"]
 
 
 class PixelCache:
@@ -41,10 +38,8 @@ class PixelCache:
     ----------
     folder
         The cache folder, shared by all sets and preprocessings.
-    fingerprint
-        Digest of the set of images; see `bayesrep.vision.images.ImageSet.fingerprint`.
-    images
-        Their number.
+    fingerprint, images
+        Digest of the set of images (see `ImageSet.fingerprint`), and their number.
     preprocessing
         What was made of them.
 
@@ -79,8 +74,8 @@ class PixelCache:
         self._pending: list[int] = []
         self._lock = Lock()
 
-    def get(self, rows: NDArray[np.int64]) -> Kept | None:
-        """Return what is kept of these images, or None where some are not."""
+    def get(self, rows: Ints) -> Kept | None:
+        """What is kept of these images, or None where some are not."""
         contents = self._known[rows]
         if not len(rows) or (contents == UNKNOWN).any():
             return None

@@ -1,4 +1,4 @@
-"""Going through all images on many machines or GPUs, with Ray (extra ``[ray]``).
+"""Going through all images on many machines or GPUs, with Ray (extra `[ray]`).
 
 Each worker holds all classifiers of a pass, on one GPU or one CPU core, and takes chunks of images
 until none is left. A worker that dies costs its chunk, which another one takes, and is replaced.
@@ -6,24 +6,18 @@ The blocks are those of a run on one machine, so the answers are, too. Images, w
 must be reachable under the same paths everywhere.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bayesrep.errors import PredictionError, reason
+from bayesrep.types import Ints
 from bayesrep.vision.evaluate import Device
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import Found, Local, blocks_in_batch, weights_budget
 from bayesrep.vision.networks import Architecture
 from bayesrep.vision.pixels import Preprocessing
-
-__all__ = ["Cluster"]
 
 CHUNK = 4  # batches in a chunk: what a dead worker costs
 
@@ -31,7 +25,7 @@ CHUNK = 4  # batches in a chunk: what a dead worker costs
 class Worker(Local):
     """What runs on each Ray worker."""
 
-    def answer(self, blocks: Sequence[NDArray[np.int64]]) -> list[Found]:
+    def answer(self, blocks: Sequence[Ints]) -> list[Found]:
         """Answer one chunk."""
         return list(self.through_images(blocks))
 
@@ -43,10 +37,8 @@ class Cluster:
     ----------
     address
         "local" to start Ray on this machine, "auto" or an address to join a cluster.
-    images
-        All images.
-    device
-        What each worker runs networks on.
+    images, device
+        All images, and what each worker runs networks on.
     workers
         How many; None for all the cluster has.
 
@@ -103,7 +95,7 @@ class Cluster:
         self._kept = folder, preprocessings
         self._ray.get([worker.keep.remote(*self._kept) for worker in self.workers])
 
-    def through_images(self, blocks: Sequence[NDArray[np.int64]]) -> Iterator[Found]:
+    def through_images(self, blocks: Sequence[Ints]) -> Iterator[Found]:
         """Yield what the loaded classifiers say about all blocks, in any order."""
         size = self._chunk
         chunks = [blocks[first : first + size] for first in range(0, len(blocks), size)][::-1]

@@ -1,7 +1,5 @@
 """What images hold, as digests, remembered so that unchanged files are not read again.
 
-::
-
     STUDY/.contents/<dataset>.parquet    stamp, content
 
 An image's content is a digest of its encoded bytes. Its stamp is a digest of where these bytes are
@@ -10,10 +8,9 @@ it stays the same, the content is taken to be what it was; otherwise the bytes a
 again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,13 +18,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.atomic import replaced_file
 from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import parquet
 from bayesrep.studies import folder
+from bayesrep.types import Ints
 from bayesrep.vision.images import ImageSet
-
-__all__ = ["UNKNOWN", "Contents", "digest"]
 
 UNKNOWN = 0  # the content of an image that has not been read, or cannot be
 _COLUMNS = {"stamp": pl.UInt64, "content": pl.UInt64}
@@ -35,9 +30,20 @@ _AT_ONCE = 256  # images digested between two chances to be interrupted
 
 
 def digest(data: bytes) -> int:
-    """Return 64 bits that tell images apart; never `UNKNOWN`."""
+    """64 bits that tell images apart; never `UNKNOWN`."""
     found = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
     return found or UNKNOWN + 1
+
+
+def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = None) -> None:
+    """Write what a run has found so far, or say in one line that it cannot be written."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        parquet.write(table, file, facts)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise PredictionError(
+            f"{file} cannot be written ({reason(error)}); what was written before is kept"
+        ) from error
 
 
 class Contents:
@@ -62,8 +68,8 @@ class Contents:
         self.known = self._remembered()
         self._written = self.known.copy()
 
-    def of(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the contents of some images, reading those that are not known."""
+    def of(self, rows: Ints) -> NDArray[np.uint64]:
+        """The contents of some images, reading those that are not known."""
         unknown = rows[self.known[rows] == UNKNOWN]
         with ThreadPoolExecutor(os.cpu_count() or 1, "bayesrep-digest") as pool:
             for first in range(0, len(unknown), _AT_ONCE):
@@ -71,7 +77,7 @@ class Contents:
                 self.known[some] = list(pool.map(self._digest, some.tolist()))
         return self.known[rows]
 
-    def note(self, rows: NDArray[np.int64], contents: NDArray[np.uint64]) -> None:
+    def note(self, rows: Ints, contents: NDArray[np.uint64]) -> None:
         """Take in what images held when they were decoded."""
         self.known[rows] = contents
 
@@ -83,14 +89,7 @@ class Contents:
         table = pl.DataFrame(
             {"stamp": self._stamps[rows], "content": self.known[rows]}, schema=_COLUMNS
         )
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with replaced_file(self._file) as partial:
-                parquet.write(table, partial)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise PredictionError(
-                f"{self._file} cannot be written ({reason(error)}); what was written before is kept"
-            ) from error
+        write(table, self._file)
         self._written = self.known.copy()
 
     def _digest(self, row: int) -> int:
@@ -100,7 +99,7 @@ class Contents:
             return UNKNOWN
 
     def _remembered(self) -> NDArray[np.uint64]:
-        """Return the contents of images whose stamp is that of an earlier run."""
+        """The contents of images whose stamp is that of an earlier run."""
         known = np.full(len(self._images), UNKNOWN, dtype=np.uint64)
         try:
             table = parquet.read(self._file, self._file.name, list(_COLUMNS))

@@ -4,36 +4,23 @@ The normalised input is timm's to the last bit (its prefetching loader: x.sub(25
 std)), computed once for all classifiers that share it, in channels-last layout.
 """
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Event
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, kind_and_reason
+from bayesrep.studies.folder import RANKS
 from bayesrep.vision.networks import Architecture, Network
 from bayesrep.vision.pixels import Block, Preprocessing
 
-__all__ = [
-    "CPU_BATCH",
-    "TOP",
-    "Answers",
-    "Device",
-    "choose_device",
-    "evaluate",
-    "in_groups",
-    "upload",
-]
-
-TOP = 5
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 GPU_BATCH, CPU_BATCH = 256, 24  # on a CPU, a batch whose activations stay in the cache is fastest
 
@@ -41,7 +28,7 @@ Input: TypeAlias = tuple[Preprocessing, tuple[float, ...], tuple[float, ...]]
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class TopFive:
     """A classifier's five likeliest classes for some images, likeliest first.
 
     Attributes
@@ -59,8 +46,8 @@ class Answers:
     seconds: float
 
     @classmethod
-    def joined(cls, parts: Sequence[Answers]) -> Answers:
-        """Return the answers on several groups of images, one after the other."""
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The answers on several groups of images, one after the other."""
         return cls(
             np.concatenate([part.labels for part in parts]),
             np.concatenate([part.probabilities for part in parts]),
@@ -80,15 +67,11 @@ class Device:
         "float32", "bfloat16" or "float16"; the last two by automatic mixed precision.
     batch_size
         Images sent through a network at once, to begin with.
-    limits
-        Of classifiers that ran out of memory, half the batch that was too large; kept for the rest
-        of the run.
     """
 
     name: str
     precision: str
     batch_size: int
-    limits: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def is_cuda(self) -> bool:
@@ -99,7 +82,7 @@ class Device:
 def choose_device(
     name: str = "auto", precision: str = "auto", batch_size: int | None = None
 ) -> Device:
-    """Return the device asked for, or the best there is.
+    """The device asked for, or the best there is.
 
     Parameters
     ----------
@@ -146,12 +129,9 @@ def in_groups(networks: Iterable[Network]) -> dict[Input, list[Network]]:
 def upload(
     blocks: Sequence[Block], preprocessings: Iterable[Preprocessing], device: Device
 ) -> dict[Preprocessing, Any]:
-    """Bring the pixels of some blocks to the device.
+    """The pixels of some blocks on the device, as tensors uint8 [n, H, W, 3].
 
-    Returns
-    -------
-    mapping of Preprocessing to uint8 tensor [n, H, W, 3]. On a CUDA device the copies are queued,
-    from pinned memory, on the current stream.
+    On a CUDA device the copies are queued, from pinned memory, on the current stream.
     """
     return {
         key: _on_device([block.pixels[key] for block in blocks], device) for key in preprocessings
@@ -163,8 +143,8 @@ def evaluate(
     groups: Mapping[Input, Sequence[Network]],
     device: Device,
     stop: Event | None = None,
-) -> dict[str, Answers | str]:
-    """Return the answers of every network on some images.
+) -> dict[str, TopFive | str]:
+    """The answers of every network on some images, or the reason why it has none.
 
     Parameters
     ----------
@@ -175,24 +155,15 @@ def evaluate(
     device
         Where they run.
     stop
-        Set where nobody waits for the answers any more.
-
-    Returns
-    -------
-    mapping of classifier to its answers, or to the reason why it has none.
-
-    Raises
-    ------
-    CancelledError
-        Where it was told to stop.
+        Set where nobody waits for the answers any more: then this ends in a CancelledError.
     """
     import torch
 
-    answers: dict[str, Answers | str] = {}
+    answers: dict[str, TopFive | str] = {}
     with torch.inference_mode():
         for key, networks in groups.items():
             parts = pixels[key[0]].split(device.batch_size)
-            found: dict[str, list[Answers]] = {n.architecture.name: [] for n in networks}
+            found: dict[str, list[TopFive]] = {n.architecture.name: [] for n in networks}
             for part in parts:
                 images = _normalised(part, key)
                 for network in networks:
@@ -205,7 +176,7 @@ def evaluate(
                         found[name].append(_answers(network, images, device))
                     except Exception as error:  # a network raises whatever its parts do
                         answers[name] = kind_and_reason(error)
-            answers |= {name: Answers.joined(p) for name, p in found.items() if name not in answers}
+            answers |= {name: TopFive.joined(p) for name, p in found.items() if name not in answers}
     return answers
 
 
@@ -214,7 +185,7 @@ def _input(architecture: Architecture) -> Input:
 
 
 def _on_device(arrays: Sequence[NDArray[np.uint8]], device: Device) -> Any:
-    """Return uint8 [n, H, W, 3] on the device; what is uploaded is pinned and does not wait."""
+    """Pixels uint8 [n, H, W, 3] on the device; what is uploaded is pinned and does not wait."""
     import torch
 
     tensors = [torch.from_numpy(array) for array in arrays]
@@ -226,7 +197,7 @@ def _on_device(arrays: Sequence[NDArray[np.uint8]], device: Device) -> Any:
 
 
 def _normalised(pixels: Any, key: Input) -> Any:
-    """Return float32 [n, 3, H, W] in channels-last layout from uint8 [n, H, W, 3]."""
+    """The input float32 [n, 3, H, W] in channels-last layout from uint8 [n, H, W, 3]."""
     import torch
 
     (_, mean, std), (count, height, width, _) = key, pixels.shape
@@ -238,7 +209,7 @@ def _normalised(pixels: Any, key: Input) -> Any:
     return flat.view(count, height, width, 3).permute(0, 3, 1, 2)
 
 
-def _answers(network: Network, images: Any, device: Device) -> Answers:
+def _answers(network: Network, images: Any, device: Device) -> TopFive:
     import torch
 
     start = time.perf_counter()
@@ -248,25 +219,24 @@ def _answers(network: Network, images: Any, device: Device) -> Answers:
         logits = _logits(network, images, device)  # without mixed precision
         if not bool(torch.isfinite(logits).all()):
             raise ArithmeticError("outputs are not finite, the weights may be damaged")
-    probabilities, labels = logits.float().softmax(-1).topk(TOP)
+    probabilities, labels = logits.float().softmax(-1).topk(RANKS)
     values = probabilities.cpu().numpy()  # waits for the device
     labels = labels.cpu().numpy().astype(np.uint16)
-    return Answers(labels, values, time.perf_counter() - start)
+    return TopFive(labels, values, time.perf_counter() - start)
 
 
 def _logits(network: Network, images: Any, device: Device) -> Any:
     """Return [n, 1000], in smaller and smaller batches while memory runs out."""
     import torch
 
-    name = network.architecture.name
     while True:
-        limit = min(device.limits.get(name, len(images)), len(images))
+        limit = min(network.limit or len(images), len(images))
         try:
             return torch.cat([network.module(part) for part in images.split(limit)])
         except (RuntimeError, MemoryError) as error:
             if limit == 1 or not _out_of_memory(error):
                 raise
-        device.limits[name] = limit // 2
+        network.limit = limit // 2
         if device.is_cuda:
             torch.cuda.empty_cache()
 
@@ -275,8 +245,7 @@ def _logits(network: Network, images: Any, device: Device) -> Any:
 def _precision(device: Device) -> Generator[None]:
     import torch
 
-    dtypes = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-    dtype = dtypes.get(device.precision)
+    dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(device.precision)
     kind = device.name.split(":")[0]
     with torch.autocast(kind, dtype) if dtype else nullcontext():
         yield

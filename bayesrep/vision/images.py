@@ -5,12 +5,10 @@ class it is meant to show; it is small, whatever the images' number, and can be 
 machines that see the same files.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -19,16 +17,16 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, listing, reason
 from bayesrep.studies import rules
-from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
+from bayesrep.types import Ints
+from bayesrep.vision.labels import imagenet_numbers, labels_by_folder, labels_of_flat, read_labels
 from bayesrep.vision.tars import members
-
-__all__ = ["ImageSet", "list_images", "select"]
 
 _SUFFIXES = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 )
 LARGEST = 2**28  # bytes of one encoded image
 LABEL_BYTES = 1024  # of a .cls file, more than any label has
+_SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))  # bytes of names that are no UTF-8
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
@@ -45,28 +43,20 @@ class ImageSet:
     files : tuple of str
         Files on disk.
     place : int64 [N, 3]
-        Of each image: its file's number in ``files``, where it begins, and how many bytes it has
+        Of each image: its file's number in `files`, where it begins, and how many bytes it has
         (-1: the whole file).
     """
 
     names: tuple[str, ...]
-    labels: NDArray[np.int64]
+    labels: Ints
     files: tuple[str, ...]
-    place: NDArray[np.int64]
+    place: Ints
 
     def __len__(self) -> int:
         return len(self.names)
 
     def read(self, image: int) -> bytes:
-        """Return the encoded bytes of one image.
-
-        Raises
-        ------
-        PredictionError
-            Where they are more than any image has.
-        OSError
-            Where they cannot be read.
-        """
+        """The encoded bytes of one image, unless they are more than any image has."""
         file, offset, size = self.place[image].tolist()
         with open(self.files[file], "rb") as stream:
             held = os.fstat(stream.fileno()).st_size if size < 0 else size
@@ -75,8 +65,8 @@ class ImageSet:
             stream.seek(offset)
             return stream.read(held)
 
-    def take(self, images: Sequence[int]) -> ImageSet:
-        """Return some of the images, in the order given."""
+    def take(self, images: Sequence[int]) -> "ImageSet":
+        """Some of the images, in the order given."""
         return ImageSet(
             tuple(self.names[image] for image in images),
             self.labels[list(images)],
@@ -85,7 +75,7 @@ class ImageSet:
         )
 
     def stamps(self) -> NDArray[np.uint64]:
-        """Return digests [N] of where each image is, and of its file's size and times of change.
+        """Digests [N] of where each image is, and of its file's size and times of change.
 
         The time of change is the system's own beside that of modification, which anybody can set.
         """
@@ -98,14 +88,14 @@ class ImageSet:
         return stamps
 
     def fingerprint(self) -> str:
-        """Return a hexadecimal digest of the images' names and stamps."""
+        """A hexadecimal digest of the images' names and stamps."""
         digest = hashlib.sha256("\n".join(self.names).encode("utf-8", "surrogateescape"))
         digest.update(self.stamps().tobytes())
         return digest.hexdigest()
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _File:
     """A file in a folder or an archive: its relative path and where its bytes are."""
 
     name: str
@@ -123,10 +113,10 @@ def list_images(path: str | Path, *, labels: str | Path | None = None) -> ImageS
         One of
 
         - a folder of class folders, named by wnid or 0 ... 999 (read as numbers);
-        - a flat folder of images, with ``labels`` or a ground-truth file beside them;
-        - a ``.tar`` file, or a folder of them, holding any of these or WebDataset samples (each
-          image with a ``.cls`` file of the same name); read in place, never unpacked;
-        - a ``.csv`` file with the columns path (relative to the table) and label.
+        - a flat folder of images, with `labels` or a ground-truth file beside them;
+        - a `.tar` file, or a folder of them, holding any of these or WebDataset samples (each
+          image with a `.cls` file of the same name); read in place, never unpacked;
+        - a `.csv` file with the columns path (relative to the table) and label.
     labels
         A ground-truth file for a flat folder; see `bayesrep.vision.labels.read_labels`.
 
@@ -176,16 +166,9 @@ def _status(file: str) -> str:
 
 
 def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
-    """Return the images that a study counts, under the names it gives them.
+    """The images that a study counts, under the names it gives them.
 
-    Parameters
-    ----------
-    images
-        All images found.
-    names
-        The study's names: relative paths, file names, or file names without their suffix.
-    dataset
-        The data set's name, for messages.
+    Those are relative paths, file names, or file names without their suffix.
 
     Raises
     ------
@@ -193,19 +176,19 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
         Where an image of the study is not found, or a name fits several.
     """
     best: list[str] = list(names)
-    for shorten in (str, _file_name, _stem):
-        found: dict[str, list[int]] = {}
-        for number, name in enumerate(images.names):
-            found.setdefault(shorten(name), []).append(number)
-        missing = [name for name in names if name not in found]
+    paths = [PurePosixPath(name) for name in images.names]
+    for called in (images.names, [path.name for path in paths], [path.stem for path in paths]):
+        rows: dict[str, list[int]] = {}
+        for row, name in enumerate(called):
+            rows.setdefault(name, []).append(row)
+        missing = [name for name in names if name not in rows]
         if not missing:
-            if several := [name for name in names if len(found[name]) > 1]:
+            if several := [name for name in names if len(rows[name]) > 1]:
                 raise PredictionError(
                     f"data set {dataset!r}: several files are called {listing(several)}; "
                     "name the study's images by their paths"
                 )
-            chosen = images.take([found[name][0] for name in names])
-            return ImageSet(tuple(names), chosen.labels, chosen.files, chosen.place)
+            return replace(images.take([rows[name][0] for name in names]), names=tuple(names))
         best = min(best, missing, key=len)
     raise PredictionError(
         f"data set {dataset!r}: no file for {listing(best)} of the study; looked for its "
@@ -214,17 +197,9 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
     )
 
 
-def _file_name(name: str) -> str:
-    return PurePosixPath(name).name
-
-
-def _stem(name: str) -> str:
-    return PurePosixPath(name).stem
-
-
-def _image_set(entries: Sequence[_Entry], labels: NDArray[np.int64]) -> ImageSet:
+def _image_set(entries: Sequence[_File], labels: Ints) -> ImageSet:
     names = tuple(entry.name for entry in entries)
-    if strange := [name for name in names if not _is_text(name)]:
+    if strange := [name for name in names if _SURROGATES & set(name)]:
         raise PredictionError(f"{listing(strange)}: not text in UTF-8; rename the files")
     for violation in rules.image_violations("the images", names):
         raise PredictionError(violation)
@@ -233,16 +208,8 @@ def _image_set(entries: Sequence[_Entry], labels: NDArray[np.int64]) -> ImageSet
     return ImageSet(names, labels, tuple(files), place)
 
 
-def _is_text(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:  # bytes of another encoding, escaped by the file system's
-        return False
-    return True
-
-
 def _archives(path: Path) -> list[Path]:
-    """Return the tar files meant by a path, none where it is a folder of images."""
+    """The tar files meant by a path, none where it is a folder of images."""
     if path.is_dir():
         return sorted(file for file in path.glob("*.tar") if file.is_file())
     if path.name.lower().endswith(_COMPRESSED):
@@ -255,16 +222,16 @@ def _archives(path: Path) -> list[Path]:
     return [path]
 
 
-def _archived(archives: Sequence[Path]) -> Iterator[_Entry]:
+def _archived(archives: Sequence[Path]) -> Iterator[_File]:
     for archive in archives:
         for member in members(archive):
             name = PurePosixPath(member.name)
             if not name.name.startswith("."):
                 shown = f"{archive.stem}/{name}" if len(archives) > 1 else str(name)
-                yield _Entry(shown, str(archive), member.offset, member.size)
+                yield _File(shown, str(archive), member.offset, member.size)
 
 
-def _in_folder(path: Path) -> Iterator[_Entry]:
+def _in_folder(path: Path) -> Iterator[_File]:
     above: dict[str, frozenset[str]] = {str(path): frozenset()}
     for folder, inside, files in os.walk(path, followlinks=True):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
@@ -276,11 +243,11 @@ def _in_folder(path: Path) -> Iterator[_Entry]:
         for name in sorted(files):
             file = os.path.join(folder, name)
             if not name.startswith(".") and os.path.isfile(file):  # no pipe, which would wait
-                yield _Entry(str(relative / name), file)
+                yield _File(str(relative / name), file)
 
 
-def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> NDArray[np.int64]:
-    """Read the ``.cls`` file of every WebDataset sample; a sample's key ends at the first dot."""
+def _labels_beside(images: Sequence[_File], beside: dict[str, _File]) -> Ints:
+    """Read the `.cls` file of every WebDataset sample; a sample's key ends at the first dot."""
     keys = {_key(name): entry for name, entry in beside.items()}
     if missing := [entry.name for entry in images if _key(entry.name) not in keys]:
         raise PredictionError(f"no .cls file beside {listing(missing)}; give every image one")
@@ -291,7 +258,7 @@ def _labels_beside(images: Sequence[_Entry], beside: dict[str, _Entry]) -> NDArr
             stream.seek(entry.offset)
             size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
             labels.append(stream.read(size).decode("utf-8", "replace").strip())
-    return class_numbers(labels, [entry.name for entry in images], "the .cls files")
+    return imagenet_numbers(labels, [entry.name for entry in images], "the .cls files")
 
 
 def _key(name: str) -> str:
@@ -312,9 +279,9 @@ def _from_table(path: Path) -> ImageSet:
     if not len(table):
         raise PredictionError(f"{path} holds no images; give a row for each")
     names, labels = table["path"].to_list(), table["label"].to_list()
-    entries = [_Entry(name, str(path.parent / name)) for name in names]
+    entries = [_File(name, str(path.parent / name)) for name in names]
     if missing := [entry.name for entry in entries if not os.path.isfile(entry.file)]:
         raise PredictionError(
             f"{path}: no file for {listing(missing)}; paths are relative to the table"
         )
-    return _image_set(entries, class_numbers(labels, names, str(path)))
+    return _image_set(entries, imagenet_numbers(labels, names, str(path)))

@@ -1,7 +1,5 @@
 """Importing torch, torchvision and timm, also where torchvision's compiled part does not load."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from importlib import import_module
@@ -9,8 +7,6 @@ from types import ModuleType
 from typing import Any
 
 from bayesrep.errors import PredictionError
-
-__all__ = ["load_timm"]
 
 _MISSING = "operator torchvision::nms does not exist"
 _OPERATORS = (
@@ -22,7 +18,7 @@ _definitions: list[Any] = []  # torch forgets a library's operators when the lib
 
 @cache
 def load_timm() -> ModuleType:
-    """Return the module timm, imported with what it needs.
+    """The module timm, imported with what it needs.
 
     torchvision's compiled operators do not load beside a torch of another build (a CPU torch, in
     most cases), and its import then stops at the first operator that it registers more for. Image

@@ -2,11 +2,9 @@
 
 Class numbers are those of `bayesrep.studies.imagenet` throughout: wnids sorted as text, from 0. Of
 the two other orders in circulation, the development kit's is recognised and translated (it needs
-the kit's ``meta.mat``), and numeric folder names are read as numbers, never sorted as text.
+the kit's `meta.mat`), and numeric folder names are read as numbers, never sorted as text.
 `likely_mistake` names the order that was mistaken where a whole data set comes out at chance.
 """
-
-from __future__ import annotations
 
 import csv
 import re
@@ -15,19 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, PredictionWarning, listing, reason
 from bayesrep.studies.imagenet import CLASSES, class_index, synsets
+from bayesrep.types import Ints
 from bayesrep.vision.meta_mat import read_wnids
-
-__all__ = [
-    "class_numbers",
-    "labels_by_folder",
-    "labels_of_flat",
-    "likely_mistake",
-    "read_labels",
-]
 
 DEVKIT = "ILSVRC2012_validation_ground_truth.txt"
 KNOWN_FILES = (  # as published, the most explicit first
@@ -43,17 +33,15 @@ _IMAGE_COLUMNS = ("path", "image", "ImageId", "filename", "file", "name")
 _LABEL_COLUMNS = ("label", "wnid", "synset", "class", "PredictionString")
 
 
-def class_numbers(
+def imagenet_numbers(
     labels: Sequence[str], images: Sequence[str], where: str, among: Sequence[str] = ()
-) -> NDArray[np.int64]:
+) -> Ints:
     """Turn wnids, or class numbers 0 to 999, into class numbers.
 
     Parameters
     ----------
-    labels : N str
-        All wnids or all numbers.
-    images : N str
-        The images they belong to, for messages.
+    labels, images : N str
+        All wnids or all numbers, and the images they belong to, for messages.
     where
         Names the source of the labels.
     among
@@ -97,23 +85,12 @@ def class_numbers(
 
 
 def _number(label: str) -> int:
-    """Return the number that a label writes, -1 where it is none or none of a class."""
+    """The number that a label writes, -1 where it is none or none of a class."""
     return int(label) if label.isdecimal() and len(label) < 10 else -1
 
 
-def labels_by_folder(names: Sequence[str], where: str) -> NDArray[np.int64] | None:
-    """Read classes from the names of the folders that the images lie in.
-
-    Parameters
-    ----------
-    names : N str
-        Relative paths.
-    where
-        Names the folder or archive, for messages.
-
-    Returns
-    -------
-    int64 [N], or None where no image lies in a folder named like a class.
+def labels_by_folder(names: Sequence[str], where: str) -> Ints | None:
+    """Class numbers [N] by the folders of images; None where no folder is named by a class.
 
     Raises
     ------
@@ -134,17 +111,11 @@ def labels_by_folder(names: Sequence[str], where: str) -> NDArray[np.int64] | No
             f"{where}: {listing(other, 'folder')} among folders named by {kind}; rename or "
             "move them away"
         )
-    return class_numbers(folders, names, where)
+    return imagenet_numbers(folders, names, where)
 
 
-def labels_of_flat(names: Sequence[str], folder: Path) -> NDArray[np.int64]:
-    """Find the ground-truth file of a flat folder, in it or beside it, and read it.
-
-    Raises
-    ------
-    PredictionError
-        Where there is none.
-    """
+def labels_of_flat(names: Sequence[str], folder: Path) -> Ints:
+    """Find the ground-truth file of a flat folder, in it or beside it, and read it."""
     for place in (folder, folder.parent):
         for name in KNOWN_FILES:
             if (place / name).is_file():
@@ -155,17 +126,17 @@ def labels_of_flat(names: Sequence[str], folder: Path) -> NDArray[np.int64]:
     )
 
 
-def read_labels(path: Path, names: Sequence[str]) -> NDArray[np.int64]:
+def read_labels(path: Path, names: Sequence[str]) -> Ints:
     """Read a ground-truth file.
 
     Parameters
     ----------
     path
-        A table (``.csv``) of image and label; or text with a line per image that holds its name and
+        A table (`.csv`) of image and label; or text with a line per image that holds its name and
         its label, or the label alone, in the order of the sorted file names. Labels are wnids or
         class numbers from 0; bare numbers in a file named like the development kit's, or with a
         1000 and no 0 among them, are taken for the challenge's own, from 1, and translated by the
-        ``meta.mat`` beside it. Of labels alone, more than there are images, an image called
+        `meta.mat` beside it. Of labels alone, more than there are images, an image called
         ILSVRC2012_val_000NNNNN takes the line of its number.
     names : N str
         Relative paths of the images.
@@ -197,21 +168,11 @@ def read_labels(path: Path, names: Sequence[str]) -> NDArray[np.int64]:
     return _named({row[0]: row[1] for row in rows}, names, path)
 
 
-def likely_mistake(
-    labels: NDArray[np.int64], predicted: NDArray[np.int64]
-) -> tuple[str, float] | None:
+def likely_mistake(labels: Ints, predicted: Ints) -> tuple[str, float] | None:
     """Find the order of classes that would explain an accuracy at chance.
 
-    Parameters
-    ----------
-    labels : int64 [N]
-        Class numbers as they were read.
-    predicted : int64 [N]
-        A classifier's answers.
-
-    Returns
-    -------
-    (what went wrong, the accuracy under that reading), or None where no known mistake fits.
+    From class numbers [N] as they were read and a classifier's answers [N]: what went wrong and the
+    accuracy under that reading, or None where no known mistake fits.
     """
     as_text = np.array([int(name) for name in sorted(str(number) for number in range(CLASSES))])
     readings = {
@@ -242,7 +203,7 @@ def _table_rows(path: Path) -> list[list[str]]:
     return [cell for cell in cells if cell[0]]
 
 
-def _positional(labels: list[str], names: Sequence[str], path: Path) -> NDArray[np.int64]:
+def _positional(labels: list[str], names: Sequence[str], path: Path) -> Ints:
     lines = _lines(names, len(labels))
     if lines is None:
         raise PredictionError(
@@ -251,11 +212,11 @@ def _positional(labels: list[str], names: Sequence[str], path: Path) -> NDArray[
         )
     if path.name == DEVKIT or ("1000" in labels and "0" not in labels):
         labels = _translated(labels, path)
-    return class_numbers([labels[line] for line in lines], names, str(path), labels)
+    return imagenet_numbers([labels[line] for line in lines], names, str(path), labels)
 
 
 def _lines(names: Sequence[str], count: int) -> list[int] | None:
-    """Return the line of each image among ``count``, from 0, or None where that is not known."""
+    """The line of each image among `count`, from 0, or None where that is not known."""
     shown = [PurePosixPath(name).name for name in names]
     if len(names) == count:
         order = sorted(range(count), key=lambda at: shown[at])
@@ -265,7 +226,7 @@ def _lines(names: Sequence[str], count: int) -> list[int] | None:
     return [n - 1 for n in numbers] if all(0 < n <= count for n in numbers) else None
 
 
-def _named(labels: dict[str, str], names: Sequence[str], path: Path) -> NDArray[np.int64]:
+def _named(labels: dict[str, str], names: Sequence[str], path: Path) -> Ints:
     def of(name: str) -> str | None:
         pure = PurePosixPath(name)
         return next((labels[key] for key in (name, pure.name, pure.stem) if key in labels), None)
@@ -273,7 +234,9 @@ def _named(labels: dict[str, str], names: Sequence[str], path: Path) -> NDArray[
     found = [of(name) for name in names]
     if missing := [name for name, label in zip(names, found, strict=True) if label is None]:
         raise PredictionError(f"{path}: no label for {listing(missing)}; add their lines")
-    return class_numbers([str(label) for label in found], names, str(path), list(labels.values()))
+    return imagenet_numbers(
+        [str(label) for label in found], names, str(path), list(labels.values())
+    )
 
 
 def _translated(labels: list[str], path: Path) -> list[str]:

@@ -6,8 +6,6 @@ GPU the threads read, one thread uploads ahead on a stream of its own, and the c
 computes.
 """
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -23,24 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError
+from bayesrep.types import Ints
 from bayesrep.vision.cache import PixelCache
-from bayesrep.vision.evaluate import CPU_BATCH, Answers, Device, evaluate, in_groups, upload
+from bayesrep.vision.evaluate import CPU_BATCH, Device, TopFive, evaluate, in_groups, upload
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.networks import Architecture, Network, load_network, offline_without_hub
 from bayesrep.vision.pixels import Block, Pixels, Preprocessing, read_block
-
-__all__ = [
-    "BLOCK",
-    "Found",
-    "Local",
-    "blocks_in_batch",
-    "cores",
-    "in_blocks",
-    "load_some",
-    "single_threaded",
-    "through_images",
-    "weights_budget",
-]
 
 BLOCK = CPU_BATCH  # images read together by one thread, and on a CPU computed together
 FLUSH = 64  # results after which kept pixels are brought to the disk
@@ -65,52 +51,19 @@ class Found:
         Images that could not be decoded, and why.
     """
 
-    rows: NDArray[np.int64]
+    rows: Ints
     contents: NDArray[np.uint64]
-    answers: Mapping[str, Answers | str]
+    answers: Mapping[str, TopFive | str]
     failures: tuple[tuple[int, str], ...]
 
 
-def in_blocks(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def in_blocks(rows: Ints) -> list[Ints]:
     """Part images into blocks; the same however they are spread over threads and machines."""
     return [rows[first : first + BLOCK] for first in range(0, len(rows), BLOCK)]
 
 
-def load_some(
-    architectures: Sequence[Architecture], device: Device, budget: int
-) -> tuple[list[Network], dict[str, str], Sequence[Architecture]]:
-    """Load classifiers, in order, while their weights fit the memory set aside for them.
-
-    Parameters
-    ----------
-    architectures
-        Those still to be evaluated.
-    device
-        Where they go.
-    budget
-        Bytes for all of them; the first is loaded whatever its size.
-
-    Returns
-    -------
-    Those loaded, the reasons why some cannot be, and the rest.
-    """
-    networks: list[Network] = []
-    refused: dict[str, str] = {}
-    for number, architecture in enumerate(architectures):
-        try:
-            networks.append(load_network(architecture, device.name))
-        except PredictionError as error:
-            refused[architecture.name] = str(error)
-            continue
-        # The next is likely to be as large as the largest so far.
-        sizes = [network.size for network in networks]
-        if sum(sizes) + max(sizes) > budget:
-            return networks, refused, architectures[number + 1 :]
-    return networks, refused, ()
-
-
 def weights_budget(device: Device) -> int:
-    """Return how many bytes of weights may be in memory together: a third of what is free."""
+    """How many bytes of weights may be in memory together: a third of what is free."""
     import torch
 
     if device.is_cuda:
@@ -124,14 +77,14 @@ def weights_budget(device: Device) -> int:
 
 
 def cores() -> int:
-    """Return the number of processor cores this process may use."""
+    """The number of processor cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def through_images(
     images: ImageSet,
-    blocks: Sequence[NDArray[np.int64]],
+    blocks: Sequence[Ints],
     networks: Sequence[Network],
     kept: Mapping[Preprocessing, Pixels],
     device: Device,
@@ -139,25 +92,15 @@ def through_images(
 ) -> Iterator[Found]:
     """Yield what all networks say about all blocks, in order.
 
-    Parameters
-    ----------
-    images, blocks
-        The images, and which of them.
-    networks
-        Classifiers that are in memory together.
-    kept
-        Pixels kept between passes; each image is preprocessed for all of them when it is decoded.
-    device
-        Where networks run.
-    workers
-        Threads that read (and on a CPU, compute).
+    Each image is preprocessed, when it is decoded, also for all pixels that are kept between
+    passes. The workers are threads that read (and on a CPU, compute).
     """
     groups = in_groups(networks)
     seen = list(dict.fromkeys(key[0] for key in groups))
     read_for = list(dict.fromkeys([*seen, *kept]))
     stop = Event()
 
-    def read(rows: NDArray[np.int64]) -> Block:
+    def read(rows: Ints) -> Block:
         return read_block(images, rows, read_for, kept)
 
     def answer(pixels: Mapping[Preprocessing, Any], read: Sequence[Block]) -> Found:
@@ -167,7 +110,7 @@ def through_images(
         answers = evaluate(pixels, groups, device, stop) if len(rows) else {}
         return Found(rows, contents, answers, failures)
 
-    def whole(rows: NDArray[np.int64]) -> Found:
+    def whole(rows: Ints) -> Found:
         block = read(rows)
         return answer(upload([block], seen, device), [block])
 
@@ -210,23 +153,35 @@ class Local:
         """Load what fits; return it, the reasons why some cannot be had, and the rest."""
         self._networks = []  # those of the last pass go before the next come
         budget = weights_budget(self._device) if self._budget is None else self._budget
+        refused: dict[str, str] = {}
+        waiting = deque(architectures)
         with offline_without_hub(architectures):
-            self._networks, refused, rest = load_some(architectures, self._device, budget)
-        return [network.architecture for network in self._networks], refused, rest
+            while waiting and self._fits_one_more(budget):
+                architecture = waiting.popleft()
+                try:
+                    self._networks.append(load_network(architecture, self._device.name))
+                except PredictionError as error:
+                    refused[architecture.name] = str(error)
+        return [network.architecture for network in self._networks], refused, list(waiting)
+
+    def _fits_one_more(self, budget: int) -> bool:
+        """Whether one more fits, likely as large as the largest so far; the first always does."""
+        sizes = [network.size for network in self._networks]
+        return not sizes or sum(sizes) + max(sizes) <= budget
 
     def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:
         """Keep the pixels of these preprocessings in a cache folder from now on."""
         digest, count = self._images.fingerprint(), len(self._images)
         self._kept = {key: PixelCache(folder, digest, count, key) for key in preprocessings}
 
-    def through_images(self, blocks: Sequence[NDArray[np.int64]]) -> Iterator[Found]:
+    def through_images(self, blocks: Sequence[Ints]) -> Iterator[Found]:
         """Yield what the loaded classifiers say about all blocks, in order."""
         found = through_images(
             self._images, blocks, self._networks, self._kept, self._device, self._workers
         )
         try:
-            for number, part in enumerate(found, start=1):
-                yield part
+            for number, each in enumerate(found, start=1):
+                yield each
                 if number % FLUSH == 0:
                     self._flush()
         finally:
@@ -272,7 +227,7 @@ def _threads(workers: int, stop: Event) -> Generator[ThreadPoolExecutor]:
 def _ahead(
     pool: ThreadPoolExecutor, task: Callable[[_Item], _Result], items: Iterable[_Item], ahead: int
 ) -> Iterator[_Result]:
-    """Yield task(item) in order while at most ``ahead`` further items are under way."""
+    """Yield task(item) in order while at most `ahead` further items are under way."""
     under_way: deque[Future[_Result]] = deque()
     for item in items:
         under_way.append(pool.submit(task, item))
@@ -283,7 +238,7 @@ def _ahead(
 
 
 def blocks_in_batch(device: Device) -> int:
-    """Return how many blocks are computed together: one on a CPU, as many as fit elsewhere."""
+    """How many blocks are computed together: one on a CPU, as many as fit elsewhere."""
     return 1 if device.name == "cpu" else max(1, device.batch_size // BLOCK)
 
 

@@ -1,44 +1,26 @@
 """A study as predictions see it: the images it counts, the classifiers it lists."""
 
-from __future__ import annotations
-
-from collections.abc import Generator
 from pathlib import Path
-from typing import TypeVar
 
 import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import strict_json
-from bayesrep.studies import folder
+from bayesrep.studies import folder, rules
 from bayesrep.studies.correctness import complete_classifiers
 from bayesrep.studies.imagenet import class_index, synsets
-from bayesrep.studies.manifest import Manifest, read_manifest
-from bayesrep.studies.storage import write_manifest
-from bayesrep.studies.tables import KEYS, read_counts, read_failures, read_table
+from bayesrep.studies.manifest import Manifest, read_manifest, write_manifest
+from bayesrep.studies.tables import KEYS, read_counts, read_failures, read_keyed
 from bayesrep.vision.images import ImageSet, select
-
-__all__ = ["counted_images", "list_complete_classifiers"]
-
-_Value = TypeVar("_Value")
 
 
 def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
-    """Return the images of a data set that the study counts, or all where it counts none yet.
-
-    Parameters
-    ----------
-    study
-        The study's folder; it need not exist.
-    dataset
-        The data set.
-    images
-        What was found on disk.
+    """The images of a data set that the study counts, or all where it counts none yet.
 
     Raises
     ------
     StudyError
-        Where the study's own files are damaged or do not know the data set.
+        Where the study's own files are damaged, do not know the data set or label it otherwise.
     PredictionError
         Where an image is not found.
     """
@@ -48,10 +30,8 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     if dataset not in manifest.roles.values():
         known = listing(manifest.roles.values(), "data set")
         raise StudyError(f"{study} has the {known}, not {dataset!r}; give one of them (--dataset)")
-    counts = _value(read_counts(study), study)
-    names = (
-        counts.filter(pl.col("dataset") == dataset)["image"].to_list() if counts is not None else []
-    )
+    counts = rules.value(read_counts(study), study)
+    names = counts.filter(pl.col("dataset") == dataset)["image"].to_list()
     chosen = select(images, names, dataset)
     _compare_labels(study, dataset, chosen)
     return chosen
@@ -61,19 +41,14 @@ def list_complete_classifiers(study: Path) -> list[str]:
     """Add classifiers with predictions on every data set to study.json, where it lists any.
 
     None is added while images that could not be decoded are neither repaired nor left out: the
-    study would be refused.
-
-    Returns
-    -------
-    list of str
-        Those that were added.
+    study would be refused. Returns those that were added.
     """
     manifest = _manifest(study)
     if manifest is None or manifest.classifiers is None:
         return []
-    failures = _value(read_failures(study), study)
+    failures = rules.value(read_failures(study), study)
     ours = pl.col("dataset").is_in(list(manifest.roles.values()))
-    if failures is None or not failures.filter(ours)["left_out"].all():
+    if not failures.filter(ours)["left_out"].all():
         return []
     complete = complete_classifiers(study, manifest)
     added = [name for name in complete if name not in manifest.classifiers]
@@ -84,18 +59,8 @@ def list_complete_classifiers(study: Path) -> list[str]:
 
 
 def _manifest(study: Path) -> Manifest | None:
-    if not (study / folder.MANIFEST).exists():
-        return None
-    return _value(read_manifest(study), study)
-
-
-def _value(steps: Generator[str, None, _Value], study: Path) -> _Value:
-    """Return what an inspection ends with; raise at the first rule it finds broken."""
-    try:
-        violation = next(steps)
-    except StopIteration as end:
-        return end.value
-    raise StudyError(f"{study}: {violation}")
+    known = (study / folder.MANIFEST).exists()
+    return rules.value(read_manifest(study), study) if known else None
 
 
 def _compare_labels(study: Path, dataset: str, images: ImageSet) -> None:
@@ -103,8 +68,8 @@ def _compare_labels(study: Path, dataset: str, images: ImageSet) -> None:
     file = study / folder.IMAGES
     if not file.exists():
         return
-    table = _value(read_table(file, KEYS), study)
-    if table is None or "label" not in table.columns:
+    table = rules.value(read_keyed(file, KEYS), study)
+    if "label" not in table.columns:
         return
     rows = table.filter(pl.col("dataset") == dataset).select("image", "label")
     labels = dict(zip(rows["image"].to_list(), rows["label"].to_list(), strict=True))

@@ -1,6 +1,6 @@
-"""The development kit's ``meta.mat``: which wnid each of the challenge's own numbers stands for.
+"""The development kit's `meta.mat`: which wnid each of the challenge's own numbers stands for.
 
-A reader of just that much of MATLAB's version 5 files: the structure array ``synsets`` with its
+A reader of just that much of MATLAB's version 5 files: the structure array `synsets` with its
 fields ILSVRC2012_ID and WNID. Every size that the file declares is checked against the bytes there
 are before anything is read, and what is compressed is decompressed up to a bound. (Readers of the
 whole format follow such sizes; SciPy's ends the process on some damaged files.)
@@ -8,8 +8,6 @@ whole format follow such sizes; SciPy's ends the process on some damaged files.)
 The format: elements of an 8-byte tag (type, size) and their data, or of 4 bytes and up to 4 of
 data; a matrix is an element of elements: flags, dimensions, name, and what its class needs.
 """
-
-from __future__ import annotations
 
 import math
 import struct
@@ -24,8 +22,6 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, reason
 from bayesrep.studies.imagenet import CLASSES, synsets
-
-__all__ = ["read_wnids"]
 
 LARGEST = 2**24  # bytes, of the file and of what it unpacks to; the kit's has some hundred thousand
 _HEADER, _TAG = 128, 8
@@ -57,13 +53,7 @@ class _Element:
 
 
 def read_wnids(path: Path) -> dict[int, str]:
-    """Return the wnid of every number in a ``meta.mat``.
-
-    Raises
-    ------
-    PredictionError
-        Where the file is not the development kit's, or damaged.
-    """
+    """The wnid of every number in a `meta.mat`, once it is the development kit's and whole."""
     try:
         with path.open("rb") as stream:
             data = stream.read(LARGEST + 1)
@@ -118,7 +108,7 @@ def _unpacked(data: memoryview) -> memoryview:
 
 
 def _rows(count: int, elements: list[_Element], order: str) -> dict[int, str]:
-    """Return WNID by ILSVRC2012_ID from the elements of a structure array behind its name."""
+    """WNID by ILSVRC2012_ID from the elements of a structure array behind its name."""
     width, names, *cells = elements
     longest = int(_numbers(width, order)[0])
     if longest < 1:

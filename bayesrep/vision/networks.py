@@ -5,8 +5,6 @@ weights is executed: safetensors hold none, and other checkpoints go through tor
 weights alone.
 """
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import warnings
@@ -21,15 +19,6 @@ from bayesrep.studies import rules
 from bayesrep.studies.imagenet import CLASSES
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
-
-__all__ = [
-    "Architecture",
-    "Network",
-    "check_names",
-    "describe",
-    "load_network",
-    "offline_without_hub",
-]
 
 _SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
 
@@ -62,23 +51,31 @@ class Architecture:
     std: tuple[float, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Network:
-    """A classifier ready to answer, with its module in evaluation mode on its device."""
+    """A classifier ready to answer.
+
+    Attributes
+    ----------
+    architecture
+        Which it is.
+    module
+        In evaluation mode, on its device.
+    size
+        Bytes of parameters and buffers.
+    limit
+        Where memory ran out, half the batch that was too large: so many images are sent through it
+        at once from then on.
+    """
 
     architecture: Architecture
     module: Any
-    size: int  # bytes of parameters and buffers
+    size: int
+    limit: int | None = None
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Check that every name is one of timm's, and given once.
-
-    Raises
-    ------
-    PredictionError
-        Naming those that are not, with the nearest known name.
-    """
+    """Check that every name is one of timm's, and given once; the nearest known one is named."""
     for violation in rules.classifier_violations("classifiers", names):
         raise PredictionError(violation)
     timm = load_timm()
@@ -92,7 +89,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def describe(name: str, weights: Path | None = None) -> Architecture:
-    """Return what is known of a classifier without loading it.
+    """What is known of a classifier without loading it.
 
     Parameters
     ----------
@@ -127,13 +124,7 @@ def describe(name: str, weights: Path | None = None) -> Architecture:
 
 
 def load_network(architecture: Architecture, device: Any) -> Network:
-    """Load a classifier with its weights.
-
-    Raises
-    ------
-    PredictionError
-        Where the weights cannot be had or do not fit.
-    """
+    """Load a classifier with its weights; a PredictionError where they cannot be had or not fit."""
     import torch
 
     timm = load_timm()
@@ -161,10 +152,7 @@ def load_network(architecture: Architecture, device: Any) -> Network:
 def offline_without_hub(architectures: Sequence[Architecture]) -> Generator[None]:
     """Ask the hub once whether it is there; without it, take what is cached and never wait.
 
-    Parameters
-    ----------
-    architectures
-        What will be loaded; where all of it comes from files, nothing is asked.
+    Where all that will be loaded comes from files, nothing is asked.
     """
     if all(architecture.file is not None for architecture in architectures):
         yield

@@ -6,37 +6,24 @@ to, and without, the normalisation, so that its result is uint8 and classifiers 
 mean and standard deviation share it.
 """
 
-from __future__ import annotations
-
 import io
 import logging
-import math
 import re
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, kind_and_reason
+from bayesrep.types import Ints
 from bayesrep.vision.contents import digest
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
-
-__all__ = [
-    "Block",
-    "Kept",
-    "Pixels",
-    "Preprocessing",
-    "decode",
-    "quiet_images",
-    "read_block",
-    "why_not",
-]
 
 # What the known suffixes stand for. Pillow knows more, of which one starts other programs (EPS).
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
@@ -70,7 +57,7 @@ class Preprocessing:
     fill: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Preprocessing:
+    def of(cls, config: Mapping[str, Any]) -> Self:
         """Take what counts from timm's data configuration of a model."""
         height, width = config["input_size"][-2:]
         mode = config["crop_mode"] or "center"
@@ -78,12 +65,8 @@ class Preprocessing:
         return cls((height, width), config["crop_pct"], mode, config["interpolation"], fill)
 
     def apply(self, image: Any) -> NDArray[np.uint8]:
-        """Return the pixels [H, W, 3] of a decoded (PIL, RGB) image."""
+        """The pixels [H, W, 3] of a decoded (PIL, RGB) image."""
         return _transform(self)(image).permute(1, 2, 0).numpy()
-
-    def image_bytes(self) -> int:
-        """Return the size of one preprocessed image."""
-        return 3 * math.prod(self.size)
 
 
 @cache
@@ -100,16 +83,7 @@ def _transform(preprocessing: Preprocessing) -> Any:
 
 
 def decode(data: bytes) -> Any:
-    """Decode an image as timm's loader does.
-
-    Parameters
-    ----------
-    data
-        The encoded image, in one of the formats that the known suffixes stand for.
-
-    Returns
-    -------
-    PIL image of mode RGB.
+    """A PIL image of mode RGB, decoded as timm's loader does.
 
     Raises
     ------
@@ -179,8 +153,8 @@ class Kept:
 class Pixels(Protocol):
     """Where preprocessed images are kept between passes; see `bayesrep.vision.cache`."""
 
-    def get(self, rows: NDArray[np.int64]) -> Kept | None:
-        """Return what is kept of these images, or None where some are not."""
+    def get(self, rows: Ints) -> Kept | None:
+        """What is kept of these images, or None where some are not."""
         ...
 
     def put(self, row: int, pixels: NDArray[np.uint8], content: int) -> None:
@@ -204,7 +178,7 @@ class Block:
         Images that could not be decoded.
     """
 
-    rows: NDArray[np.int64]
+    rows: Ints
     contents: NDArray[np.uint64]
     pixels: Mapping[Preprocessing, NDArray[np.uint8]]
     failures: tuple[tuple[int, str], ...] = ()
@@ -212,22 +186,13 @@ class Block:
 
 def read_block(
     images: ImageSet,
-    rows: NDArray[np.int64],
+    rows: Ints,
     preprocessings: Sequence[Preprocessing],
     kept: Mapping[Preprocessing, Pixels],
 ) -> Block:
-    """Read, decode and preprocess some images.
+    """Read, decode and preprocess some images, by number [n].
 
-    Parameters
-    ----------
-    images
-        All images.
-    rows : int64 [n]
-        Those to read.
-    preprocessings
-        What to make of each.
-    kept
-        Where pixels of earlier passes are and new ones go; empty to keep none.
+    In `kept` are pixels of earlier passes, and there new ones go.
     """
     found = {
         key: pixels
@@ -255,9 +220,9 @@ def read_block(
 
 
 def _decoded(
-    images: ImageSet, rows: NDArray[np.int64], preprocessings: Sequence[Preprocessing]
+    images: ImageSet, rows: Ints, preprocessings: Sequence[Preprocessing]
 ) -> tuple[dict[Preprocessing, NDArray[np.uint8]], NDArray[np.uint64], tuple[tuple[int, str], ...]]:
-    """Return the pixels [n, H, W, 3] of some images, what they held [n], and the failures."""
+    """The pixels [n, H, W, 3] of some images, what they held [n], and the failures."""
     arrays = {key: np.empty((len(rows), *key.size, 3), dtype=np.uint8) for key in preprocessings}
     contents = np.zeros(len(rows), dtype=np.uint64)
     failures: list[tuple[int, str]] = []

@@ -1,7 +1,5 @@
 """The door: evaluate classifiers on a data set and write their predictions into a study."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Sequence
@@ -27,8 +25,6 @@ from bayesrep.vision.networks import Architecture, check_names, describe
 from bayesrep.vision.pixels import quiet_images
 from bayesrep.vision.results import read_failures
 from bayesrep.vision.run import Engine, Run, open_results, still_failing
-
-__all__ = ["Report", "predict"]
 
 LARGEST_WORKERS = 1_024
 CHANCE_IMAGES = 200  # fewer images cannot tell a poor classifier from chance
@@ -116,7 +112,7 @@ def predict(
     Parameters
     ----------
     images
-        A folder of class folders, a flat folder, ``.tar`` shards or a ``.csv`` of paths and labels;
+        A folder of class folders, a flat folder, `.tar` shards or a `.csv` of paths and labels;
         see `bayesrep.vision.images.list_images`.
     dataset
         The data set's name in the study.

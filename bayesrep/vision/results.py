@@ -1,7 +1,5 @@
 """What a run has found so far, on disk: parts, finished files and the list of failures.
 
-::
-
     STUDY/predictions/<dataset>/<classifier>.parquet               finished
     STUDY/predictions/<dataset>/.parts/<classifier>/<n>.parquet    rows of an unfinished run
     STUDY/failures.parquet                              dataset, image, reason, left_out
@@ -15,8 +13,6 @@ No file keeps rows of two labellings or of two contents of an image: what an ear
 brought up to date before anything is added.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -29,33 +25,24 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.atomic import replaced_file
 from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import parquet, strict_json, trial
-from bayesrep.studies import folder
+from bayesrep.studies import folder, rules, tables
+from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.imagenet import class_index, synsets
-from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import TOP, Answers
+from bayesrep.types import Bools, Ints
+from bayesrep.vision.contents import Contents, write
+from bayesrep.vision.evaluate import TopFive
 from bayesrep.vision.images import ImageSet
 
-__all__ = ["Results", "folder_of_pixels", "read_failures", "write_failures"]
-
-_FAILURES = {
-    "dataset": pl.String,
-    "image": pl.String,
-    "reason": pl.String,
-    "left_out": pl.Boolean,
-}
 _KEY = "bayesrep"
 _IMAGES = "images"  # among the facts: how many there are for each classifier
-_LABELS = [f"label_{rank}" for rank in range(1, TOP + 1)]
-_PROBABILITIES = [f"probability_{rank}" for rank in range(1, TOP + 1)]
 _SCHEMA = {
     "image": pl.String(),
     "label": pl.String(),
     "content": pl.UInt64(),
-    **dict.fromkeys(_LABELS, pl.String()),
-    **dict.fromkeys(_PROBABILITIES, pl.Float32()),
+    **dict.fromkeys(LABELS, pl.String()),
+    **dict.fromkeys(PROBABILITIES, pl.Float32()),
     "correct": pl.Boolean(),
 }
 _COLUMNS = list(_SCHEMA)
@@ -77,14 +64,10 @@ class Results:
 
     Parameters
     ----------
-    study
-        The study's folder.
-    dataset, classifier
-        Whose predictions these are.
-    images
-        All images they should cover.
-    contents
-        What the images hold.
+    study, dataset, classifier
+        The study's folder, and whose predictions these are.
+    images, contents
+        All images they should cover, and what these hold.
     identity
         What must agree before rows of two runs may stand in one file: weights, preprocessing,
         precision.
@@ -127,7 +110,7 @@ class Results:
         file.unlink(missing_ok=True)
         shutil.rmtree(parts, ignore_errors=True)
 
-    def add(self, rows: NDArray[np.int64], contents: NDArray[np.uint64], answers: Answers) -> None:
+    def add(self, rows: Ints, contents: NDArray[np.uint64], answers: TopFive) -> None:
         """Write the answers on some images (rows of the set) and their contents as a part."""
         labels = np.asarray(synsets())
         names = self._images.names
@@ -137,53 +120,46 @@ class Results:
                 "image": [names[row] for row in rows.tolist()],
                 "label": labels[truth],
                 "content": contents,
-                **{name: labels[answers.labels[:, k]] for k, name in enumerate(_LABELS)},
-                **{name: answers.probabilities[:, k] for k, name in enumerate(_PROBABILITIES)},
+                **{name: labels[answers.labels[:, k]] for k, name in enumerate(LABELS)},
+                **{name: answers.probabilities[:, k] for k, name in enumerate(PROBABILITIES)},
                 "correct": answers.labels[:, 0] == truth,
             }
         )
         self._add_part(table)
         self.done[rows] = True
 
-    def finish(self, facts: Mapping[str, Any]) -> None:
+    def finish(self, facts: Mapping[str, str]) -> None:
         """Put all rows, in the order of the images, into the one file; drop the parts."""
-        table = self._all_rows()
-        facts = {**self._identity, **facts, _IMAGES: len(self._images)}
-        self._write(table, self.file, facts)
+        self._write(self._all_rows(), self.file, **facts)
         shutil.rmtree(self.parts, ignore_errors=True)
         with suppress(OSError):  # other classifiers still have parts
             self.parts.parent.rmdir()
 
-    def is_finished(self, failing: NDArray[np.bool_]) -> bool:
+    def is_finished(self, failing: Bools) -> bool:
         """Whether the one file holds every image that can be decoded."""
         whole = self.file.exists() and not self.parts.exists()
         return whole and bool((self.done | failing).all())
 
     def accuracies(self) -> tuple[int, int, int]:
-        """Return the images answered, how many right at first, and how many among five."""
-        table = _read(self.file, ["label", *_LABELS, "correct"])
-        within = pl.any_horizontal(pl.col(name) == pl.col("label") for name in _LABELS)
+        """The images answered, how many right at first, and how many among five."""
+        table = _read(self.file, ["label", *LABELS, "correct"])
+        within = pl.any_horizontal(pl.col(name) == pl.col("label") for name in LABELS)
         top5 = int(table.select(within.sum()).item() or 0)
         return len(table), int(table["correct"].sum()), top5
 
-    def predicted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the class numbers [n] that the images show, and the first answers [n]."""
-        table = _read(self.file, ["label", _LABELS[0]])
+    def predicted(self) -> tuple[Ints, Ints]:
+        """The class numbers [n] that the images show, and the first answers [n]."""
+        table = _read(self.file, ["label", LABELS[0]])
         known = class_index()
         truth, first = (
             np.array([known[name] for name in table[column].to_list()], dtype=np.int64)
-            for column in ("label", _LABELS[0])
+            for column in ("label", LABELS[0])
         )
         return truth, first
 
-    def _next(self) -> int:
-        taken = [int(file.stem) for file in self.parts.glob("[0-9]*.parquet")]
-        return max(taken, default=-1) + 1
-
     def _add_part(self, table: pl.DataFrame) -> None:
-        self.parts.mkdir(parents=True, exist_ok=True)
-        facts = {**self._identity, _IMAGES: len(self._images)}
-        self._write(table, self.parts / f"{self._next():06d}.parquet", facts)
+        taken = [int(file.stem) for file in self.parts.glob("[0-9]*.parquet")]
+        self._write(table, self.parts / f"{max(taken, default=-1) + 1:06d}.parquet")
 
     def _bring_up_to_date(self, files: Sequence[Path], contents: Contents) -> None:
         """Find the rows that are there, and keep of them what is still true of the images."""
@@ -210,7 +186,7 @@ class Results:
         now = self._now().with_columns(content=contents.known)
         table = rows.join(now, on=["image", "content"], how="inner").unique("image", keep="first")
         table = table.rename({"label_now": "label"})
-        table = table.with_columns(correct=pl.col(_LABELS[0]) == pl.col("label"))
+        table = table.with_columns(correct=pl.col(LABELS[0]) == pl.col("label"))
         if len(table):
             self._add_part(table.select(_COLUMNS))
         for file in files:
@@ -245,18 +221,13 @@ class Results:
         rows = pl.concat(tables).unique("image", keep="first")
         return order.join(rows, on="image", how="inner", maintain_order="left")
 
-    def _write(self, table: pl.DataFrame, file: Path, facts: Mapping[str, Any]) -> None:
-        try:
-            with replaced_file(file) as partial:
-                parquet.write(table, partial, {_KEY: json.dumps(facts)})
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise PredictionError(
-                f"{file} cannot be written ({reason(error)}); what was written before is kept"
-            ) from error
+    def _write(self, table: pl.DataFrame, file: Path, **facts: Any) -> None:
+        facts = {**self._identity, **facts, _IMAGES: len(self._images)}
+        write(table, file, {_KEY: json.dumps(facts)})
 
 
 def folder_of_pixels(dataset: str) -> Path:
-    """Return where a run keeps pixels until it ends, relative to the study."""
+    """Where a run keeps pixels until it ends, relative to the study."""
     return folder.prediction_folder(dataset) / ".pixels"
 
 
@@ -289,28 +260,20 @@ def kept(study: Path, dataset: str, classifiers: Sequence[str]) -> str:
 def same_network(
     study: Path, dataset: str, identities: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Return other names under which a data set has, or will have, the same network's answers.
+    """Other names under which a data set has, or will have, the same network's answers.
 
-    Parameters
-    ----------
-    study, dataset
-        Where the files are.
-    identities
-        Classifier to how its answers are made.
+    `identities` says of each classifier how its answers are made.
     """
     seen: dict[tuple[str, str], str] = {}
-    for name in folder.names_in(study / folder.prediction_folder(dataset), ".parquet"):
-        if name not in identities:
-            with suppress(PredictionError):
-                file = study / folder.prediction_file(dataset, name)
-                found = _facts_of(file) or {}
-                seen[str(found.get("full_name")), str(found.get("weights"))] = name
-    others: dict[str, str] = {}
-    for name, identity in identities.items():
-        other = seen.setdefault((identity["full_name"], identity["weights"]), name)
-        if other != name:
-            others[name] = other
-    return others
+    for name in sorted(folder.predicted_by(study, dataset) - set(identities)):
+        with suppress(PredictionError):
+            facts = _facts_of(study / folder.prediction_file(dataset, name)) or {}
+            seen[str(facts.get("full_name")), str(facts.get("weights"))] = name
+    firsts = {
+        name: seen.setdefault((identity["full_name"], identity["weights"]), name)
+        for name, identity in identities.items()
+    }
+    return {name: first for name, first in firsts.items() if first != name}
 
 
 def _facts_of(file: Path) -> dict[str, Any] | None:
@@ -333,48 +296,32 @@ def _files(file: Path, parts: Path) -> list[Path]:
 
 
 def read_failures(study: Path, dataset: str) -> dict[str, Failure]:
-    """Return the images of a data set that could not be decoded."""
-    rows = _all_failures(study).filter(pl.col("dataset") == dataset)
-    return {
-        row["image"]: Failure(row["reason"], left_out=row["left_out"])
-        for row in rows.iter_rows(named=True)
-    }
+    """The images of a data set that could not be decoded."""
+    rows = _all_failures(study).filter(pl.col("dataset") == dataset).drop("dataset")
+    return {image: Failure(why, left_out=out) for image, why, out in rows.iter_rows()}
 
 
 def write_failures(study: Path, dataset: str, failures: Mapping[str, Failure]) -> None:
     """Replace the failures of one data set; without any of any set, the file goes."""
     file = study / folder.FAILURES
-    columns = {
-        "dataset": [dataset] * len(failures),
-        "image": list(failures),
-        "reason": [failure.reason for failure in failures.values()],
-        "left_out": [failure.left_out for failure in failures.values()],
-    }
+    rows = [(dataset, image, each.reason, each.left_out) for image, each in failures.items()]
     others = _all_failures(study).filter(pl.col("dataset") != dataset)
-    table = pl.concat([others, pl.DataFrame(columns, schema=_FAILURES)])
+    table = pl.concat([others, pl.DataFrame(rows, schema=tables.FAILURES, orient="row")])
     if not len(table):
         file.unlink(missing_ok=True)
         return
-    study.mkdir(parents=True, exist_ok=True)
-    with replaced_file(file) as partial:
-        parquet.write(table, partial)
+    write(table, file)
 
 
 def _all_failures(study: Path) -> pl.DataFrame:
-    file = study / folder.FAILURES
-    if not file.exists():
-        return pl.DataFrame(schema=_FAILURES)
-    table = _read(file, None)
-    if "left_out" not in table.columns:  # written before images could be left out
-        table = table.with_columns(left_out=False)
-    if table.schema != _FAILURES:
-        known = ", ".join(_FAILURES)
-        raise PredictionError(f"{file}: the columns are not {known}; remove it")
-    return table
+    failures, violations = rules.collected(tables.read_failures(study))
+    if failures is None:
+        raise PredictionError(f"{study / folder.FAILURES} cannot be read: {violations[0]}")
+    return failures
 
 
-def _read(file: Path, columns: list[str] | None) -> pl.DataFrame:
+def _read(file: Path, columns: list[str]) -> pl.DataFrame:
     try:
-        return parquet.read(file, "it", columns or (), further=() if columns else None)
+        return parquet.read(file, "it", columns)
     except StudyError as error:
         raise PredictionError(f"{file} cannot be read: {error}, or remove it") from error

@@ -1,27 +1,28 @@
 """A run: one data set's classifiers on their way to being finished, pass by pass."""
 
-from __future__ import annotations
-
+import math
 import shutil
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionWarning
+from bayesrep.progress import Progress, progress_bar
 from bayesrep.studies import folder
+from bayesrep.types import Bools, Ints
+from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.contents import Contents
-from bayesrep.vision.evaluate import Answers, Device
+from bayesrep.vision.evaluate import Device, TopFive
 from bayesrep.vision.images import ImageSet
-from bayesrep.vision.local import Found, in_blocks
+from bayesrep.vision.local import Local, in_blocks
 from bayesrep.vision.networks import Architecture
 from bayesrep.vision.pixels import Preprocessing, decode, why_not
-from bayesrep.vision.progress import Progress, progress_bar
 from bayesrep.vision.results import (
     Failure,
     Results,
@@ -31,36 +32,13 @@ from bayesrep.vision.results import (
     write_failures,
 )
 
-__all__ = ["Engine", "Run", "open_results", "still_failing"]
+Waiting: TypeAlias = Mapping[str, list[tuple[Ints, NDArray[np.uint64], TopFive]]]
 
-Waiting: TypeAlias = "Mapping[str, list[tuple[NDArray[np.int64], NDArray[np.uint64], Answers]]]"
-
+Engine: TypeAlias = Local | Cluster
 SAVE_SECONDS = 20.0  # a killed run loses at most about this much work
 
 
-class Engine(Protocol):
-    """Something that holds the classifiers of a pass and goes through images with them."""
-
-    def load(
-        self, architectures: Sequence[Architecture]
-    ) -> tuple[Sequence[Architecture], dict[str, str], Sequence[Architecture]]:
-        """Load what fits; return it, the reasons why some cannot be had, and the rest."""
-        ...
-
-    def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:
-        """Keep the pixels of these preprocessings in a cache folder from now on."""
-        ...
-
-    def through_images(self, blocks: Sequence[NDArray[np.int64]]) -> Iterator[Found]:
-        """Yield what the loaded classifiers say about all blocks."""
-        ...
-
-    def close(self) -> None:
-        """Give everything back."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Run:
     """What is known of one data set's classifiers, and what has been found in this run.
 
@@ -68,10 +46,8 @@ class Run:
     ----------
     study, dataset
         Where results go.
-    images
-        All images.
-    contents
-        What they hold.
+    images, contents
+        All images, and what they hold.
     results
         The files of each classifier.
     failures
@@ -90,13 +66,13 @@ class Run:
     images: ImageSet
     contents: Contents
     results: Mapping[str, Results]
-    failures: dict[int, str]  # row: reason
+    failures: dict[int, str]
     allow_failures: bool = False
     status: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
-    def failing(self) -> NDArray[np.bool_]:
-        """Return bool [N], true where an image cannot be decoded."""
+    def failing(self) -> Bools:
+        """Which images [N] cannot be decoded."""
         mask = np.zeros(len(self.images), dtype=np.bool_)
         mask[list(self.failures)] = True
         return mask
@@ -109,7 +85,7 @@ class Run:
         return self._finish(architecture, "judged again" if result.judged_again else "done")
 
     def named_failures(self) -> dict[str, Failure]:
-        """Return why images could not be decoded, by name and in the order of the images.
+        """Why images could not be decoded, by name and in the order of the images.
 
         What the study was once left without stays left out until it can be decoded.
         """
@@ -140,6 +116,8 @@ class Run:
     ) -> None:
         """Go through all images with all classifiers in as few passes as memory allows.
 
+        A classifier that cannot be loaded or has no usable outputs is left out with a warning.
+
         Parameters
         ----------
         todo
@@ -150,17 +128,12 @@ class Run:
             A folder of pixels for this and later runs, or None.
         show
             Progress on standard error.
-
-        Warns
-        -----
-        PredictionWarning
-            For each classifier that cannot be loaded or has no usable outputs.
         """
         missing = sum(int((~self.results[a.name].done).sum()) for a in todo)
         temporary = self.study / folder_of_pixels(self.dataset)
         if cache is not None:
             engine.keep(cache, _preprocessings(todo))
-        with progress_bar(missing, len(todo), show=show) as bar:
+        with progress_bar(missing, "image", f"of {len(todo)} classifiers", show=show) as bar:
             rest, first = todo, True
             while rest:
                 bar.stage("loading classifiers")
@@ -186,7 +159,7 @@ class Run:
                 self.failures.update(found.failures)
                 self.contents.note(found.rows, found.contents)
                 for name, answers in found.answers.items():
-                    if isinstance(answers, Answers):
+                    if isinstance(answers, TopFive):
                         waiting[name].append((found.rows, found.contents, answers))
                     elif name not in self.status:
                         self._leave_out(name, answers, bar)
@@ -198,7 +171,7 @@ class Run:
             self._save(waiting)
         for architecture in loaded:
             self._finish(architecture)
-            bar.classifier_done()
+            bar.advance(0, 1)
 
     def _finish(self, architecture: Architecture, status: str = "done") -> bool:
         """Put the rows of a classifier into its one file, if there is one for every image."""
@@ -214,7 +187,7 @@ class Run:
             if parts:
                 rows = np.concatenate([rows for rows, _, _ in parts])
                 contents = np.concatenate([contents for _, contents, _ in parts])
-                answers = Answers.joined([answers for _, _, answers in parts])
+                answers = TopFive.joined([answers for _, _, answers in parts])
                 self.results[name].add(rows, contents, answers)
                 self.seconds[name] = self.seconds.get(name, 0.0) + answers.seconds
                 parts.clear()
@@ -237,32 +210,10 @@ def open_results(
     *,
     force: bool = False,
 ) -> dict[str, Results]:
-    """Return the files of every classifier, with what is still true of an earlier run in them.
+    """The files of every classifier, with what is still true of an earlier run in them.
 
-    Parameters
-    ----------
-    study, dataset
-        Where the files are.
-    images
-        What they should cover.
-    contents
-        What the images hold.
-    known
-        The classifiers.
-    device
-        Its precision is part of how rows are made.
-    force
-        Forget earlier rows.
-
-    Raises
-    ------
-    PredictionError
-        Where earlier rows were made otherwise.
-
-    Warns
-    -----
-    PredictionWarning
-        Where one network goes by two names.
+    Where one network goes by two names there is a warning; rows that were made otherwise, also by
+    the device's precision, are refused, unless `force` forgets all earlier ones.
     """
     identities = {
         architecture.name: {
@@ -311,7 +262,7 @@ def _keep_for_this_run(
 ) -> None:
     """Keep pixels until the run ends, so that several passes decode once, where there is room."""
     keys = _preprocessings(todo)
-    need = images * sum(key.image_bytes() for key in keys)
+    need = images * sum(3 * math.prod(key.size) for key in keys)
     place.mkdir(parents=True, exist_ok=True)
     if shutil.disk_usage(place).free > 2 * need:
         engine.keep(place, keys)

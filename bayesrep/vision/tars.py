@@ -5,8 +5,6 @@ anything is read. The forms of POSIX (ustar, pax) and GNU (long names) are known
 folders are passed over; sparse files are refused, since their bytes are not where they seem to be.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +12,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bayesrep.errors import PredictionError, reason
-
-__all__ = ["Member", "members"]
 
 BLOCK = 512
 LONGEST = 2**20  # bytes of the records that lengthen a name; names have some thousands
@@ -34,13 +30,7 @@ class Member:
 
 
 def members(archive: Path) -> Iterator[Member]:
-    """Yield the files in an archive, in its order.
-
-    Raises
-    ------
-    PredictionError
-        Where it is damaged, cut off, or holds more behind its end.
-    """
+    """Yield the files in an archive, in order, unless it is damaged or goes on behind its end."""
     try:
         with archive.open("rb") as stream:
             yield from _members(stream)
@@ -76,7 +66,7 @@ def _members(stream: BinaryIO) -> Iterator[Member]:
 
 
 def _header_at(stream: BinaryIO, at: int, end: int) -> bytes | None:
-    """Return the header there, checked by its checksum; None where the archive says it ends."""
+    """The header there, checked by its checksum; None where the archive says it ends."""
     stream.seek(at)
     header = stream.read(BLOCK)
     if len(header) < BLOCK:

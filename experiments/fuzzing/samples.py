@@ -48,8 +48,6 @@ def study_files() -> Files:
 
 def answered_files() -> Files:
     """A study on disk whose classifiers' answers are known, and what protocols read beside it."""
-    from bayesrep.studies.storage import write_study
-
     data = study()
     answers = [
         Predictions(
@@ -62,7 +60,7 @@ def answered_files() -> Files:
         )
         for part in data.datasets.values()
     ]
-    files = folder_of(lambda root: write_study(data, root / "study", answers=answers))
+    files = folder_of(lambda root: data.write(root / "study", answers=answers))
     names = data.reference.images.tolist()
     rows = [(name, WNIDS[number % 4]) for number, name in enumerate(names)]
     people = [("reference", name, who, wnid) for name, wnid in rows[:9] for who in ("ann", "bo")]

@@ -63,7 +63,7 @@ class Target:
 
 
 def _study(root: Path) -> Any:
-    from bayesrep.studies.storage import read_study
+    from bayesrep.studies.reading import read_study
 
     return read_study(root / "study")
 

@@ -6,8 +6,6 @@ given. Arrays are built afterwards from the records, with every length and type 
 reconstructors are not called: a forged dtype state would let them read raw memory as objects.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter, OrderedDict
@@ -15,23 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = [
-    "ByteArray",
-    "Dtype",
-    "Encode",
-    "FromBuffer",
-    "Missing",
-    "Reconstruct",
-    "Recorded",
-    "Scalar",
-    "StandIn",
-    "Tally",
-    "Values",
-    "as_array",
-    "objects",
-    "plain",
-]
 
 _SIMPLE_DTYPE = re.compile(r"[biufcmMSUO]\d{0,9}")
 _TIME_UNIT = re.compile(r"[A-Za-z]{1,2}")
@@ -78,44 +59,44 @@ class Values(Recorded):
 
 
 class Encode(StandIn):
-    """``codecs.encode`` as protocol 2 uses it to write bytes: into Latin-1 and nothing else."""
+    """`codecs.encode` as protocol 2 uses it to write bytes: into Latin-1 and nothing else."""
 
     def __new__(cls, text: str, encoding: str = "latin1") -> Any:
-        """Return the bytes."""
+        """The bytes."""
         if encoding not in ("latin1", "latin-1"):
             raise ValueError(f"bytes written in the encoding {encoding!r}")
         return text.encode("latin-1")
 
 
 class ByteArray(StandIn):
-    """``bytes`` and ``bytearray`` of given contents; a given length could fill the memory."""
+    """`bytes` and `bytearray` of given contents; a given length could fill the memory."""
 
     def __new__(cls, contents: bytes | str = b"", encoding: str = "latin1") -> Any:
-        """Return the contents as bytes."""
+        """The contents as bytes."""
         return _raw(Encode(contents, encoding) if isinstance(contents, str) else contents)
 
 
 class Tally(StandIn):
-    """``collections.Counter``, a class that a pickle could change if it were handed over itself."""
+    """`collections.Counter`, a class that a pickle could change if it were handed over itself."""
 
     def __new__(cls, counts: Any = ()) -> Any:
-        """Return a counter of given counts."""
+        """A counter of given counts."""
         return Counter[Any](dict(counts))
 
 
 class Missing(StandIn):
-    """A missing value that is made by a call, such as ``NaT``."""
+    """A missing value that is made by a call, such as `NaT`."""
 
     def __new__(cls, *_: Any) -> Any:
-        """Return None."""
+        """The missing value."""
         return None
 
 
 class Dtype(Recorded):
-    """``numpy.dtype``: a plain type, never a record or a sub-array."""
+    """`numpy.dtype`: a plain type, never a record or a sub-array."""
 
     def numpy(self) -> np.dtype[Any]:
-        """Return the NumPy dtype."""
+        """The NumPy dtype."""
         code = _text(self.args[0])
         if not _SIMPLE_DTYPE.fullmatch(code):
             raise ValueError(f"the data type {code!r}")
@@ -130,7 +111,7 @@ class Dtype(Recorded):
 
 
 class Reconstruct(Values):
-    """``numpy.core.multiarray._reconstruct``, followed by a state."""
+    """`numpy.core.multiarray._reconstruct`, followed by a state."""
 
     def array(self) -> NDArray[Any]:
         """Build the array; one of numbers is a read-only view of the file's bytes."""
@@ -139,7 +120,7 @@ class Reconstruct(Values):
 
 
 class FromBuffer(Values):
-    """``numpy.core.numeric._frombuffer``, which protocol 5 uses."""
+    """`numpy.core.numeric._frombuffer`, which protocol 5 uses."""
 
     def array(self) -> NDArray[Any]:
         """Build the array, a read-only view of the file's bytes."""
@@ -151,15 +132,15 @@ class FromBuffer(Values):
 
 
 class Scalar(StandIn):
-    """``numpy.core.multiarray.scalar``: one number, text or time."""
+    """`numpy.core.multiarray.scalar`: one number, text or time."""
 
     def __new__(cls, dtype: Dtype, data: bytes | str) -> Any:
-        """Return the NumPy scalar."""
+        """The NumPy scalar."""
         return _filled(data, dtype, (1,))[0]
 
 
 def as_array(recorded: Any) -> NDArray[Any]:
-    """Return the array that a record stands for, built once."""
+    """The array that a record stands for, built once."""
     if not isinstance(recorded, Values):
         raise ValueError(f"a {type(recorded).__name__} where an array belongs")
     built = recorded.__dict__.get("_built")
@@ -168,10 +149,10 @@ def as_array(recorded: Any) -> NDArray[Any]:
     return built
 
 
-def plain(value: Any, seen: dict[int, Any]) -> Any:
+def resolved(value: Any, seen: dict[int, Any]) -> Any:
     """Replace records anywhere inside lists, tuples and mappings by what they stand for.
 
-    ``seen`` keeps what was already replaced: a small pickle may refer to one list many times over.
+    `seen` keeps what was already replaced: a small pickle may refer to one list many times over.
     """
     if value is None or isinstance(value, str | int | float):
         return value
@@ -181,7 +162,7 @@ def plain(value: Any, seen: dict[int, Any]) -> Any:
 
 
 def objects(values: list[Any]) -> NDArray[Any]:
-    """Return the one-dimensional array of Python objects."""
+    """The one-dimensional array of Python objects."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
@@ -189,11 +170,11 @@ def _replaced(value: Any, seen: dict[int, Any]) -> Any:
     if isinstance(value, Values):
         return as_array(value)
     if isinstance(value, list):
-        return [plain(item, seen) for item in value]
+        return [resolved(item, seen) for item in value]
     if isinstance(value, tuple):
-        return tuple(plain(item, seen) for item in value)
+        return tuple(resolved(item, seen) for item in value)
     if isinstance(value, dict):
-        replaced = {key: plain(item, seen) for key, item in value.items()}
+        replaced = {key: resolved(item, seen) for key, item in value.items()}
         kinds = (kind for kind in (OrderedDict, Counter) if isinstance(value, kind))
         return next(kinds, dict)(replaced)
     if isinstance(value, StandIn):
@@ -202,7 +183,7 @@ def _replaced(value: Any, seen: dict[int, Any]) -> Any:
 
 
 def _filled(data: Any, recorded: Any, shape: Any) -> NDArray[Any]:
-    """Return the flat array of exactly a shape's size that ``data`` holds."""
+    """The flat array of exactly a shape's size that `data` holds."""
     if not isinstance(recorded, Dtype):
         raise TypeError("an array without a data type")
     dtype = recorded.numpy()
@@ -211,7 +192,7 @@ def _filled(data: Any, recorded: Any, shape: Any) -> NDArray[Any]:
         if not isinstance(data, list) or len(data) != size:
             raise ValueError("an array of objects of another length than its shape")
         seen: dict[int, Any] = {}
-        return objects([plain(item, seen) for item in data])
+        return objects([resolved(item, seen) for item in data])
     raw = _raw(data)
     if len(raw) != size * dtype.itemsize:
         raise ValueError("an array of another length than its shape")

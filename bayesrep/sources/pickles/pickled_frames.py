@@ -5,8 +5,6 @@ pandas itself still reads: blocks in a state dictionary marked "0.14.1" up to pa
 arguments since 1.3; extension arrays as attributes, or as (data type, values) since 1.3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,23 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.sources.pickles.pickled_arrays import Recorded, StandIn, Values, as_array, objects
-
-__all__ = [
-    "ArrowArray",
-    "ArrowString",
-    "Backed",
-    "Block",
-    "BlockMaker",
-    "BlockManager",
-    "Categorical",
-    "Frame",
-    "Index",
-    "Masked",
-    "NewBacked",
-    "NewIndex",
-    "Placement",
-    "RangeIndex",
-]
+from bayesrep.types import Bools, Ints
 
 # Arrow's text types, and how wide the offsets into the text are.
 _OFFSETS = {"large_string": "<i8", "large_utf8": "<i8", "string": "<i4", "utf8": "<i4"}
@@ -50,15 +32,15 @@ class RangeIndex(Values):
     """The labels start, start + step, ... before stop."""
 
     def labels(self) -> range:
-        """Return the labels, without an array of a length that the file chose."""
+        """The labels, without an array of a length that the file chose."""
         return range(*(int(self.state[bound]) for bound in ("start", "stop", "step")))
 
 
 class NewIndex(StandIn):
-    """``pandas.core.indexes.base._new_Index(kind, state)``."""
+    """`pandas.core.indexes.base._new_Index(kind, state)`."""
 
     def __new__(cls, kind: Any, state: Any) -> Any:
-        """Return a recorded index of the kind."""
+        """A recorded index of the kind."""
         return _made(kind, (Index, RangeIndex), state)
 
 
@@ -66,7 +48,7 @@ class Backed(Values):
     """A pandas array around one ndarray: texts, times."""
 
     def parts(self) -> tuple[Any, NDArray[Any]]:
-        """Return the data type as recorded, and the ndarray."""
+        """The data type as recorded, and the ndarray."""
         if isinstance(self.state, tuple):
             one, other = self.state[:2]
             return (other, as_array(one)) if isinstance(one, Values) else (one, as_array(other))
@@ -93,10 +75,10 @@ class Categorical(Backed):
 
 
 class NewBacked(StandIn):
-    """``pandas._libs.arrays.__pyx_unpickle_NDArrayBacked(kind, checksum, state)``."""
+    """`pandas._libs.arrays.__pyx_unpickle_NDArrayBacked(kind, checksum, state)`."""
 
     def __new__(cls, kind: Any, _: Any, state: Any) -> Any:
-        """Return a recorded array of the kind."""
+        """A recorded array of the kind."""
         return _made(kind, (Backed, Categorical), state)
 
 
@@ -141,11 +123,11 @@ class ArrowString(Values):
 
 
 class Block(Recorded):
-    """``_unpickle_block(values, placement, ndim)``: some columns of one type."""
+    """`_unpickle_block(values, placement, ndim)`: some columns of one type."""
 
 
 class BlockMaker(StandIn):
-    """``functools.partial(new_block)``, by which pandas 1.3 and 1.4 write blocks; nothing else."""
+    """`functools.partial(new_block)`, by which pandas 1.3 and 1.4 write blocks; nothing else."""
 
     def __new__(cls, made: Any) -> Any:
         """Accept blocks as what is to be made."""
@@ -157,15 +139,15 @@ class BlockMaker(StandIn):
         """Accept the state, which repeats what is to be made."""
 
     def __call__(self, values: Any, placement: Any) -> Any:
-        """Return a recorded block."""
+        """A recorded block."""
         return Block(values, placement)
 
 
 class Placement(StandIn):
-    """``BlockPlacement(places)``: which columns a block holds."""
+    """`BlockPlacement(places)`: which columns a block holds."""
 
     def __new__(cls, places: Any) -> Any:
-        """Return the slice or the array of places."""
+        """The slice or the array of places."""
         return places
 
 
@@ -242,16 +224,14 @@ def _categories(dtype: Recorded) -> Any:
     return dtype.state["categories"] if dtype.state else dtype.args[0]
 
 
-def _range_array(index: RangeIndex, codes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the labels that codes can reach."""
+def _range_array(index: RangeIndex, codes: NDArray[Any]) -> Ints:
+    """The labels that codes can reach."""
     top = int(codes.max(initial=-1)) + 1
     return np.asarray(index.labels()[:top], dtype=np.int64)
 
 
-def _with_missing(
-    values: NDArray[Any], places: NDArray[Any], missing: NDArray[np.bool_]
-) -> NDArray[Any]:
-    """Take ``values[places]`` with the missing ones as NaN among numbers, else None."""
+def _with_missing(values: NDArray[Any], places: NDArray[Any], missing: Bools) -> NDArray[Any]:
+    """Take `values[places]` with the missing ones as NaN among numbers, else None."""
     if not missing.any():
         return values[places]
     numeric = values.dtype.kind in "iuf"

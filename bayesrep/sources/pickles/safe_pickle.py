@@ -1,15 +1,13 @@
 """Read pickled data without executing anything.
 
-Published annotation data come as pickled pandas frames, as ``torch.save`` files of them, and as
-``.npy`` files of Python objects. A pickle is a program: loading one with `pickle.load`,
-`torch.load` or ``allow_pickle=True`` runs whatever its author put in. Here a pickle may name only
+Published annotation data come as pickled pandas frames, as `torch.save` files of them, and as
+`.npy` files of Python objects. A pickle is a program: loading one with `pickle.load`,
+`torch.load` or `allow_pickle=True` runs whatever its author put in. Here a pickle may name only
 the constructors listed below, each mapped to a stand-in of ours that records its arguments. Neither
 pandas nor torch is needed, and no function named by a file is ever called. What a hostile file can
 still do is to make Python's unpickler reserve much memory: another process loads it first, within
 limits (see `bayesrep.files.trial`).
 """
-
-from __future__ import annotations
 
 import collections
 import datetime
@@ -24,12 +22,10 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, plain
 from bayesrep.files import npy, trial
 from bayesrep.sources.pickles import pickled_arrays as arrays
 from bayesrep.sources.pickles import pickled_frames as frames
-
-__all__ = ["read_array", "read_frame"]
 
 _TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a torch.save file before torch 1.6
 
@@ -123,7 +119,7 @@ _ALLOWED: dict[tuple[str, str], Any] = {(module, name): kind for module, name, k
 def read_frame(path: str | Path) -> dict[str, NDArray[Any]]:
     """Read the columns of a pickled pandas frame, executing nothing.
 
-    Reads what ``DataFrame.to_pickle`` (uncompressed) and ``torch.save`` of a frame write: pickle
+    Reads what `DataFrame.to_pickle` (uncompressed) and `torch.save` of a frame write: pickle
     protocols 0 to 5 of pandas 0.2x to 3, and both formats of torch.
 
     Parameters
@@ -160,7 +156,7 @@ def _frame(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def read_array(path: str | Path) -> NDArray[Any]:
-    """Read a ``.npy`` file, also one of Python objects, executing nothing.
+    """Read a `.npy` file, also one of Python objects, executing nothing.
 
     Parameters
     ----------
@@ -170,7 +166,7 @@ def read_array(path: str | Path) -> NDArray[Any]:
     Returns
     -------
     array of the file's shape and type
-        A saved dictionary or list is an object array of no dimensions: take ``.item()`` of it.
+        A saved dictionary or list is an object array of no dimensions: take `.item()` of it.
 
     Raises
     ------
@@ -222,14 +218,14 @@ class _Refused(pickle.UnpicklingError):
 
 
 class _RestrictedUnpickler(pickle.Unpickler):
-    """An unpickler that knows the names in ``_ALLOWED`` and nothing else."""
+    """An unpickler that knows the names in `_ALLOWED` and nothing else."""
 
     def __init__(self, file: IO[bytes]) -> None:
         # Latin-1 keeps the bytes of arrays that Python 2 wrote.
         super().__init__(file, encoding="latin1")
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
-        """Return the stand-in for a constructor, or refuse it."""
+        """The stand-in for a constructor, or refuse it."""
         if (module_name, global_name) not in _ALLOWED:
             raise _Refused(f"it names {_one_line(f'{module_name}.{global_name}')}")
         return _ALLOWED[module_name, global_name]
@@ -277,6 +273,6 @@ def _load_frame(path: Path) -> Any:
 
 
 def _one_line(text: str) -> str:
-    """Show a file's own words without its line breaks, control characters or great length."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    """A file's own words without its line breaks, control characters or great length."""
+    shown = plain(text)
     return shown if len(shown) <= 200 else f"{shown[:200]}..."

@@ -5,8 +5,6 @@ timm has them no longer), and a note. Where an architecture has several weights,
 the weights timm gave in the paper's year, checked against the accuracies the paper prints.
 """
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from functools import cache
@@ -47,7 +45,7 @@ class Entry:
 
 @cache
 def read_catalog(name: str) -> tuple[Entry, ...]:
-    """Return the classifiers of a catalog, in the paper's order.
+    """The classifiers of a catalog, in the paper's order.
 
     Raises
     ------
@@ -62,7 +60,7 @@ def read_catalog(name: str) -> tuple[Entry, ...]:
 
 
 def catalog_names(name: str) -> tuple[list[str], list[Entry]]:
-    """Return timm's names of a catalog's classifiers, and the entries that timm does not have.
+    """The names that timm has of a catalog's classifiers, and the entries that timm does not have.
 
     Raises
     ------

@@ -1,12 +1,10 @@
-"""Reading a study from disk and finding every broken rule on the way.
+"""Reading a study from its folder (see `folder`), and finding every broken rule on the way.
 
 `inspect` is a generator of violations that returns the study: collecting its lines is a check,
 collecting nothing and taking the return value is a read. So is every step of it; a step that broke
 a rule returns None. The rules of the values themselves live in `rules`; here are those of files,
 columns and how the tables join.
 """
-
-from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
@@ -16,32 +14,56 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies import folder, rules
+from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.correctness import (
     Dataset,
     complete_classifiers,
     listed_or_found,
-    read_predictions,
+    read_correctness,
 )
 from bayesrep.studies.manifest import Manifest, read_manifest
-from bayesrep.studies.study import AnnotatedSet, Study
-from bayesrep.studies.tables import (
-    KEYS,
-    read_counts,
-    read_failures,
-    read_table,
-    texts_in_order,
-)
+from bayesrep.studies.study import Study
+from bayesrep.studies.tables import KEYS, read_counts, read_failures, read_keyed, texts_in_order
 
-__all__ = ["inspect"]
+
+def read_study(path: str | Path) -> Study:
+    """Read a study from its folder.
+
+    Parameters
+    ----------
+    path
+        The folder.
+
+    Raises
+    ------
+    StudyError
+        With the first broken rule, and how many more there are.
+    """
+    study, lines = rules.collected(inspect(Path(path)))
+    if study is None or lines:
+        more = f" ({len(lines) - 1} more: `bayesrep check {path}` lists them)" * (len(lines) > 1)
+        raise StudyError(f"{path}: {lines[0]}{more}")
+    return study
+
+
+def check_study(path: str | Path) -> list[str]:
+    """Every broken rule of the study at `path`, one line each; empty where it is sound.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    """
+    return rules.collected(inspect(Path(path)))[1]
 
 
 def inspect(path: Path) -> Generator[str, None, Study | None]:
-    """Yield every broken rule of the study at ``path``; return the study if there is none."""
+    """Yield every broken rule of the study at `path`; return the study if there is none."""
     manifest = yield from read_manifest(path)
     if manifest is None:
         return None
     counts = yield from read_counts(path)
-    images = yield from read_table(path / folder.IMAGES, KEYS)
+    images = yield from read_keyed(path / folder.IMAGES, KEYS)
     failures = yield from read_failures(path)
     classifiers = yield from listed_or_found(path, manifest)
     complete = complete_classifiers(path, manifest)
@@ -50,8 +72,13 @@ def inspect(path: Path) -> Generator[str, None, Study | None]:
     yield from _strangers(path, manifest, counts, images)
     datasets: dict[str, AnnotatedSet] = {}
     for role, name in manifest.roles.items():
-        mine = failures.filter(pl.col("dataset") == name)
-        data = yield from _dataset(path, role, name, counts, images, mine, classifiers, complete)
+        of_set = pl.col("dataset") == name
+        tables = (
+            counts.filter(of_set),
+            None if images is None else images.filter(of_set),
+            failures.filter(of_set),
+        )
+        data = yield from _dataset(path, role, name, *tables, classifiers, complete)
         if data is not None:
             datasets[role] = data
     if len(datasets) < len(manifest.roles):
@@ -74,8 +101,7 @@ def _strangers(
         holders[folder.IMAGES] = images["dataset"].unique(maintain_order=True).to_list()
     holders[folder.PREDICTIONS] = folder.names_in(path / folder.PREDICTIONS, "")
     for where, names in holders.items():
-        strangers = [name for name in names if name not in manifest.roles.values()]
-        if strangers:
+        if strangers := [name for name in names if name not in manifest.roles.values()]:
             yield (
                 f"{where}: {listing(strangers, 'data set')} without a role in "
                 f"{folder.MANIFEST}; give each a role or remove it"
@@ -93,26 +119,42 @@ def _dataset(
     complete: Sequence[str],
 ) -> Generator[str, None, AnnotatedSet | None]:
     where = f"{folder.COUNTS}, data set {name!r}"
-    rows = counts.filter(pl.col("dataset") == name)
     left_out = failures.filter("left_out").select("image", "reason")
-    if len(left_out):
-        rows = rows.join(left_out, on="image", how="anti")
-        images = (
-            None
-            if images is None
-            else images.join(left_out.with_columns(dataset=pl.lit(name)), on=KEYS, how="anti")
-        )
+    rows = counts.join(left_out, on="image", how="anti", maintain_order="left")
     names = rows["image"].to_numpy().astype(np.str_)
     selected, shown = rows["selected"].to_numpy(), rows["shown"].to_numpy()
     sound = yield from rules.checked(rules.image_violations(where, names))
     counted = yield from rules.checked(rules.count_violations(where, names, selected, shown))
     if not sound:
         return None
-    texts = None if images is None else (yield from texts_in_order(name, images, rows["image"]))
+    texts = None
+    if images is not None:
+        described = images.join(left_out, on="image", how="anti", maintain_order="left")
+        texts = yield from texts_in_order(name, described, rows["image"])
     labels = None if texts is None else texts.pop("label", None)
     dataset = Dataset(path, role, name, rows["image"], labels, failures)
-    correct = yield from read_predictions(dataset, classifiers, complete)
+    correct = yield from read_correctness(dataset, classifiers, complete)
     if not counted or texts is None or correct is None:
         return None
     missing = dict(left_out.iter_rows())
     return AnnotatedSet(name, names, selected, shown, correct, labels, texts, missing)
+
+
+def images_left_out(path: str | Path) -> dict[str, dict[str, str]]:
+    """The images that a study is left without, and why, by data set.
+
+    Parameters
+    ----------
+    path
+        The study's folder, or one that `bayesrep.predict` began.
+
+    Raises
+    ------
+    StudyError
+        Where the list cannot be read.
+    """
+    failures = rules.value(read_failures(Path(path)), path)
+    left_out: dict[str, dict[str, str]] = {}
+    for dataset, image, why in failures.filter("left_out").drop("left_out").iter_rows():
+        left_out.setdefault(dataset, {})[image] = why
+    return left_out

@@ -1,0 +1,83 @@
+"""One data set of a study: its images, their counts, and who classifies them correctly."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import listing
+from bayesrep.studies import rules
+from bayesrep.types import Bools, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatedSet:
+    """One annotated data set: its images, their counts, and who classified them correctly.
+
+    Arrays are kept as read-only views of what was given where the type already fits: a caller who
+    changes the original afterwards changes the study.
+
+    Attributes
+    ----------
+    name
+        The data set's name, for example "imagenet-v1".
+    images : str [N]
+        Unique image names.
+    selected, shown : int64 [N]
+        k of n: how many annotators selected the image and to how many it was shown.
+    correct : bool [N, C]
+        Whether each classifier is right on each image.
+    labels : str [N] or None
+        The label each image is meant to show.
+    groups : mapping of str to str [N]
+        Optional further partitions of the images, such as superclasses.
+    left_out : mapping of image to reason
+        Images that the data set is left without, since they could not be decoded.
+
+    Raises
+    ------
+    StudyError
+        Naming the first rule broken (see `bayesrep.studies.rules`).
+    """
+
+    name: str
+    images: NDArray[np.str_]
+    selected: Ints
+    shown: Ints
+    correct: Bools
+    labels: NDArray[np.str_] | None = None
+    groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict[str, NDArray[np.str_]])
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        rules.raise_first(self._violations(f"data set {self.name!r}"))
+        types = {"images": np.str_, "selected": np.int64, "shown": np.int64, "correct": np.bool_}
+        if self.labels is not None:
+            types["labels"] = np.str_
+        for name, dtype in types.items():
+            object.__setattr__(self, name, _frozen(getattr(self, name), dtype))
+        groups = {name: _frozen(values, np.str_) for name, values in self.groups.items()}
+        object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "left_out", dict(self.left_out))
+
+    def _violations(self, where: str) -> Iterator[str]:
+        yield from rules.image_violations(where, self.images)
+        yield from rules.count_violations(where, self.images, self.selected, self.shown)
+        yield from rules.correct_violations(where, self.images, self.correct)
+        if self.labels is not None:
+            yield from rules.text_violations(where, self.images, "label", self.labels)
+        for name, values in self.groups.items():
+            if name in rules.RESERVED_COLUMNS or not name:
+                yield f"{where}: a group column cannot be called {name!r}; rename it"
+            yield from rules.text_violations(where, self.images, f"group {name!r}", values)
+        names = np.asarray(self.images, dtype=np.str_).tolist()
+        if both := sorted(set(names) & set(self.left_out)):
+            yield f"{where}: {listing(both)} left out and there; choose one"
+
+
+def _frozen(values: Any, dtype: type[np.generic]) -> NDArray[Any]:
+    view = np.asarray(values).astype(dtype, copy=False).view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,231 @@
+"""Writing a study's folder (see `folder`), whole or not at all."""
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.atomic import replaced_folder
+from bayesrep.errors import StudyError, listing, reason
+from bayesrep.files import parquet
+from bayesrep.studies import folder, rules
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.manifest import JSON, Manifest, write_manifest
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.tables import FAILURES, KEYS, read_failures
+
+
+def write_study(
+    manifest: Manifest,
+    datasets: Sequence[AnnotatedSet],
+    path: str | Path,
+    *,
+    force: bool,
+    answers: Sequence[Predictions],
+) -> None:
+    """Write a study as a folder; see `Study.write`."""
+    known = {each.dataset: each for each in answers}
+    listed = manifest.classifiers or ()
+    tables = {
+        data.name: _answered(data, listed, known[data.name])
+        if data.name in known
+        else _correctness(data, listed)
+        for data in datasets
+    }
+    with _new_folder(path, force=force) as partial:
+        _write_tables(datasets, partial)
+        _write_left_out(datasets, partial)
+        for dataset, files in tables.items():
+            _write_prediction_files(partial, dataset, files)
+        write_manifest(manifest.content(), partial)
+
+
+def write_annotations(
+    datasets: Mapping[str, AnnotatedSet],
+    path: str | Path,
+    *,
+    name: str = "study",
+    provenance: Mapping[str, JSON] | None = None,
+    force: bool = False,
+) -> None:
+    """Write a study that has no predictions yet; its classifiers will be those found beside it.
+
+    Parameters
+    ----------
+    datasets
+        Role to data set; predictions in them are left out.
+    path
+        The folder: a new one, or one that `bayesrep.predict` made, to which counts are added.
+    name, provenance
+        As those of a `Study`.
+    force
+        As for `Study.write`.
+
+    Raises
+    ------
+    StudyError
+        As `Study.write`.
+    """
+    roles = {role: data.name for role, data in datasets.items()}
+    content = Manifest(name, roles, None, provenance or {}, None).content()
+    held, target = list(datasets.values()), Path(path).resolve()
+    if awaits_counts(target):
+        with _refused_in_words(path):
+            _write_tables(held, target)
+            _forget_uncounted_failures(held, target)
+            write_manifest(content, target)
+        return
+    with _new_folder(path, force=force) as partial:
+        _write_tables(held, partial)
+        write_manifest(content, partial)
+
+
+def write_answers(answers: Sequence[Predictions], path: str | Path, *, force: bool = False) -> None:
+    """Write predictions to which counts are still to be added; see `write_annotations`.
+
+    Parameters
+    ----------
+    answers
+        What classifiers answered on each data set.
+    path, force
+        As for `Study.write`.
+
+    Raises
+    ------
+    StudyError
+        As `Study.write`.
+    """
+    with _new_folder(path, force=force) as partial:
+        for each in answers:
+            _write_prediction_files(partial, each.dataset, _answer_tables(each))
+
+
+def awaits_counts(path: str | Path) -> bool:
+    """Whether a folder holds predictions, as `bayesrep.predict` makes them, but no study yet."""
+    path = Path(path)
+    return (path / folder.PREDICTIONS).is_dir() and not (path / folder.MANIFEST).exists()
+
+
+@contextmanager
+def _new_folder(path: str | Path, *, force: bool) -> Generator[Path]:
+    """A folder that takes its place once it is whole, unless something is there already."""
+    target = Path(path).resolve()
+    with _refused_in_words(path):
+        if target.exists():
+            _refuse_existing(target, force=force)
+        with replaced_folder(target) as partial:
+            yield partial
+
+
+@contextmanager
+def _refused_in_words(path: str | Path) -> Generator[None]:
+    """Say in one line that a place cannot be written."""
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError) as error:
+        text = f"{path} cannot be written ({reason(error)}); choose another place"
+        raise StudyError(text) from error
+
+
+def _refuse_existing(target: Path, *, force: bool) -> None:
+    if not force:
+        raise StudyError(
+            f"{target} exists; choose another path, or give force (--force) to replace it"
+        )
+    if not target.is_dir() or (any(target.iterdir()) and not (target / folder.MANIFEST).exists()):
+        raise StudyError(
+            f"{target} exists and is not a study, so it is not replaced; remove it first"
+        )
+
+
+def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
+    counts = pl.concat(
+        _of_dataset(data, {"selected": data.selected, "shown": data.shown}) for data in datasets
+    )
+    texts = [{} if data.labels is None else {"label": data.labels} for data in datasets]
+    images = pl.concat(
+        (_of_dataset(d, {**label, **d.groups}) for d, label in zip(datasets, texts, strict=True)),
+        how="diagonal",
+    )
+    parquet.write(counts, path / folder.COUNTS)
+    parquet.write(images, path / folder.IMAGES)
+
+
+def _of_dataset(data: AnnotatedSet, columns: Mapping[str, Any]) -> pl.DataFrame:
+    table = pl.DataFrame({"image": data.images, **columns})
+    return table.select(pl.lit(data.name).alias("dataset"), pl.all())
+
+
+def _write_left_out(datasets: Sequence[AnnotatedSet], path: Path) -> None:
+    rows = [(d.name, image, why, True) for d in datasets for image, why in d.left_out.items()]
+    if rows:
+        parquet.write(pl.DataFrame(rows, schema=FAILURES, orient="row"), path / folder.FAILURES)
+
+
+def _forget_uncounted_failures(datasets: Sequence[AnnotatedSet], path: Path) -> None:
+    """Drop from the images left out those that the counts, which have now come, do not know."""
+    failures, _ = rules.collected(read_failures(path))
+    if failures is None or not len(failures):
+        return
+    counted = pl.concat(_of_dataset(data, {}) for data in datasets)
+    parquet.write(failures.join(counted, on=KEYS, how="semi"), path / folder.FAILURES)
+
+
+def _write_prediction_files(path: Path, dataset: str, tables: Mapping[str, pl.DataFrame]) -> None:
+    (path / folder.prediction_folder(dataset)).mkdir(parents=True)
+    for classifier, table in tables.items():
+        parquet.write(table, path / folder.prediction_file(dataset, classifier))
+
+
+def _correctness(data: AnnotatedSet, classifiers: Sequence[str]) -> dict[str, pl.DataFrame]:
+    # A data set of candidates may come without predictions: no columns, no files.
+    return {
+        name: pl.DataFrame({"image": data.images, "correct": np.ascontiguousarray(correct)})
+        for name, correct in zip(classifiers, data.correct.T, strict=False)
+    }
+
+
+def _answered(
+    data: AnnotatedSet, classifiers: Sequence[str], predictions: Predictions
+) -> dict[str, pl.DataFrame]:
+    """The answers to a study's images, in its order."""
+    rows = {name: row for row, name in enumerate(predictions.images.tolist())}
+    lacking = [name for name in data.images.tolist() if name not in rows]
+    absent = sorted(set(classifiers) - set(predictions.classifiers))
+    if lacking or absent:
+        what = listing(lacking) if lacking else listing(absent, "classifier")
+        raise StudyError(f"data set {data.name!r}: no answers for {what}; give all or none")
+    counted = predictions.on(np.array([rows[name] for name in data.images.tolist()]))
+    order = [counted.classifiers.index(name) for name in classifiers]
+    wrong = (counted.correct[order].T != data.correct).any(axis=1)
+    if wrong.any():
+        images = listing(data.images[wrong].tolist())
+        raise StudyError(f"data set {data.name!r}: answers contradict what is right on {images}")
+    tables = _answer_tables(counted)
+    return {name: tables[name] for name in classifiers}
+
+
+def _answer_tables(predictions: Predictions) -> dict[str, pl.DataFrame]:
+    """Each classifier's answers with the columns of a file of predictions."""
+    silent = ~predictions.answered
+    if silent.any():
+        number = int(np.flatnonzero(silent.any(axis=1))[0])
+        images = listing(predictions.images[silent[number]].tolist())
+        raise StudyError(
+            f"data set {predictions.dataset!r}: {predictions.classifiers[number]!r} has no answer "
+            f"to {images}; a classifier answers all"
+        )
+    names = pl.Series(predictions.classes, dtype=pl.String)
+    shown = {"image": predictions.images, "label": names[predictions.labels]}
+    tables: dict[str, pl.DataFrame] = {}
+    for number, classifier in enumerate(predictions.classifiers):
+        ranks = zip(folder.LABELS, predictions.answers[number].T, strict=False)
+        columns: dict[str, Any] = {label: names[values] for label, values in ranks}
+        if predictions.confidence is not None:
+            columns[folder.PROBABILITIES[0]] = predictions.confidence[number]
+        correct = predictions.answers[number, :, 0] == predictions.labels
+        tables[classifier] = pl.DataFrame({**shown, **columns, "correct": correct})
+    return tables
