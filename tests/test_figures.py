@@ -11,7 +11,7 @@ from scipy.stats import beta, betabinom
 
 import bayesrep
 from bayesrep import cli
-from bayesrep.errors import StudyError
+from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators import analyse
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.report.figure_names import FIGURES, named
@@ -178,7 +178,7 @@ def test_figures_5_and_12_show_the_classifiers_that_are_named(study):
     assert found["median_classifier"] == median
     assert found["shown_classifier"] == name
     assert any(name in axes.get_title(loc="left") for axes in figure5.draw(found).axes)
-    with pytest.raises(StudyError, match="shows one classifier, not 2"):
+    with pytest.raises(OptionError, match="shows one classifier, not 2"):
         figure5.numbers(known, classifiers=study.classifiers[:2])
     chosen = [study.classifiers[2], name]
     assert list(figure12.numbers(known, classifiers=chosen)["classifiers"]) == chosen

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bayesrep import StudyError, cli
+from bayesrep import OptionError, StudyError, cli
 from bayesrep.errors import ProtocolWarning
 from bayesrep.protocols import (
     INTERVALS,
@@ -211,7 +211,7 @@ def test_p_values_are_never_zero_and_a_function_of_the_seed():
     ],
 )
 def test_unknown_options_are_refused(options, message):
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(OptionError, match=message):
         multilabel(some_predictions(), label_sets(some_sets()), subsets={}, **options)
 
 

@@ -148,7 +148,9 @@ def fit(
     OptionError
         If an argument is out of range.
     StudyError
-        If the study lacks what is asked for, or the checkpoint is another fit's or damaged.
+        If the study lacks what is asked for.
+    PosteriorError
+        If the checkpoint is another fit's or damaged.
 
     Warns
     -----

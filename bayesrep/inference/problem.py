@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 from numpy.typing import NDArray
 from numpyro import handlers
 
-from bayesrep.errors import OptionError, StudyError, listing, reason
+from bayesrep.errors import OptionError, PosteriorError, StudyError, listing, reason
 from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
 from bayesrep.inference.dense import DenseWhitening, climb_from, dense_whitening
 from bayesrep.inference.density import Density, Position, build_density
@@ -147,7 +147,7 @@ def pose_again(study: Study, posterior: Any) -> Problem:
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the posterior belongs to another study, or was written by another version.
     """
     check_study(study, posterior)
@@ -161,7 +161,7 @@ def pose_again(study: Study, posterior: Any) -> Problem:
             datasets=json.loads(attributes["datasets"]),
         )
     except (KeyError, ValueError) as error:
-        raise StudyError(f"the posterior is not one of this study: {reason(error)}") from None
+        raise PosteriorError(f"the posterior is not one of this study: {reason(error)}") from None
 
 
 def recorded_options(attributes: Mapping[Any, Any]) -> dict[str, Any]:
@@ -181,23 +181,23 @@ def check_study(study: Study | SufficientStatistics, posterior: Any) -> Sufficie
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the posterior is another study's, or does not say whose.
     """
     statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
     recorded = need_group(posterior, "posterior").attrs
     if "statistics_digest" not in recorded:
-        raise StudyError(
+        raise PosteriorError(
             "the posterior does not say to which counts it was fitted; fit the study again with "
             "this version"
         )
     if recorded["statistics_digest"] != statistics.digest():
-        raise StudyError(
+        raise PosteriorError(
             "the posterior was fitted to another study (fingerprints differ); fit this one"
         )
     fitted = recorded.get("study_fingerprint")
     if isinstance(study, Study) and fitted and fitted != study.fingerprint():
-        raise StudyError(
+        raise PosteriorError(
             "the posterior was fitted to another study (fingerprints differ: the counts are "
             "equal, but not the images, their order, labels, groups or answers); fit this one"
         )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv
 from scipy.stats import norm
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import OptionError
 
 __all__ = ["INTERVALS", "independent_difference", "paired_difference", "proportion_interval"]
 
@@ -56,7 +56,7 @@ def proportion_interval(
 
     Raises
     ------
-    StudyError
+    OptionError
         For another kind.
     """
     x, n = np.broadcast_arrays(np.asarray(right, float), np.asarray(images, float))
@@ -73,7 +73,7 @@ def proportion_interval(
         half = z / (n + z**2) * np.sqrt(x * (n - x) / n + z**2 / 4)
         return np.maximum(middle - half, 0), np.minimum(middle + half, 1)
     else:
-        raise StudyError(f"no interval {kind!r}; choose one of {', '.join(INTERVALS)}")
+        raise OptionError(f"no interval {kind!r}; choose one of {', '.join(INTERVALS)}")
     none = np.isnan(n)
     lower, upper = np.where(x == 0, 0, lower), np.where(x == n, 1, upper)
     return np.where(none, np.nan, lower), np.where(none, np.nan, upper)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import OptionError
 from bayesrep.report import posterior_figures as of_posterior
 from bayesrep.report.paper import (
     figure2,
@@ -108,9 +108,9 @@ def named(name: str) -> Figure:
 
     Raises
     ------
-    StudyError
+    OptionError
         For an unknown name; the message lists the names.
     """
     if name not in FIGURES:
-        raise StudyError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
+        raise OptionError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
     return FIGURES[name]
