@@ -123,7 +123,9 @@ def test_damaged_and_foreign_folders_are_refused(whole, tmp_path):
         (cut / name).write_bytes(contents)
     victim = cut / "joint-chain-1-block-00002.npz"
     victim.write_bytes(victim.read_bytes()[:500])
-    with pytest.raises(PosteriorError, match=r"joint-chain-1-block-00002\.npz is damaged.*remove it"):
+    with pytest.raises(
+        PosteriorError, match=r"joint-chain-1-block-00002\.npz is damaged.*remove it"
+    ):
         _fit(checkpoint=cut)
     np.savez(victim, **{"0": np.zeros(3)})
     with pytest.raises(PosteriorError, match="holds other arrays"):

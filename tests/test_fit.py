@@ -14,7 +14,14 @@ import pytest
 import xarray as xr
 
 import bayesrep
-from bayesrep import ConvergenceError, ConvergenceWarning, PosteriorError, Study, StudyError, SufficientStatistics
+from bayesrep import (
+    ConvergenceError,
+    ConvergenceWarning,
+    PosteriorError,
+    Study,
+    StudyError,
+    SufficientStatistics,
+)
 from bayesrep.inference.density import build_density
 from bayesrep.inference.device import fastest
 from bayesrep.inference.nuts import Schedule, Transition, build_sampler, compiled, sample

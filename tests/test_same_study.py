@@ -167,7 +167,9 @@ def test_a_file_of_an_earlier_version_is_refused_in_one_line(study, posterior):
     attributes = dict(old.posterior.attrs)
     del old.posterior.attrs["statistics_digest"]
     try:
-        with pytest.raises(PosteriorError, match="does not say to which counts .* fit the study again"):
+        with pytest.raises(
+            PosteriorError, match="does not say to which counts .* fit the study again"
+        ):
             bayesrep.summarize(study, old)
     finally:  # copies of ArviZ 0.23 share their groups
         old.posterior.attrs.update(attributes)

@@ -56,7 +56,9 @@ class Checkpoint:
         arrays = read_arrays(path)
         leaves, structure = jax.tree.flatten(like)
         if set(arrays) != {str(i) for i in range(len(leaves))}:
-            raise PosteriorError(f"{path} holds other arrays than this fit's; remove the checkpoint")
+            raise PosteriorError(
+                f"{path} holds other arrays than this fit's; remove the checkpoint"
+            )
         return jax.tree.unflatten(
             structure, [_like(path, arrays[str(i)], leaf) for i, leaf in enumerate(leaves)]
         )
@@ -95,7 +97,9 @@ def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
     except (OSError, ValueError) as error:
         raise PosteriorError(f"{target} cannot be used as a checkpoint: {reason(error)}") from None
     if not isinstance(found, dict) or set(found) != set(wanted):
-        raise PosteriorError(f"{manifest} is not that of a fit by this version; choose another folder")
+        raise PosteriorError(
+            f"{manifest} is not that of a fit by this version; choose another folder"
+        )
     for name, value in wanted.items():
         if found[name] != value:
             raise PosteriorError(

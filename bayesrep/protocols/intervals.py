@@ -6,17 +6,19 @@ Counts may be fractions, as averages over random matchings are.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv
 from scipy.stats import norm
 
+from bayesrep.choices import AccuracyInterval
 from bayesrep.errors import OptionError
 
 __all__ = ["INTERVALS", "independent_difference", "paired_difference", "proportion_interval"]
 
-INTERVALS = ("jeffreys", "wilson", "clopper-pearson")
+INTERVALS = get_args(AccuracyInterval)
 LEVEL = 0.95
 _TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 _EXACT = 1e-5  # of the spread: where a quantile is good enough

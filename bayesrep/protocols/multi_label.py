@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.bounds import at_most
+from bayesrep.choices import Empty
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.label_sets import LabelSets
@@ -25,7 +27,7 @@ from bayesrep.studies.predictions import Predictions
 __all__ = ["EMPTY", "METRICS", "multilabel"]
 
 METRICS = ("top-1", "top-5", "multi-label", "top-5 corrections")
-EMPTY = ("exclude", "wrong")
+EMPTY = get_args(Empty)
 LARGEST_TRIALS = 100_000  # random orders of all classes are held at once
 _PARTS = ("all", "one label", "several labels")
 

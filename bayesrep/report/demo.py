@@ -51,7 +51,7 @@ class Demo:
     methods: pl.DataFrame
 
 
-def run_demo(*, quick: bool, seed: int, progress: bool) -> Demo:
+def run_demo(*, quick: bool = False, seed: int = 0, progress: bool = True) -> Demo:
     """Simulate, estimate, fit and compare.
 
     Parameters

@@ -13,11 +13,12 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.choices import Precision
 from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.vision.networks import Architecture, Network
 from bayesrep.vision.pixels import Block, Preprocessing
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 TOP = 5
-PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+PRECISIONS = get_args(Precision)
 GPU_BATCH, CPU_BATCH = 256, 24  # on a CPU, a batch whose activations stay in the cache is fastest
 
 Input: TypeAlias = tuple[Preprocessing, tuple[float, ...], tuple[float, ...]]
