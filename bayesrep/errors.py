@@ -23,7 +23,7 @@ class StudyError(BayesrepError, ValueError):
 
 
 class PosteriorError(BayesrepError, ValueError):
-    """A posterior that cannot be used: its file, its checkpoint, its contents, or its study."""
+    """A posterior that cannot be used: a broken file, another study's, or without what it takes."""
 
 
 class PredictionError(BayesrepError, ValueError):

@@ -255,12 +255,6 @@ def test_import_tables(capsys, tmp_path):
     assert "takes no --seed" in err
 
 
-def test_sources_of_the_parser_are_the_readers():
-    from bayesrep.sources import READERS
-
-    assert set(cli.SOURCES) == set(READERS)
-
-
 @FEW
 def test_demo_writes_whole_folders_and_spares_others(tmp_path, capsys, monkeypatch):
     """Fits of the size of the long one in test_fit.py, whose compiled programs they share."""

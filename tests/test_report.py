@@ -227,7 +227,7 @@ def test_the_command_writes_whole_files_and_refuses_to_replace(study, posterior,
     arguments += ["--bootstrap", "0"]
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"out": str(out), "missing": {}}
-    assert main(arguments) == 1
+    assert main(arguments) == 2
     assert "exists" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 

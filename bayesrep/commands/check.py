@@ -1,10 +1,11 @@
 """`bayesrep check`: list every broken rule of a study."""
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 import bayesrep
 from bayesrep.commands.options import add_shared
-from bayesrep.commands.output import emit, finding
+from bayesrep.commands.output import LeftOut, emit, finding
 from bayesrep.errors import StudyError, plain
 
 
@@ -13,37 +14,41 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.text import describe_study
     from bayesrep.studies.storage import awaits_counts, check_study
 
-    if awaits_counts(arguments.study):
-        return _check_answers(arguments)
+    path, facts = arguments.study, {"study": str(arguments.study)}
+    describe = _of_answers if awaits_counts(path) else _of_study
     try:
-        study = bayesrep.read_study(arguments.study)
-    except StudyError:
-        if not arguments.study.is_dir():
+        text, left_out = describe(path)
+        return emit(arguments, text, {**facts, "broken": []}, left_out)
+    except StudyError as error:
+        if not path.is_dir():
             raise
-        broken = check_study(arguments.study)
-        emit(arguments, "\n".join(broken), {"study": str(arguments.study), "broken": broken})
-        rules = "rule is" if len(broken) == 1 else "rules are"
-        return finding(f"{arguments.study}: {len(broken)} {rules} broken")
-    text = f"{describe_study(study)}\nNo rule is broken."
-    return emit(arguments, text, {"study": str(arguments.study), "broken": []}, study.left_out)
+        broken = [str(error)] if describe is _of_answers else check_study(path)
+    emit(arguments, "\n".join(broken), {**facts, "broken": broken})
+    rules = "rule is" if len(broken) == 1 else "rules are"
+    return finding(f"{path}: {len(broken)} {rules} broken")
 
 
-def _check_answers(arguments: Namespace) -> int:
-    """Check a folder of answers to which counts are still to be added."""
+def _of_study(path: Path) -> tuple[str, LeftOut]:
+    from bayesrep.report.text import describe_study
+
+    study = bayesrep.read_study(path)
+    return f"{describe_study(study)}\nNo rule is broken.", study.left_out
+
+
+def _of_answers(path: Path) -> tuple[str, LeftOut]:
+    """What a folder holds to which counts are still to be added."""
     from bayesrep.protocols import read_predictions
     from bayesrep.studies.folder import PREDICTIONS, names_in
     from bayesrep.studies.storage import images_left_out
 
-    held = names_in(arguments.study / PREDICTIONS, "")
-    answers = [read_predictions(arguments.study, (name,), ranks=1)[0] for name in held]
+    held = names_in(path / PREDICTIONS, "")
+    answers = [read_predictions(path, (name,), ranks=1)[0] for name in held]
     lines = [
         f"{plain(each.dataset)}: answers of {len(each.classifiers)} classifiers to "
         f"{len(each.images):,} images"
         for each in answers
     ]
     lines.append("No counts of annotators yet: enough for match, multilabel and compare.")
-    facts = {"study": str(arguments.study), "broken": []}
-    return emit(arguments, "\n".join(lines), facts, images_left_out(arguments.study))
+    return "\n".join(lines), images_left_out(path)

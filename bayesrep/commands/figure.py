@@ -28,6 +28,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    keep_compiled()
     from bayesrep.report.figure_names import FIGURES, chosen_options, named, read_inputs
     from bayesrep.report.figures import check_format, save_figure
     from bayesrep.studies.storage import images_left_out
@@ -46,7 +47,6 @@ def run(arguments: Namespace) -> int:
         taken={"seed": arguments.seed, "progress": not arguments.no_progress},
     )
     new_file(check_format(arguments.out), force=arguments.force)
-    keep_compiled()
     roles = (arguments.reference, arguments.replication)
     inputs = read_inputs(arguments.name, arguments.study, arguments.posterior, roles)
     save_figure(named(arguments.name).draw(*inputs, **options), arguments.out)

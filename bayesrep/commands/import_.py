@@ -9,11 +9,13 @@ from bayesrep import process
 from bayesrep.commands.options import add_shared, seed
 from bayesrep.commands.output import emit, new_study
 
+OPTIONS = ("reference", "replication", "name", "seed")  # each of some readers
+
 
 def add(parser: ArgumentParser) -> None:
-    option = parser.add_argument
     from bayesrep.sources import READERS
 
+    option = parser.add_argument
     sources = tuple(READERS)
     option("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
     option("files", type=Path, nargs="+", metavar="FILE")
@@ -34,10 +36,7 @@ def run(arguments: Namespace) -> int:
     out = arguments.out
     if not (arguments.source == "tables" and awaits_counts(out)):
         new_study(out, force=arguments.force)
-    asked = {
-        each: getattr(arguments, each) for each in ("reference", "replication", "name", "seed")
-    }
-    options = {name: value for name, value in asked.items() if value is not None}
+    options = {name: getattr(arguments, name) for name in OPTIONS}
     imported = import_files(
         arguments.source, arguments.files, out, force=arguments.force, **options
     )

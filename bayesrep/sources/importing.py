@@ -22,9 +22,11 @@ def import_files(
     """Read published data or tables, write what they hold, and return it.
 
     A study lacks its counts where ImageNet-v2's folder comes alone, and its predictions where
-    tables hold none. Options are those of the source's reader; any other is an `OptionError`.
+    tables hold none. Options are those of the source's reader, None where they are left to it;
+    any other is an `OptionError`.
     """
     reader = READERS[source]
+    options = {name: value for name, value in options.items() if value is not None}
     for name in options:
         if name not in inspect.signature(reader).parameters:
             raise OptionError(f"the source {source} takes no --{name}")
