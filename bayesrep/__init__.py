@@ -71,34 +71,21 @@ __all__ = [
     "write_posterior",
 ]
 
-_DEFINED_IN = {
-    "BayesrepError": "bayesrep.errors",
-    "ConvergenceError": "bayesrep.errors",
-    "ConvergenceWarning": "bayesrep.errors",
-    "OptionError": "bayesrep.errors",
-    "PosteriorError": "bayesrep.errors",
-    "PredictionError": "bayesrep.errors",
-    "PredictionWarning": "bayesrep.errors",
-    "Study": "bayesrep.studies.study",
-    "StudyError": "bayesrep.errors",
-    "SufficientStatistics": "bayesrep.studies.statistics",
-    "check_agreement": "bayesrep.checks",
-    "compare_classifiers": "bayesrep.summary",
-    "describe_images": "bayesrep.summary",
-    "diagnose": "bayesrep.checks",
-    "estimate": "bayesrep.estimators",
-    "estimate_gaps": "bayesrep.estimators",
-    "fit": "bayesrep.inference",
-    "predict": "bayesrep.vision",
-    "prior_predictive": "bayesrep.inference",
-    "rank_classifiers": "bayesrep.summary",
-    "read_posterior": "bayesrep.posterior",
-    "read_study": "bayesrep.studies.reading",
-    "simulate_study": "bayesrep.studies.simulate",
-    "summarize": "bayesrep.summary",
-    "summarize_gaps": "bayesrep.summary",
-    "write_posterior": "bayesrep.posterior",
+_ROOMS = {
+    "checks": "check_agreement diagnose",
+    "errors": "BayesrepError ConvergenceError ConvergenceWarning OptionError "
+    "PosteriorError PredictionError PredictionWarning StudyError",
+    "estimators": "estimate estimate_gaps",
+    "inference": "fit prior_predictive",
+    "posterior": "read_posterior write_posterior",
+    "studies.simulate": "simulate_study",
+    "studies.statistics": "SufficientStatistics",
+    "studies.reading": "read_study",
+    "studies.study": "Study",
+    "summary": "compare_classifiers describe_images rank_classifiers summarize summarize_gaps",
+    "vision": "predict",
 }
+_DEFINED_IN = {name: f"bayesrep.{room}" for room, names in _ROOMS.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

@@ -1,8 +1,10 @@
 """Files and folders that appear whole or not at all, and where those go that are only kept."""
 
 import os
+import platform
 import shutil
 import uuid
+import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,17 @@ from pathlib import Path
 def user_cache() -> Path:
     """Where this user's programs keep what can be made again, ours in a folder of their own."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bayesrep"
+
+
+def programs_cache() -> Path:
+    """Where compiled programs are kept, for each kind of processor: machines share homes."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    said = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    features = said or platform.processor()
+    return user_cache() / f"xla-{platform.machine()}-{zlib.crc32(features.encode()):08x}"
 
 
 @contextmanager

@@ -1,4 +1,9 @@
-"""The library's own exceptions and warnings, in one place so that any room can raise them."""
+"""The library's own exceptions and warnings, in one place so that any room can raise them.
+
+An error's kind says what is at fault, whichever room found it: an option, the data of a study, a
+posterior, images to be evaluated, or that a sampler has not converged. All have one base; whatever
+else is raised is a mistake of ours.
+"""
 
 from collections.abc import Iterable
 
@@ -25,14 +30,6 @@ class PredictionError(BayesrepError, ValueError):
     """Images, labels or classifiers that cannot be evaluated; one line as in `StudyError`."""
 
 
-class PredictionWarning(UserWarning):
-    """Predictions were made, but something about them is probably wrong."""
-
-
-class ProtocolWarning(UserWarning):
-    """An evaluation protocol leaves something out."""
-
-
 class ConvergenceError(BayesrepError, RuntimeError):
     """A posterior whose sampler did not converge was used without being allowed explicitly."""
 
@@ -41,46 +38,12 @@ class ConvergenceWarning(UserWarning):
     """A fit failed a convergence check; the message names the quantity and what to try."""
 
 
-def reason(error: BaseException) -> str:
-    """What an exception says in one line, for use inside a message of our own."""
-    said = getattr(error, "strerror", None)
-    try:
-        lines = (said if isinstance(said, str) and said.strip() else str(error)).split("\n")
-    except Exception:  # an exception of somebody else's that cannot say what it is
-        lines = []
-    return next((line.strip() for line in lines if line.strip()), type(error).__name__)
+class PredictionWarning(UserWarning):
+    """Predictions were made, but something about them is probably wrong."""
 
 
-def plain(text: str) -> str:
-    r"""A text that cannot steer a terminal: the unprintable is escaped, as in `\x1b`."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def kind_and_reason(error: BaseException) -> str:
-    """The same with the exception's type, where the text alone may say little."""
-    return f"{type(error).__name__}: {reason(error)}"
-
-
-def listing(items: Iterable[object], noun: str = "image") -> str:
-    """Name the first five offenders and count all of them.
-
-    Parameters
-    ----------
-    items
-        The offending names, in the order in which they should be named.
-    noun
-        What one of them is called, in the singular.
-
-    Returns
-    -------
-    str
-        For example `"images 'a', 'b'"` or `"images 'a', 'b', 'c', 'd', 'e', ... (12 images)"`.
-    """
-    names = [repr(str(item)) for item in items]
-    if len(names) == 1:
-        return f"{noun} {names[0]}"
-    more = f", ... ({len(names)} {noun}s)" if len(names) > SHOWN else ""
-    return f"{noun}s {', '.join(names[:SHOWN])}{more}"
+class ProtocolWarning(UserWarning):
+    """An evaluation protocol leaves something out."""
 
 
 class EstimateWarning(UserWarning):
@@ -93,3 +56,45 @@ class InterpolationWarning(EstimateWarning):
 
 class IdentificationWarning(EstimateWarning):
     """The counts do not determine the mixture that is fitted to them."""
+
+
+def reason(error: BaseException) -> str:
+    """What an exception says in one line, for use inside a message of our own."""
+    said = getattr(error, "strerror", None)
+    try:
+        lines = (said if isinstance(said, str) and said.strip() else str(error)).split("\n")
+    except Exception:  # an exception of somebody else's that cannot say what it is
+        lines = []
+    return next((line.strip() for line in lines if line.strip()), type(error).__name__)
+
+
+def kind_and_reason(error: BaseException) -> str:
+    """The same with the exception's type, where the text alone may say little."""
+    return f"{type(error).__name__}: {reason(error)}"
+
+
+def plain(text: str) -> str:
+    r"""A text that cannot steer a terminal: the unprintable is escaped, as in `\x1b`."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def listing(items: Iterable[object], noun: str = "image") -> str:
+    """The first five offenders by name, and the number of all.
+
+    Parameters
+    ----------
+    items
+        The offending names, in the order in which they should be named.
+    noun
+        What one of them is called, in the singular.
+
+    Returns
+    -------
+    str
+        For example `images 'a', 'b'` or `images 'a', 'b', 'c', 'd', 'e', ... (12 images)`.
+    """
+    names = [repr(str(item)) for item in items]
+    if len(names) == 1:
+        return f"{noun} {names[0]}"
+    more = f", ... ({len(names)} {noun}s)" if len(names) > SHOWN else ""
+    return f"{noun}s {', '.join(names[:SHOWN])}{more}"

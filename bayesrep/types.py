@@ -24,6 +24,8 @@ else:
 
         Bool = Float = Int = Shaped = _AnyShape
 
+__all__ = ["Bool", "Bools", "Float", "Floats", "Int", "Ints", "Shaped"]
+
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]

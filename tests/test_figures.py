@@ -11,7 +11,7 @@ from scipy.stats import beta, betabinom
 
 import bayesrep
 from bayesrep import cli
-from bayesrep.errors import StudyError
+from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators import analyse
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.report.figure_names import FIGURES, named
@@ -178,7 +178,7 @@ def test_figures_5_and_12_show_the_classifiers_that_are_named(study):
     assert found["median_classifier"] == median
     assert found["shown_classifier"] == name
     assert any(name in axes.get_title(loc="left") for axes in figure5.draw(found).axes)
-    with pytest.raises(StudyError, match="shows one classifier, not 2"):
+    with pytest.raises(OptionError, match="shows one classifier, not 2"):
         figure5.numbers(known, classifiers=study.classifiers[:2])
     chosen = [study.classifiers[2], name]
     assert list(figure12.numbers(known, classifiers=chosen)["classifiers"]) == chosen
@@ -244,7 +244,7 @@ def test_the_command_writes_one_file(capsys, name, study_path, tmp_path):
     first = out.read_bytes()
     assert first.startswith(b"%PDF")
     status, text, err = run(capsys, name, *given, "--out", out, *few)
-    assert (status, text) == (1, "")
+    assert (status, text) == (2, "")
     assert "exists" in err
     assert run(capsys, name, *given, "--out", out, *few, "--force")[0] == 0
     assert out.read_bytes() == first
@@ -283,14 +283,14 @@ def test_mistakes_are_one_line(capsys, study_path, tmp_path, arguments, message)
     given = [str(study_path) if part == "STUDY" else part for part in arguments]
     out = tmp_path / "f.pdf"
     status, text, err = run(capsys, *given, "--out", out)
-    assert (status, text) == (1, "")
+    assert (status, text) == (2, "")
     assert message in err.splitlines()[-1]
     assert not out.exists()
 
 
 def test_other_suffixes_and_missing_arguments(capsys, study_path, tmp_path):
     status, _, err = run(capsys, "paper-4", study_path, "--out", tmp_path / "f.jpg")
-    assert status == 1
+    assert status == 2
     assert "f.jpg is no figure; give a name that ends in .pdf, .svg or .png" in err
     assert err.count("\n") == 1
     status, _, err = run(capsys)

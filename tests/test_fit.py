@@ -14,7 +14,14 @@ import pytest
 import xarray as xr
 
 import bayesrep
-from bayesrep import ConvergenceError, ConvergenceWarning, Study, StudyError, SufficientStatistics
+from bayesrep import (
+    ConvergenceError,
+    ConvergenceWarning,
+    PosteriorError,
+    Study,
+    StudyError,
+    SufficientStatistics,
+)
 from bayesrep.inference.density import build_density
 from bayesrep.inference.device import fastest
 from bayesrep.inference.nuts import Schedule, Transition, build_sampler, compiled, sample
@@ -385,7 +392,7 @@ def test_summary_refuses_an_unconverged_fit_and_a_foreign_study(study, posterior
     assert table.columns[:9] == bayesrep.estimate(study).columns
     assert table.height == len(study.classifiers) + 2
     other = bayesrep.simulate_study(seed=9, images=100, annotators=8, classifiers=3)
-    with pytest.raises(StudyError, match="another study"):
+    with pytest.raises(PosteriorError, match="another study"):
         bayesrep.summarize(other, posterior, allow_unconverged=True)
 
 

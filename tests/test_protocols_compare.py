@@ -645,7 +645,7 @@ def test_wrong_use_is_one_line(capsys, files, more, message):
     path = str(files / "groups.csv")
     more = [path if each == "GROUPS" else each for each in more]
     status, out, error = run(capsys, *arguments(files, *more))
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert message.replace("GROUPS", path) in error
     assert error.count("\n") == 1
     assert "Traceback" not in error
@@ -664,7 +664,7 @@ def test_hostile_names_of_people_cannot_steer_the_terminal(capsys, files, write,
 def test_hostile_answers_cannot_steer_the_terminal_by_an_error(capsys, files, write):
     path = write(human_table([("v1 0", "Ann", "\x1b[2Jowned")]), "hostile.parquet")
     status, out, error = run(capsys, *arguments(files, "--humans", path))
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert "owned" in error
     assert "\x1b" not in error
 
@@ -678,7 +678,7 @@ def test_the_robustness_figure_takes_answers_without_counts(both, tmp_path, caps
     assert cli.main([str(part) for part in run]) == 0
     assert out.read_bytes().startswith(b"\x89PNG")
     run[3:7] = ["--reference", "v1", "--replication", "v3"]
-    assert cli.main([str(part) for part in (*run, "--force")]) == 1
+    assert cli.main([str(part) for part in (*run, "--force")]) == 2
     assert "no predictions on 'v3', but on data sets 'v1', 'v2'" in capsys.readouterr().err
 
 
@@ -690,4 +690,4 @@ def test_a_folder_of_answers_without_counts_is_sound(both, tmp_path, capsys):
     assert "No counts of annotators yet" in said
     (tmp_path / "answers" / "predictions" / "v2" / "vit.parquet").write_bytes(b"PAR1")
     assert cli.main(["check", str(tmp_path / "answers")]) == 1
-    assert "vit.parquet" in capsys.readouterr().err
+    assert "vit.parquet" in capsys.readouterr().out

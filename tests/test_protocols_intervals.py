@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import betainc, betaincinv
 from scipy.stats import beta, binom, binomtest
 
-from bayesrep import StudyError
+from bayesrep import OptionError
 from bayesrep.protocols import (
     INTERVALS,
     compare_pairs,
@@ -58,7 +58,7 @@ def test_counts_broadcast(kind):
 
 
 def test_an_unknown_interval_is_refused():
-    with pytest.raises(StudyError, match=r"no interval 'wald'; choose one of jeffreys, wilson"):
+    with pytest.raises(OptionError, match=r"no interval 'wald'; choose one of jeffreys, wilson"):
         proportion_interval(1, 2, "wald")
 
 

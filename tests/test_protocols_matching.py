@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from bayesrep import StudyError
+from bayesrep import OptionError, StudyError
 from bayesrep.protocols import match, matching, paired_difference, proportion_interval
 from bayesrep.protocols.matching import UNMATCHED, match_at_random, neighbours
 from bayesrep.studies.predictions import Predictions
@@ -457,7 +457,8 @@ def unanswered(data):
 )
 def test_what_cannot_be_matched_is_one_clear_error(change, options, message):
     data = answers("v1", [0.5, 0.6], [True, True]), answers("v2", [0.5, 0.6], [True, True])
-    with pytest.raises(StudyError, match=message) as error:
+    kind = OptionError if options else StudyError
+    with pytest.raises(kind, match=message) as error:
         found(data[0], change(data[1]) if change else data[1], **options)
     assert "\n" not in str(error.value)
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bayesrep import StudyError, cli
+from bayesrep import OptionError, StudyError, cli
 from bayesrep.errors import ProtocolWarning
 from bayesrep.protocols import (
     INTERVALS,
@@ -211,7 +211,7 @@ def test_p_values_are_never_zero_and_a_function_of_the_seed():
     ],
 )
 def test_unknown_options_are_refused(options, message):
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(OptionError, match=message):
         multilabel(some_predictions(), label_sets(some_sets()), subsets={}, **options)
 
 
@@ -578,7 +578,7 @@ def test_the_command_writes_csv_and_text(capsys, files, table):
     assert "insect" in text
     assert pl.read_csv(path).height > 0
     status, _, error = run(capsys, *arguments(files, *more))
-    assert status == 1
+    assert status == 2
     assert "exists" in error
 
 
@@ -599,7 +599,7 @@ def test_wrong_use_is_one_line(capsys, files, more, message):
     path = str(files / "groups.csv")
     more = [path if each == "GROUPS" else each for each in more]
     status, out, error = run(capsys, *arguments(files, *more))
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert message.replace("GROUPS", path) in error
     assert error.count("\n") == 1
 
@@ -634,5 +634,5 @@ def test_hostile_columns_cannot_steer_the_terminal_by_an_error(capsys, files):
     pl.DataFrame(rows).write_csv(files / "hostile.csv")
     more = ("--classes", files / "hostile.csv", "--table", "co-occurrence")
     status, _, error = run(capsys, *arguments(files, *more))
-    assert status == 1
+    assert status == 2
     assert "\x1b" not in error

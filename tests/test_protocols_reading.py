@@ -498,7 +498,7 @@ def test_tables_whose_correct_contradicts_their_answers_are_refused(capsys, tmp_
     status, text, error = run(
         capsys, "import", "tables", counts, tmp_path / "answers.csv", *ROLES, "--out", out
     )
-    assert (status, text) == (1, "")
+    assert (status, text) == (2, "")
     assert "answers contradict what is right on image 'a'" in error
     assert not out.exists()
 
@@ -594,7 +594,7 @@ def test_matching_by_command_is_matching_by_function(capsys, root, tmp_path):
 )
 def test_wrong_matching_is_one_line(capsys, root, arguments, message):
     status, out, error = run(capsys, "match", root, *ROLES, "--no-progress", *arguments)
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert message in error
     assert error.count("\n") == 1
     assert "Traceback" not in error
@@ -604,7 +604,7 @@ def test_a_csv_that_exists_is_refused_before_the_work(capsys, root, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("precious")
     status, _, error = run(capsys, "match", root, *ROLES, "--csv", path, "--no-progress")
-    assert status == 1
+    assert status == 2
     assert "exists; choose another path or give --force" in error
     assert path.read_text() == "precious"
 
@@ -630,6 +630,6 @@ def test_a_hostile_name_cannot_steer_the_terminal(capsys, hostile, table):
 def test_a_hostile_name_cannot_steer_the_terminal_by_an_error(capsys, hostile):
     put(hostile, "v1", HOSTILE, prediction_table(IMAGES["v1"]).drop("label_1"))
     status, out, error = run(capsys, "match", hostile, *ROLES, "--no-progress")
-    assert status == 1
+    assert status == 2
     assert "owned" in error
     assert "\x1b" not in out + error

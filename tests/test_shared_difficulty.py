@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logsumexp
 
 import bayesrep
-from bayesrep.errors import ConvergenceWarning, StudyError
+from bayesrep.errors import ConvergenceWarning, PosteriorError, StudyError
 from bayesrep.inference.dense import dense_hessian
 from bayesrep.inference.device import spread_over
 from bayesrep.inference.problem import find_mode, pose, programs
@@ -532,7 +532,7 @@ def test_more_is_refused(study, joint):
         pose(study, model="joint", options={}, mesh=spread_over("cpu", 1))
     with pytest.raises(StudyError, match="knows no difficulty of single images"):
         bayesrep.describe_images(study, joint)
-    with pytest.raises(StudyError, match="fingerprints differ"):
+    with pytest.raises(PosteriorError, match="fingerprints differ"):
         bayesrep.check_agreement(two, joint)
     with pytest.raises(StudyError, match="shown is 0 for image"):
         bayesrep.Study.from_arrays(

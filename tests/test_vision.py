@@ -834,7 +834,7 @@ def test_without_the_extra_there_is_one_line(missing):
         "sys.exit(main(['predict', '--list']))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr.count("\n") == 1
     assert f"{missing} is not installed; `pip install 'bayesrep[timm]'`" in result.stderr
 

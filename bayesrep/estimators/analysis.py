@@ -3,13 +3,14 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from bayesrep import bounds
+from bayesrep.choices import BootstrapInterval as Interval
 from bayesrep.errors import EstimateWarning, OptionError
 from bayesrep.estimators.intervals import LEVELS, acceleration, bca, percentile
 from bayesrep.estimators.jackknife import Jackknife
@@ -31,7 +32,6 @@ from bayesrep.studies.study import Study
 __all__ = ["QUANTITIES", "Analysis", "Interval", "analyse"]
 
 Floats = NDArray[np.float64]
-Interval = Literal["percentile", "bca"]
 
 QUANTITIES = ("bias_corrected_gap", "selection_gap", "share_explained", "slope", "intercept")
 """What is estimated of all classifiers together: the means over classifiers of the two terms of

@@ -19,7 +19,7 @@ from jax import Array
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import wasserstein_distance
 
-from bayesrep.errors import OptionError
+from bayesrep.errors import PosteriorError
 from bayesrep.inference.density import Density, Position
 from bayesrep.numerics.pareto import MIN_TAIL, pareto_smooth
 
@@ -141,7 +141,7 @@ def distance(reference: Any, other: Any) -> pl.DataFrame:
     """
     ours, theirs = (_by_classifier(one) for one in (reference, other))
     if ours.keys() != theirs.keys():
-        raise OptionError("the two posteriors are of different classifiers")
+        raise PosteriorError("the two posteriors are of different classifiers")
     rows = [(name, ours[name], theirs[name]) for name in ours]
     sd = [a.std() for _, a, _ in rows]
     return pl.DataFrame(

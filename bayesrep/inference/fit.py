@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from numpyro import handlers
 
 from bayesrep import bounds
+from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.arrowhead import (
     Whitening,
@@ -55,8 +56,6 @@ from bayesrep.studies.study import Study
 
 LARGEST_CHAINS = 1_000
 STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size", "lp")
-Feedback = Literal["full", "cut"]
-Method = Literal["nuts", "laplace", "mean-field", "low-rank", "flow"]
 
 
 def fit(
@@ -149,7 +148,9 @@ def fit(
     OptionError
         If an argument is out of range.
     StudyError
-        If the study lacks what is asked for, or the checkpoint is another fit's or damaged.
+        If the study lacks what is asked for.
+    PosteriorError
+        If the checkpoint is another fit's or damaged.
 
     Warns
     -----

@@ -142,3 +142,11 @@ def shankar2020() -> pl.DataFrame:
     source = files("bayesrep.protocols").joinpath("shankar2020.csv")
     table = pl.read_csv(source.read_bytes())
     return table.with_columns(pl.selectors.float() / 100)
+
+
+def with_published(accuracies: pl.DataFrame) -> pl.DataFrame:
+    """Accuracies of a `Comparison`, and below them those of `shankar2020` on all images."""
+    published = shankar2020().filter(pl.col("subset") == "all").drop("subset")
+    kind = pl.format("{} (published)", "kind").alias("kind")
+    rows = published.with_columns(kind, metric=pl.lit("multi-label"))
+    return pl.concat([accuracies, rows], how="diagonal")

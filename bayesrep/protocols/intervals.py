@@ -4,16 +4,18 @@ Counts may be fractions, as averages over random matchings are.
 """
 
 from collections.abc import Callable
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv
 from scipy.stats import norm
 
-from bayesrep.errors import StudyError
+from bayesrep.choices import AccuracyInterval
+from bayesrep.errors import OptionError
 from bayesrep.types import Floats
 
-INTERVALS = ("jeffreys", "wilson", "clopper-pearson")
+INTERVALS = get_args(AccuracyInterval)
 TAILS = (0.025, 0.975)
 _EXACT = 1e-5  # of the spread: where a quantile is good enough
 
@@ -50,7 +52,7 @@ def proportion_interval(
 
     Raises
     ------
-    StudyError
+    OptionError
         For another kind.
     """
     x, n = np.broadcast_arrays(np.asarray(right, float), np.asarray(images, float))
@@ -67,7 +69,7 @@ def proportion_interval(
         half = z / (n + z**2) * np.sqrt(x * (n - x) / n + z**2 / 4)
         return np.maximum(middle - half, 0), np.minimum(middle + half, 1)
     else:
-        raise StudyError(f"no interval {kind!r}; choose one of {', '.join(INTERVALS)}")
+        raise OptionError(f"no interval {kind!r}; choose one of {', '.join(INTERVALS)}")
     none = np.isnan(n)
     lower, upper = np.where(x == 0, 0, lower), np.where(x == n, 1, upper)
     return np.where(none, np.nan, lower), np.where(none, np.nan, upper)

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.bounds import at_most
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.progress import progress_bar
 from bayesrep.protocols.intervals import (
     independent_difference,
@@ -110,8 +110,9 @@ def match(
     Raises
     ------
     StudyError
-        Where there are no probabilities, classifiers or classes differ, or an option is out of
-        range.
+        Where there are no probabilities, or classifiers or classes differ.
+    OptionError
+        Where an option is out of range.
     """
     _check(reference, replication, epsilon, runs)
     known = {name: number for number, name in enumerate(replication.classifiers)}
@@ -155,9 +156,9 @@ def _check(reference: Predictions, replication: Predictions, epsilon: float, run
             f"{reference.dataset!r} and {replication.dataset!r} only; predict on both"
         )
     if not 0 < epsilon <= 1:
-        raise StudyError(f"epsilon is {epsilon}; give a difference of probabilities in (0, 1]")
+        raise OptionError(f"epsilon is {epsilon}; give a difference of probabilities in (0, 1]")
     if runs < 1:
-        raise StudyError(f"{runs} runs; give at least one")
+        raise OptionError(f"{runs} runs; give at least one")
     at_most("runs", runs, LARGEST_RUNS)
 
 

@@ -8,13 +8,15 @@ that is among five, which forgives mistakes as well.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.bounds import at_most
-from bayesrep.errors import StudyError, listing
+from bayesrep.choices import Empty
+from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.subsets import class_subsets
@@ -22,7 +24,7 @@ from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools, Floats, Ints
 
 METRICS = ("top-1", "top-5", "multi-label", "top-5 corrections")
-EMPTY = ("exclude", "wrong")
+EMPTY = get_args(Empty)
 LARGEST_TRIALS = 100_000  # random orders of all classes are held at once
 _PARTS = ("all", "one label", "several labels")
 
@@ -86,13 +88,15 @@ def multilabel(
 
     Raises
     ------
+    OptionError
+        For an unknown `empty` or `interval`, or trials out of range.
     StudyError
-        For an unknown `empty` or `interval`, or where no image is left.
+        Where no image is left, or a subset takes a name of this table's own.
     """
     if empty not in EMPTY:
-        raise StudyError(f"empty is {empty!r}; choose one of {', '.join(EMPTY)}")
+        raise OptionError(f"empty is {empty!r}; choose one of {', '.join(EMPTY)}")
     if trials < 1:
-        raise StudyError(f"{trials} trials; give at least one")
+        raise OptionError(f"{trials} trials; give at least one")
     at_most("trials", trials, LARGEST_TRIALS)
     chosen = class_subsets(predictions.classes) if subsets is None else subsets
     if taken := [name for name in chosen if name in _PARTS]:

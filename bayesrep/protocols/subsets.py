@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.sources.table_files import read_table, require, texts
@@ -76,6 +76,30 @@ def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[n
             values[numbers] = rows[column].to_list()
             groups[column] = values.astype(np.str_)
     return groups
+
+
+def read_grouping(
+    path: str | Path | None, classes: Sequence[str], column: str | None = None
+) -> NDArray[np.str_] | None:
+    """One way to group classes, by a column that may be left out where there is only one.
+
+    Without a file, none: single classes.
+
+    Raises
+    ------
+    OptionError
+        Where the file has no such column.
+    StudyError
+        As `read_groups`.
+    """
+    if path is None:
+        return None
+    groups = read_groups(path, classes)
+    if column is None and len(groups) == 1:
+        return next(iter(groups.values()))
+    if column not in groups:
+        raise OptionError(f"--by is {column}; {path} has {', '.join(groups)}")
+    return groups[column]
 
 
 def _superclasses(file: Path) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.atomic import replaced_folder
-from bayesrep.errors import OptionError, StudyError
+from bayesrep.errors import OptionError
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.inference import fit
@@ -52,7 +52,7 @@ class Demo:
     methods: pl.DataFrame
 
 
-def run_demo(*, quick: bool, seed: int, progress: bool) -> Demo:
+def run_demo(*, quick: bool = False, seed: int = 0, progress: bool = True) -> Demo:
     """Simulate, estimate, fit and compare.
 
     Parameters
@@ -171,7 +171,7 @@ def demo_facts(demo: Demo) -> dict[str, Any]:
 def check_demo_folder(out: Path) -> None:
     """Refuse, before any work, a folder that holds something other than an earlier demo."""
     if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise StudyError(f"{out} exists and is not an earlier demo; choose another --out")
+        raise OptionError(f"{out} exists and is not an earlier demo; choose another --out")
 
 
 def write_demo(demo: Demo, out: Path) -> None:

@@ -1,11 +1,13 @@
-"""Every figure that ``bayesrep figure`` draws, by name."""
+"""Every figure that `bayesrep figure` draws, by name."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import OptionError
+from bayesrep.posterior import read_posterior
 from bayesrep.report import posterior_figures as of_posterior
 from bayesrep.report.paper import (
     figure2,
@@ -20,8 +22,9 @@ from bayesrep.report.paper import (
     figure14,
 )
 from bayesrep.report.protocol_figures import robustness
-
-__all__ = ["FIGURES", "Figure", "named"]
+from bayesrep.studies.answers import read_predictions
+from bayesrep.studies.reading import read_study
+from bayesrep.studies.writing import awaits_counts
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Figure:
         keyword-only arguments the command line knows seed, bootstrap, progress and classifiers
         (names of those to show); what is not among them, it refuses or leaves out.
     needs_study, needs_posterior
-        Which of them ``draw`` is given.
+        Which of them `draw` is given.
     takes_answers
         Whether the answers to both data sets do where the study has no counts yet.
     """
@@ -50,7 +53,7 @@ class Figure:
 
     @property
     def options(self) -> frozenset[str]:
-        """The options that ``draw`` takes."""
+        """The options that `draw` takes."""
         parameters = inspect.signature(self.draw).parameters.values()
         return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
@@ -108,9 +111,45 @@ def named(name: str) -> Figure:
 
     Raises
     ------
-    StudyError
+    OptionError
         For an unknown name; the message lists the names.
     """
     if name not in FIGURES:
-        raise StudyError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
+        raise OptionError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
     return FIGURES[name]
+
+
+def chosen_options(
+    name: str, *, asked: Mapping[str, Any], taken: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The options that a figure's `draw` is given; those that are None are left to it.
+
+    One that the figure does not take is refused if it was asked for, else left out.
+    """
+    known = named(name).options
+    wanted = {option: value for option, value in asked.items() if value is not None}
+    if strange := [option for option in wanted if option not in known]:
+        raise OptionError(f"{name} takes no --{strange[0].removesuffix('s')}")
+    more = {option: value for option, value in taken.items() if value is not None}
+    return wanted | {option: value for option, value in more.items() if option in known}
+
+
+def read_inputs(
+    name: str, study: Path | None, posterior: Path | None, roles: Sequence[str]
+) -> list[Any]:
+    """What a figure is drawn of; one that is lacking, or not needed, is refused.
+
+    Where a study awaits its counts, the answers to both data sets may stand for it.
+    """
+    figure = named(name)
+    needed = {"study": figure.needs_study, "posterior": figure.needs_posterior}
+    for what, path in (("study", study), ("posterior", posterior)):
+        if needed[what] and path is None:
+            raise OptionError(f"{name} is drawn of a {what}; name one after it")
+        if path is not None and not needed[what]:
+            raise OptionError(f"{name} takes no {what}; leave out {path}")
+    inputs: list[Any] = []
+    if study is not None:
+        of_answers = figure.takes_answers and awaits_counts(study)
+        inputs.append(read_predictions(study, roles, ranks=1) if of_answers else read_study(study))
+    return inputs if posterior is None else [*inputs, read_posterior(posterior)]

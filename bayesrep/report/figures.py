@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.atomic import replaced_file
-from bayesrep.errors import StudyError
+from bayesrep.errors import OptionError
 
 FORMATS = (".pdf", ".svg", ".png")
 INK, GREY = "#222222", "#8a8a8a"
@@ -128,7 +128,7 @@ def check_format(path: Path) -> Path:
     """Refuse, before any work, a file whose suffix names none of `FORMATS`."""
     if path.suffix.lower() not in FORMATS:
         wanted = " or ".join([", ".join(FORMATS[:-1]), FORMATS[-1]])
-        raise StudyError(f"{path} is no figure; give a name that ends in {wanted}")
+        raise OptionError(f"{path} is no figure; give a name that ends in {wanted}")
     return path
 
 
@@ -140,7 +140,7 @@ def save_figure(figure: Any, path: Path) -> None:
 
     Raises
     ------
-    StudyError
+    OptionError
         For a suffix other than `FORMATS`.
     """
     from matplotlib import rc_context

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.checks.predictions import check_predictions
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import PosteriorError, StudyError, listing
 from bayesrep.posterior.files import arviz
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.content import (
@@ -77,7 +77,7 @@ def accuracies(study: Study, posterior: Any, *, bootstrap: int = 0, seed: int = 
     """Adjusted against reference accuracy, as measured, by EM + spline and by the posterior."""
     content = gather(study, posterior, bootstrap=bootstrap, seed=seed)
     if content.model is None or content.model not in content.classifiers.columns:
-        raise StudyError(f"no adjusted accuracies: {content.missing.get('posterior', 'none')}")
+        raise PosteriorError(f"no adjusted accuracies: {content.missing.get('posterior', 'none')}")
     rows = content.classifiers
     figure, (axes,) = panels(1)
     reference = rows["reference"].to_numpy()

@@ -148,6 +148,11 @@ class Study:
             truth=truth,
         )
 
+    @property
+    def left_out(self) -> dict[str, dict[str, str]]:
+        """The images, by data set, that the study is left without, and why."""
+        return {data.name: dict(data.left_out) for data in self.datasets.values() if data.left_out}
+
     def fingerprint(self) -> str:
         """The SHA-256, in hexadecimal, of the data and their order.
 

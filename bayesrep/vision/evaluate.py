@@ -11,17 +11,18 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import Event
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesrep.choices import Precision
 from bayesrep.errors import PredictionError, kind_and_reason
 from bayesrep.studies.folder import RANKS
 from bayesrep.vision.networks import Architecture, Network
 from bayesrep.vision.pixels import Block, Preprocessing
 
-PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+PRECISIONS = get_args(Precision)
 GPU_BATCH, CPU_BATCH = 256, 24  # on a CPU, a batch whose activations stay in the cache is fastest
 
 Input: TypeAlias = tuple[Preprocessing, tuple[float, ...], tuple[float, ...]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import OptionError
 from bayesrep.estimators.naive import accuracy_by_count, matched_accuracy, thinned
 from bayesrep.report.figures import accuracy_axes, legend_below, panels, shades
 from bayesrep.report.paper.known import Known
@@ -31,7 +31,7 @@ def numbers(known: Known, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
         The one to show in (b); by default the one of median accuracy on the reference.
     """
     if len(classifiers) > 1:
-        raise StudyError(f"figure 5 shows one classifier, not {len(classifiers)}; name one")
+        raise OptionError(f"figure 5 shows one classifier, not {len(classifiers)}; name one")
     reference = known.reference_accuracy
     median = int(np.argsort(reference, kind="stable")[len(reference) // 2])
     (shown,) = known.columns(classifiers) or [median]

@@ -1,0 +1,10 @@
+"""The words that options take, where the room that means something by them is slow to import."""
+
+from typing import Literal, TypeAlias
+
+Method: TypeAlias = Literal["nuts", "laplace", "mean-field", "low-rank", "flow"]
+Feedback: TypeAlias = Literal["full", "cut"]
+BootstrapInterval: TypeAlias = Literal["percentile", "bca"]
+AccuracyInterval: TypeAlias = Literal["jeffreys", "wilson", "clopper-pearson"]
+Empty: TypeAlias = Literal["exclude", "wrong"]
+Precision: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]

@@ -1,0 +1,32 @@
+"""`bayesrep demo`: simulate, estimate, fit and compare with the truth."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from bayesrep import process
+from bayesrep.commands.options import add_shared, given
+from bayesrep.commands.output import emit
+
+
+def add(parser: ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write tables and figures here")
+    parser.add_argument("--quick", action="store_true", help="a small study, in under a minute")
+    add_shared(parser, "--no-progress", "--seed")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.report.demo import check_demo_folder, demo_facts, demo_text, run_demo, write_demo
+
+    if arguments.out:
+        check_demo_folder(arguments.out)
+    demo = run_demo(progress=not arguments.no_progress, **given(arguments, run_demo))
+    text = demo_text(demo)
+    if arguments.out:
+        write_demo(demo, arguments.out)
+        text += (
+            f"\n\nWritten to {arguments.out}: study/, posterior.nc, estimates.csv, demo.json, "
+            "adjusted-accuracy.png and .svg, report.html (open it in a browser)\n"
+            f"Next: {process.program()} summarize {arguments.out}/study "
+            f"{arguments.out}/posterior.nc"
+        )
+    return emit(arguments, text, demo_facts(demo))

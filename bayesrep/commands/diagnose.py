@@ -1,0 +1,32 @@
+"""`bayesrep diagnose`: say whether to trust a fit, and what to change."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import bayesrep
+from bayesrep.commands.output import emit, finding
+
+
+def add(parser: ArgumentParser) -> None:
+    parser.add_argument("posterior", type=Path, metavar="posterior.nc")
+    parser.add_argument(
+        "--study", type=Path, metavar="STUDY", help="check the agreement of classifiers too"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.checks.diagnosis import text
+
+    study = bayesrep.read_study(arguments.study) if arguments.study else None
+    diagnosis = bayesrep.diagnose(bayesrep.read_posterior(arguments.posterior), study)
+    tables = {"predictions": diagnosis.predictions, "sensitivity": diagnosis.sensitivity}
+    facts = {
+        "trust": diagnosis.trust,
+        "sentences": diagnosis.sentences,
+        "checks": diagnosis.checks.to_dicts(),
+        **{name: None if table is None else table.to_dicts() for name, table in tables.items()},
+    }
+    emit(arguments, text(diagnosis), facts, study.left_out if study else None)
+    if diagnosis.trust == "no":
+        return finding(f"{arguments.posterior}: do not trust this fit")
+    return 0

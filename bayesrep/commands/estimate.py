@@ -1,0 +1,37 @@
+"""`bayesrep estimate`: point estimates of every classifier and of all together."""
+
+from argparse import ArgumentParser, Namespace
+from typing import Any, get_args
+
+import bayesrep
+from bayesrep.choices import BootstrapInterval
+from bayesrep.commands.options import add_shared, given
+from bayesrep.commands.output import emit_table, new_table
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    add_shared(parser, "study")
+    option(
+        "--methods",
+        help="comma-separated (raw,naive,jackknife,em-spline), each with options in parentheses: "
+        "'naive(annotators=10),em-spline(components=4)'",
+    )
+    option("--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (0)")
+    option("--interval", choices=get_args(BootstrapInterval), help="(percentile)")
+    add_shared(parser, "--no-progress", "--seed", "--csv", "--force")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
+    from bayesrep.report.answer import measured_drop
+    from bayesrep.report.text import estimates_table, gaps_table
+
+    new_table(arguments)
+    study = bayesrep.read_study(arguments.study)
+    options: dict[str, Any] = {"methods": METHODS, **given(arguments, bayesrep.estimate)}
+    analyses = analyse(study, progress=not arguments.no_progress, **options)
+    table, gaps = classifier_table(analyses), gap_table(analyses)
+    parts = gaps_table(gaps, clear=measured_drop(study).above)
+    text = f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n{parts}"
+    return emit_table(arguments, table, text, {"gaps": gaps.to_dicts()}, study.left_out)

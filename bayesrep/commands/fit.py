@@ -1,0 +1,104 @@
+"""`bayesrep fit`: fit a model and write its posterior, converged or not."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import Any, get_args
+
+import bayesrep
+from bayesrep import process
+from bayesrep.choices import Feedback, Method
+from bayesrep.commands.options import add_shared, given, keep_compiled
+from bayesrep.commands.output import emit, finding, new_file
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    add_shared(parser, "study")
+    option("--out", type=Path, required=True, metavar="posterior.nc")
+    option(
+        "--model",
+        metavar="NAME",
+        help="joint, right for single classifiers, or shared-difficulty, for all together (joint)",
+    )
+    option(
+        "--set",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option or prior of the model, such as components=3, curve=gp or slope=2,1.5; "
+        "may be given several times",
+    )
+    option("--method", choices=get_args(Method), help="nuts, or a quick approximation (nuts)")
+    option(
+        "--feedback",
+        choices=get_args(Feedback),
+        help="cut: mixtures from the annotators alone (full)",
+    )
+    option("--groups", metavar="COLUMN", help="pool partially over these groups")
+    option(
+        "--datasets",
+        type=lambda text: tuple(text.split(",")),
+        metavar="ROLE,...",
+        help="data sets in the hierarchy (reference,replication)",
+    )
+    option("--device", help="auto, cpu or gpu (auto)")
+    option(
+        "--devices",
+        type=int,
+        metavar="N",
+        help="spread the images over this many (shared-difficulty; 1)",
+    )
+    option("--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break")
+    for name, default in (("chains", 4), ("warmup", 500), ("draws", 500)):
+        option(f"--{name}", type=int, help=f"({default})")
+    add_shared(parser, "--no-progress", "--seed", "--force")
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, where VALUE is a number, true or false, a word, or numbers with commas."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name.isidentifier() or not value:
+        raise ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    parts = [_literal(part.strip()) for part in value.split(",")]
+    return name, tuple(parts) if len(parts) > 1 else parts[0]
+
+
+def _literal(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def run(arguments: Namespace) -> int:
+    new_file(arguments.out, force=arguments.force)
+    keep_compiled()
+    from bayesrep.files import trial
+
+    trial.start()  # beside the import of JAX
+    fit = bayesrep.fit
+    study = bayesrep.read_study(arguments.study)
+    posterior = fit(
+        study, progress=not arguments.no_progress, **given(arguments, fit), **dict(arguments.set)
+    )
+    bayesrep.write_posterior(posterior, arguments.out, force=arguments.force)
+    verdict = posterior.posterior.attrs["verdict"]
+    text = (
+        f"{verdict}\nWritten to {arguments.out}\n"
+        f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
+    )
+    converged = bool(posterior.posterior.attrs["converged"])
+    facts = {"posterior": str(arguments.out), "converged": converged, "verdict": verdict}
+    emit(arguments, text, facts, study.left_out)
+    return 0 if converged else finding("the fit was written but has not converged")
+
+
+def kept(arguments: Namespace) -> str:
+    place = arguments.checkpoint
+    return f"the same command goes on from {place}" if place else "nothing was written"

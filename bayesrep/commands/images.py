@@ -1,0 +1,19 @@
+"""`bayesrep images`: say how hard every image is, for people and for classifiers."""
+
+from argparse import ArgumentParser, Namespace
+
+import bayesrep
+from bayesrep.commands.options import add_shared, read_fitted
+from bayesrep.commands.output import emit_table
+
+
+def add(parser: ArgumentParser) -> None:
+    add_shared(parser, "study", "posterior", "--csv", "--force")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.report.text import images_table
+
+    study, posterior = read_fitted(arguments)
+    table = bayesrep.describe_images(study, posterior)
+    return emit_table(arguments, table, images_table(table), left_out=study.left_out)

@@ -1,0 +1,73 @@
+"""`bayesrep import`: published data or tables become a study, or what one needs."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bayesrep import process
+from bayesrep.commands.options import add_shared, seed
+from bayesrep.commands.output import emit, new_study
+
+OPTIONS = ("reference", "replication", "name", "seed")  # each of some readers
+
+
+def add(parser: ArgumentParser) -> None:
+    from bayesrep.sources import READERS
+
+    option = parser.add_argument
+    sources = tuple(READERS)
+    option("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
+    option("files", type=Path, nargs="+", metavar="FILE")
+    option("--out", type=Path, required=True, metavar="STUDY")
+    option("--reference", help="name of the reference data set")
+    option("--replication", help="name of the replication data set")
+    option("--name", help="name of the study (tables)")
+    option("--seed", type=seed, help="of the placebo replication (cifar10h)")
+    add_shared(parser, "--force")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.report.text import describe_study
+    from bayesrep.sources.importing import import_files
+    from bayesrep.studies.study import Study
+    from bayesrep.studies.writing import awaits_counts
+
+    out = arguments.out
+    if not (arguments.source == "tables" and awaits_counts(out)):
+        new_study(out, force=arguments.force)
+    options = {name: getattr(arguments, name) for name in OPTIONS}
+    imported = import_files(
+        arguments.source, arguments.files, out, force=arguments.force, **options
+    )
+    fingerprint = None
+    if isinstance(imported, Study):
+        text, fingerprint = f"{describe_study(imported)}\nWritten to {out}", imported.fingerprint()
+    elif isinstance(imported, Mapping):
+        text = _without_predictions(imported, out)
+    else:
+        text = _without_counts(imported, out)
+    return emit(arguments, text, {"study": str(out), "fingerprint": fingerprint})
+
+
+def _without_counts(answers: Sequence[Any], out: Path) -> str:
+    """What was written of published answers, and what is to be done next."""
+    names, program = [each.dataset for each in answers], process.program()
+    return (
+        f"Answers of {len(answers[0].classifiers)} classifiers on {' and '.join(names)}\n"
+        f"Written to {out}\n"
+        f"Next: {program} multilabel {out} --dataset {names[0]} --labels FILE, or add "
+        f"counts: {program} import tables counts.csv --reference {names[0]} --replication "
+        f"{names[1]} --out {out}"
+    )
+
+
+def _without_predictions(datasets: Mapping[str, Any], out: Path) -> str:
+    """What was written of tables of counts, and what is to be done next."""
+    counted = ", ".join(f"{data.name} ({len(data.images):,} images)" for data in datasets.values())
+    names = " and ".join(data.name for data in datasets.values())
+    return (
+        f"{counted}\nWritten to {out}\n"
+        f"Next: {process.program()} predict --study {out} --dataset NAME --images PATH "
+        f"--classifiers NAMES, for {names}"
+    )

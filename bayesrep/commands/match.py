@@ -1,0 +1,28 @@
+"""`bayesrep match`: accuracy on images about which a classifier says alike."""
+
+from argparse import ArgumentParser, Namespace
+
+from bayesrep.commands.options import add_datasets, add_protocol, add_shared, given
+from bayesrep.commands.output import emit_table, new_table
+
+
+def add(parser: ArgumentParser) -> None:
+    add_protocol(parser, "accuracies", "curves", "confidence")
+    add_datasets(parser)
+    parser.add_argument("--epsilon", type=float, help="largest difference in probability (0.005)")
+    parser.add_argument("--runs", type=int, help="random matchings (10)")
+    add_shared(parser, "--no-progress")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.protocols import match, read_predictions
+    from bayesrep.report.text import matched_table, rows_table
+    from bayesrep.studies.reading import images_left_out
+
+    new_table(arguments)
+    roles = (arguments.reference, arguments.replication)
+    both = read_predictions(arguments.study, roles, ranks=1, confidence=True)
+    matched = match(*both, progress=not arguments.no_progress, **given(arguments, match))
+    table = getattr(matched, arguments.table)
+    text = matched_table(table) if arguments.table == "accuracies" else rows_table(table)
+    return emit_table(arguments, table, text, left_out=images_left_out(arguments.study))

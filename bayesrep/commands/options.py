@@ -1,0 +1,107 @@
+"""Arguments that several commands take, and how what is typed is read."""
+
+import inspect
+import os
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import bayesrep
+from bayesrep import bounds
+from bayesrep.atomic import programs_cache
+from bayesrep.choices import AccuracyInterval
+from bayesrep.commands.output import new_table
+from bayesrep.errors import reason
+
+
+def seed(text: str) -> int:
+    """A whole number that every generator of random numbers takes."""
+    if not (text.isdecimal() and int(text) <= bounds.SEED):
+        raise ArgumentTypeError(f"{text!r} is no whole number from 0 to {bounds.SEED}")
+    return int(text)
+
+
+def ends(text: str) -> tuple[int, int]:
+    """LOW:HIGH, or N for N:N."""
+    low, _, high = text.partition(":")
+    try:
+        both = int(low), int(high or low)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not N or LOW:HIGH") from None
+    if both[0] > both[1]:
+        raise ArgumentTypeError(f"{text!r} runs backwards; give LOW:HIGH")
+    return both
+
+
+def names(text: str) -> list[str]:
+    """NAME,NAME,... or @FILE with a name a line, where # begins a comment."""
+    if not text.startswith("@"):
+        return [name for part in text.split(",") if (name := part.strip())]
+    try:
+        lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentTypeError(f"{text[1:]}: {reason(error)}") from None
+    return [name for line in lines if (name := line.split("#")[0].strip())]
+
+
+SHARED: dict[str, dict[str, Any]] = {
+    "study": {"type": Path, "metavar": "STUDY"},
+    "posterior": {"type": Path, "metavar": "posterior.nc"},
+    "--no-progress": {"action": "store_true", "help": "no bar on standard error"},
+    "--seed": {"type": seed, "help": "seed of everything random (0)"},
+    "--csv": {"type": Path, "metavar": "FILE", "help": "write the table here too"},
+    "--force": {"action": "store_true", "help": "replace what is at the output path"},
+    "--allow-unconverged": {"action": "store_true", "help": "show a fit that failed its checks"},
+    "--interval": {"choices": get_args(AccuracyInterval), "help": "of accuracies (jeffreys)"},
+    "--classes": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "groups of classes: a table with the column class, or superclasses.npy",
+    },
+    "--by": {"metavar": "COLUMN", "help": "the column of --classes to put classes together by"},
+}
+
+
+def add_shared(parser: ArgumentParser, *wanted: str) -> None:
+    """Add some of the arguments that mean the same to every command that takes them."""
+    for name in wanted:
+        parser.add_argument(name, **SHARED[name])
+
+
+def add_protocol(parser: ArgumentParser, *tables: str) -> None:
+    """Add what all protocols take; the first of the tables is shown unless another is asked for."""
+    add_shared(parser, "study")
+    text = f"what to show ({tables[0]})"
+    parser.add_argument("--table", choices=tables, default=tables[0], help=text)
+    add_shared(parser, "--interval", "--seed", "--csv", "--force")
+
+
+def add_datasets(parser: ArgumentParser) -> None:
+    """Add the names of both data sets, of which the answers are enough."""
+    for role in ("reference", "replication"):
+        text = f"the data set, where the study names no {role}"
+        parser.add_argument(f"--{role}", default=role, metavar="NAME", help=text)
+
+
+def given(arguments: Namespace, function: Callable[..., Any]) -> dict[str, Any]:
+    """The options of a function that the user gave; its own defaults hold for the others.
+
+    Its parameters without a default are no options, but what a command always passes.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    options = [each.name for each in parameters if each.default is not each.empty]
+    asked = {name: getattr(arguments, name, None) for name in options}
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
+    """The study and the posterior of a command, once its table can be written."""
+    new_table(arguments)
+    return bayesrep.read_study(arguments.study), bayesrep.read_posterior(arguments.posterior)
+
+
+def keep_compiled() -> None:
+    """Keep compiled programs between commands, unless the user already decided where."""
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(programs_cache()))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")

@@ -1,0 +1,90 @@
+"""What a command prints and where it writes: nothing else in the package prints.
+
+Results go to standard output, all else to standard error.
+"""
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bayesrep.errors import OptionError, plain
+
+DONE = 0
+FINDING = 1  # the command did its work, and what it found is bad; or the machine failed it
+MISTAKE = 2  # wrong usage, a bad option, data or a file that cannot be used
+
+
+def new_study(path: Path, *, force: bool) -> None:
+    """Refuse, before any work, what exists."""
+    if path.exists() and not force:
+        raise OptionError(f"{path} exists; choose another path or give --force")
+
+
+def new_file(path: Path, *, force: bool = False) -> None:
+    """Refuse, before any work, a file that exists or a folder that cannot hold it."""
+    new_study(path, force=force)
+    if path.is_dir():
+        raise OptionError(f"{path} is a folder; name a file")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise OptionError(f"{path} cannot be written: {path.parent} is not a writable folder")
+
+
+def new_table(arguments: Namespace) -> None:
+    """Refuse, before any work, a --csv that cannot be written."""
+    if arguments.csv:
+        new_file(arguments.csv, force=arguments.force)
+
+
+def say(message: str, program: str = "bayesrep") -> None:
+    """One line on standard error."""
+    print(f"{program}: {plain(message)}", file=sys.stderr)
+
+
+def finding(message: str) -> int:
+    """Say what is bad; the exit status of it."""
+    say(message)
+    return FINDING
+
+
+def lacking(command: str, names: Sequence[str]) -> int:
+    """Say which arguments a command cannot do without; the exit status of it."""
+    say(f"{', '.join(names)} must be given", f"bayesrep {command}")
+    return MISTAKE
+
+
+def show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    """A warning in one line, as `warnings.showwarning`."""
+    say(f"{category.__name__}: {message}")
+
+
+LeftOut = Mapping[str, Mapping[str, str]]  # images that a study is left without, by data set
+
+
+def emit(
+    arguments: Namespace, text: str, facts: Mapping[str, Any], left_out: LeftOut | None = None
+) -> int:
+    """Print the text, or the facts as JSON; either says which images are left out, and why."""
+    if left_out:
+        from bayesrep.report.text import left_out_lines
+
+        text = "\n".join([text, *left_out_lines(left_out)])
+        facts = {**facts, "left_out": left_out}
+    print(json.dumps(facts) if arguments.json else text)
+    return DONE
+
+
+def emit_table(
+    arguments: Namespace,
+    table: Any,
+    text: str,
+    facts: Mapping[str, Any] | None = None,
+    left_out: LeftOut | None = None,
+) -> int:
+    """Write the table where --csv says, and print it as text, or as JSON with further facts."""
+    if arguments.csv:
+        table.write_csv(arguments.csv)
+    return emit(arguments, text, {"rows": table.to_dicts(), **(facts or {})}, left_out)

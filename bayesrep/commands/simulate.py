@@ -1,0 +1,35 @@
+"""`bayesrep simulate`: write a simulated study of known truth."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import bayesrep
+from bayesrep.commands.options import add_shared, ends, given
+from bayesrep.commands.output import emit, new_study
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    from bayesrep.studies.simulate import PROCESSES
+
+    option("out", type=Path, metavar="OUT")
+    option("--images", type=int, help="in each data set (10000)")
+    option("--annotators", type=_annotators, metavar="N|LOW:HIGH", help="per image (36)")
+    option("--classifiers", type=int, help="how many (136)")
+    option("--process", choices=tuple(PROCESSES))
+    add_shared(parser, "--seed", "--force")
+
+
+def _annotators(text: str) -> int | tuple[int, int]:
+    low, high = ends(text)
+    return (low, high) if ":" in text else low
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.report.text import describe_study
+
+    new_study(arguments.out, force=arguments.force)
+    study = bayesrep.simulate_study(**given(arguments, bayesrep.simulate_study))
+    study.write(arguments.out, force=arguments.force)
+    text = f"{describe_study(study)}\nWritten to {arguments.out}"
+    return emit(arguments, text, {"study": str(arguments.out), "fingerprint": study.fingerprint()})

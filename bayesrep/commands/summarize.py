@@ -1,0 +1,29 @@
+"""`bayesrep summarize`: adjusted accuracies with credible intervals, and the answer in words."""
+
+from argparse import ArgumentParser, Namespace
+
+from bayesrep.commands.options import add_shared, read_fitted
+from bayesrep.commands.output import emit_table
+from bayesrep.errors import plain
+
+
+def add(parser: ArgumentParser) -> None:
+    add_shared(parser, "study", "posterior", "--csv", "--force", "--allow-unconverged")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.posterior.fitted import Fitted
+    from bayesrep.report.answer import answer_for, drop_of, measured_drop
+    from bayesrep.report.text import estimates_table, gaps_table, populations_text
+    from bayesrep.summary import tables
+
+    study, posterior = read_fitted(arguments)
+    fitted = Fitted(study, posterior).trusted(allow_unconverged=arguments.allow_unconverged)
+    table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
+    measured = measured_drop(study)
+    answer = plain(answer_for(study, drop_of(gaps, measured)))
+    text = (
+        f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n"
+        f"{gaps_table(gaps, clear=measured.above)}\n\n{answer}\n{populations_text(gaps)}"
+    )
+    return emit_table(arguments, table, text, {"gaps": gaps.to_dicts()}, study.left_out)

@@ -1,0 +1,48 @@
+"""From the files of a source to a study's folder, as far as the files go."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from bayesrep.errors import OptionError
+from bayesrep.sources import ANSWERED, READERS
+from bayesrep.sources.imagenetv2 import read_answers
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.studies.writing import write_annotations, write_answers
+
+# A study; the answers on both data sets, to be counted; or data sets, to be predicted, by role.
+Imported: TypeAlias = Study | list[Predictions] | Mapping[str, AnnotatedSet]
+
+
+def import_files(
+    source: str, files: Sequence[Path], out: Path, *, force: bool = False, **options: Any
+) -> Imported:
+    """Read published data or tables, write what they hold, and return it.
+
+    A study lacks its counts where ImageNet-v2's folder comes alone, and its predictions where
+    tables hold none. Options are those of the source's reader, None where they are left to it;
+    any other is an `OptionError`.
+    """
+    reader = READERS[source]
+    options = {name: value for name, value in options.items() if value is not None}
+    for name in options:
+        if name not in inspect.signature(reader).parameters:
+            raise OptionError(f"the source {source} takes no --{name}")
+    answers: list[Predictions] = []
+    if source == "imagenetv2" and all(path.is_dir() for path in files):
+        answers = read_answers(files, **options)
+        write_answers(answers, out, force=force)
+        return answers
+    if source in ANSWERED:
+        study, answers = ANSWERED[source](files, **options)
+    else:
+        study = reader(files, **options)
+    if isinstance(study, Study):
+        study.write(out, force=force, answers=answers)
+    else:
+        name = options.get("name") or "study"
+        provenance = {"source": source, "files": [path.name for path in files]}
+        write_annotations(study, out, name=name, provenance=provenance, force=force)
+    return study

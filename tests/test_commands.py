@@ -1,0 +1,181 @@
+"""Every command says of the library's options what the library says: words, defaults, names."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from argparse import ArgumentParser
+from importlib import import_module
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+import pytest
+
+import bayesrep
+from bayesrep import cli, commands, protocols
+from bayesrep.choices import AccuracyInterval, Empty, Precision
+from bayesrep.cli import COMMANDS
+from bayesrep.estimators.components import compare_components
+from bayesrep.models import MODELS
+from bayesrep.report.content import gather
+from bayesrep.report.demo import run_demo
+from bayesrep.sources import READERS
+from bayesrep.studies.simulate import PROCESSES
+
+# The functions whose options a command takes; import and figure pass on what is asked for, to
+# one of several.
+FUNCTIONS = {
+    "demo": [run_demo],
+    "simulate": [bayesrep.simulate_study],
+    "predict": [bayesrep.predict],
+    "estimate": [bayesrep.estimate],
+    "fit": [bayesrep.fit],
+    "mixtures": [compare_components],
+    "match": [protocols.match],
+    "multilabel": [protocols.multilabel, protocols.co_occurrence],
+    "compare": [protocols.compare, protocols.confusion],
+    "report": [gather],
+}
+WORDS = {
+    ("simulate", "process"): tuple(PROCESSES),
+    ("import", "source"): tuple(READERS),
+    ("predict", "precision"): get_args(Precision),
+    ("match", "interval"): protocols.INTERVALS,
+    ("multilabel", "interval"): protocols.INTERVALS,
+    ("multilabel", "empty"): get_args(Empty),
+    ("compare", "interval"): protocols.INTERVALS,
+}
+OWN = {"humans", "sets", "posterior"}  # of these, what is typed is a file that is read first
+
+
+def module(name):
+    return import_module(f"bayesrep.commands.{'import_' if name == 'import' else name}")
+
+
+def arguments_of(name):
+    parser = ArgumentParser()
+    module(name).add(parser)
+    return {action.dest: action for action in parser._actions if action.dest != "help"}
+
+
+def shown(default):
+    """A default as the help says it."""
+    if isinstance(default, tuple) and all(isinstance(each, int) for each in default):
+        return f"{default[0]}:{default[-1]}"
+    return ",".join(default) if isinstance(default, tuple) else str(default)
+
+
+OPTIONS = [
+    pytest.param(name, argument, parameter, id=f"{name}-{argument}")
+    for name, functions in FUNCTIONS.items()
+    for argument in arguments_of(name)
+    for parameter in [
+        each
+        for function in functions
+        for each in [inspect.signature(function).parameters.get(argument)]
+        if each is not None and each.default is not each.empty and argument not in OWN
+    ][:1]
+]
+
+
+@pytest.mark.parametrize(("name", "argument", "parameter"), OPTIONS)
+def test_options_are_the_librarys(name, argument, parameter):
+    action = arguments_of(name)[argument]
+    if action.nargs != 0:  # a flag is false where it is not given
+        assert action.default in (None, argument)  # roles are their own names
+    said = re.search(r"\(([^()]*)\)$", action.help or "")
+    if said and action.nargs != 0 and parameter.default is not None:
+        assert re.split("; ", said[1])[-1] == shown(parameter.default)
+    if get_origin(parameter.annotation) is Literal:
+        assert tuple(action.choices) == get_args(parameter.annotation)
+    elif action.choices:
+        assert tuple(action.choices) == WORDS[name, argument]
+
+
+@pytest.mark.parametrize(("name", "argument"), WORDS)
+def test_words_are_those_of_the_room(name, argument):
+    assert tuple(arguments_of(name)[argument].choices) == WORDS[name, argument]
+
+
+def test_every_option_with_words_is_held():
+    found = {
+        (name, argument)
+        for name in COMMANDS
+        for argument, action in arguments_of(name).items()
+        if action.choices and argument not in ("table", "dataset")
+    }
+    assert found == {*WORDS, ("fit", "method"), ("fit", "feedback"), ("estimate", "interval")}
+    assert protocols.INTERVALS == get_args(AccuracyInterval)
+
+
+def test_the_help_names_every_model_and_method():
+    assert all(name in arguments_of("fit")["model"].help for name in MODELS)
+    assert f"({','.join(bayesrep.estimators.METHODS)})" in arguments_of("estimate")["methods"].help
+
+
+def test_every_module_is_a_command():
+    held = {path.stem for path in Path(commands.__file__).parent.glob("*.py")}
+    assert {name.rstrip("_") for name in held - {"__init__", "options", "output"}} == set(COMMANDS)
+
+
+def test_help_loads_no_other_command_and_nothing_slow():
+    """One process for all commands: what the help of all of them loads, each loads less of."""
+    code = """
+import contextlib, io, json, sys
+from bayesrep.cli import COMMANDS, main
+def loaded():
+    return {name for name in sys.modules if name.startswith("bayesrep.commands.")}
+with contextlib.redirect_stdout(io.StringIO()):
+    main(["--help"])
+    before = loaded() - {"bayesrep.commands.output"}
+    main(["fit", "--help"])
+    after = loaded() - before
+    light = {"numpy", "polars"}.isdisjoint(sys.modules)
+    for name in COMMANDS:
+        main([name, "--help"])
+json.dump([sorted(before), sorted(after), light, sorted(sys.modules)], sys.stdout)
+"""
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    before, after, light, modules = json.loads(said.stdout)
+    assert before == []
+    shared = ["bayesrep.commands.fit", "bayesrep.commands.options", "bayesrep.commands.output"]
+    assert after == shared
+    assert light
+    assert {"jax", "torch", "matplotlib", "scipy", "xarray"}.isdisjoint(modules)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["figure"], 2),
+        (["predict"], 2),
+        (["figure", "paper-99", "--out", "x.pdf"], 2),
+        (["check", "nowhere"], 2),
+        (["fit", "nowhere", "--out", "nowhere/p.nc"], 2),
+        (["loo", "nowhere.nc"], 2),
+        (["figure", "--list"], 0),
+    ],
+)
+def test_mistakes_end_with_two(arguments, status, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(arguments) == status
+    assert capsys.readouterr().err.count("\n") == (status == 2)
+
+
+def test_a_full_disk_is_no_mistake(monkeypatch, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device", "t.csv")
+
+    monkeypatch.setattr("bayesrep.read_study", full)
+    assert cli.main(["check", "study"]) == 1
+    assert capsys.readouterr().err == "bayesrep: t.csv: No space left on device\n"
+
+
+def test_a_finding_is_one(monkeypatch, capsys):
+    def unconverged(_):
+        raise bayesrep.ConvergenceError("The fit has not converged: R-hat 1.2.")
+
+    monkeypatch.setattr("bayesrep.read_study", unconverged)
+    assert cli.main(["summarize", "study", "posterior.nc"]) == 1
+    assert capsys.readouterr().err == "bayesrep: The fit has not converged: R-hat 1.2.\n"
