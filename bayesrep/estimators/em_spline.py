@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from tqdm import tqdm
 
 from bayesrep import bounds
 from bayesrep.errors import OptionError
@@ -25,6 +24,7 @@ from bayesrep.estimators.mixtures import (
     refit_mixtures,
 )
 from bayesrep.estimators.replicates import Replicates
+from bayesrep.progress import progress_bar
 from bayesrep.types import Float
 
 Loss = Literal["least-squares", "weighted", "binomial"]
@@ -143,16 +143,13 @@ def fit_parametric(
     mixtures = fit_mixtures(study, components=options.components, starts=options.starts, seed=seed)
     adjusted, curves = fit_curves_given(options, mixtures, study)
     rows = [adjusted]
-    with tqdm(
-        total=len(replicates) - 1,
-        desc="em-spline",
-        unit="fit",
-        disable=not progress or len(replicates) == 1,
-    ) as bar:
+    others = len(replicates) - 1
+    with progress_bar(others, "fit", show=progress and others > 0) as bar:
+        bar.stage("em-spline")
         for block, size in _blocks(table):
             refitted = refit_mixtures(mixtures, block)
             rows.append(fit_curves_given(options, refitted, block)[0][:size])
-            bar.update(size)
+            bar.advance(size)
     return ParametricFit(mixtures, np.concatenate(rows), curves[0])
 
 
