@@ -305,6 +305,7 @@ def test_replicates_do_not_change_what_the_fewest_annotators_are():
     assert np.array_equal(Naive()(block).value, Naive(2)(block).value)
 
 
+@pytest.mark.usefixtures("unannotated")
 def test_wrong_requests():
     study = study_of()
     with pytest.raises(ValueError, match="'bca' leaves out every image in turn, but the reference"):

@@ -8,14 +8,14 @@ first mixture is fitted: the other methods do without it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from bayesrep import bounds
 from bayesrep.errors import OptionError
 from bayesrep.estimators.betas import Betas
-from bayesrep.estimators.estimator import Estimates
+from bayesrep.estimators.estimator import Estimates, check_words
 from bayesrep.estimators.mixtures import (
     CellTable,
     MixtureFit,
@@ -70,12 +70,7 @@ class EMSpline:
     name: ClassVar[str] = "em-spline"
 
     def __post_init__(self) -> None:
-        for field, words in (("loss", Loss), ("bounds", Bounds), ("quadrature", Quadrature)):
-            if getattr(self, field) not in get_args(words):
-                raise OptionError(
-                    f"em-spline: {field} is {getattr(self, field)!r}; "
-                    f"choose from {', '.join(get_args(words))}"
-                )
+        check_words(EMSpline, vars(self))
         if self.components < 1 or self.starts < 1:
             raise OptionError(
                 f"em-spline: components is {self.components} and starts is {self.starts}; "

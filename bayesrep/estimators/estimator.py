@@ -1,10 +1,21 @@
 """What every estimator is: options that are called with versions of a study."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
 
 import numpy as np
 
+from bayesrep.errors import OptionError
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.types import Float
 
@@ -53,3 +64,13 @@ class Estimator(Protocol):
             Show a bar on standard error where it takes long.
         """
         ...
+
+
+def check_words(kind: Any, options: Mapping[str, Any]) -> None:
+    """Raise OptionError where an option that is a choice of words is none of them."""
+    for option, hint in get_type_hints(kind).items():
+        words = get_args(hint) if get_origin(hint) is Literal else ()
+        if words and option in options and options[option] not in words:
+            raise OptionError(
+                f"{kind.name}: {option} is {options[option]!r}; choose from {', '.join(words)}"
+            )

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 from bayesrep.errors import OptionError
 from bayesrep.estimators.em_spline import EMSpline
-from bayesrep.estimators.estimator import Estimator
+from bayesrep.estimators.estimator import Estimator, check_words
 from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.naive import Naive
 from bayesrep.estimators.raw import Raw
@@ -64,6 +64,7 @@ def parse(method: str | Estimator) -> Estimator:
             options[key] = _value(types[key], text)
         except ValueError as error:
             raise OptionError(f"method {method!r}: {key} is {text!r}; give {error}") from None
+    check_words(kind, options)
     return kind(**options)
 
 
