@@ -59,8 +59,7 @@ def compare_components(
         raise OptionError("no number of components is given")
     for size in components:  # not the largest of all: a range may be as long as numbers are
         bounds.at_most("components", size, bounds.COMPONENTS)
-    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
-    whole = complete_cells(Replicates.of(statistics))
+    whole = complete_cells(Replicates.of(study))
     total = whole.images.sum(axis=-1)[:, 0]
     if folds < 2 or total.min() < folds:
         raise OptionError(

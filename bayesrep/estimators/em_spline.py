@@ -12,13 +12,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bayesrep import bounds
-from bayesrep.errors import OptionError
 from bayesrep.estimators.betas import Betas
 from bayesrep.estimators.estimator import Estimates, check_words
 from bayesrep.estimators.mixtures import (
     CellTable,
     MixtureFit,
+    check_sizes,
     complete_cells,
     fit_mixtures,
     refit_mixtures,
@@ -71,13 +70,7 @@ class EMSpline:
 
     def __post_init__(self) -> None:
         check_words(EMSpline, vars(self))
-        if self.components < 1 or self.starts < 1:
-            raise OptionError(
-                f"em-spline: components is {self.components} and starts is {self.starts}; "
-                "both must be at least 1"
-            )
-        bounds.at_most("em-spline: components", self.components, bounds.COMPONENTS)
-        bounds.at_most("em-spline: starts", self.starts, bounds.STARTS)
+        check_sizes(self.components, self.starts, "em-spline: ")
 
     def __call__(
         self, replicates: Replicates, *, seed: int = 0, progress: bool = False

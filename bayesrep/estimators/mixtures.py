@@ -167,15 +167,20 @@ def fit_mixtures(
     IdentificationWarning
         Where a data set has fewer distinct counts than the mixture has parameters.
     """
-    if components < 1 or starts < 1:
-        raise OptionError(
-            f"components is {components} and starts is {starts}; both must be at least 1"
-        )
-    bounds.at_most("components", components, bounds.COMPONENTS)
-    bounds.at_most("starts", starts, bounds.STARTS)
+    check_sizes(components, starts)
     _warn_if_unidentified(table, components)
     begin = random_starts(table, components, starts, seed)
     return _best(begin, table.rows(slice(1)), rounds, newton=newton)
+
+
+def check_sizes(components: int, starts: int, where: str = "") -> None:
+    """Raise OptionError where no mixture has so many components, or no fit so many starts."""
+    if components < 1 or starts < 1:
+        raise OptionError(
+            f"{where}components is {components} and starts is {starts}; both must be at least 1"
+        )
+    bounds.at_most(f"{where}components", components, bounds.COMPONENTS)
+    bounds.at_most(f"{where}starts", starts, bounds.STARTS)
 
 
 def refit_mixtures(study: MixtureFit, table: CellTable) -> MixtureFit:

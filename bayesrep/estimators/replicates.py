@@ -81,8 +81,9 @@ class Replicates:
     replication: CellCounts
 
     @classmethod
-    def of(cls, statistics: SufficientStatistics) -> "Replicates":
+    def of(cls, study: Study | SufficientStatistics) -> "Replicates":
         """The study alone."""
+        statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
         return cls(CellCounts.of(statistics.reference), CellCounts.of(statistics.replication))
 
     def __len__(self) -> int:
