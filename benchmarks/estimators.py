@@ -23,8 +23,8 @@ import numpy as np
 import bayesrep
 from bayesrep.estimators import METHODS, EMSpline, InterpolationWarning, analyse
 from bayesrep.estimators.annotators import compare_annotators
+from bayesrep.estimators.em_spline import fit_parametric
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
-from bayesrep.estimators.parametric import fit_parametric
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.report.text import columns
 from bayesrep.studies.statistics import SufficientStatistics

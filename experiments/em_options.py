@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from bayesrep.estimators import EMSpline, Jackknife, Naive
+from bayesrep.estimators.em_spline import fit_curves_given
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
-from bayesrep.estimators.parametric import fit_curves_given
 from bayesrep.report.figures import COLORS, panels
 from bayesrep.report.text import columns, percent
 from experiments.results import recorded, save
@@ -38,7 +38,7 @@ def errors(chosen: Chosen) -> Iterator[tuple[str, float]]:
     """Yield the error of the mean adjusted accuracy by every method, in its own name."""
     whole, truth = chosen.whole, chosen.truth.mean()
     for estimator in (Naive(), Jackknife()):
-        yield estimator.name, float(estimator(whole)[0].mean() - truth)
+        yield estimator.name, float(estimator(whole).value[0].mean() - truth)
     table = complete_cells(whole)
     for components in COMPONENTS:
         for newton in (False, True):

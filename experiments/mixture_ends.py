@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import betabinom
 
-from bayesrep.estimators import EMSpline
-from bayesrep.estimators.em import Counts, Mixture, climb
+from bayesrep.estimators.betas import LogBetas
+from bayesrep.estimators.em import CellMatrices, ascend
+from bayesrep.estimators.em_spline import EMSpline, fit_curves_given
 from bayesrep.estimators.mixtures import CellTable, MixtureFit
-from bayesrep.estimators.parametric import fit_curves_given
 
 Floats = NDArray[np.float64]
 
@@ -19,13 +19,13 @@ Floats = NDArray[np.float64]
 class Ends(NamedTuple):
     """Where climbs on both data sets ended: fields [2, S, K] and log likelihoods [2, S]."""
 
-    mixture: Mixture
+    mixture: LogBetas
     heights: Floats
 
     def choose(self, which: NDArray[np.intp]) -> "Ends":
         """Some of them, by index [2, R]."""
         fields = (np.take_along_axis(field, which[..., None], axis=1) for field in self.mixture)
-        return Ends(Mixture(*fields), np.take_along_axis(self.heights, which, axis=1))
+        return Ends(LogBetas(*fields), np.take_along_axis(self.heights, which, axis=1))
 
     def best_of(self, size: int, score: Floats | None = None) -> "Ends":
         """The end with the highest score, by default the likelihood, of every ``size`` in a row."""
@@ -38,31 +38,31 @@ def join(parts: Sequence[Ends]) -> Ends:
     """All ends behind each other."""
     fields = zip(*(part.mixture for part in parts), strict=True)
     return Ends(
-        Mixture(*(np.concatenate(field, axis=1) for field in fields)),
+        LogBetas(*(np.concatenate(field, axis=1) for field in fields)),
         np.concatenate([part.heights for part in parts], axis=1),
     )
 
 
-def published_starts(starts: int, components: int, seed: int) -> Mixture:
+def published_starts(starts: int, components: int, seed: int) -> LogBetas:
     """As the published code draws them: a and b whole numbers from 2 to 9; fields [2, S, K]."""
     rng = np.random.default_rng(seed)
     shape = (2, starts, components)
     a, b = rng.integers(2, 10, size=(2, *shape)).astype(float)
     weights = rng.random(shape)
-    return Mixture(np.log(a), np.log(b), np.log(weights / weights.sum(axis=-1, keepdims=True)))
+    return LogBetas(np.log(a), np.log(b), np.log(weights / weights.sum(axis=-1, keepdims=True)))
 
 
-def follow(table: CellTable, begin: Mixture, rounds: int, *, newton: bool = False) -> Ends:
+def follow(table: CellTable, begin: LogBetas, rounds: int, *, newton: bool = False) -> Ends:
     """Climb from ``begin`` [2, S, K]."""
-    starts = Mixture(*(field[:, None] for field in begin))
+    starts = LogBetas(*(field[:, None] for field in begin))
     with jax.enable_x64(new_val=True):
-        counts = Counts.of(table.selected, table.shown)
-        found = climb(starts, table.images[:, :1], counts, rounds=rounds, newton=newton)
-        found = jax.tree.map(np.asarray, found)
-    return Ends(Mixture(*(field[:, 0] for field in found.mixture)), found.log_likelihood[:, 0])
+        cells = CellMatrices.of(table.selected, table.shown)
+        result = ascend(starts, table.images[:, :1], cells, rounds=rounds, newton=newton)
+        result = jax.tree.map(np.asarray, result)
+    return Ends(LogBetas(*(field[:, 0] for field in result.mixture)), result.log_likelihood[:, 0])
 
 
-def after_rounds(table: CellTable, begin: Mixture, rounds: Sequence[int]) -> dict[str, Ends]:
+def after_rounds(table: CellTable, begin: LogBetas, rounds: Sequence[int]) -> dict[str, Ends]:
     """Climbs from ``begin`` [2, S, K] after ever more rounds, and after Newton's method behind."""
     found: dict[str, Ends] = {}
     done = 0
@@ -77,7 +77,7 @@ def ends_of(fits: Sequence[MixtureFit]) -> Ends:
     """Where every start of several fits ended."""
     return join(
         [
-            Ends(Mixture(*(f[:, 0] for f in fit.optima)), fit.start_log_likelihoods[:, 0])
+            Ends(LogBetas(*(f[:, 0] for f in fit.optima)), fit.start_log_likelihoods[:, 0])
             for fit in fits
         ]
     )
@@ -97,7 +97,7 @@ def adjusted_accuracies(ends: Ends, table: CellTable, options: EMSpline) -> Floa
     count = ends.heights.shape[1]
     a, b, weights = (np.exp(field) for field in ends.mixture)
     unknown = np.zeros(ends.heights.shape, dtype=bool)
-    optima = Mixture(*(field[:, :, None] for field in ends.mixture))
+    optima = LogBetas(*(field[:, :, None] for field in ends.mixture))
     versions = MixtureFit(a, b, weights, ends.heights, unknown, optima, ends.heights[..., None])
     repeated = CellTable(
         table.selected,

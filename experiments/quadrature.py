@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import betabinom, binom
 
-from bayesrep.estimators import EMSpline
+from bayesrep.estimators.em_spline import EMSpline, fit_curves_given
 from bayesrep.estimators.mixtures import CellTable, MixtureFit, complete_cells, fit_mixtures
-from bayesrep.estimators.parametric import fit_curves_given
 from bayesrep.numerics.beta_splines import published_grid, published_sum
 from bayesrep.report.figures import COLORS, GREY, panels, shades
 from bayesrep.report.text import columns, percent

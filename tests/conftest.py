@@ -48,6 +48,16 @@ def programs_end_with_their_module():
         sys.modules["jax"].clear_caches()
 
 
+@pytest.fixture
+def unannotated():
+    """Arguments that annotations forbid reach the function, as where nothing checks them."""
+    import jaxtyping
+
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
 def memory_maps():
     """How many this process has; elsewhere than on Linux, too many."""
     try:

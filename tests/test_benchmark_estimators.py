@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from bayesrep import simulate_study
-from bayesrep.estimators import EMSpline
+from bayesrep.estimators.em_spline import EMSpline, fit_curves_given
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
-from bayesrep.estimators.parametric import fit_curves_given
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.splines import truncated_power_basis
 from bayesrep.studies.statistics import SufficientStatistics

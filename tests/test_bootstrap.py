@@ -15,7 +15,7 @@ from scipy import stats
 from bayesrep import Study, estimate, estimate_gaps, simulate_study
 from bayesrep.estimators import Naive, Raw, analyse
 from bayesrep.estimators.intervals import acceleration, bca, percentile
-from bayesrep.estimators.replicates import Replicates, bootstrap, leave_one_out
+from bayesrep.estimators.replicates import Replicates, bootstrap, without_each_image
 from bayesrep.studies.statistics import SufficientStatistics
 
 
@@ -32,7 +32,7 @@ def study_of(images: int = 200, classifiers: int = 3, annotators: int = 5, seed:
 
 
 def replicates_of(study: Study, size: int, seed: int = 0) -> Replicates:
-    (block,) = bootstrap(study, size=size, seed=seed)
+    (block,) = bootstrap(study, SufficientStatistics.from_study(study), size=size, seed=seed)
     return block
 
 
@@ -97,7 +97,7 @@ def test_seeds_and_blocks(monkeypatch: pytest.MonkeyPatch):
     whole, other = (replicates_of(study, 30, seed=seed) for seed in (4, 5))
     assert not np.array_equal(whole.reference.images[1:], other.reference.images[1:])
     monkeypatch.setattr(replicates, "_BATCH_NUMBERS", 200)
-    blocks = list(bootstrap(study, size=30, seed=4))
+    blocks = list(bootstrap(study, SufficientStatistics.from_study(study), size=30, seed=4))
     assert len(blocks) > 1
     parts = np.concatenate([block.replication.correct[1:] for block in blocks])
     np.testing.assert_array_equal(parts, whole.replication.correct[1:])
@@ -106,13 +106,13 @@ def test_seeds_and_blocks(monkeypatch: pytest.MonkeyPatch):
 def test_leave_one_out_by_hand():
     study = study_of(images=30, classifiers=2, annotators=3)
     statistics = SufficientStatistics.from_study(study)
-    (block,) = leave_one_out(statistics)
+    (block,) = without_each_image(statistics)
     m1, m2 = len(statistics.reference.images), len(statistics.replication.images)
     assert len(block) == 1 + m1 + 2 * m2
     for cell in range(m1):
         expected = statistics.reference.images - (np.arange(m1) == cell)
         np.testing.assert_array_equal(block.reference.images[1 + cell], expected)
-    naive = Naive()(block)[1:]
+    naive = Naive()(block).value[1:]
     data = study.replication
     for image in range(0, 30, 5):
         rest = np.arange(30) != image
@@ -154,7 +154,7 @@ def test_the_percentile_interval_of_a_proportion():
 def test_percentiles_are_those_of_the_replicates():
     study = study_of()
     table = estimate(study, "naive", bootstrap=40, seed=3)
-    values = Naive()(replicates_of(study, 40, seed=3))[1:]
+    values = Naive()(replicates_of(study, 40, seed=3)).value[1:]
     np.testing.assert_allclose(
         table.select("lower", "upper").to_numpy().T, np.quantile(values, [0.025, 0.975], axis=0)
     )
@@ -219,7 +219,7 @@ def test_acceleration_of_a_study_is_that_of_its_images():
     correct = study.replication.correct.astype(float)
     without = (correct.sum(axis=0) - correct) / 49
     constant = np.broadcast_to(correct.mean(axis=0), (50, 2))
-    expected = bca(correct.mean(axis=0), Raw()(block)[1:], acceleration([constant, without]))
+    expected = bca(correct.mean(axis=0), Raw()(block).value[1:], acceleration([constant, without]))
     np.testing.assert_allclose(table.select("lower", "upper").to_numpy().T, expected, atol=1e-12)
 
     gaps = estimate_gaps(study, "raw", bootstrap=size, interval="bca", seed=1)
@@ -302,10 +302,10 @@ def test_replicates_do_not_change_what_the_fewest_annotators_are():
     }
     study = Study.from_arrays(reference=data, replication=data, classifiers=["c"])
     block = replicates_of(study, 20)
-    values = Naive()(block)
-    assert np.array_equal(values, Naive(2)(block))
+    assert np.array_equal(Naive()(block).value, Naive(2)(block).value)
 
 
+@pytest.mark.usefixtures("unannotated")
 def test_wrong_requests():
     study = study_of()
     with pytest.raises(ValueError, match="'bca' leaves out every image in turn, but the reference"):
@@ -336,7 +336,7 @@ def test_em_spline_replicates_are_fits_of_their_own():
     study = study_of(images=600, annotators=4, classifiers=2)
     block = replicates_of(study, 12)
     estimator = EMSpline(components=1)
-    values = estimator(block)
+    values = estimator(block).value
     for row in range(1, 5):
         pair = [
             type(cells)(
@@ -347,7 +347,7 @@ def test_em_spline_replicates_are_fits_of_their_own():
             )
             for cells in (block.reference, block.replication)
         ]
-        np.testing.assert_allclose(estimator(Replicates(*pair))[0], values[row], atol=1e-6)
+        np.testing.assert_allclose(estimator(Replicates(*pair)).value[0], values[row], atol=1e-6)
 
 
 def test_the_methods_of_an_analysis_are_labelled():

@@ -117,7 +117,7 @@ def test_a_bar_shows_on_standard_error_only(capsys, study_path):
     ("methods", "message"),
     [
         ("best", "unknown method 'best'; the methods are raw, naive, jackknife, em-spline"),
-        ("naive(workers=3)", "naive has no option 'workers'; its options are annotators, subsets"),
+        ("naive(workers=3)", "naive has no option 'workers'; its options are annotators"),
         ("naive(annotators=few)", "annotators is 'few'; give a whole number"),
         ("naive(annotators=9)", "annotators is 9 but must lie between 1 and 8"),
         ("jackknife(delete=8)", "delete is 8 but must lie between 1 and 7"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesrep.estimators import EMSpline
-from bayesrep.estimators.em import Mixture
+from bayesrep.estimators.betas import LogBetas
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures
 from experiments import em_options, em_starts, quadrature
 from experiments.mixture_ends import Ends, ends_of, follow, published_score, published_starts
@@ -58,7 +58,7 @@ def test_published_starts_are_whole_numbers_and_repeat():
 def test_the_best_of_every_few_is_theirs():
     heights = np.array([[1.0, 5, 2, 3, 9, 8], [4.0, 3, 2, 1, 0, -1]])
     field = np.repeat(heights[..., None], 2, axis=2)
-    ends = Ends(Mixture(field, field, field), heights)
+    ends = Ends(LogBetas(field, field, field), heights)
     np.testing.assert_array_equal(ends.best_of(3).heights, [[5, 9], [4, 1]])
     np.testing.assert_array_equal(ends.best_of(3).mixture.log_a[..., 0], [[5, 9], [4, 1]])
     np.testing.assert_array_equal(ends.best_of(3, -heights).heights, [[1, 3], [2, -1]])
@@ -94,7 +94,7 @@ def test_every_option_meets_the_same_studies(monkeypatch: pytest.MonkeyPatch):
     # the same study, given its default options by the estimator itself
     chosen = simulated(0, "", images=800, annotators=12, classifiers=3)
     with recorded():
-        adjusted = EMSpline(components=2)(chosen.whole)[0]
+        adjusted = EMSpline(components=2)(chosen.whole).value[0]
     expected = float(adjusted.mean() - chosen.truth.mean())
     assert size["errors"]["K = 2, least-squares, optimum"] == [pytest.approx(expected, abs=1e-9)]
     assert em_options.rms([3.0, -4.0]) == pytest.approx(np.sqrt(12.5))

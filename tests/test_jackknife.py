@@ -11,8 +11,10 @@ from scipy import stats
 from bayesrep import Study, SufficientStatistics, estimate, simulate_study
 from bayesrep.estimators import InterpolationWarning, Jackknife, Naive
 from bayesrep.estimators.annotators import compare_annotators, linearity
+from bayesrep.estimators.jackknife import corrected
+from bayesrep.estimators.naive import ThinnedCounts, matched_accuracy
 from bayesrep.estimators.replicates import CellCounts, Replicates
-from bayesrep.estimators.subsets import jackknife_by_subsets, naive_by_subsets
+from bayesrep.studies.study import AnnotatedSet
 
 
 def study_of(images: int = 300, annotators: int = 6, classifiers: int = 3, seed: int = 0) -> Study:
@@ -37,10 +39,10 @@ def whole(study: Study) -> Replicates:
 @pytest.mark.parametrize("delete", [1, 2, 3])
 def test_the_estimate_is_the_line_through_two_naive_estimates(delete: int):
     replicates = whole(study_of())
-    full, part = (Naive(n)(replicates)[0] for n in (6, 6 - delete))
+    full, part = (Naive(n)(replicates).value[0] for n in (6, 6 - delete))
     slope = (part - full) / (1 / (6 - delete) - 1 / 6)
     expected = full - slope / 6
-    np.testing.assert_allclose(Jackknife(delete=delete)(replicates)[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(Jackknife(delete=delete)(replicates).value[0], expected, rtol=1e-12)
 
 
 def population(annotators: int) -> Replicates:
@@ -60,7 +62,7 @@ def test_bias_in_one_over_n_is_removed():
     """Naive: E[(3 + k)/(4 + n) | s ~ Beta(5, 1)] = (3 + 5n/6)/(4 + n); truth 5/6."""
     for n in (10, 20, 40):
         replicates = population(n)
-        naive, jackknife = Naive()(replicates)[0, 0], Jackknife()(replicates)[0, 0]
+        naive, jackknife = Naive()(replicates).value[0, 0], Jackknife()(replicates).value[0, 0]
         assert naive == pytest.approx((3 + 5 * n / 6) / (4 + n), rel=1e-12)
         # the bias is -c/(n + 4) = -c/n + 4c/n² - ..., of which the first term goes
         c = 4 * 5 / 6 - 3
@@ -85,9 +87,9 @@ def test_every_way_to_leave_annotators_out_by_brute_force():
     ways = list(itertools.combinations(range(n), n - d))
     thinned = [np.bincount(table[:, list(way)].sum(axis=1), minlength=n - d + 1) for way in ways]
     part = np.mean([_theta(counts, replicates, n - d) for counts in thinned], axis=0)
-    full = Naive()(replicates)[0]
+    full = Naive()(replicates).value[0]
     expected = full - (n - d) / d * (part - full)
-    np.testing.assert_allclose(Jackknife(delete=d)(replicates)[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(Jackknife(delete=d)(replicates).value[0], expected, rtol=1e-12)
 
 
 def _theta(counts: NDArray[np.int64], replicates: Replicates, n: int) -> NDArray[np.float64]:
@@ -132,8 +134,8 @@ def test_standard_error_is_that_of_other_annotators():
             Study.from_arrays(reference=data[0], replication=data[1], classifiers=["a", "b"])
         )
 
-    naive = np.array([Naive()(annotated(seed))[0] for seed in range(400)])
-    error = np.mean([Jackknife().standard_error(annotated(seed)) for seed in range(20)], axis=0)
+    naive = np.array([Naive()(annotated(seed)).value[0] for seed in range(400)])
+    error = np.mean([Jackknife()(annotated(seed)).standard_error for seed in range(20)], axis=0)
     np.testing.assert_allclose(error, naive.std(axis=0), rtol=0.2)
 
 
@@ -141,14 +143,17 @@ def test_standard_error_without_a_choice_is_zero():
     """Where all annotators agree, leaving some out changes nothing."""
     data = {"selected": np.repeat([0, 8], 20), "shown": 8, "correct": np.eye(40, 2, dtype=bool)}
     study = Study.from_arrays(reference=data, replication=data, classifiers=["a", "b"])
-    np.testing.assert_allclose(Jackknife().standard_error(whole(study)), 0, atol=1e-12)
-    np.testing.assert_allclose(Jackknife(delete=3)(whole(study)), Naive()(whole(study)))
+    np.testing.assert_allclose(Jackknife()(whole(study)).standard_error, 0, atol=1e-12)
+    jackknife, naive = (
+        estimator(whole(study)).value for estimator in (Jackknife(delete=3), Naive())
+    )
+    np.testing.assert_allclose(jackknife, naive)
 
 
 def test_the_interval_of_estimate_is_that_of_the_standard_error():
     study = study_of()
     table = estimate(study, "jackknife")
-    error = Jackknife().standard_error(whole(study))
+    error = Jackknife()(whole(study)).standard_error
     width = (table["upper"] - table["lower"]).to_numpy()
     np.testing.assert_allclose(width, 2 * stats.norm.ppf(0.975) * error, rtol=1e-9)
     middle = (table["upper"] + table["lower"]).to_numpy() / 2
@@ -158,6 +163,51 @@ def test_the_interval_of_estimate_is_that_of_the_standard_error():
 # --- random subsets ---------------------------------------------------------------------------
 
 
+def naive_by_subsets(study: Study, n: int, subsets: int, seed: int) -> NDArray[np.float64]:
+    """Mean naive estimate over random subsets of n annotators per image, as published."""
+    rng = np.random.default_rng(seed)
+    draws = [asked(study, n, rng) for _ in range(subsets)]
+    return np.mean([naive_of(study, selected, n) for selected in draws], axis=0)
+
+
+def jackknife_by_subsets(
+    study: Study, n: int, d: int, subsets: int, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Jackknife estimate and standard error from random deletions of d of n annotators per image.
+
+    Every image's annotators are put into a random order and left out d at a time, so that within an
+    order no annotator is left out twice; further orders follow.
+    """
+    rng = np.random.default_rng(seed)
+    estimates, parts = [], []
+    while len(parts) < subsets:
+        full = asked(study, n, rng)
+        theta = naive_of(study, full, n)
+        left = full
+        for group in range(min(n // d, subsets - len(parts))):
+            gone = [rng.hypergeometric(k, n - group * d - k, d) for k in left]
+            parts.append(naive_of(study, [k - g for k, g in zip(full, gone, strict=True)], n - d))
+            estimates.append(corrected(theta, parts[-1], n, d))
+            left = [k - g for k, g in zip(left, gone, strict=True)]
+    return np.mean(estimates, axis=0), np.sqrt((n - d) / d * np.var(parts, axis=0))
+
+
+def asked(study: Study, n: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """How many of n random annotators selected each image of both data sets."""
+
+    def of(data: AnnotatedSet) -> NDArray[np.int64]:
+        return rng.hypergeometric(data.selected, data.shown - data.selected, n)
+
+    return [of(study.reference), of(study.replication)]
+
+
+def naive_of(study: Study, selected: list[NDArray[np.int64]], n: int) -> NDArray[np.float64]:
+    reference, replication = (np.bincount(k, minlength=n + 1) * 1.0 for k in selected)
+    member = (selected[1] == np.arange(n + 1)[:, None]) * 1.0
+    correct = member @ study.replication.correct
+    return matched_accuracy(ThinnedCounts(reference[None], replication[None], correct[None]))[0]
+
+
 def test_random_subsets_come_near_the_exact_forms():
     """5,000 images, 400 subsets; random subsets also average a bias of second order, small here.
 
@@ -165,39 +215,17 @@ def test_random_subsets_come_near_the_exact_forms():
     """
     study = study_of(images=5000, annotators=8)
     replicates = whole(study)
-    by_subsets = naive_by_subsets(Naive(5, subsets=400), study, 0)
-    np.testing.assert_allclose(by_subsets, Naive(5)(replicates)[0], atol=1e-3)
-    estimate_, error = jackknife_by_subsets(Jackknife(delete=2, subsets=400), study, 0)
-    np.testing.assert_allclose(estimate_, Jackknife(delete=2)(replicates)[0], atol=3e-3)
-    exact = Jackknife(delete=2).standard_error(replicates)
-    np.testing.assert_allclose(error, exact, rtol=0.35)
+    by_subsets = naive_by_subsets(study, 5, 400, 0)
+    np.testing.assert_allclose(by_subsets, Naive(5)(replicates).value[0], atol=1e-3)
+    estimate_, error = jackknife_by_subsets(study, 8, 2, 400, 0)
+    exact = Jackknife(delete=2)(replicates)
+    np.testing.assert_allclose(estimate_, exact.value[0], atol=3e-3)
+    np.testing.assert_allclose(error, exact.standard_error, rtol=0.35)
 
 
 def test_subsets_that_keep_all_annotators_are_exact():
     study = study_of()
-    np.testing.assert_allclose(naive_by_subsets(Naive(6, 3), study, 1), Naive()(whole(study))[0])
-
-
-def test_random_subsets_repeat_with_their_seed():
-    study = study_of()
-    for method in ("naive(annotators=4, subsets=3)", "jackknife(subsets=6)"):
-        first, again, other = (
-            estimate(study, method, seed=seed)["adjusted_accuracy"].to_list() for seed in (1, 1, 2)
-        )
-        assert first == again
-        assert first != other
-
-
-def test_random_subsets_are_refused_where_they_cannot_be_drawn():
-    study = study_of()
-    with pytest.raises(ValueError, match="random subsets are drawn image by image"):
-        estimate(SufficientStatistics.from_study(study), "naive(subsets=3)")
-    with pytest.raises(ValueError, match="not bootstrapped"):
-        estimate(study, "jackknife(subsets=3)", bootstrap=5)
-    with pytest.raises(ValueError, match="at least 1"):
-        estimate(study, "naive(subsets=0)")
-    with pytest.raises(ValueError, match="must lie between 1 and 6"):
-        estimate(study, "naive(annotators=7, subsets=2)")
+    np.testing.assert_allclose(naive_by_subsets(study, 6, 3, 1), Naive()(whole(study)).value[0])
 
 
 # --- the line in 1/n --------------------------------------------------------------------------
@@ -210,11 +238,13 @@ def test_all_numbers_of_annotators_in_one_table():
     assert table.columns == ["annotators", "classifier", "reference_accuracy", "naive", "jackknife"]
     for n in range(1, 7):
         rows = table.filter(pl.col("annotators") == n)
-        np.testing.assert_allclose(rows["naive"].to_numpy(), Naive(n)(replicates)[0], rtol=1e-12)
+        np.testing.assert_allclose(
+            rows["naive"].to_numpy(), Naive(n)(replicates).value[0], rtol=1e-12
+        )
         if n == 1:
             assert rows["jackknife"].null_count() == 3
         else:
-            expected = Jackknife(n)(replicates)[0]
+            expected = Jackknife(n)(replicates).value[0]
             np.testing.assert_allclose(rows["jackknife"].to_numpy(), expected, rtol=1e-10)
 
 

@@ -15,13 +15,13 @@ from scipy import optimize, stats
 from bayesrep import Study, simulate_study
 from bayesrep.estimators import IdentificationWarning
 from bayesrep.estimators.components import compare_components
-from bayesrep.estimators.em import Counts, climb
+from bayesrep.estimators.em import CellMatrices, ascend
 from bayesrep.estimators.mixtures import (
     CellTable,
     MixtureFit,
     complete_cells,
     fit_mixtures,
-    log_masses,
+    log_shares,
     random_starts,
     refit_mixtures,
 )
@@ -143,9 +143,9 @@ def test_no_round_of_em_lowers_the_likelihood(seed: int, components: int):
     table = CellTable(np.arange(13), np.full(13, 12), images, np.zeros((1, 13, 1)))
     starts = random_starts(table, components, 4, seed)
     with jax.enable_x64(new_val=True):
-        counts = Counts.of(table.selected, table.shown)
-        result = climb(starts, table.images, counts, rounds=60, newton=False)
-        further = climb(starts, table.images, counts, rounds=60, newton=True)
+        cells = CellMatrices.of(table.selected, table.shown)
+        result = ascend(starts, table.images, cells, rounds=60, newton=False)
+        further = ascend(starts, table.images, cells, rounds=60, newton=True)
         assert float(np.max(result.drop)) < 1e-8
         assert (np.asarray(further.log_likelihood) >= np.asarray(result.log_likelihood)).all()
 
@@ -275,7 +275,7 @@ def test_fewer_annotators_thin_the_cells():
 def test_masses_are_scipys():
     table = table_of(drawn(0), drawn(1))
     fit = fit_mixtures(table, components=2)
-    mass = np.exp(log_masses(fit, table))
+    mass = np.exp(log_shares(fit, table))
     np.testing.assert_allclose(mass.sum(axis=-1), 1, rtol=1e-12)
     expected = stats.betabinom.pmf(7, 20, fit.a[1, 0], fit.b[1, 0]) @ fit.weights[1, 0]
     assert mass[1, 0, 7] == pytest.approx(expected, rel=1e-12)

@@ -2,42 +2,41 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from bayesrep import bounds
 from bayesrep.choices import BootstrapInterval as Interval
 from bayesrep.errors import EstimateWarning, OptionError
-from bayesrep.estimators.intervals import LEVELS, acceleration, bca, percentile
-from bayesrep.estimators.jackknife import Jackknife
-from bayesrep.estimators.methods import Estimator, resolve
-from bayesrep.estimators.naive import Naive
-from bayesrep.estimators.replicates import Replicates, leave_one_out
+from bayesrep.estimators.estimator import Estimates, Estimator
+from bayesrep.estimators.intervals import acceleration, bca, percentile
+from bayesrep.estimators.methods import METHODS, resolve
+from bayesrep.estimators.replicates import Replicates, without_each_image
 from bayesrep.estimators.replicates import bootstrap as bootstrap_images
-from bayesrep.estimators.subsets import jackknife_by_subsets, naive_by_subsets
 from bayesrep.numerics.estimands import (
+    INTERVAL,
     accuracy_line,
     bias_corrected_gap,
     selection_gap,
     share_explained,
 )
 from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.statistics import Cells, SufficientStatistics
+from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-
-__all__ = ["QUANTITIES", "Analysis", "Interval", "analyse"]
-
-Floats = NDArray[np.float64]
+from bayesrep.types import Float, Floats
 
 QUANTITIES = ("bias_corrected_gap", "selection_gap", "share_explained", "slope", "intercept")
 """What is estimated of all classifiers together: the means over classifiers of the two terms of
 equation 2, the second's share of the raw gap, and the line of adjusted on reference accuracy."""
 
 _CHUNK = 16_384  # images whose leave-one-out values are computed at a time
+
+Accuracies: TypeAlias = tuple[Floats, Floats, Floats]
+"""Reference, replication and adjusted accuracy of versions of a study, [B, C] each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,56 +49,74 @@ class Analysis:
         Its name and options.
     statistics
         Of the study.
-    values : float64 [C + 5]
-        Adjusted accuracies, then `QUANTITIES`.
-    interval : float64 [2, C + 5]
-        95 %; NaN where there is none.
+    values
+        C adjusted accuracies, then the five of all classifiers together.
+    interval
+        95 % of each of them: of the bootstrap where there is one, else `own_interval`; NaN where
+        there is none.
+    own_interval
+        95 % of the adjusted accuracies by the estimator's own standard error, such as the
+        jackknife's over annotators; NaN where it knows none.
     """
 
     method: str
     statistics: SufficientStatistics
-    values: Floats
-    interval: Floats
+    values: Float[np.ndarray, "quantity"]
+    interval: Float[np.ndarray, "2 quantity"]
+    own_interval: Float[np.ndarray, "2 classifier"]
 
 
 def analyse(
     study: Study | SufficientStatistics,
-    methods: Sequence[str | Estimator] | str,
+    methods: Sequence[str | Estimator] | str = METHODS,
     *,
     bootstrap: int = 0,
     interval: Interval = "percentile",
     seed: int = 0,
     progress: bool = False,
 ) -> list[Analysis]:
-    """Apply methods to a study; see :func:`bayesrep.estimate`."""
+    """Apply methods to a study once, for the tables of classifiers and of gaps alike.
+
+    Parameters
+    ----------
+    study, methods, bootstrap, interval, seed, progress
+        As for [bayesrep.estimate][].
+
+    Returns
+    -------
+    list of Analysis
+        One for each method, for [bayesrep.estimators.classifier_table][] and
+        [bayesrep.estimators.gap_table][].
+    """
     estimators = resolve(methods)
-    if bootstrap < 0:
-        raise OptionError(f"bootstrap is {bootstrap}; give a number of replicates, 0 for none")
-    bounds.at_most("bootstrap", bootstrap, bounds.BOOTSTRAP)
-    if interval not in get_args(Interval):
-        raise OptionError(f"interval is {interval!r}; choose from {', '.join(get_args(Interval))}")
-    if bootstrap and not isinstance(study, Study):
-        raise OptionError("the bootstrap resamples images, so it needs a Study, not statistics")
+    resampled = _to_resample(study, bootstrap, interval)
     statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
     whole = Replicates.of(statistics)
-    estimates = {
-        name: _estimate(estimator, study, whole, seed) for name, estimator in estimators.items()
-    }
-    values = {
-        name: quantities(whole.reference.accuracy()[0], whole.replication.accuracy()[0], adjusted)
-        for name, (adjusted, _) in estimates.items()
-    }
-    intervals = {name: own for name, (_, own) in estimates.items()}
-    if bootstrap and isinstance(study, Study):
-        _refuse_subsets(estimators)
-        intervals = _bootstrap_intervals(
-            study, statistics, estimators, values, bootstrap, interval, seed, progress=progress
-        )
-    return [Analysis(name, statistics, values[name], intervals[name]) for name in estimators]
+    analyses = [
+        _without_bootstrap(name, statistics, whole, estimator(whole, seed=seed))
+        for name, estimator in estimators.items()
+    ]
+    if resampled is None:
+        return analyses
+    apply = partial(_apply, estimators, seed=seed, progress=progress)
+    replicates = apply(bootstrap_images(resampled, statistics, size=bootstrap, seed=seed))
+    values = {name: quantities(*accuracies) for name, accuracies in replicates.items()}
+    if interval == "percentile":
+        return [replace(one, interval=percentile(values[one.method])) for one in analyses]
+    without = apply(without_each_image(statistics))
+    skewness = {name: _skewness(resampled, statistics, without[name]) for name in estimators}
+    return [
+        replace(one, interval=bca(one.values, values[one.method], skewness[one.method]))
+        for one in analyses
+    ]
 
 
-def quantities(reference: Floats, replication: Floats, adjusted: Floats) -> Floats:
-    """Adjusted accuracies and `QUANTITIES` from accuracies [..., C]; returns [..., C + 5]."""
+def quantities(
+    reference: Float[np.ndarray, "*#version classifier"],
+    replication: Float[np.ndarray, "*#version classifier"],
+    adjusted: Float[np.ndarray, "*#version classifier"],
+) -> Float[np.ndarray, "*version quantity"]:
+    """Adjusted accuracies, then `QUANTITIES`, from accuracies."""
     slope, intercept = accuracy_line(reference, adjusted)
     together = (
         bias_corrected_gap(reference, adjusted).mean(axis=-1),
@@ -111,83 +128,51 @@ def quantities(reference: Floats, replication: Floats, adjusted: Floats) -> Floa
     return np.concatenate([adjusted, np.stack(together, axis=-1)], axis=-1)
 
 
-def _estimate(
-    estimator: Estimator, study: Study | SufficientStatistics, whole: Replicates, seed: int
-) -> tuple[Floats, Floats]:
-    """The estimate [C] and what interval it has without a bootstrap, [2, C + 5]."""
-    adjusted = error = None
-    if isinstance(estimator, Naive | Jackknife) and estimator.subsets is not None:
-        if not isinstance(study, Study):
-            raise OptionError("random subsets are drawn image by image: give a Study")
-        if isinstance(estimator, Naive):
-            adjusted = naive_by_subsets(estimator, study, seed)
-        else:
-            adjusted, error = jackknife_by_subsets(estimator, study, seed)
-    else:
-        adjusted = estimator(whole, seed=seed)[0]
-        if isinstance(estimator, Jackknife):
-            error = estimator.standard_error(whole)
-    own = np.full((2, len(adjusted) + len(QUANTITIES)), np.nan)
-    if error is not None:
-        own[:, : len(adjusted)] = adjusted + np.outer(ndtri(LEVELS), error)
-    return adjusted, own
-
-
-def _refuse_subsets(estimators: Mapping[str, Estimator]) -> None:
-    for name, estimator in estimators.items():
-        if isinstance(estimator, Naive | Jackknife) and estimator.subsets is not None:
-            raise OptionError(
-                f"{name}: random subsets are not bootstrapped; leave subsets out for the exact form"
-            )
-
-
-def _bootstrap_intervals(
-    study: Study,
-    statistics: SufficientStatistics,
-    estimators: Mapping[str, Estimator],
-    values: Mapping[str, Floats],
-    size: int,
-    interval: Interval,
-    seed: int,
-    *,
-    progress: bool,
-) -> dict[str, Floats]:
-    blocks = bootstrap_images(study, size=size, seed=seed)
-    replicates = _replicate(estimators, blocks, seed, progress=progress)
-    if interval == "percentile":
-        return {
-            name: percentile(quantities(*accuracies)) for name, accuracies in replicates.items()
-        }
-    for role in REQUIRED_ROLES:
+def _to_resample(
+    study: Study | SufficientStatistics, bootstrap: int, interval: Interval
+) -> Study | None:
+    """The study whose images are to be resampled, if any are."""
+    if bootstrap < 0:
+        raise OptionError(f"bootstrap is {bootstrap}; give a number of replicates, 0 for none")
+    bounds.at_most("bootstrap", bootstrap, bounds.BOOTSTRAP)
+    if interval not in get_args(Interval):
+        raise OptionError(f"interval is {interval!r}; choose from {', '.join(get_args(Interval))}")
+    if not bootstrap:
+        return None
+    if not isinstance(study, Study):
+        raise OptionError("the bootstrap resamples images, so it needs a Study, not statistics")
+    for role in REQUIRED_ROLES if interval == "bca" else ():
         if len(study.datasets[role].images) < 2:
             raise OptionError(
                 f"interval 'bca' leaves out every image in turn, but the {role} has only one; "
                 "use 'percentile'"
             )
-    without = _replicate(estimators, leave_one_out(statistics), seed, progress=progress)
-    return {
-        name: bca(
-            values[name], quantities(*accuracies), _skewness(study, statistics, without[name])
-        )
-        for name, accuracies in replicates.items()
-    }
+    return study
 
 
-Accuracies: TypeAlias = tuple[Floats, Floats, Floats]
-"""Reference, replication and adjusted accuracy of versions of a study, [B, C] each."""
+def _without_bootstrap(
+    name: str, statistics: SufficientStatistics, whole: Replicates, estimates: Estimates
+) -> Analysis:
+    adjusted, error = estimates.value[0], estimates.standard_error
+    if error is None:
+        error = np.full_like(adjusted, np.nan)
+    own = adjusted + np.outer(ndtri(INTERVAL), error)
+    accuracies = whole.reference.accuracy()[0], whole.replication.accuracy()[0], adjusted
+    interval = np.pad(own, ((0, 0), (0, len(QUANTITIES))), constant_values=np.nan)
+    return Analysis(name, statistics, quantities(*accuracies), interval, own)
 
 
-def _replicate(
-    estimators: Mapping[str, Estimator], blocks: Iterable[Replicates], seed: int, *, progress: bool
+def _apply(
+    estimators: Mapping[str, Estimator], blocks: Iterable[Replicates], *, seed: int, progress: bool
 ) -> dict[str, Accuracies]:
-    """Apply estimators to blocks of replicates, the same for each."""
+    """What estimators say of blocks of replicates, the same for each."""
     rows: dict[str, list[Accuracies]] = {name: [] for name in estimators}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # the study's own estimate has warned
         for block in blocks:
             plain = block.reference.accuracy()[1:], block.replication.accuracy()[1:]
             for name, estimator in estimators.items():
-                adjusted = estimator(block, seed=seed, progress=progress)[1:]
+                adjusted = estimator(block, seed=seed, progress=progress).value[1:]
                 rows[name].append((*plain, adjusted))
     return {
         name: tuple(np.concatenate(column) for column in zip(*parts, strict=True))  # type: ignore[misc]
@@ -195,15 +180,17 @@ def _replicate(
     }
 
 
-def _skewness(study: Study, statistics: SufficientStatistics, without: Accuracies) -> Floats:
-    """BCa's acceleration of every quantity, [C + 5], from `leave_one_out`'s estimates."""
+def _skewness(
+    study: Study, statistics: SufficientStatistics, without: Accuracies
+) -> Float[np.ndarray, "quantity"]:
+    """BCa's acceleration of every quantity, from estimates `without_each_image`."""
     m1, m2 = len(statistics.reference.images), len(statistics.replication.images)
     from_reference, right, wrong = np.split(without[2], [m1, m1 + m2])
     plain = {role: statistics.accuracy(role) for role in REQUIRED_ROLES}
 
-    def left_out(role: str, rows: slice) -> Floats:
+    def left_out(role: str, rows: slice) -> Float[np.ndarray, "image quantity"]:
         data = study.datasets[role]
-        cell = _cell_of(data.selected[rows], data.shown[rows], statistics.cells[role])
+        cell = statistics.cells[role].find(data.selected[rows], data.shown[rows])
         correct, size = data.correct[rows], len(data.images)
         accuracy = {**plain, role: (plain[role] * size - correct) / (size - 1)}
         adjusted = (
@@ -224,11 +211,3 @@ def _skewness(study: Study, statistics: SufficientStatistics, without: Accuracie
             for role in REQUIRED_ROLES
         ]
     )
-
-
-def _cell_of(
-    selected: NDArray[np.int64], shown: NDArray[np.int64], cells: Cells
-) -> NDArray[np.intp]:
-    """The cell of every image, [N]."""
-    base = int(cells.shown.max()) + 1  # above every count selected, too
-    return np.searchsorted(cells.shown * base + cells.selected, shown * base + selected)

@@ -14,19 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, InterpolationWarning
 from bayesrep.estimators.jackknife import corrected
-from bayesrep.estimators.naive import fewest_annotators, matched_accuracy, thinned
+from bayesrep.estimators.naive import fewest_annotators, matched_accuracy, thinned_counts
 from bayesrep.estimators.replicates import Replicates, bootstrap
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-
-__all__ = ["Linearity", "compare_annotators", "linearity", "replicate_gaps"]
-
-Floats = NDArray[np.float64]
+from bayesrep.types import Float, Floats
 
 
 @dataclass(frozen=True)
@@ -118,7 +114,7 @@ def linearity(table: pl.DataFrame) -> Linearity | None:
     )
 
 
-def replicate_gaps(study: Study, *, size: int, seed: int) -> Floats:
+def replicate_gaps(study: Study, *, size: int, seed: int) -> Float[np.ndarray, "{size} annotators"]:
     """Bootstrap the gap that naive matching leaves, for every number of annotators n' = 1..n.
 
     Parameters
@@ -128,7 +124,7 @@ def replicate_gaps(study: Study, *, size: int, seed: int) -> Floats:
     size
         B, the number of replicates.
     seed
-        Of the replicates, which are those of :func:`bayesrep.estimate` with the same seed.
+        Of the replicates, which are those of `bayesrep.estimate` with the same seed.
 
     Returns
     -------
@@ -136,19 +132,20 @@ def replicate_gaps(study: Study, *, size: int, seed: int) -> Floats:
         Means over classifiers of reference accuracy less naive estimate.
     """
     bounds.at_most("bootstrap", size, bounds.BOOTSTRAP)
+    statistics = SufficientStatistics.from_study(study)
     rows: list[Floats] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # for the study itself to say
-        for block in bootstrap(study, size=size, seed=seed):
+        for block in bootstrap(study, statistics, size=size, seed=seed):
             gaps = block.reference.accuracy() - _naive(block)
             rows.append(gaps.mean(axis=-1).T[1:])
     return np.concatenate(rows)
 
 
-def _naive(versions: Replicates) -> Floats:
-    """Naive estimates of every version for n' = 1..n, [n, B, C]."""
+def _naive(versions: Replicates) -> Float[np.ndarray, "annotators version classifier"]:
+    """Naive estimates of every version for n' = 1..n."""
     n = fewest_annotators(versions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
-        fewer = [matched_accuracy(thinned(versions, count)) for count in range(1, n)]
-    return np.stack([*fewer, matched_accuracy(thinned(versions, n))])
+        fewer = [matched_accuracy(thinned_counts(versions, count)) for count in range(1, n)]
+    return np.stack([*fewer, matched_accuracy(thinned_counts(versions, n))])

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from bayesrep import bounds
 from bayesrep.errors import OptionError
@@ -12,17 +11,14 @@ from bayesrep.estimators.mixtures import (
     CellTable,
     complete_cells,
     fit_mixtures,
-    log_masses,
+    log_shares,
     refit_mixtures,
 )
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-
-__all__ = ["compare_components"]
-
-Floats = NDArray[np.float64]
+from bayesrep.types import Float
 
 
 def compare_components(
@@ -63,8 +59,7 @@ def compare_components(
         raise OptionError("no number of components is given")
     for size in components:  # not the largest of all: a range may be as long as numbers are
         bounds.at_most("components", size, bounds.COMPONENTS)
-    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
-    whole = complete_cells(Replicates.of(statistics))
+    whole = complete_cells(Replicates.of(study))
     total = whole.images.sum(axis=-1)[:, 0]
     if folds < 2 or total.min() < folds:
         raise OptionError(
@@ -78,7 +73,7 @@ def compare_components(
         table = CellTable(whole.selected, whole.shown, training, whole.correct)
         study_fit = fit_mixtures(table, components=size, starts=starts, seed=seed)
         fit = refit_mixtures(study_fit, table)
-        log_mass = np.where(parts > 0, log_masses(fit, table)[:, 1:], 0.0)
+        log_mass = np.where(parts > 0, log_shares(fit, table)[:, 1:], 0.0)
         held_out = (parts * log_mass).sum(axis=(1, 2))
         likelihood, parameters = study_fit.log_likelihood[:, 0], 3 * size - 1
         rows.append(
@@ -99,8 +94,8 @@ def compare_components(
     return pl.concat(rows).sort("dataset", "components")
 
 
-def _folds(table: CellTable, folds: int, seed: int) -> Floats:
-    """Split the images of both data sets at random: images of each cell in each fold, [2, F, M]."""
+def _folds(table: CellTable, folds: int, seed: int) -> Float[np.ndarray, "2 {folds} cell"]:
+    """Split the images of both data sets at random: images of each cell in each fold."""
     parts = np.zeros((2, folds, len(table.shown)))
     for role in range(2):
         rng = np.random.default_rng([seed, 2, role])

@@ -18,16 +18,10 @@ import numpy as np
 from jax import Array
 from jax.nn import log_sigmoid
 from jax.scipy.special import logsumexp
-from numpy.typing import NDArray
 
+from bayesrep.estimators.betas import CONCENTRATIONS, MEANS, LogBetas
 from bayesrep.numerics.beta_binomial import below, log_binomial, log_cells, log_mixture
-
-Floats = NDArray[np.float64]
-
-MEANS, CONCENTRATIONS = (1e-8, 1 - 1e-8), (1e-2, 1e5)
-"""Limits of a / (a + b) and of a + b. The likelihood stays finite where a component shrinks to a
-point, inside or at an end; the limits keep its parameters finite too. At a + b = 1e5 a
-beta-binomial of 40 is a binomial."""
+from bayesrep.types import Float, Int
 
 _LOGITS = tuple(np.log(m / (1 - m)) for m in MEANS)
 _LOGS = tuple(np.log(c) for c in CONCENTRATIONS)
@@ -39,66 +33,69 @@ _GAIN = 1e-9  # nats that a further Newton step must promise
 _NEWTON_STEPS = 100
 
 
-class Mixture(NamedTuple):
-    """Parameters of mixtures, on the device or on the host; every field is [..., K]."""
+class CellMatrices(NamedTuple):
+    """What the likelihood needs of cells: 0/1 matrices, and log C(n, k)."""
 
-    log_a: Any
-    log_b: Any
-    log_weights: Any
-
-
-class Counts(NamedTuple):
-    """What the likelihood needs of M cells: 0/1 matrices [M, R] and log C(n, k) [M]."""
-
-    selected: Array
-    rejected: Array
-    shown: Array
-    log_choices: Array
+    selected: Float[Array, "cell step"]
+    rejected: Float[Array, "cell step"]
+    shown: Float[Array, "cell step"]
+    log_choices: Float[Array, "cell"]
 
     @classmethod
-    def of(cls, selected: NDArray[np.int64], shown: NDArray[np.int64]) -> "Counts":
-        """The matrices for cells of ``selected`` of ``shown``, both [M]."""
+    def of(
+        cls, selected: Int[np.ndarray, "cell"], shown: Int[np.ndarray, "cell"]
+    ) -> "CellMatrices":
+        """The matrices for cells of `selected` of `shown`."""
         size = int(shown.max())
         ones = [jnp.asarray(below(k, size)) for k in (selected, shown - selected, shown)]
         return cls(ones[0], ones[1], ones[2], jnp.asarray(log_binomial(shown, selected)))
 
 
-class Climb(NamedTuple):
+class Ascent(NamedTuple):
     """Where climbs from one or more starts ended, on the device or on the host."""
 
-    mixture: Mixture
+    mixture: LogBetas
     log_likelihood: Any
     drop: Any  # largest fall of the likelihood between rounds of EM, nats; rounding only
     gain: Any  # nats that a further Newton step would promise
 
 
-def log_likelihood(mixture: Mixture, images: Array, counts: Counts) -> Array:
+def log_likelihood(
+    mixture: LogBetas, images: Float[Array, "cell"], cells: CellMatrices
+) -> Float[Array, ""]:
     """Σ_m images_m log p(k_m of n_m), nats."""
-    return images @ (counts.log_choices + log_mixture(mixture.log_weights, _cells(mixture, counts)))
+    log_mass = log_mixture(mixture.log_weights, _log_components(mixture, cells))
+    return images @ (cells.log_choices + log_mass)
 
 
-def _cells(mixture: Mixture, counts: Counts) -> Array:
+def _log_components(mixture: LogBetas, cells: CellMatrices) -> Float[Array, "component cell"]:
     a, b = jnp.exp(mixture.log_a), jnp.exp(mixture.log_b)
-    return log_cells(a, b, counts.selected, counts.rejected, counts.shown)
+    return log_cells(a, b, cells.selected, cells.rejected, cells.shown)
 
 
-def _em_round(mixture: Mixture, images: Array, counts: Counts) -> tuple[Mixture, Array]:
+def _em_round(
+    mixture: LogBetas, images: Float[Array, "cell"], cells: CellMatrices
+) -> tuple[LogBetas, Float[Array, ""]]:
     """One round of algorithm 1, and the log likelihood before it."""
-    log_joint = mixture.log_weights[:, None] + _cells(mixture, counts)
+    log_joint = mixture.log_weights[:, None] + _log_components(mixture, cells)
     log_total = logsumexp(log_joint, axis=0)
     members = images[None, :] * jnp.exp(log_joint - log_total[None, :])  # step 1
     share = members.sum(axis=1) / images.sum()
-    log_a, log_b = _m_step(mixture, members, counts)  # step 2
+    log_a, log_b = _m_step(mixture, members, cells)  # step 2
     log_weights = jnp.log(jnp.maximum(share, 1e-300))
-    return Mixture(log_a, log_b, log_weights), images @ (counts.log_choices + log_total)
+    return LogBetas(log_a, log_b, log_weights), images @ (cells.log_choices + log_total)
 
 
-def _m_step(mixture: Mixture, members: Array, counts: Counts) -> tuple[Array, Array]:
+def _m_step(
+    mixture: LogBetas, members: Float[Array, "component cell"], cells: CellMatrices
+) -> tuple[Float[Array, "component"], Float[Array, "component"]]:
     """Two Newton steps on every component's weighted log likelihood; none that lowers it."""
-    tails = tuple(members @ m for m in (counts.selected, counts.rejected, counts.shown))  # [K, R]
+    tails = tuple(members @ m for m in (cells.selected, cells.rejected, cells.shown))
     steps = jnp.arange(tails[0].shape[1], dtype=float)[None, :]
 
-    def expected(log_a: Array, log_b: Array) -> Array:
+    def expected(
+        log_a: Float[Array, "component"], log_b: Float[Array, "component"]
+    ) -> Float[Array, "component"]:
         a, b = jnp.exp(log_a)[:, None], jnp.exp(log_b)[:, None]
         selected, rejected, shown = tails
         logs = selected * jnp.log(a + steps) + rejected * jnp.log(b + steps)
@@ -118,7 +115,9 @@ def _m_step(mixture: Mixture, members: Array, counts: Counts) -> tuple[Array, Ar
     return jax.lax.scan(newton, (mixture.log_a, mixture.log_b), None, length=2)[0]
 
 
-def _within_limits(log_a: Array, log_b: Array) -> tuple[Array, Array]:
+def _within_limits(
+    log_a: Float[Array, "*tried component"], log_b: Float[Array, "*tried component"]
+) -> tuple[Float[Array, "*tried component"], Float[Array, "*tried component"]]:
     """The nearest component within the limits of mean and concentration."""
     logit = jnp.clip(log_a - log_b, *_LOGITS)
     return _log_parameters(logit, jnp.clip(jnp.logaddexp(log_a, log_b), *_LOGS))
@@ -128,8 +127,13 @@ def _log_parameters(logit: Array, log_concentration: Array) -> tuple[Array, Arra
     return log_concentration + log_sigmoid(logit), log_concentration + log_sigmoid(-logit)
 
 
-def _newton_step(a: Array, b: Array, tails: tuple[Array, ...], steps: Array) -> tuple[Array, Array]:
-    """Ascent step in (log a, log b) of every component, [K] each, from the 2 × 2 Hessian."""
+def _newton_step(
+    a: Float[Array, "component"],
+    b: Float[Array, "component"],
+    tails: tuple[Float[Array, "component step"], ...],
+    steps: Float[Array, "1 step"],
+) -> tuple[Float[Array, "component"], Float[Array, "component"]]:
+    """Ascent step in (log a, log b) of every component, from the 2 × 2 Hessian."""
     selected, rejected, shown = tails
     over_a, over_b = 1 / (a[:, None] + steps), 1 / (b[:, None] + steps)
     over_sum = 1 / ((a + b)[:, None] + steps)
@@ -153,7 +157,9 @@ def _newton_step(a: Array, b: Array, tails: tuple[Array, ...], steps: Array) -> 
     return shrink * step_a, shrink * step_b
 
 
-def _newton_climb(mixture: Mixture, images: Array, counts: Counts) -> tuple[Mixture, Array]:
+def _newton_climb(
+    mixture: LogBetas, images: Float[Array, "cell"], cells: CellMatrices
+) -> tuple[LogBetas, Float[Array, ""]]:
     """Newton's method on the log likelihood of all parameters, and the gain still promised.
 
     In the logit of the means and the log of the concentrations: where a component shrinks to a
@@ -165,12 +171,12 @@ def _newton_climb(mixture: Mixture, images: Array, counts: Counts) -> tuple[Mixt
         for ends in zip(_LOGITS, _LOGS, (-700.0, jnp.inf), strict=True)
     )
 
-    def at(position: Array) -> Mixture:
+    def at(position: Float[Array, "parameter"]) -> LogBetas:
         logit, log_concentration, logits = jnp.split(position, 3)
-        return Mixture(*_log_parameters(logit, log_concentration), logits - logsumexp(logits))
+        return LogBetas(*_log_parameters(logit, log_concentration), logits - logsumexp(logits))
 
-    def value(position: Array) -> Array:
-        return log_likelihood(at(position), images, counts)
+    def value(position: Float[Array, "parameter"]) -> Float[Array, ""]:
+        return log_likelihood(at(position), images, cells)
 
     slope, curvature = jax.grad(value), jax.hessian(value)
 
@@ -201,38 +207,50 @@ def _newton_climb(mixture: Mixture, images: Array, counts: Counts) -> tuple[Mixt
     return at(position), gain
 
 
-def _climb(start: Mixture, images: Array, counts: Counts, rounds: int, *, newton: bool) -> Climb:
+def _ascend(
+    start: LogBetas,
+    images: Float[Array, "cell"],
+    cells: CellMatrices,
+    *,
+    rounds: int,
+    newton: bool,
+) -> Ascent:
     def em(
-        state: tuple[Mixture, Array, Array], _: None
-    ) -> tuple[tuple[Mixture, Array, Array], None]:
+        state: tuple[LogBetas, Array, Array], _: None
+    ) -> tuple[tuple[LogBetas, Array, Array], None]:
         mixture, before, drop = state
-        mixture, height = _em_round(mixture, images, counts)
+        mixture, height = _em_round(mixture, images, cells)
         return (mixture, height, jnp.maximum(drop, before - height)), None
 
     begin = (start, jnp.asarray(-jnp.inf), jnp.zeros(()))
     (mixture, before, drop), _ = jax.lax.scan(em, begin, None, length=rounds)
-    height = log_likelihood(mixture, images, counts)
+    height = log_likelihood(mixture, images, cells)
     drop = jnp.maximum(drop, jnp.where(jnp.isfinite(before), before - height, 0.0))
     gain = jnp.asarray(jnp.nan)
     if newton:
-        mixture, gain = _newton_climb(mixture, images, counts)
-        height = log_likelihood(mixture, images, counts)
-    return Climb(mixture, height, drop, gain)
+        mixture, gain = _newton_climb(mixture, images, cells)
+        height = log_likelihood(mixture, images, cells)
+    return Ascent(mixture, height, drop, gain)
 
 
 @partial(jax.jit, static_argnames=("rounds", "newton"))
-def climb(
-    starts: Mixture, images: Array, counts: Counts, *, rounds: int, newton: bool = True
-) -> Climb:
-    """Climb from every start on every replicate of every data set.
+def ascend(
+    starts: LogBetas,
+    images: Float[Array, "dataset version cell"],
+    cells: CellMatrices,
+    *,
+    rounds: int,
+    newton: bool = True,
+) -> Ascent:
+    """Climb from every start on every version of every data set.
 
     Parameters
     ----------
     starts
         Fields [D, B, S, K].
     images
-        [D, B, M], images in each cell.
-    counts
+        In each cell.
+    cells
         The cells.
     rounds
         Rounds of EM.
@@ -241,10 +259,10 @@ def climb(
 
     Returns
     -------
-    Climb
+    Ascent
         Fields [D, B, S], those of its mixture [D, B, S, K].
     """
-    one = partial(_climb, rounds=rounds, newton=newton)
+    one = partial(_ascend, rounds=rounds, newton=newton)
     over_starts = jax.vmap(one, in_axes=(0, None, None))
-    over_replicates = jax.vmap(over_starts, in_axes=(0, 0, None))
-    return jax.vmap(over_replicates, in_axes=(0, 0, None))(starts, images, counts)
+    over_versions = jax.vmap(over_starts, in_axes=(0, 0, None))
+    return jax.vmap(over_versions, in_axes=(0, 0, None))(starts, images, cells)

@@ -1,24 +1,36 @@
-"""EM + spline, the paper's parametric estimator: its options.
+"""EM + spline, the paper's parametric estimator.
 
-The work is done in `parametric`, which loads JAX; a study can be estimated by the other methods
-without it.
+Engstrom et al. (2020), section 5.3. Mixtures of betas are fitted to the counts of both data sets
+(`mixtures`), then every classifier's accuracy curve g to its correct answers given the
+replication's mixture (`spline`), and A = ∫ g(s) p_ref(s) ds (equation 6). JAX is loaded where the
+first mixture is fitted: the other methods do without it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bayesrep import bounds
-from bayesrep.errors import OptionError
+from bayesrep.estimators.betas import Betas
+from bayesrep.estimators.estimator import Estimates, check_words
+from bayesrep.estimators.mixtures import (
+    CellTable,
+    MixtureFit,
+    check_sizes,
+    complete_cells,
+    fit_mixtures,
+    refit_mixtures,
+)
 from bayesrep.estimators.replicates import Replicates
-
-__all__ = ["EMSpline"]
+from bayesrep.progress import progress_bar
+from bayesrep.types import Float
 
 Loss = Literal["least-squares", "weighted", "binomial"]
 Bounds = Literal["grid", "everywhere"]
 Quadrature = Literal["exact", "published"]
+
+_BLOCK = 75  # versions of the study fitted by one call of the compiled programs
 
 
 @dataclass(frozen=True)
@@ -57,44 +69,102 @@ class EMSpline:
     name: ClassVar[str] = "em-spline"
 
     def __post_init__(self) -> None:
-        for field, words in (("loss", Loss), ("bounds", Bounds), ("quadrature", Quadrature)):
-            if getattr(self, field) not in get_args(words):
-                raise OptionError(
-                    f"em-spline: {field} is {getattr(self, field)!r}; "
-                    f"choose from {', '.join(get_args(words))}"
-                )
-        if self.components < 1 or self.starts < 1:
-            raise OptionError(
-                f"em-spline: components is {self.components} and starts is {self.starts}; "
-                "both must be at least 1"
-            )
-        bounds.at_most("em-spline: components", self.components, bounds.COMPONENTS)
-        bounds.at_most("em-spline: starts", self.starts, bounds.STARTS)
+        check_words(EMSpline, vars(self))
+        check_sizes(self.components, self.starts, "em-spline: ")
 
     def __call__(
-        self, replicates: Replicates, *, seed: int = 0, progress: bool = False, **_: Any
-    ) -> NDArray[np.float64]:
-        """The estimate, [B, C].
-
-        Parameters
-        ----------
-        replicates
-            Row 0, the study itself, is fitted from random starts, the others from its optima.
-        seed
-            Of the random starts.
-        progress
-            Show a bar on standard error where there are many versions.
+        self, replicates: Replicates, *, seed: int = 0, progress: bool = False
+    ) -> Estimates:
+        """The estimates; row 0 is fitted from random starts, the others from its optima.
 
         Raises
         ------
         OptionError
-            Where ``annotators`` is less than 1, or more than some image has.
+            Where `annotators` is less than 1, or more than some image has.
 
         Warns
         -----
         IdentificationWarning
             Where the counts do not determine a mixture of K components.
         """
-        from bayesrep.estimators.parametric import fit_parametric
+        fitted = fit_parametric(self, replicates, seed=seed, progress=progress)
+        return Estimates(fitted.adjusted_accuracy)
 
-        return fit_parametric(self, replicates, seed=seed, progress=progress).adjusted_accuracy
+
+@dataclass(frozen=True, eq=False)
+class ParametricFit:
+    """What EM + spline found in B versions of a study.
+
+    Attributes
+    ----------
+    mixtures
+        Of the study itself.
+    adjusted_accuracy
+        Of all versions.
+    curves
+        B-spline coefficients of the study's own accuracy curves.
+    """
+
+    mixtures: MixtureFit
+    adjusted_accuracy: Float[np.ndarray, "version classifier"]
+    curves: Float[np.ndarray, "classifier basis"]
+
+
+def fit_parametric(
+    options: EMSpline, replicates: Replicates, *, seed: int = 0, progress: bool = False
+) -> ParametricFit:
+    """Fit the study, then its other versions from the study's optima.
+
+    Parameters
+    ----------
+    options
+        What to fit.
+    replicates
+        The study (row 0) and other versions.
+    seed
+        Of the random starts.
+    progress
+        Show a bar on standard error where there are other versions.
+    """
+    table = complete_cells(replicates, options.annotators)
+    study = table.rows(slice(1))
+    mixtures = fit_mixtures(study, components=options.components, starts=options.starts, seed=seed)
+    adjusted, curves = fit_curves_given(options, mixtures, study)
+    rows = [adjusted]
+    others = len(replicates) - 1
+    with progress_bar(others, "fit", show=progress and others > 0) as bar:
+        bar.stage("em-spline")
+        for block, size in _blocks(table):
+            refitted = refit_mixtures(mixtures, block)
+            rows.append(fit_curves_given(options, refitted, block)[0][:size])
+            bar.advance(size)
+    return ParametricFit(mixtures, np.concatenate(rows), curves[0])
+
+
+def fit_curves_given(
+    options: EMSpline, mixtures: MixtureFit, table: CellTable
+) -> tuple[Float[np.ndarray, "version classifier"], Float[np.ndarray, "version classifier basis"]]:
+    """Adjusted accuracies and curves given the mixtures."""
+    import jax
+
+    from bayesrep.estimators.spline import SplineCells, adjusted_accuracies, bounded_rows
+
+    with jax.enable_x64(new_val=True):
+        result = adjusted_accuracies(
+            *(Betas(mixtures.a[r], mixtures.b[r], mixtures.weights[r]) for r in range(2)),
+            table.images[1],
+            table.correct,
+            SplineCells.of(table.selected, table.shown, options.quadrature),
+            bounded_rows(options.bounds),
+            loss=options.loss,
+        )
+        return np.asarray(result[0]), np.asarray(result[1])
+
+
+def _blocks(table: CellTable) -> Iterator[tuple[CellTable, int]]:
+    """Yield all versions but the study, in blocks of one size, and how many of each block count."""
+    total = len(table.correct)
+    size = min(_BLOCK, total - 1)
+    for start in range(1, total, max(size, 1)):
+        rows = np.minimum(np.arange(start, start + size), total - 1)
+        yield table.rows(rows), min(size, total - start)

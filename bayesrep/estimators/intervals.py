@@ -7,47 +7,43 @@ the skewness of the estimate's influence function, here from the jackknife over 
     α' = Φ(z₀ + (z₀ + z_α) / (1 − a (z₀ + z_α))).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-__all__ = ["LEVELS", "acceleration", "bca", "percentile"]
-
-Floats = NDArray[np.float64]
-
-LEVELS = (0.025, 0.975)
+from bayesrep.numerics.estimands import INTERVAL
+from bayesrep.types import Float
 
 
-def percentile(replicates: Floats) -> Floats:
-    """The percentile interval of each column of ``replicates`` [B, S]; returns [2, S]."""
-    return np.quantile(replicates, LEVELS, axis=0)
+def percentile(
+    replicates: Float[np.ndarray, "replicate quantity"],
+) -> Float[np.ndarray, "2 quantity"]:
+    """The percentile interval of each quantity."""
+    return np.quantile(replicates, INTERVAL, axis=0)
 
 
-def bca(estimate: Floats, replicates: Floats, acceleration: Floats) -> Floats:
-    """The bias-corrected and accelerated interval.
+def bca(
+    estimate: Float[np.ndarray, "quantity"],
+    replicates: Float[np.ndarray, "replicate quantity"],
+    acceleration: Float[np.ndarray, "quantity"],
+) -> Float[np.ndarray, "2 quantity"]:
+    """The bias-corrected and accelerated interval; the estimate itself where no replicate differs.
 
-    Parameters
-    ----------
-    estimate : float64 [S]
-    replicates : float64 [B, S]
-    acceleration : float64 [S]
-        From `acceleration`.
-
-    Returns
-    -------
-    float64 [2, S]
-        The estimate itself where all replicates equal it.
+    `acceleration` is that of the function of this name.
     """
     size = len(replicates)
     below = (replicates < estimate).mean(axis=0) + (replicates == estimate).mean(axis=0) / 2
     center = ndtri(np.clip(below, 0.5 / size, 1 - 0.5 / size))
-    z = center + ndtri(np.array(LEVELS))[:, None]
+    z = center + ndtri(np.array(INTERVAL))[:, None]
     levels = ndtr(center + z / (1 - acceleration * z))
     columns = zip(replicates.T, levels.T, strict=True)
     return np.stack([np.quantile(column, level) for column, level in columns], axis=1)
 
 
-def acceleration(samples: list[Floats]) -> Floats:
+def acceleration(
+    samples: Sequence[Float[np.ndarray, "_ quantity"]],
+) -> Float[np.ndarray, "quantity"]:
     """BCa's a from the leave-one-out values of independent samples.
 
     Parameters

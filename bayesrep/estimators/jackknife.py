@@ -7,8 +7,7 @@ about β/n. Leaving out d annotators shows how fast it moves, and the line throu
     θ_J = θ_n − b,   b = (n − d)/d · (mean θ_{n−d} − θ_n),
 
 for d = 1 the paper's bias estimate. The mean over all C(n, d) ways of leaving out d annotators of
-every image is taken exactly, by thinning the counts; a random order of annotators per image gives
-the Monte-Carlo form.
+every image is taken exactly, by thinning the counts.
 
 The jackknife standard error over annotators is
 
@@ -26,25 +25,22 @@ Where images have different n, all are first thinned to the fewest annotators of
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrep.errors import InterpolationWarning, OptionError
+from bayesrep.estimators.estimator import Estimates
 from bayesrep.estimators.naive import (
     ThinnedCounts,
     accuracy_by_count,
     kept,
     matched_accuracy,
-    thinned,
+    thinned_counts,
 )
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import thinning_matrix
-
-__all__ = ["Jackknife", "corrected"]
-
-Floats = NDArray[np.float64]
+from bayesrep.types import Float, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -59,33 +55,22 @@ class Jackknife:
         n, the number of annotators per image to start from; default: the most that every image has.
     delete
         d, how many of them to leave out: 1 is the paper's; more is less noisy and more biased.
-    subsets
-        R: leave out R random subsets in place of the exact mean over all. They are dealt from
-        random orders of every image's annotators, so that each is left out equally often.
     """
 
     annotators: int | None = None
     delete: int = 1
-    subsets: int | None = None
     name: ClassVar[str] = "jackknife"
 
-    def __call__(self, replicates: Replicates, **_: Any) -> Floats:
-        """The jackknife estimate, [B, C].
+    def __call__(
+        self, replicates: Replicates, *, seed: int = 0, progress: bool = False
+    ) -> Estimates:
+        """The jackknife estimates, and the study's standard error over annotators.
 
         Raises
         ------
         OptionError
-            Where ``delete`` is not between 1 and n − 1.
+            Where `delete` is not between 1 and n − 1.
         """
-        n = self.sample(replicates)
-        whole = matched_accuracy(thinned(replicates, n))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
-            part = matched_accuracy(thinned(replicates, n - self.delete))
-        return corrected(whole, part, n, self.delete)
-
-    def sample(self, replicates: Replicates) -> int:
-        """n, checked."""
         n = kept(self.annotators, replicates)
         if not 1 <= self.delete < n:
             raise OptionError(
@@ -93,36 +78,46 @@ class Jackknife:
                 f"than the {n} annotators per image"
                 + ("; leave jackknife out of the methods" if n == 1 else "")
             )
-        return n
-
-    def standard_error(self, replicates: Replicates) -> Floats:
-        """The jackknife standard error over annotators of the study itself, [C]."""
-        n = self.sample(replicates)
-        study = ThinnedCounts(*(field[:1] for field in thinned(replicates, n)))
-        thinning = thinning_matrix(np.arange(n + 1), np.full(n + 1, n), n - self.delete)
-        part = ThinnedCounts(
-            study.reference @ thinning, study.replication @ thinning, thinning.T @ study.correct
+        counts = thinned_counts(replicates, n)
+        whole = matched_accuracy(counts)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
+            part = matched_accuracy(thinned_counts(replicates, n - self.delete))
+        study = ThinnedCounts(*(field[:1] for field in counts))
+        return Estimates(
+            corrected(whole, part, n, self.delete), _standard_error(study, self.delete)
         )
-        (accuracy,), _ = accuracy_by_count(part)  # [n − d + 1, C]
-        reference = part.reference[0] / part.reference.sum()
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.where(part.replication[0] > 0, reference / part.replication[0], 0.0)
-        # h for a reference image, a correctly and a wrongly classified image of the replication
-        kinds = (
-            (study.reference[0][:, None] / study.reference.sum() ** 2, accuracy),
-            (study.correct[0], ratio[:, None] * (1 - accuracy)),
-            (study.replication[0][:, None] - study.correct[0], -ratio[:, None] * accuracy),
-        )
-        variance = sum((many * _variance(thinning, h)).sum(axis=0) for many, h in kinds)
-        return np.sqrt((n - self.delete) / self.delete * variance)
 
 
-def corrected(whole: Floats, part: Floats, annotators: int, delete: int) -> Floats:
+def corrected(whole: Floats, part: Floats, annotators: int | Ints, delete: int) -> Floats:
     """θ_J from the estimates with n annotators and with n − d of them."""
     return whole - (annotators - delete) / delete * (part - whole)
 
 
-def _variance(thinning: Floats, h: Floats) -> Floats:
-    """Variance of h [n − d + 1, C] over the thinned count, given each count, [n + 1, C]."""
+def _standard_error(study: ThinnedCounts, delete: int) -> Float[np.ndarray, "classifier"]:
+    """The jackknife standard error over annotators of a study, its only version."""
+    n = study.reference.shape[1] - 1
+    thinning = thinning_matrix(np.arange(n + 1), np.full(n + 1, n), n - delete)
+    part = ThinnedCounts(
+        study.reference @ thinning, study.replication @ thinning, thinning.T @ study.correct
+    )
+    (accuracy,), _ = accuracy_by_count(part)
+    reference = part.reference[0] / part.reference.sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.where(part.replication[0] > 0, reference / part.replication[0], 0.0)
+    # h for a reference image, a correctly and a wrongly classified image of the replication
+    kinds = (
+        (study.reference[0][:, None] / study.reference.sum() ** 2, accuracy),
+        (study.correct[0], ratio[:, None] * (1 - accuracy)),
+        (study.replication[0][:, None] - study.correct[0], -ratio[:, None] * accuracy),
+    )
+    variance = sum((many * _variance(thinning, h)).sum(axis=0) for many, h in kinds)
+    return np.sqrt((n - delete) / delete * variance)
+
+
+def _variance(
+    thinning: Float[np.ndarray, "count thinned"], h: Float[np.ndarray, "thinned classifier"]
+) -> Float[np.ndarray, "count classifier"]:
+    """Variance of h over the thinned count, given each count."""
     mean = thinning @ h
     return np.maximum(thinning @ h**2 - mean**2, 0.0)

@@ -5,23 +5,24 @@ or "em-spline(components=4, loss=binomial)"; tables label it the same way.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, TypeAlias
+from typing import Any, get_args, get_type_hints
 
 from bayesrep.errors import OptionError
 from bayesrep.estimators.em_spline import EMSpline
+from bayesrep.estimators.estimator import Estimator, check_words
 from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.naive import Naive
 from bayesrep.estimators.raw import Raw
 
-__all__ = ["ESTIMATORS", "Estimator", "label", "parse", "resolve"]
-
-Estimator: TypeAlias = Raw | Naive | Jackknife | EMSpline
-
-ESTIMATORS: Mapping[str, type[Estimator]] = {
+ESTIMATORS: dict[str, type[Estimator]] = {
     kind.name: kind for kind in (Raw, Naive, Jackknife, EMSpline)
 }
+"""Every method, in the order of the tables."""
+
+METHODS = tuple(ESTIMATORS)
+"""Their names."""
 
 _METHOD = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*")
 
@@ -51,15 +52,19 @@ def parse(method: str | Estimator) -> Estimator:
     if match is None or name not in ESTIMATORS:
         raise OptionError(f"unknown method {name!r}; the methods are {', '.join(ESTIMATORS)}")
     kind = ESTIMATORS[name]
-    known = {field.name: field for field in fields(kind)}
+    types = get_type_hints(kind)
+    known = [field.name for field in fields(kind)]
     options: dict[str, Any] = {}
-    for option in filter(None, (part.strip() for part in (match.group(2) or "").split(","))):
+    for option in filter(None, (piece.strip() for piece in (match.group(2) or "").split(","))):
         key, _, text = (piece.strip() for piece in option.partition("="))
         if key not in known:
             has = f"its options are {', '.join(known)}" if known else "it has none"
             raise OptionError(f"method {method!r}: {name} has no option {key!r}; {has}")
-        takes_words = isinstance(known[key].default, str)
-        options[key] = text if takes_words else _whole_number(method, key, text)
+        try:
+            options[key] = _value(types[key], text)
+        except ValueError as error:
+            raise OptionError(f"method {method!r}: {key} is {text!r}; give {error}") from None
+    check_words(kind, options)
     return kind(**options)
 
 
@@ -77,8 +82,13 @@ def resolve(methods: Sequence[str | Estimator] | str) -> dict[str, Estimator]:
     return {label(estimator): estimator for estimator in estimators}
 
 
-def _whole_number(method: str, option: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise OptionError(f"method {method!r}: {option} is {text!r}; give a whole number") from None
+def _value(kind: Any, text: str) -> int | float | str:
+    """An option of this type from text; the error names what the option takes."""
+    takes = {kind, *get_args(kind)}
+    for number, noun in ((int, "a whole number"), (float, "a number")):
+        if number in takes:
+            try:
+                return number(text)
+            except ValueError:
+                raise ValueError(noun) from None
+    return text

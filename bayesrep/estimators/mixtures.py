@@ -7,27 +7,15 @@ parameters than there are distinct counts is fitted but not determined, and a wa
 import warnings
 from dataclasses import dataclass
 
-import jax
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrep import bounds
 from bayesrep.errors import IdentificationWarning, OptionError
-from bayesrep.estimators.em import MEANS, Counts, Mixture, climb
-from bayesrep.estimators.naive import thinned
+from bayesrep.estimators.betas import MEANS, LogBetas
+from bayesrep.estimators.naive import thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
 from bayesrep.studies.rules import REQUIRED_ROLES
-
-__all__ = [
-    "CellTable",
-    "MixtureFit",
-    "complete_cells",
-    "fit_mixtures",
-    "log_masses",
-    "refit_mixtures",
-]
-
-Floats = NDArray[np.float64]
+from bayesrep.types import Bool, Float, Int, Ints
 
 ROUNDS = 200  # of EM from every random start; Newton's method follows
 _REFIT_ROUNDS = 20  # of EM on a replicate, from the study's optima
@@ -45,20 +33,20 @@ class CellTable:
 
     Attributes
     ----------
-    selected, shown : int64 [M]
+    selected, shown
         The cells, also those without images: equation 8 sums over them too.
-    images : float64 [2, B, M]
-        Images of the reference and of the replication.
-    correct : float64 [B, M, C]
+    images
+        Of the reference and of the replication.
+    correct
         Images of the replication that each classifier gets right.
     """
 
-    selected: NDArray[np.int64]
-    shown: NDArray[np.int64]
-    images: Floats
-    correct: Floats
+    selected: Int[np.ndarray, "cell"]
+    shown: Int[np.ndarray, "cell"]
+    images: Float[np.ndarray, "2 version cell"]
+    correct: Float[np.ndarray, "_ cell classifier"]
 
-    def rows(self, which: slice) -> "CellTable":
+    def rows(self, which: slice | Ints) -> "CellTable":
         """Some of the versions."""
         return CellTable(self.selected, self.shown, self.images[:, which], self.correct[which])
 
@@ -71,28 +59,29 @@ class MixtureFit:
 
     Attributes
     ----------
-    a, b, weights : float64 [2, B, K]
-    log_likelihood : float64 [2, B]
+    a, b, weights
+        Of the components.
+    log_likelihood
         Of the counts, nats.
-    converged : bool [2, B]
+    converged
         Whether Newton's method had come to rest.
-    optima : Mixture of float64 [2, B, S, K]
-        Where every start ended, components in no order.
-    start_log_likelihoods : float64 [2, B, S]
+    optima
+        Where every start ended, components in no order; fields [2, B, S, K].
+    start_log_likelihoods
         Their log likelihoods.
     """
 
-    a: Floats
-    b: Floats
-    weights: Floats
-    log_likelihood: Floats
-    converged: NDArray[np.bool_]
-    optima: Mixture
-    start_log_likelihoods: Floats
+    a: Float[np.ndarray, "2 version component"]
+    b: Float[np.ndarray, "2 version component"]
+    weights: Float[np.ndarray, "2 version component"]
+    log_likelihood: Float[np.ndarray, "2 version"]
+    converged: Bool[np.ndarray, "2 version"]
+    optima: LogBetas
+    start_log_likelihoods: Float[np.ndarray, "2 version start"]
 
     @property
-    def degenerate(self) -> NDArray[np.bool_]:
-        """Components that have shrunk to a point or lost their images, bool [2, B, K]."""
+    def degenerate(self) -> Bool[np.ndarray, "2 version component"]:
+        """Components that have shrunk to a point or lost their images."""
         mean = self.a / (self.a + self.b)
         at_an_end = np.minimum(mean, 1 - mean) < 2 * MEANS[0]
         return at_an_end | (self.a + self.b > _POINT) | (self.weights < _LOST)
@@ -110,28 +99,28 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
         all did say.
     """
     if annotators is not None:
-        counts = thinned(replicates, annotators)
+        counts = thinned_counts(replicates, annotators)
         shown = np.full(annotators + 1, annotators)
         images = np.stack([counts.reference, counts.replication])
         return CellTable(np.arange(annotators + 1), shown, images, counts.correct)
-    sizes = np.union1d(replicates.reference.shown, replicates.replication.shown)
-    starts = dict(zip(sizes.tolist(), np.cumsum([0, *(sizes[:-1] + 1)]).tolist(), strict=True))
+    reference, replication = replicates.reference, replicates.replication
+    sizes = np.union1d(reference.shown, replication.shown)
     shown = np.repeat(sizes, sizes + 1)
     selected = np.concatenate([np.arange(size + 1) for size in sizes])
+    start = np.searchsorted(shown, sizes)  # of the cells of each n
 
-    def place(cells: CellCounts) -> list[int]:
-        return [starts[n] + k for n, k in zip(cells.shown.tolist(), cells.selected, strict=True)]
+    def places(cells: CellCounts) -> Ints:
+        return start[np.searchsorted(sizes, cells.shown)] + cells.selected
 
-    reference, replication = replicates.reference, replicates.replication
     images = np.zeros((2, len(replicates), len(shown)))
-    images[0][:, place(reference)] = reference.images
-    images[1][:, place(replication)] = replication.images
+    images[0][:, places(reference)] = reference.images
+    images[1][:, places(replication)] = replication.images
     correct = np.zeros((len(replicates), len(shown), replication.correct.shape[2]))
-    correct[:, place(replication)] = replication.correct
+    correct[:, places(replication)] = replication.correct
     return CellTable(selected, shown, images, correct)
 
 
-def random_starts(table: CellTable, components: int, starts: int, seed: int) -> Mixture:
+def random_starts(table: CellTable, components: int, starts: int, seed: int) -> LogBetas:
     """Means at observed selection frequencies, concentrations 2 to 50; fields [2, 1, S, K]."""
     frequency = (table.selected + 0.5) / (table.shown + 1)
     shape = (starts, components)
@@ -145,7 +134,7 @@ def random_starts(table: CellTable, components: int, starts: int, seed: int) -> 
         fields.append(
             (np.log(mean * concentration), np.log((1 - mean) * concentration), np.log(weights))
         )
-    return Mixture(*(np.stack(field)[:, None] for field in zip(*fields, strict=True)))
+    return LogBetas(*(np.stack(field)[:, None] for field in zip(*fields, strict=True)))
 
 
 def fit_mixtures(
@@ -178,29 +167,38 @@ def fit_mixtures(
     IdentificationWarning
         Where a data set has fewer distinct counts than the mixture has parameters.
     """
-    if components < 1 or starts < 1:
-        raise OptionError(
-            f"components is {components} and starts is {starts}; both must be at least 1"
-        )
-    bounds.at_most("components", components, bounds.COMPONENTS)
-    bounds.at_most("starts", starts, bounds.STARTS)
+    check_sizes(components, starts)
     _warn_if_unidentified(table, components)
     begin = random_starts(table, components, starts, seed)
     return _best(begin, table.rows(slice(1)), rounds, newton=newton)
 
 
+def check_sizes(components: int, starts: int, where: str = "") -> None:
+    """Raise OptionError where no mixture has so many components, or no fit so many starts."""
+    if components < 1 or starts < 1:
+        raise OptionError(
+            f"{where}components is {components} and starts is {starts}; both must be at least 1"
+        )
+    bounds.at_most(f"{where}components", components, bounds.COMPONENTS)
+    bounds.at_most(f"{where}starts", starts, bounds.STARTS)
+
+
 def refit_mixtures(study: MixtureFit, table: CellTable) -> MixtureFit:
-    """Fit replicates (all rows of ``table``) from the distinct optima of the study's starts."""
+    """Fit replicates (all rows of `table`) from the distinct optima of the study's starts."""
     starts = _optima(study)
     rows = table.images.shape[1]
-    begin = Mixture(*(np.repeat(field[:, None], rows, axis=1) for field in starts))
+    begin = LogBetas(*(np.repeat(field[:, None], rows, axis=1) for field in starts))
     return _best(begin, table, _REFIT_ROUNDS, newton=True)
 
 
-def _best(begin: Mixture, table: CellTable, rounds: int, *, newton: bool) -> MixtureFit:
+def _best(begin: LogBetas, table: CellTable, rounds: int, *, newton: bool) -> MixtureFit:
+    import jax
+
+    from bayesrep.estimators.em import CellMatrices, ascend
+
     with jax.enable_x64(new_val=True):
-        counts = Counts.of(table.selected, table.shown)
-        result = climb(begin, table.images, counts, rounds=rounds, newton=newton)
+        cells = CellMatrices.of(table.selected, table.shown)
+        result = ascend(begin, table.images, cells, rounds=rounds, newton=newton)
         result = jax.tree.map(np.asarray, result)
     scale = np.maximum(1.0, np.abs(result.log_likelihood).max(initial=1.0) / 1e4)
     if not (result.drop <= _ROUNDING * scale).all():
@@ -225,7 +223,7 @@ def _best(begin: Mixture, table: CellTable, rounds: int, *, newton: bool) -> Mix
     )
 
 
-def _optima(study: MixtureFit) -> Mixture:
+def _optima(study: MixtureFit) -> LogBetas:
     """The best few distinct optima of each data set, [2, T, K]; the best fills up the rest."""
     heights = study.start_log_likelihoods[:, 0]
     size = min(_REFIT_STARTS, heights.shape[1])
@@ -236,7 +234,7 @@ def _optima(study: MixtureFit) -> Mixture:
         distinct = order[fresh][:size]
         chosen[role] = np.pad(distinct, (0, size - len(distinct)), constant_values=order[0])
     rows = np.arange(2)[:, None]
-    return Mixture(*(field[rows, 0, chosen] for field in study.optima))
+    return LogBetas(*(field[rows, 0, chosen] for field in study.optima))
 
 
 def _warn_if_unidentified(table: CellTable, components: int) -> None:
@@ -254,8 +252,8 @@ def _warn_if_unidentified(table: CellTable, components: int) -> None:
             )
 
 
-def log_masses(fit: MixtureFit, table: CellTable) -> Floats:
-    """log p(k of n) of every cell under every fitted mixture, [2, B, M]."""
+def log_shares(fit: MixtureFit, table: CellTable) -> Float[np.ndarray, "2 version cell"]:
+    """log p(k of n) of every cell under every fitted mixture."""
     from scipy.stats import betabinom
 
     n, k = table.shown[:, None], table.selected[:, None]

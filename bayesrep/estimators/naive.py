@@ -14,37 +14,26 @@ n' = n, that is equation 4 itself; smaller n' give the curves of the paper's fig
 import warnings
 from dataclasses import dataclass
 from operator import index
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayesrep.errors import InterpolationWarning
+from bayesrep.estimators.estimator import Estimates
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import thinning_matrix
-
-__all__ = [
-    "Naive",
-    "ThinnedCounts",
-    "accuracy_by_count",
-    "fewest_annotators",
-    "kept",
-    "matched_accuracy",
-    "thinned",
-]
-
-Floats = NDArray[np.float64]
+from bayesrep.types import Bool, Float, Floats
 
 
 class ThinnedCounts(NamedTuple):
-    """What n' annotators would have said, in expectation over which n' were asked.
+    """Images of both data sets at each count 0..n' of n' annotators, in B versions.
 
-    Every array has the counts 0..n' along its second axis.
+    In expectation over which n' were asked; `correct` is of the replication.
     """
 
-    reference: Floats  # [B, n' + 1] images
-    replication: Floats  # [B, n' + 1] images
-    correct: Floats  # [B, n' + 1, C], of the replication
+    reference: Float[np.ndarray, "version count"]
+    replication: Float[np.ndarray, "version count"]
+    correct: Float[np.ndarray, "version count classifier"]
 
 
 @dataclass(frozen=True)
@@ -60,29 +49,28 @@ class Naive:
     annotators
         n', the number of annotators per image to match with. The default is the most that every
         image has; fewer show how the estimate's bias depends on their number.
-    subsets
-        R: ask R random subsets of n' annotators, as the published code does, and average their
-        estimates, in place of the exact expectation (the default).
     """
 
     annotators: int | None = None
-    subsets: int | None = None
     name: ClassVar[str] = "naive"
 
-    def __call__(self, replicates: Replicates, **_: Any) -> Floats:
-        """The naive estimate, [B, C].
+    def __call__(
+        self, replicates: Replicates, *, seed: int = 0, progress: bool = False
+    ) -> Estimates:
+        """The naive estimates.
 
         Raises
         ------
         OptionError
-            Where ``annotators`` is less than 1, or more than some image has.
+            Where `annotators` is less than 1, or more than some image has.
 
         Warns
         -----
         InterpolationWarning
             Where accuracies of the study itself had to be interpolated.
         """
-        return matched_accuracy(thinned(replicates, kept(self.annotators, replicates)))
+        n = kept(self.annotators, replicates)
+        return Estimates(matched_accuracy(thinned_counts(replicates, n)))
 
 
 def fewest_annotators(replicates: Replicates) -> int:
@@ -95,13 +83,13 @@ def kept(annotators: int | None, replicates: Replicates) -> int:
     return fewest_annotators(replicates) if annotators is None else index(annotators)
 
 
-def thinned(replicates: Replicates, annotators: int) -> ThinnedCounts:
+def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:
     """Forget all but n' annotators of every image, in expectation.
 
     Raises
     ------
     OptionError
-        Where ``annotators`` is less than 1, or more than some image has.
+        Where `annotators` is less than 1, or more than some image has.
     """
     reference, replication = replicates.reference, replicates.replication
     selected = np.concatenate([reference.selected, replication.selected])
@@ -115,8 +103,8 @@ def thinned(replicates: Replicates, annotators: int) -> ThinnedCounts:
     )
 
 
-def matched_accuracy(counts: ThinnedCounts) -> Floats:
-    """Equation 4 for every version, [B, C]."""
+def matched_accuracy(counts: ThinnedCounts) -> Float[np.ndarray, "version classifier"]:
+    """Equation 4 for every version."""
     mass = counts.reference / counts.reference.sum(axis=1, keepdims=True)
     accuracy, known = accuracy_by_count(counts)
     missing = np.where(known[0], 0.0, mass[0])
@@ -125,16 +113,13 @@ def matched_accuracy(counts: ThinnedCounts) -> Floats:
     return np.einsum("bk,bkc->bc", mass, accuracy)
 
 
-def accuracy_by_count(counts: ThinnedCounts) -> tuple[Floats, NDArray[np.bool_]]:
+def accuracy_by_count(
+    counts: ThinnedCounts,
+) -> tuple[Float[np.ndarray, "version count classifier"], Bool[np.ndarray, "version count"]]:
     """E_rep[f_c | k' of n'] and at which counts it was observed, not interpolated.
 
     Between counts that have images the accuracy is interpolated linearly in k', beyond them the
     nearest is kept.
-
-    Returns
-    -------
-    accuracy : float64 [B, n' + 1, C]
-    known : bool [B, n' + 1]
     """
     known = counts.replication > 0
     with np.errstate(invalid="ignore"):

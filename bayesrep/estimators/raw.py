@@ -1,14 +1,10 @@
 """The raw estimate: no adjustment, the accuracy on the replication as it was measured."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bayesrep.estimators.estimator import Estimates
 from bayesrep.estimators.replicates import Replicates
-
-__all__ = ["Raw"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +16,8 @@ class Raw:
 
     name: ClassVar[str] = "raw"
 
-    def __call__(self, replicates: Replicates, **_: Any) -> NDArray[np.float64]:
-        """The accuracy on the replication, [B, C]."""
-        return replicates.replication.accuracy()
+    def __call__(
+        self, replicates: Replicates, *, seed: int = 0, progress: bool = False
+    ) -> Estimates:
+        """The accuracy on the replication."""
+        return Estimates(replicates.replication.accuracy())

@@ -6,20 +6,15 @@ with fewer annotators per image. Images are resampled, not cells or classifiers,
 see the same resample: the errors that classifiers share through the images stay shared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import AnnotatedSet, Study
-
-Floats = NDArray[np.float64]
-
-__all__ = ["CellCounts", "Replicates", "bootstrap", "leave_one_out"]
+from bayesrep.types import Float, Int
 
 _LARGEST_BATCH = 64  # replicates resampled by one matrix product
 _BATCH_NUMBERS = 2**24  # bounds the memory of a batch
@@ -31,21 +26,21 @@ class CellCounts:
 
     Attributes
     ----------
-    selected, shown : int64 [M]
-        The cells, the same in all versions; some may hold no images.
-    images : float64 [B, M]
+    selected, shown
+        The M cells, the same in all versions; some may hold no images.
+    images
         Images in each cell.
-    correct : float64 [B, M, C]
+    correct
         How many of them each classifier gets right.
     """
 
-    selected: NDArray[np.int64]
-    shown: NDArray[np.int64]
-    images: Floats
-    correct: Floats
+    selected: Int[np.ndarray, "cell"]
+    shown: Int[np.ndarray, "cell"]
+    images: Float[np.ndarray, "version cell"]
+    correct: Float[np.ndarray, "version cell classifier"]
 
     @classmethod
-    def of(cls, cells: Cells) -> CellCounts:
+    def of(cls, cells: Cells) -> "CellCounts":
         """The one version that was observed."""
         return cls(
             cells.selected,
@@ -54,11 +49,15 @@ class CellCounts:
             cells.correct[None].astype(np.float64),
         )
 
-    def accuracy(self) -> Floats:
-        """Plain accuracy of each classifier in each version, [B, C]."""
+    def accuracy(self) -> Float[np.ndarray, "version classifier"]:
+        """Plain accuracy of each classifier in each version."""
         return self.correct.sum(axis=1) / self.images.sum(axis=1)[:, None]
 
-    def with_rows(self, images: Floats, correct: Floats) -> CellCounts:
+    def with_rows(
+        self,
+        images: Float[np.ndarray, "more cell"],
+        correct: Float[np.ndarray, "more cell classifier"],
+    ) -> "CellCounts":
         """The same cells with further versions below."""
         return CellCounts(
             self.selected,
@@ -82,21 +81,24 @@ class Replicates:
     replication: CellCounts
 
     @classmethod
-    def of(cls, statistics: SufficientStatistics) -> Replicates:
+    def of(cls, study: Study | SufficientStatistics) -> "Replicates":
         """The study alone."""
+        statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
         return cls(CellCounts.of(statistics.reference), CellCounts.of(statistics.replication))
 
     def __len__(self) -> int:
         return len(self.reference.images)
 
 
-def bootstrap(study: Study, *, size: int, seed: int) -> Iterator[Replicates]:
-    """Yield the study and ``size`` bootstrap replicates of its images, in blocks of bounded memory.
+def bootstrap(
+    study: Study, statistics: SufficientStatistics, *, size: int, seed: int
+) -> Iterator[Replicates]:
+    """Yield the study and `size` bootstrap replicates of its images, in blocks of bounded memory.
 
     Parameters
     ----------
-    study
-        What to resample: its reference and its replication, independently.
+    study, statistics
+        What to resample, its reference and its replication independently, and its statistics.
     size
         B, the number of replicates.
     seed
@@ -109,24 +111,23 @@ def bootstrap(study: Study, *, size: int, seed: int) -> Iterator[Replicates]:
         cells of the study, some with no images: an estimator whose definition depends on the cells
         (such as the fewest annotators) is the same for every replicate.
     """
-    statistics = SufficientStatistics.from_study(study)
     generators = [np.random.default_rng([seed, stream]) for stream in (0, 1)]
-    largest = max(statistics.cells[role].correct.size for role in ("reference", "replication"))
+    largest = max(statistics.cells[role].correct.size for role in REQUIRED_ROLES)
     blocks = -(-size * largest // _BATCH_NUMBERS) if size else 1
     for rows in np.array_split(np.arange(size), blocks):
         reference, replication = (
             CellCounts.of(statistics.cells[role]).with_rows(
                 *_resampled(study.datasets[role], statistics.cells[role], len(rows), generator)
             )
-            for role, generator in zip(("reference", "replication"), generators, strict=True)
+            for role, generator in zip(REQUIRED_ROLES, generators, strict=True)
         )
         yield Replicates(reference, replication)
 
 
 def _resampled(
     data: AnnotatedSet, cells: Cells, size: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Images [size, M] and correct [size, M, C] of replicates of one data set."""
+) -> tuple[Float[np.ndarray, "replicate cell"], Float[np.ndarray, "replicate cell classifier"]]:
+    """Images, and of them correct, of replicates of one data set."""
     order = np.lexsort((data.selected, data.shown))  # the order of the cells
     correct = data.correct[order]
     starts = np.concatenate([[0], np.cumsum(cells.images)])
@@ -143,14 +144,16 @@ def _resampled(
     return images, right
 
 
-def _weights(total: int, rows: int, rng: np.random.Generator) -> NDArray[np.floating]:
-    """Draw how often each image occurs in each replicate, [rows, total]: multinomial."""
+def _weights(
+    total: int, rows: int, rng: np.random.Generator
+) -> Float[np.ndarray, "{rows} {total}"]:
+    """Draw how often each image occurs in each replicate: multinomial."""
     draws = (np.bincount(rng.integers(total, size=total), minlength=total) for _ in range(rows))
     # Whole numbers below 2^24 are exact in float32, and matrix products of floats are fast.
     return np.stack(list(draws)).astype(np.float32 if total < 2**24 else np.float64)
 
 
-def leave_one_out(statistics: SufficientStatistics) -> Iterator[Replicates]:
+def without_each_image(statistics: SufficientStatistics) -> Iterator[Replicates]:
     """Yield the study without one image, for every kind of image, in blocks of bounded memory.
 
     A classifier's estimate changes alike whichever image of a cell is left out, but for whether the
@@ -163,9 +166,7 @@ def leave_one_out(statistics: SufficientStatistics) -> Iterator[Replicates]:
     Replicates
         Row 0 is the study, in every block; the others, over all blocks, are the versions in order.
     """
-    reference, replication = (
-        CellCounts.of(statistics.cells[role]) for role in ("reference", "replication")
-    )
+    reference, replication = (CellCounts.of(statistics.cells[role]) for role in REQUIRED_ROLES)
     m1, m2 = len(reference.selected), len(replication.selected)
     size = m1 + 2 * m2
     largest = max(reference.correct.size, replication.correct.size)

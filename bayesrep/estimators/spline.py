@@ -18,14 +18,15 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import xlogy
 from jax.typing import ArrayLike
-from numpy.typing import NDArray
 from scipy.stats import binom
 
-from bayesrep.estimators.em import Counts
+from bayesrep.estimators.betas import Betas
+from bayesrep.estimators.em import CellMatrices
 from bayesrep.numerics.beta_binomial import log_cells
 from bayesrep.numerics.beta_splines import expected_bsplines, published_grid, published_sum
 from bayesrep.numerics.least_squares import bounded_least_squares
 from bayesrep.numerics.splines import SIZE, bspline_basis
+from bayesrep.types import Float, Floats, Int
 
 LOWEST, HIGHEST = 2e-6, 1.0
 """Bounds of an accuracy curve in the published code."""
@@ -39,18 +40,20 @@ _STEPS = (1.0, 0.5, 0.1, 0.01, 0.0)
 _BATCH = 256  # curves solved side by side: their values on the grid fit the cache
 
 
-class Cells(NamedTuple):
-    """The cells of a study as the curves need them, M of them."""
+class SplineCells(NamedTuple):
+    """The cells of a study as the curves need them."""
 
-    selected: Array  # [M]
-    shown: Array  # [M]
-    same_shown: Array  # [M, M] 0/1: cells with the same n
-    counts: Counts
-    likelihood: Array | None  # P(k | n, s) on the published grid, [M, 1000], if that is wanted
+    selected: Float[Array, "cell"]
+    shown: Float[Array, "cell"]
+    same_shown: Float[Array, "cell cell"]  # 0/1: cells with the same n
+    matrices: CellMatrices
+    likelihood: Float[Array, "cell point"] | None  # P(k | n, s) on the published grid, if wanted
 
     @classmethod
-    def of(cls, selected: NDArray[np.int64], shown: NDArray[np.int64], quadrature: str) -> "Cells":
-        """Cells of ``selected`` of ``shown``, both [M], ready for one kind of quadrature."""
+    def of(
+        cls, selected: Int[np.ndarray, "cell"], shown: Int[np.ndarray, "cell"], quadrature: str
+    ) -> "SplineCells":
+        """Cells of `selected` of `shown`, ready for one kind of quadrature."""
         likelihood = None
         if quadrature == "published":
             likelihood = jnp.asarray(
@@ -60,43 +63,41 @@ class Cells(NamedTuple):
             jnp.asarray(selected, float),
             jnp.asarray(shown, float),
             jnp.asarray(shown[:, None] == shown[None, :], float),
-            Counts.of(selected, shown),
+            CellMatrices.of(selected, shown),
             likelihood,
         )
 
 
-class Betas(NamedTuple):
-    """A mixture's parameters, [..., K]."""
-
-    a: ArrayLike
-    b: ArrayLike
-    weights: ArrayLike
-
-
-def bounded_rows(bounds: str) -> NDArray[np.float64]:
+def bounded_rows(bounds: str) -> Floats:
     """The rows G of lowest ≤ G ω ≤ highest: the curve on a grid, or its coefficients."""
     return bspline_basis(published_grid()) if bounds == "grid" else np.eye(SIZE)
 
 
-def equation_8(mixture: Betas, images: ArrayLike, cells: Cells) -> Array:
-    """D [M, 7], each cell times the share of images that have its n."""
+def equation_8(
+    mixture: Betas, images: Float[ArrayLike, "cell"], cells: SplineCells
+) -> Float[Array, "cell basis"]:
+    """D, each cell times the share of images that have its n."""
     a, b, weights = map(jnp.asarray, mixture)
     images = jnp.asarray(images)
     share = cells.same_shown @ images / images.sum()  # of images with the same n
     if cells.likelihood is not None:
         return share[:, None] * published_sum(a, b, weights, cells.likelihood)
-    counts = cells.counts
-    log_mass = log_cells(a, b, counts.selected, counts.rejected, counts.shown)
-    mass = weights[:, None] * jnp.exp(counts.log_choices[None, :] + log_mass)  # [K, M]
+    matrices = cells.matrices
+    log_mass = log_cells(a, b, matrices.selected, matrices.rejected, matrices.shown)
+    mass = weights[:, None] * jnp.exp(matrices.log_choices[None, :] + log_mass)  # [K, M]
     rejected = cells.shown - cells.selected
     inside = expected_bsplines(a[:, None] + cells.selected[None, :], b[:, None] + rejected[None, :])
     return share[:, None] * jnp.einsum("km,kmj->mj", mass, inside)
 
 
 def fit_curves(
-    design: ArrayLike, images: ArrayLike, correct: ArrayLike, rows: ArrayLike, loss: str
-) -> Array:
-    """ω [C, 7] of every classifier from D [M, 7], images [M] and correct [M, C]."""
+    design: Float[ArrayLike, "cell basis"],
+    images: Float[ArrayLike, "cell"],
+    correct: Float[ArrayLike, "cell classifier"],
+    rows: Float[ArrayLike, "row basis"],
+    loss: str,
+) -> Float[Array, "classifier basis"]:
+    """ω of every classifier from D, and the images of each cell and how many are right."""
     design, images, correct, rows = map(jnp.asarray, (design, images, correct, rows))
     if loss == "binomial":
         return _binomial(design, images, correct.T, rows)
@@ -109,7 +110,11 @@ def fit_curves(
     return _least_squares(scaled, targets, rows)
 
 
-def _least_squares(design: Array, targets: Array, rows: Array) -> Array:
+def _least_squares(
+    design: Float[Array, "cell basis"],
+    targets: Float[Array, "classifier cell"],
+    rows: Float[Array, "row basis"],
+) -> Float[Array, "classifier basis"]:
     size = design.shape[1]
     slope = jnp.diff(jnp.eye(size), axis=0)
     rough = jnp.concatenate([jnp.diff(slope, axis=0), 0.1 * slope])
@@ -118,13 +123,18 @@ def _least_squares(design: Array, targets: Array, rows: Array) -> Array:
     return bounded_least_squares(design, targets, rows, LOWEST, HIGHEST)
 
 
-def _binomial(design: Array, images: Array, correct: Array, rows: Array) -> Array:
+def _binomial(
+    design: Float[Array, "cell basis"],
+    images: Float[Array, "cell"],
+    correct: Float[Array, "classifier cell"],
+    rows: Float[Array, "row basis"],
+) -> Float[Array, "classifier basis"]:
     """Maximise Σ y log q + (m − y) log(1 − q), q = D ω / D 1, by least squares reweighted."""
     total = design.sum(axis=1, keepdims=True)
     conditional = design / jnp.maximum(total, 1e-300)
     observed = images > 0
 
-    def likelihood(curve: Array, right: Array) -> Array:
+    def likelihood(curve: Float[Array, "basis"], right: Float[Array, "cell"]) -> Float[Array, ""]:
         q = jnp.clip(conditional @ curve, 1e-12, 1.0)
         wrong = images - right
         return jnp.where(
@@ -145,7 +155,7 @@ def _binomial(design: Array, images: Array, correct: Array, rows: Array) -> Arra
         gain = jnp.where(better, heights[best] - height, 0.0)
         return jnp.where(better, tried[best], curve), jnp.maximum(heights[best], height), gain
 
-    def fit(start: Array, right: Array) -> Array:
+    def fit(start: Float[Array, "basis"], right: Float[Array, "cell"]) -> Float[Array, "basis"]:
         begin = start, likelihood(start, right), jnp.asarray(jnp.inf)
         return jax.lax.while_loop(
             lambda state: state[2] > _GAIN, lambda state: step(state, right), begin
@@ -163,13 +173,13 @@ def _binomial(design: Array, images: Array, correct: Array, rows: Array) -> Arra
 def adjusted_accuracies(
     reference: Betas,
     replication: Betas,
-    images: ArrayLike,
-    correct: ArrayLike,
-    cells: Cells,
-    rows: ArrayLike,
+    images: Float[ArrayLike, "version cell"],
+    correct: Float[ArrayLike, "version cell classifier"],
+    cells: SplineCells,
+    rows: Float[ArrayLike, "row basis"],
     *,
     loss: str,
-) -> tuple[Array, Array]:
+) -> tuple[Float[Array, "version classifier"], Float[Array, "version classifier basis"]]:
     """Fit all curves of B versions of a study and integrate them over the reference.
 
     Parameters
@@ -177,9 +187,9 @@ def adjusted_accuracies(
     reference, replication
         Fitted mixtures, [B, K].
     images, correct
-        [B, M] and [B, M, C], of the replication.
+        Of the replication.
     cells
-        The M cells.
+        Their cells.
     rows
         Of `bounded_rows`.
     loss
@@ -187,8 +197,9 @@ def adjusted_accuracies(
 
     Returns
     -------
-    adjusted : [B, C]
-    curves : [B, C, 7]
+    adjusted
+        A_c.
+    curves
         B-spline coefficients.
     """
     rows = jnp.asarray(rows)

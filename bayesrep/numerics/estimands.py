@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
+INTERVAL = (0.025, 0.975)
+"""The quantiles that bound a 95 % interval."""
+
 
 def bias_corrected_gap(reference_accuracy: ArrayLike, adjusted_accuracy: ArrayLike) -> Floats:
     """The part of the accuracy drop that selection does not explain: equation 2, first term.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrep.estimators.naive import thinned
+from bayesrep.estimators.naive import thinned_counts
 from bayesrep.report.figures import COLORS, panels
 from bayesrep.report.paper.known import Known
 from bayesrep.studies.study import Study
@@ -19,7 +19,7 @@ LEAST_SHARE = 0.001  # where the drawn range begins
 
 def numbers(known: Known) -> dict[str, Any]:
     """Shares of images by count, mean selection frequencies and their standard errors."""
-    counts = thinned(known.whole, known.annotators)
+    counts = thinned_counts(known.whole, known.annotators)
     found: dict[str, Any] = {"annotators": known.annotators}
     for role, images in (
         ("reference", counts.reference[0]),

@@ -5,12 +5,10 @@ and percentiles of a bootstrap over images for EM + spline. Gaps and slopes have
 for both, with ordinary regression's standard error of the slope beside.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from bayesrep.errors import EstimateWarning
 from bayesrep.estimators import analyse
 from bayesrep.numerics.estimands import slope_standard_error
 from bayesrep.report.figures import (
@@ -34,12 +32,9 @@ def numbers(known: Known, *, bootstrap: int = BOOTSTRAP, progress: bool = False)
     analyses = analyse(
         known.study, METHODS, bootstrap=bootstrap, seed=known.seed, progress=progress
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EstimateWarning)  # said above
-        (own,) = analyse(known.study, "jackknife")
     methods = {analysis.method: analysis_numbers(analysis) for analysis in analyses}
-    of_annotators = analysis_numbers(own)
-    methods["jackknife"] |= {name: of_annotators[name] for name in ("lower", "upper")}
+    of_annotators = analyses[METHODS.index("jackknife")].own_interval
+    methods["jackknife"] |= dict(zip(("lower", "upper"), of_annotators.tolist(), strict=True))
     for part in methods.values():
         error = slope_standard_error(known.reference_accuracy, part["adjusted_accuracy"])
         part["slope_standard_error"] = float(error)

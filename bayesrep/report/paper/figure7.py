@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import beta
 
-from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_masses
+from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_shares
 from bayesrep.report.figures import COLORS, INK, legend_below, panels
 from bayesrep.report.paper.known import Known
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -39,7 +39,7 @@ def numbers(
     """
     cells = complete_cells(known.whole, known.annotators)
     fit = fit_mixtures(cells, components=COMPONENTS, seed=known.seed)
-    induced = np.exp(log_masses(fit, cells)[:, 0])
+    induced = np.exp(log_shares(fit, cells)[:, 0])
     found: dict[str, Any] = {"annotators": known.annotators, "s": GRID.tolist()}
     for row, role in enumerate(REQUIRED_ROLES):
         a, b, weights = (field[row, 0] for field in (fit.a, fit.b, fit.weights))

@@ -1,0 +1,24 @@
+"""Mixtures of betas as arrays, and how far a component may go."""
+
+from typing import Any, NamedTuple
+
+MEANS, CONCENTRATIONS = (1e-8, 1 - 1e-8), (1e-2, 1e5)
+"""Limits of a / (a + b) and of a + b. The likelihood stays finite where a component shrinks to a
+point, inside or at an end; the limits keep its parameters finite too. At a + b = 1e5 a
+beta-binomial of 40 is a binomial."""
+
+
+class Betas(NamedTuple):
+    """Parameters of mixtures, on the device or on the host; every field is [..., K]."""
+
+    a: Any
+    b: Any
+    weights: Any
+
+
+class LogBetas(NamedTuple):
+    """The same in logarithms, in which they are fitted."""
+
+    log_a: Any
+    log_b: Any
+    log_weights: Any

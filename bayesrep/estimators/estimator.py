@@ -1,0 +1,76 @@
+"""What every estimator is: options that are called with versions of a study."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
+
+import numpy as np
+
+from bayesrep.errors import OptionError
+from bayesrep.estimators.replicates import Replicates
+from bayesrep.types import Float
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Adjusted accuracies of C classifiers in B versions of a study.
+
+    Attributes
+    ----------
+    value : float64 [B, C]
+        Row 0 is the study's own.
+    standard_error : float64 [C] or None
+        Of row 0, where the estimator knows one without a bootstrap.
+    """
+
+    value: Float[np.ndarray, "version classifier"]
+    standard_error: Float[np.ndarray, "classifier"] | None = None
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """A method: a frozen dataclass with its options as fields, a default for each.
+
+    Every option is a word (`str` or `Literal`) or a number (`int` or `float`), or None where that
+    is its default; so it can be written as text, `"naive(annotators=10)"`. The line in `ESTIMATORS`
+    of `bayesrep/estimators/methods.py` makes it known to tables, the command line and the tests.
+    """
+
+    name: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __call__(
+        self, replicates: Replicates, *, seed: int = 0, progress: bool = False
+    ) -> Estimates:
+        """Estimate every version of a study.
+
+        Parameters
+        ----------
+        replicates
+            Row 0 is the study itself. What the estimate of one version is may depend on row 0 (as
+            where a search starts) and on nothing else outside its own row.
+        seed
+            Of whatever is random.
+        progress
+            Show a bar on standard error where it takes long.
+        """
+        ...
+
+
+def check_words(kind: Any, options: Mapping[str, Any]) -> None:
+    """Raise OptionError where an option that is a choice of words is none of them."""
+    for option, hint in get_type_hints(kind).items():
+        words = get_args(hint) if get_origin(hint) is Literal else ()
+        if words and option in options and options[option] not in words:
+            raise OptionError(
+                f"{kind.name}: {option} is {options[option]!r}; choose from {', '.join(words)}"
+            )
