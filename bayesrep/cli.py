@@ -577,8 +577,8 @@ def _images(arguments: argparse.Namespace) -> int:
 
 def _diagnose(arguments: argparse.Namespace) -> int:
     from bayesrep.checks import diagnose
-    from bayesrep.checks.diagnosis import text
     from bayesrep.posterior import read_posterior
+    from bayesrep.report.text import diagnosis_text
     from bayesrep.studies.storage import read_study
 
     study = read_study(arguments.study) if arguments.study else None
@@ -590,19 +590,19 @@ def _diagnose(arguments: argparse.Namespace) -> int:
         "predictions": None if found.predictions is None else found.predictions.to_dicts(),
         "sensitivity": None if found.sensitivity is None else found.sensitivity.to_dicts(),
     }
-    _emit(arguments, text(found), facts)
+    _emit(arguments, diagnosis_text(found), facts)
     return _fail(f"{arguments.posterior}: do not trust this fit") if found.trust == "no" else 0
 
 
 def _loo(arguments: argparse.Namespace) -> int:
-    from bayesrep.checks import compare
-    from bayesrep.checks.comparison import text
+    from bayesrep.checks import compare_fits
     from bayesrep.posterior import read_posterior
+    from bayesrep.report.text import fits_text
 
     if arguments.csv:
         _new_file(arguments.csv, force=arguments.force)
-    table = compare({str(path): read_posterior(path) for path in arguments.posteriors})
-    return _emit_table(arguments, table, text(table))
+    table = compare_fits({str(path): read_posterior(path) for path in arguments.posteriors})
+    return _emit_table(arguments, table, fits_text(table))
 
 
 def _match(arguments: argparse.Namespace) -> int:

@@ -68,6 +68,12 @@ class Recorded(NamedTuple):
         Of the data sets in the model.
     grouping
         The study's column that divides the images into groups, or None.
+    method
+        What made the draws, a name of `bayesrep.fit`'s.
+    cut
+        Whether the mixtures know the annotations alone.
+    thinning
+        Transitions of a chain from one kept draw to the next.
     """
 
     name: str
@@ -75,6 +81,9 @@ class Recorded(NamedTuple):
     options: Any
     roles: tuple[str, ...]
     grouping: str | None
+    method: str
+    cut: bool
+    thinning: int
 
 
 def recorded(posterior: Posterior) -> Recorded:
@@ -87,19 +96,19 @@ def recorded(posterior: Posterior) -> Recorded:
     """
     attributes = need_group(posterior, "posterior").attrs
     try:
-        name = str(attributes["model"])
-        given = {
-            option: tuple(value) if isinstance(value, list) else value
-            for option, value in json.loads(str(attributes["options"])).items()
-        }
+        name, options = str(attributes["model"]), json.loads(str(attributes["options"]))
+        given = {key: tuple(v) if isinstance(v, list) else v for key, v in options.items()}
         return Recorded(
             name,
             MODELS[name],
             MODELS[name].options(**given),
             tuple(map(str, json.loads(str(attributes["datasets"])))),
             str(attributes["groups"]) or None,
+            str(attributes.get("method", "nuts")),
+            attributes.get("feedback") == "cut",
+            max(1, int(json.loads(str(attributes.get("schedule", "{}"))).get("thinning", 1))),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise PosteriorError(
             "the posterior does not say how it was made; fit the study again with this version"
         ) from error
@@ -147,15 +156,14 @@ def place_of_cells(
     PosteriorError
         If there is an image in none of them.
     """
-    size = 1 + int(max(cells.shown.max(), shown.max()))
-    code = np.unique(np.concatenate([cells.group, group]), return_inverse=True)[1]
-    counts = np.concatenate([cells.shown, shown]) * size + np.concatenate(
-        [cells.selected, selected]
-    )
-    key = code * size**2 + counts
-    known, wanted = key[: len(cells.shown)], key[len(cells.shown) :]
+    # One number for a group and its counts, the same in both.
+    key = np.zeros(len(cells.shown) + len(shown), dtype=np.int64)
+    for pair in zip(cells, (group, selected, shown), strict=True):
+        values, code = np.unique(np.concatenate(pair), return_inverse=True)
+        key = key * len(values) + code
+    known, wanted = np.split(key, [len(cells.shown)])
     order = np.argsort(known)
-    place = order[np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)]
+    place = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
     if (known[place] != wanted).any():
         raise PosteriorError("the posterior lacks cells of the study; fit this study")
     return place

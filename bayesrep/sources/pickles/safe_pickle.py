@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, plain
 from bayesrep.files import npy, trial
 from bayesrep.sources.pickles import pickled_arrays as arrays
 from bayesrep.sources.pickles import pickled_frames as frames
@@ -278,5 +278,5 @@ def _load_frame(path: Path) -> Any:
 
 def _one_line(text: str) -> str:
     """Show a file's own words without its line breaks, control characters or great length."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    shown = plain(text)
     return shown if len(shown) <= 200 else f"{shown[:200]}..."
