@@ -14,19 +14,20 @@ References: Vehtari, Gelman and Gabry (2017), "Practical Bayesian model evaluati
 leave-one-out cross-validation and WAIC".
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+import xarray as xr
 from scipy.special import logsumexp
 
 from bayesrep.errors import PosteriorError
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.groups import Posterior, need_group, recorded
 from bayesrep.posterior.verdict import MAX_PARETO_K
-from bayesrep.types import Float, Floats
+from bayesrep.types import Float
 
 
 class LeftOut(NamedTuple):
@@ -72,36 +73,30 @@ def left_out(posterior: Posterior) -> dict[str, LeftOut]:
     PosteriorError
         If the posterior lacks a group.
     """
-    return dict(_parts(posterior))
-
-
-def _parts(posterior: Posterior) -> Iterator[tuple[str, LeftOut]]:
     likelihood = need_group(posterior, "log_likelihood", "log_right", "correct")
     observed = need_group(posterior, "observed_data", "correct")
-    for variable in observed.data_vars:
-        if variable == "correct":
-            continue
-        images = observed[variable].values
+    parts: dict[str, LeftOut] = {}
+    for role in recorded(posterior).roles:
+        images = observed[f"{role}_images"].values
         some = np.flatnonzero(images > 0)
-        total = _by_draw(likelihood[variable].values)[some]
-        density = total / images[some, None]
-        yield str(variable).removesuffix("_images"), psis_loo(density, images[some] * 1.0)
+        density = _by_draw(likelihood[f"{role}_images"])[some] / images[some, None]
+        parts[role] = psis_loo(density, images[some] * 1.0)
     images = observed["replication_images"].values
-    log_right = likelihood["log_right"]
     for index, name in enumerate(observed["classifier"].values):
         right = observed["correct"].values[index]
-        log_q = _by_draw(log_right.values[:, :, index])
+        log_q = _by_draw(likelihood["log_right"][:, :, index])
         yes, no = np.flatnonzero(right > 0), np.flatnonzero(images > right)
         with np.errstate(divide="ignore"):
             log_wrong = np.log(-np.expm1(log_q[no]))
         density = np.concatenate([log_q[yes], log_wrong])
         units = np.concatenate([right[yes], (images - right)[no]]).astype(np.float64)
-        yield f"answers {name}", psis_loo(density, units)
+        parts[f"answers {name}"] = psis_loo(density, units)
+    return parts
 
 
-def _by_draw(values: NDArray[Any]) -> Floats:
-    """[chain, draw, unit] as [unit, S]."""
-    return values.reshape(-1, values.shape[-1]).T.astype(np.float64)
+def _by_draw(variable: xr.DataArray) -> Float[np.ndarray, "unit draw"]:
+    """An array [chain, draw, unit] with all draws along one axis."""
+    return variable.values.reshape(-1, variable.shape[-1]).T.astype(np.float64)
 
 
 def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
@@ -145,20 +140,19 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
                 "(bayesrep diagnose --study)"
             )
     parts = {name: left_out(posterior) for name, posterior in posteriors.items()}
-    total = {name: _total(fit.values(), "elpd") for name, fit in parts.items()}
-    best = max(total, key=lambda name: total[name])
+    every = {name: _joined(fit.values()) for name, fit in parts.items()}
+    elpd = {name: float(units.units @ units.elpd) for name, units in every.items()}
+    best = max(elpd, key=lambda name: elpd[name])
     rows = [
         {
             "model": name,
-            "elpd": total[name],
-            "p_loo": _total(fit.values(), "lppd") - total[name],
-            **_differences(fit, parts[best]),
-            "pareto_k_high": int(
-                sum(float(p.units[p.pareto_k > MAX_PARETO_K].sum()) for p in fit.values())
-            ),
-            "waic": _total(fit.values(), "waic"),
+            "elpd": elpd[name],
+            "p_loo": float(units.units @ units.lppd) - elpd[name],
+            **_differences(parts[name], parts[best]),
+            "pareto_k_high": int(units.units[units.pareto_k > MAX_PARETO_K].sum()),
+            "waic": float(units.units @ units.waic),
         }
-        for name, fit in parts.items()
+        for name, units in every.items()
     ]
     return pl.DataFrame(rows).sort("elpd", descending=True)
 
@@ -166,44 +160,37 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
 def _check_same_study(posteriors: Mapping[str, Posterior]) -> None:
     if not posteriors:
         raise PosteriorError("compare needs at least one posterior")
-    wanted = (
-        ("statistics_digest", "studies"),
-        ("study_fingerprint", "studies"),
-        ("datasets", "data sets"),
-        ("groups", "groups of images"),
-    )
-    first, *others = posteriors
-    for attribute, what in wanted:
-        value = _attribute(posteriors[first], attribute)
-        for name in others:
-            other = _attribute(posteriors[name], attribute)
-            # A fit of statistics alone, which knows no fingerprint, is compared by these.
-            unknown = attribute == "study_fingerprint" and "" in (value, other)
-            if other != value and not unknown:
-                raise PosteriorError(
-                    f"{first!r} and {name!r} are fits of different {what}; only fits of the same "
-                    "study, data sets and groups can be compared"
-                )
+    wanted = {
+        "statistics_digest": "studies",
+        "study_fingerprint": "studies",
+        "datasets": "data sets",
+        "groups": "groups of images",
+    }
+    facts = {name: need_group(each, "posterior").attrs for name, each in posteriors.items()}
+    first, *others = facts
+    for (attribute, what), name in itertools.product(wanted.items(), others):
+        one, other = facts[first].get(attribute), facts[name].get(attribute)
+        # A fit of statistics alone, which knows no fingerprint, is compared by these.
+        unknown = attribute == "study_fingerprint" and "" in (one, other)
+        if one != other and not unknown:
+            raise PosteriorError(
+                f"{first!r} and {name!r} are fits of different {what}; only fits of the same "
+                "study, data sets and groups can be compared"
+            )
 
 
-def _attribute(posterior: Posterior, name: str) -> Any:
-    return need_group(posterior, "posterior").attrs.get(name)
-
-
-def _total(parts: Iterable[LeftOut], field: str) -> float:
-    return float(sum(part.units @ getattr(part, field) for part in parts))
+def _joined(parts: Iterable[LeftOut]) -> LeftOut:
+    return LeftOut(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _differences(fit: Mapping[str, LeftOut], best: Mapping[str, LeftOut]) -> dict[str, float]:
     """Differences to the best fit with paired standard errors."""
 
     def difference(names: list[str]) -> tuple[float, float]:
-        if not names:
-            return 0.0, 0.0
-        units = np.concatenate([fit[name].units for name in names])
-        gap = np.concatenate([fit[name].elpd - best[name].elpd for name in names])
-        mean = units @ gap / units.sum()
-        return float(units @ gap), float(np.sqrt(units @ (gap - mean) ** 2))
+        one, other = (_joined(each[name] for name in names) for each in (fit, best))
+        gap = one.elpd - other.elpd
+        mean = one.units @ gap / one.units.sum()
+        return float(one.units @ gap), float(np.sqrt(one.units @ (gap - mean) ** 2))
 
     answers = [name for name in fit if name.startswith("answers ")]
     counts = [name for name in fit if name not in answers]

@@ -215,14 +215,10 @@ def _judge_counts(
 
 def _better_mixture(options: Mapping[str, Any]) -> str:
     more = int(options.get("components", 2)) + 1
-    change = (
-        f"Try components={more}"
-        if more <= LARGEST_COMPONENTS
-        else "Try wider priors of the mixture"
-    )
-    return (
-        f"{change}, or shared_components=False" if options.get("shared_components", 1) else change
-    )
+    enough = more > LARGEST_COMPONENTS
+    change = "Try wider priors of the mixture" if enough else f"Try components={more}"
+    shared = options.get("shared_components", True)
+    return f"{change}, or shared_components=False" if shared else change
 
 
 def _severity(size: float, bearable: float) -> Trust:

@@ -69,25 +69,15 @@ def log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
     return np.sum(sums, axis=0)
 
 
-def log_prior(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
-    """Log prior density of all unconstrained parameters up to a constant.
+def log_joint(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
+    """Log joint density of the data and all unconstrained parameters up to a constant.
 
     Raises
     ------
     PosteriorError
-        If the posterior does not hold the log joint density of all parameters.
+        If the posterior does not hold it.
     """
-    return _log_joint(posterior) - log_likelihood(posterior)
-
-
-def _log_joint(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
-    _refuse_cut(posterior)
     return need_group(posterior, "sample_stats", "lp")["lp"].values
-
-
-def _refuse_cut(posterior: Posterior) -> None:
-    if recorded(posterior).cut:
-        raise PosteriorError('prior sensitivity is not available with feedback="cut"')
 
 
 class PriorParts(NamedTuple):
@@ -212,27 +202,26 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     PosteriorError
         If the posterior lacks what is needed, or was made with `feedback="cut"`.
     """
-    _refuse_cut(posterior)
+    made = recorded(posterior)
+    if made.cut:
+        raise PosteriorError('prior sensitivity is not available with feedback="cut"')
     group = need_group(posterior, "posterior", "adjusted_accuracy", "bias_corrected_gap")
     answers = need_group(posterior, "log_likelihood", "correct")["correct"].values
     likelihood, parts = log_likelihood(posterior), prior_parts(posterior)
-    apart = recorded(posterior).model.collapsed
+    apart = made.model.collapsed or parts is None
     if parts is None:  # the whole prior, for every quantity
-        shared, own = log_prior(posterior), np.zeros(answers.shape[:3])
-    else:
-        shared, own = parts
-        if not apart:  # all answers have one likelihood: what the prior leaves of the density
-            likelihood = _log_joint(posterior) - shared - own.sum(axis=2)
+        parts = PriorParts(log_joint(posterior) - likelihood, np.zeros(answers.shape[:3]))
+    elif not apart:  # all answers have one likelihood: what the prior leaves of the density
+        likelihood = log_joint(posterior) - parts.shared - parts.own.sum(axis=2)
     counts = likelihood - answers.sum(axis=(2, 3), dtype=np.float64)
-    rows = [
-        _row(MEAN_GAP, group["bias_corrected_gap"].values.mean(axis=2), shared, likelihood, step)
-    ]
+    mean_gap = group["bias_corrected_gap"].values.mean(axis=2)
+    rows = [_row(MEAN_GAP, mean_gap, parts.shared, likelihood, step)]
     adjusted = group["adjusted_accuracy"]
     for index, name in enumerate(adjusted["classifier"].values):
         likely = likelihood
-        if apart or parts is None:
+        if apart:
             likely = counts + answers[:, :, index].sum(axis=2, dtype=np.float64)
-        prior = shared + own[:, :, index]
+        prior = parts.shared + parts.own[:, :, index]
         rows.append(_row(str(name), adjusted.values[:, :, index], prior, likely, step))
     return pl.DataFrame(rows)
 
