@@ -163,7 +163,7 @@ def check_counts(
     return Fit(
         float(x2.mean()),
         size,
-        calibrated_p(x2, size - 1, variance) if size > 1 else float("nan"),
+        calibrated_p(x2, size - 1.0, variance) if size > 1 else float("nan"),
         seen[bins[: len(seen)] == worst],
         float(observed[bins == worst].sum()),
         float(expectation[:, worst].mean()),

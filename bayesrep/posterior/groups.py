@@ -1,7 +1,7 @@
 """What an ArviZ object holds: its groups, its cells, and what it records of how it was made."""
 
 import json
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PosteriorError
 from bayesrep.models import MODELS, Model
-from bayesrep.types import Int
+from bayesrep.types import Int, Shaped
 
 
+@runtime_checkable  # the tests check every annotation at every call
 class Posterior(Protocol):
     """An ArviZ object: `InferenceData` of ArviZ 0.23, xarray's `DataTree` from 1.0 on."""
 
@@ -117,7 +118,7 @@ def recorded(posterior: Posterior) -> Recorded:
 class CellNames(NamedTuple):
     """Which images a cell of a posterior is about: an entry each along its dimension."""
 
-    group: NDArray[np.str_]  # [M], empty names without groups
+    group: Shaped[np.ndarray, "cell"]  # names, empty without groups
     selected: Int[np.ndarray, "cell"]
     shown: Int[np.ndarray, "cell"]
 
@@ -145,7 +146,7 @@ def cells_along(group: xr.Dataset, role: str) -> CellNames:
 
 def place_of_cells(
     cells: CellNames,
-    group: NDArray[np.str_],
+    group: Shaped[np.ndarray, "image"],
     selected: Int[np.ndarray, "image"],
     shown: Int[np.ndarray, "image"],
 ) -> Int[np.ndarray, "image"]:
