@@ -82,7 +82,7 @@ def merge(sizes: Floats, least: float) -> Ints:
     Parameters
     ----------
     sizes
-        [M], or [M, R] where each of R sizes of a bin must reach ``least``.
+        [M], or [M, R] where each of R sizes of a bin must reach `least`.
     least
         Smallest size of a bin.
     """

@@ -10,6 +10,7 @@ from bayesrep.files.strict_json import parse
 from bayesrep.models import MODELS
 from bayesrep.posterior.groups import CellNames, Posterior, find_group
 from bayesrep.studies.rules import LARGEST_COUNT, REQUIRED_ROLES
+from bayesrep.types import Floats
 
 Dims = tuple[str, ...]
 EVERY: Dims = ("chain", "draw")
@@ -84,7 +85,7 @@ def violations(posterior: Posterior) -> Iterator[str]:
         yield "adjusted_accuracy is not between 0 and 1"
 
 
-def _within(accuracy: Any) -> bool:
+def _within(accuracy: Floats) -> bool:
     return bool(((accuracy >= 0) & (accuracy <= 1)).all())  # NaN is not
 
 

@@ -51,7 +51,7 @@ def need_group(posterior: Posterior, name: str, *variables: str) -> xr.Dataset:
 
 
 def thinned_draws(variable: xr.DataArray, draws: int) -> NDArray[Any]:
-    """At most ``draws`` of the draws [chain, draw, ...], evenly spaced, as [S, ...]."""
+    """At most `draws` of the draws [chain, draw, ...], evenly spaced, as [S, ...]."""
     chains, length = variable.shape[:2]
     each = max(1, min(length, draws // chains))
     chosen = np.linspace(0, length - 1, each).round().astype(int)
@@ -124,7 +124,7 @@ class CellNames(NamedTuple):
 
 
 def cell_coordinates(role: str, cells: CellNames) -> dict[str, tuple[str, NDArray[Any]]]:
-    """The coordinates that say it, of the dimension ``ROLE_cell``."""
+    """The coordinates that say it, of the dimension `ROLE_cell`."""
     return {f"{role}_{name}": (f"{role}_cell", getattr(cells, name)) for name in CellNames._fields}
 
 
