@@ -27,6 +27,7 @@ from bayesrep.inference.nuts import Schedule, Transition, build_sampler, compile
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.posterior.files import arviz
+from bayesrep.posterior.groups import cells_along, find_group, place_of_cells
 from bayesrep.posterior.verdict import Diagnostics, advise, judge
 
 SHORT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False}
@@ -97,8 +98,14 @@ def test_log_likelihood_is_that_of_the_cells(study, posterior):
         w * stats.betabinom(cells.shown, m * t, (1 - m) * t).pmf(cells.selected)
         for m, t, w in zip(mean, total, weight, strict=True)
     )
-    names = [f"{k}/{n}" for k, n in zip(cells.selected, cells.shown, strict=True)]
-    ours = posterior.log_likelihood["reference_images"].sel(reference_cell=names).values[0, 3]
+    variable = posterior.log_likelihood["reference_images"]
+    place = place_of_cells(
+        cells_along(find_group(posterior, "log_likelihood"), "reference"),
+        np.full(len(cells.shown), ""),
+        cells.selected,
+        cells.shown,
+    )
+    ours = variable.values[0, 3, place]
     np.testing.assert_allclose(ours, cells.images * np.log(mass), rtol=1e-9)
 
 
@@ -251,9 +258,9 @@ def test_groups_get_their_own_accuracies_with_ragged_annotators():
     # Partial pooling draws both towards each other; the sd of each is about 0.02.
     assert 0.8 < float(means.sel(group="bird")) < 0.95
     assert 0.45 < float(means.sel(group="dog")) < 0.62
-    cells = posterior.log_likelihood["reference_cell"].values
-    assert cells[0] == "bird: 0/3"
-    assert len(cells) == 2 * sum(range(4, 11))
+    group, selected, shown = cells_along(find_group(posterior, "log_likelihood"), "reference")
+    assert (group[0], selected[0], shown[0]) == ("bird", 0, 3)
+    assert len(group) == 2 * sum(range(4, 11))
     assert np.isfinite(_values(posterior)).all()
     assert posterior.posterior.attrs["groups"] == "superclass"
 
