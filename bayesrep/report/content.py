@@ -22,7 +22,7 @@ from scipy.special import betaln
 from scipy.stats import beta
 
 from bayesrep.checks import diagnose
-from bayesrep.errors import EstimateWarning, StudyError, reason
+from bayesrep.errors import EstimateWarning, PosteriorError, StudyError, reason
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.estimators.annotators import compare_annotators
@@ -214,7 +214,7 @@ def gather(
 
     Raises
     ------
-    StudyError
+    PosteriorError
         If the posterior belongs to another study.
     """
     missing: dict[str, str] = {}
@@ -230,7 +230,7 @@ def gather(
             return None
         try:
             return make()
-        except (StudyError, KeyError) as error:
+        except (StudyError, PosteriorError, KeyError) as error:
             missing[section] = reason(error).strip("'\"")
             return None
 
