@@ -164,19 +164,18 @@ def run(
         assert not len(report.left_out), "every classifier has predictions"
     study = bayesrep.read_study(root / "study")
     posterior = bayesrep.fit(study, method=method, seed=seed, progress=progress)
-    summary = bayesrep.summarize(study, posterior, allow_unconverged=True)
+    rows = bayesrep.summarize(study, posterior, allow_unconverged=True)
     points = bayesrep.estimate(study, POINTS, seed=seed)
     gaps = {
-        method: float(rows["bias_corrected_gap"].mean())
-        for (method,), rows in points.group_by("method", maintain_order=True)
+        method: float(table["bias_corrected_gap"].mean())
+        for (method,), table in points.group_by("method", maintain_order=True)
     }
-    rows = summary.head(len(CLASSIFIERS))
-    together = bayesrep.summarize_gaps(study, posterior, allow_unconverged=True)
+    divided = bayesrep.summarize_gaps(study, posterior, allow_unconverged=True)
     return {
         "study": describe_study(study),
         "gaps": {**gaps, "joint": float(rows["bias_corrected_gap"].mean())},
         "classifiers": rows.to_dicts(),
-        "populations": populations_text(together),
+        "populations": populations_text(divided),
         "verdict": posterior.posterior.attrs["verdict"],
     }
 

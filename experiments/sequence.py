@@ -29,8 +29,10 @@ def numbers(chosen: Chosen, *, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
     """Every method's estimates, how far they are from the truth and how often intervals hold it."""
     methods, said = points(chosen, bootstrap=bootstrap)
     posterior = bayesrep.fit(chosen.study, seed=chosen.seed, progress=False)
-    summary = bayesrep.summarize(chosen.study, posterior, allow_unconverged=True)
-    methods["joint"] = of_posterior(summary)
+    methods["joint"] = of_posterior(
+        bayesrep.summarize(chosen.study, posterior, allow_unconverged=True),
+        bayesrep.summarize_gaps(chosen.study, posterior, allow_unconverged=True),
+    )
     for part in methods.values():
         part |= against_truth(part, chosen)
     return {
@@ -52,23 +54,13 @@ def points(chosen: Chosen, *, bootstrap: int) -> tuple[dict[str, Any], list[str]
     return {analysis.method: analysis_numbers(analysis) for analysis in analyses}, said
 
 
-def of_posterior(summary: pl.DataFrame) -> dict[str, Any]:
-    """The rows of `bayesrep.summarize` in the form of `analysis_numbers`."""
-    rows, (mean, slope) = summary[:-2], summary[-2:].to_dicts()
-    reference, replication = mean["reference_accuracy"], mean["replication_accuracy"]
-    ends = {"estimate": "adjusted_accuracy", "lower": "lower", "upper": "upper"}
-    flipped = {"estimate": "adjusted_accuracy", "lower": "upper", "upper": "lower"}
-    drop = reference - replication
+def of_posterior(rows: pl.DataFrame, gaps: pl.DataFrame) -> dict[str, Any]:
+    """What `bayesrep.summarize` and `summarize_gaps` say, in the form of `analysis_numbers`."""
+    by = {row.pop("quantity"): row for row in gaps.drop("method").to_dicts()}
+    names = ("bias_corrected_gap", "selection_gap", "share_explained", "slope")
     return {
         **{name: rows[name].to_list() for name in ("adjusted_accuracy", "lower", "upper")},
-        "quantities": {
-            "bias_corrected_gap": {end: reference - mean[key] for end, key in flipped.items()},
-            "selection_gap": {end: mean[key] - replication for end, key in ends.items()},
-            "share_explained": {
-                end: (mean[key] - replication) / drop if drop else None for end, key in ends.items()
-            },
-            "slope": {end: slope[key] for end, key in ends.items()},
-        },
+        "quantities": {name: by[name] for name in names},
     }
 
 

@@ -6,7 +6,7 @@ Over simulated studies whose truth is known, from inside and outside the fitted 
 intervals of the mean gap and of the slope of adjusted on reference accuracy by
 
     joint        the joint model as it is: a product over classifiers
-    sandwich     the same draws moved to the sandwich covariance (what `summarize` does)
+    sandwich     the same draws moved to the sandwich covariance (what `summarize_gaps` does)
     shared       the shared-difficulty model
 
 each against the measured accuracies on the reference and against those on its population (where

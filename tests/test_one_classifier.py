@@ -51,14 +51,16 @@ def _nothing_logged(caplog):
 
 def test_summarize_has_no_slope(study, posterior):
     table = bayesrep.summarize(study, posterior, allow_unconverged=True)
-    assert table["classifier"].to_list() == [*study.classifiers, "(mean)"]
+    assert table["classifier"].to_list() == list(study.classifiers)
     assert not any(table.null_count().row(0))
-    own, mean = table.drop("method", "classifier").rows()
-    np.testing.assert_allclose(own, mean)
     gaps = bayesrep.summarize_gaps(study, posterior, allow_unconverged=True)
     by = {row["quantity"]: row for row in gaps.iter_rows(named=True)}
     assert by["slope"]["estimate"] is by["population_slope"]["lower"] is None
     assert by["population_gap"]["lower"] < by["population_gap"]["upper"]
+    for end in ("lower", "upper"):
+        assert by["selection_gap"][end] == pytest.approx(
+            table[end][0] - table["replication_accuracy"][0]
+        )
 
 
 def test_equal_accuracies_have_no_slope_either(study):
@@ -69,21 +71,23 @@ def test_equal_accuracies_have_no_slope_either(study):
     twins = bayesrep.Study.from_arrays(**sides, classifiers=["a", "b", "c"])
     posterior = bayesrep.fit(twins, method="laplace", progress=False, degree=8, terms=3)
     table = bayesrep.summarize(twins, posterior, allow_unconverged=True)
-    assert table["classifier"].to_list() == ["a", "b", "c", "(mean)"]
+    assert table["classifier"].to_list() == ["a", "b", "c"]
+    gaps = bayesrep.summarize_gaps(twins, posterior, allow_unconverged=True)
+    line = gaps.filter(gaps["quantity"].is_in(["slope", "intercept"]))
+    assert line.select("estimate", "lower", "upper").null_count().row(0) == (2, 2, 2)
 
 
-def test_the_table_its_csv_and_its_json(paths, tmp_path, capsys):
+def test_the_table_its_csv_and_its_json(study, paths, tmp_path, capsys):
     command = ["summarize", *paths, "--allow-unconverged"]
     assert main([*command, "--csv", str(tmp_path / "t.csv")]) == 0
     text = capsys.readouterr().out
-    assert "(slope)" not in text
     assert "The classifier is" in text or "No clear drop" in text
     assert "For other images of the same populations: gap" in text
     assert "slope" not in text.splitlines()[-1]
     with (tmp_path / "t.csv").open(encoding="utf-8") as file:
-        assert [row["classifier"] for row in csv.DictReader(file)][1:] == ["(mean)"]
+        assert [row["classifier"] for row in csv.DictReader(file)] == list(study.classifiers)
     assert main([*command, "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["rows"]) == 2
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 1
 
 
 @pytest.mark.parametrize("command", ["pairs", "ranks"])

@@ -1,7 +1,7 @@
 """Whether to believe a posterior: chains, predictions, priors, agreement and comparison."""
 
 from bayesrep.checks.agreement import check_agreement
-from bayesrep.checks.comparison import compare
+from bayesrep.checks.comparison import compare_fits
 from bayesrep.checks.diagnosis import diagnose
 
-__all__ = ["check_agreement", "compare", "diagnose"]
+__all__ = ["check_agreement", "compare_fits", "diagnose"]

@@ -14,9 +14,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from bayesrep.checks.finding import ALPHA, Finding
 from bayesrep.inference.cells import completed_cells
 from bayesrep.inference.problem import at_draws, pose_again
+from bayesrep.models import MODELS
 from bayesrep.models.counts import places
+from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, thinned_draws
 from bayesrep.studies.study import Study
@@ -93,7 +96,7 @@ def agreement(fitted: Fitted, *, draws: int = DRAWS, seed: int = 0) -> Agreement
 
 
 def _compared(observed: Floats, predicted: Floats) -> dict[str, Floats]:
-    lower, upper = np.quantile(predicted, (0.025, 0.975), axis=0)
+    lower, upper = np.quantile(predicted, INTERVAL, axis=0)
     return {
         "observed": observed,
         "expected": predicted.mean(axis=0),
@@ -103,7 +106,7 @@ def _compared(observed: Floats, predicted: Floats) -> dict[str, Floats]:
 
 
 def _statistics(correct: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-    """The summary [4], the agreement of pairs, and images by number of right classifiers."""
+    """The summary, the agreement of pairs, and images by number of right classifiers."""
     images, classifiers = correct.shape
     answers = correct.astype(np.float32)
     both = (answers.T @ answers).astype(float)
@@ -138,3 +141,28 @@ def _predictions(
         difficulty = random.standard_normal((len(cell), loadings.shape[1]))
         given = logit.T[point] + difficulty @ loadings.T
         yield random.random(given.shape) < 1 / (1 + np.exp(-given))
+
+
+def judge_agreement(fitted: Fitted) -> Finding:
+    """Whether classifiers are right and wrong together as often as the model expects."""
+    summary = agreement(fitted).summary.row(0, named=True)
+    observed, expected = (f"{100 * summary[name]:.1f} %" for name in ("observed", "expected"))
+    check, value = "classifiers agree as predicted", f"{observed}, {expected} expected"
+    wanted = f"p >= {ALPHA}"
+    if summary["p"] >= ALPHA:
+        return Finding(check, value, wanted)
+    sentence = (
+        f"Two classifiers are right or wrong together on {observed} of the images, where the model "
+        f"expects {expected}: "
+    )
+    made = fitted.recorded
+    if not made.model.collapsed:
+        sentence += "one difficulty of images is not enough; try factors=2."
+        return Finding(check, value, wanted, "with care", sentence)
+    others = " or ".join(f'model="{name}"' for name, other in MODELS.items() if not other.collapsed)
+    sentence += (
+        f"they share what makes an image hard, which the {made.name} model leaves out. Every "
+        "single classifier's interval holds all the same, and summarize's means, slopes, "
+        f"differences and ranks allow for it; {others} has it in the model."
+    )
+    return Finding(check, value, wanted, "yes", sentence)

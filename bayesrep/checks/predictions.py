@@ -1,279 +1,34 @@
-"""Does the fitted model look like the data? Posterior predictive checks with honest p-values.
+"""Does the fitted model look like the data? Posterior predictive checks, and what they mean.
 
-The usual posterior predictive p-value compares a discrepancy of the data with the same of predicted
-data while the parameters were fitted to the data: it crowds around one half, and a clear misfit
-may end at 0.1. Here the reference distribution is that of a *pivotal* discrepancy.
-
-Let X²(y, θ) be Pearson's discrepancy on K bins at parameters θ, expected counts taken at θ itself.
-If θ* ~ prior and y ~ p(y | θ*), then a draw θ of the posterior given y has, together with y, the
-same joint distribution as θ*. So X²(y, θ) at *one posterior draw* is distributed as X²(y, θ*): its
-distribution is that of Pearson's statistic at known parameters, no degrees of freedom lost
-(Johnson 2004, theorem 1, shows the same for large samples at any fixed θ*). With F its distribution
-function, z(θ) = Φ⁻¹(F(X²(y, θ))) is therefore standard normal over (y, θ).
-
-One draw wastes the others and makes the answer depend on chance. The average z̄ over all draws has
-mean 0, and by the law of total variance
-
-    Var(z̄) = 1 − E[Var(z(θ) | y)],
-
-whose second term is the spread of z over the draws at hand. So
-
-    p = 1 − Φ(z̄ / √(1 − Var_draws(z)))
-
-is uniform under the model as far as z̄ is normal. No data are simulated. F is a gamma distribution
-with the mean and the variance of X² at θ: for counts K − 1 and 2 (K − 1), or Haldane's exact
-variance where all images have one n; for answers, where bins are sums of independent binomials, 1
-and 2 + κ₄/σ⁴ for each bin, exactly.
-
-Measured: in 40 fits to data drawn from a fitted model 5.0 % of 80 p-values of counts and 5.0 % of
-320 of answers were below 5 %; where the truth had three components and the fit two (2,000 images),
-20 % of those of counts were.
-
-Neighbouring cells (in k/n) are merged until every bin has at least five expected images (right and
-wrong answers) and there are at most forty or so bins.
-
-References: Johnson (2004), "A Bayesian χ² test for goodness-of-fit", Annals of Statistics 32;
-Meng (1994), "Posterior predictive p-values", on what goes wrong otherwise; Benjamini and Hochberg
-(1995) for many classifiers.
+The discrepancies and their p-values are those of `bayesrep.checks.discrepancy`.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
-from scipy.special import gammaincc, ndtr, ndtri
 from scipy.stats import false_discovery_control
 
-from bayesrep.posterior.groups import CellNames, Posterior, cells_along, need_group, thinned_draws
-from bayesrep.types import Floats, Ints
+from bayesrep.checks.discrepancy import Fit, check_answers, check_counts, strata_of
+from bayesrep.checks.finding import ALPHA, Finding, Trust, missing, p_text
+from bayesrep.errors import PosteriorError
+from bayesrep.models.options import LARGEST_COMPONENTS
+from bayesrep.posterior.groups import (
+    CellNames,
+    Posterior,
+    cells_along,
+    need_group,
+    recorded,
+    thinned_draws,
+)
+from bayesrep.types import Float, Floats, Int
 
 DRAWS = 200
-LEAST_EXPECTED = 5.0
-MOST_BINS = 40
-LEAST_VARIANCE = 0.2  # of z̄: keeps p cautious where the prior alone speaks and the spread is all
-
-
-def calibrated_p(x2: Floats, mean: Floats | float, variance: Floats | float) -> float:
-    """P-value of a pivotal discrepancy, by the module's formula.
-
-    Parameters
-    ----------
-    x2
-        The discrepancy X²(y, θ) [S] at S posterior draws.
-    mean, variance
-        Of X² over data at the same parameters, [S] or one for all.
-    """
-    z = standardised(x2, mean, variance)
-    spread = max(1 - float(z.var()), LEAST_VARIANCE)
-    return float(ndtr(-z.mean() / np.sqrt(spread)))
-
-
-def standardised(x2: Floats, mean: Floats | float, variance: Floats | float) -> Floats:
-    """Φ⁻¹(F(x²)) with F the gamma distribution of this mean and variance."""
-    shape, scale = np.square(mean) / variance, variance / np.asarray(mean)
-    tail = np.asarray(gammaincc(shape, x2 / scale))
-    with np.errstate(divide="ignore"):
-        exact = -ndtri(tail)
-    # Wilson and Hilferty's cube root, where the tail is too small to be a number.
-    far = (np.cbrt(x2 / (shape * scale)) - 1 + 1 / (9 * shape)) * 3 * np.sqrt(shape)
-    return np.where((tail > 1e-300) & (tail < 1), exact, far)
-
-
-def merge(sizes: Floats, least: float) -> Ints:
-    """Bin [M] of every cell: neighbours share one until it is large enough.
-
-    Parameters
-    ----------
-    sizes
-        [M], or [M, R] where each of R sizes of a bin must reach ``least``.
-    least
-        Smallest size of a bin.
-    """
-    table = sizes.reshape(len(sizes), -1)
-    bins = np.zeros(len(table), dtype=np.int64)
-    number, total = 0, np.zeros(table.shape[1])
-    for index, size in enumerate(table):
-        bins[index] = number
-        total = total + size
-        if (total >= least).all():
-            number, total = number + 1, np.zeros(table.shape[1])
-    return np.minimum(bins, max(number - 1, 0))
-
-
-def _indicator(bins: Ints) -> Floats:
-    """0/1 [M, K] of cells in bins."""
-    return (bins[:, None] == np.arange(bins.max() + 1)).astype(np.float64)
-
-
-class Fit(NamedTuple):
-    """How one data set or classifier compares with the model."""
-
-    discrepancy: float  # posterior mean of X²
-    bins: int  # K
-    p: float
-    worst: Sequence[int]  # cells of the bin that contributes most
-    observed: float  # in that bin: images, or share of right answers
-    expected: float
-
-
-class Strata(NamedTuple):
-    """Cells of one data set: images shown to n annotators (of a group) are one multinomial."""
-
-    stratum: Ints  # [M]
-    position: Floats  # [M] k/n, the order in which cells are merged
-
-
-def strata_of(cells: CellNames) -> Strata:
-    """Number the strata."""
-    group = np.unique(cells.group, return_inverse=True)[1]
-    key = group * (int(cells.shown.max()) + 1) + cells.shown
-    return Strata(np.unique(key, return_inverse=True)[1], cells.selected / cells.shown)
-
-
-def check_counts(images: Ints, mass: Floats, strata: Strata) -> Fit:
-    """Compare the images in cells with multinomials.
-
-    Parameters
-    ----------
-    images
-        Observed [M].
-    mass
-        P(k | n) [S, M] at posterior draws; that of a cell without images is not used: those of a
-        stratum share what the others leave.
-    strata
-        Of the cells.
-    """
-    cells = [np.flatnonzero(images > 0)]
-    masses, stratum, position = (
-        [mass[:, cells[0]]],
-        [strata.stratum[cells[0]]],
-        [strata.position[cells[0]]],
-    )
-    count = int(strata.stratum.max()) + 1
-    totals = np.bincount(strata.stratum, images, count).astype(np.float64)
-    for number in np.flatnonzero(totals):  # the cells without images, as one
-        here = strata.stratum == number
-        left = 1 - mass[:, here & (images > 0)].sum(axis=1)
-        empty = np.flatnonzero(here & (images == 0))
-        masses.append(np.clip(left, 0, None)[:, None])
-        stratum.append(np.array([number]))
-        position.append(np.array([np.median(strata.position[empty]) if len(empty) else 0.0]))
-    probability = np.concatenate(masses, axis=1)
-    place, where = np.concatenate(stratum), np.concatenate(position)
-    observed = np.zeros(len(place))
-    observed[: len(cells[0])] = images[cells[0]]
-    order = np.argsort(where, kind="stable")
-    expected = totals[place] * probability.mean(axis=0)
-    least = max(LEAST_EXPECTED, float(images.sum()) / MOST_BINS / 4)
-    bins = np.empty_like(order)
-    bins[order] = merge(expected[order], least)
-    x2, parts, expectation = _multinomial_x2(observed, probability, place, totals, bins)
-    variance = _x2_variance(expectation, one=bool((totals > 0).sum() == 1))
-    worst = int(parts.mean(axis=0).argmax())
-    members = [int(cells[0][i]) for i in np.flatnonzero(bins == worst) if i < len(cells[0])]
-    size = int(bins.max()) + 1
-    return Fit(
-        float(x2.mean()),
-        size,
-        calibrated_p(x2, size - 1, variance) if size > 1 else float("nan"),
-        members,
-        float(observed[bins == worst].sum()),
-        float(expectation[:, worst].mean()),
-    )
-
-
-def _x2_variance(expected: Floats, *, one: bool) -> Floats | float:
-    """Variance of X² given expected counts [S, K]; exact for one stratum (Haldane 1937)."""
-    size = expected.shape[1]
-    if not one:
-        return 2.0 * (size - 1)
-    beyond = (1 / expected).sum(axis=1) - (size**2 + 2 * size - 2) / expected.sum(axis=1)
-    return 2.0 * (size - 1) + beyond
-
-
-def _multinomial_x2(
-    observed: Floats, mass: Floats, stratum: Ints, totals: Floats, bins: Ints
-) -> tuple[Floats, Floats, Floats]:
-    """X² [S], each bin's own (O − E)²/E [S, K] and E [S, K] of a sum of multinomials.
-
-    The quadratic form of O − E in its covariance (without the last bin, which follows from the
-    others); for one stratum that is Pearson's X².
-    """
-    member = _indicator(bins)
-    inside = [member * (stratum == g)[:, None] for g in range(len(totals))]
-    expected = mass * totals[stratum] @ member
-    covariance = np.einsum("sk,kl->skl", expected, np.eye(expected.shape[1]))
-    for group, total in zip(inside, totals, strict=True):
-        own = mass @ group
-        covariance -= total * own[:, :, None] * own[:, None, :]
-    residual = observed @ member - expected
-    parts = residual**2 / expected
-    if residual.shape[1] == 1:
-        return np.zeros(len(mass)), parts, expected
-    short = residual[:, :-1, None]
-    solved = np.linalg.solve(covariance[:, :-1, :-1], short)
-    return (short * solved).sum(axis=(1, 2)), parts, expected
-
-
-def check_answers(right: Ints, images: Ints, accuracy: Floats, position: Floats) -> Fit:
-    """Compare one classifier's right answers by cell with binomials.
-
-    Parameters
-    ----------
-    right, images
-        [M].
-    accuracy
-        P(correct | cell) [S, M] at posterior draws.
-    position
-        [M], the order in which cells are merged.
-    """
-    here = np.flatnonzero(images > 0)
-    here = here[np.argsort(position[here], kind="stable")]
-    shown, q = images[here].astype(np.float64), accuracy[:, here]
-    sizes = shown[:, None] * np.stack([q.mean(axis=0), 1 - q.mean(axis=0)], axis=1)
-    member = _indicator(merge(sizes, LEAST_EXPECTED))
-    if member.shape[1] > MOST_BINS:
-        member = _indicator(merge(shown, float(shown.sum()) / MOST_BINS))
-    expected = (shown * q) @ member
-    unit = q * (1 - q)
-    variance = (shown * unit) @ member
-    fourth = (shown * unit * (1 - 6 * unit)) @ member
-    parts = (right[here] @ member - expected) ** 2 / variance
-    size = member.shape[1]
-    x2 = parts.sum(axis=1)
-    p = calibrated_p(x2, float(size), 2.0 * size + (fourth / variance**2).sum(axis=1))
-    worst = int(parts.mean(axis=0).argmax())
-    inside = member[:, worst] > 0
-    total = float(shown[inside].sum())
-    return Fit(
-        float(x2.mean()),
-        size,
-        p,
-        [int(i) for i in here[inside]],
-        float(right[here][inside].sum()) / total,
-        float(expected[:, worst].mean()) / total,
-    )
-
-
-def bin_name(cells: CellNames, members: Sequence[int]) -> str:
-    """Readable name of merged cells: "3/36", "0/36 to 5/36" or "0 % to 14 % selected"."""
-    if not members:
-        return "cells without images"
-    chosen = CellNames(*(each[list(members)] for each in cells))
-    frequency = chosen.selected / chosen.shown
-    first, last = np.argmin(frequency), len(frequency) - 1 - np.argmax(frequency[::-1])
-    if len(set(chosen.shown.tolist())) > 1:
-        low, high = (f"{100 * frequency[i]:.0f} %" for i in (first, last))
-        name = f"{low} to {high} selected" if low != high else f"{low} selected"
-    else:
-        ends = [f"{chosen.selected[i]}/{chosen.shown[i]}" for i in (first, last)]
-        name = ends[0] if ends[0] == ends[1] else " to ".join(ends)
-    groups = set(chosen.group.tolist())
-    return f"{groups.pop()}: {name}".removeprefix(": ") if len(groups) == 1 else name
-
-
+BEARABLE = 0.25  # of a posterior sd: shifts of all classifiers that an interval can bear
+BEARABLE_OWN = 1.0  # the same of one classifier, whose effect is noisy by about half an sd
+RUINOUS = 2.0
 SCHEMA = {
     "kind": pl.String,
     "name": pl.String,
@@ -294,22 +49,22 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     Parameters
     ----------
     posterior
-        From :func:`bayesrep.fit`.
+        From `bayesrep.fit`.
     draws
         Posterior draws to use, at most.
 
     Returns
     -------
     polars.DataFrame
-        One row for the counts of each data set and for the answers of each classifier: ``kind``
-        ("counts" or "answers"), ``name``, ``discrepancy`` (posterior mean of X²), ``bins``, ``p``
-        (nearly uniform where the model holds), ``p_adjusted`` (Benjamini and Hochberg, within the
-        kind), ``worst_cell`` with what is ``observed`` and ``expected`` there (images, or share
-        of right answers), and ``effect``: the difference of observed and fitted cells, weighed
-        as an accuracy. For a data set Σ_k (observed − fitted share) · P(correct | k, n), averaged
-        over classifiers; for a classifier Σ_k (reference's share) · (observed − fitted accuracy).
-        Both are rough guides to what the misfit can do to an adjusted accuracy; null where the
-        reference's cells are not the replication's.
+        One row for the counts of each data set and for the answers of each classifier: `kind`
+        ("counts" or "answers"), `name`, `discrepancy` (posterior mean of X²), `bins`, `p` (nearly
+        uniform where the model holds), `p_adjusted` (Benjamini and Hochberg, within the kind),
+        `worst_cell` with what is `observed` and `expected` there (images, or share of right
+        answers), and `effect`: the difference of observed and fitted cells, weighed as an accuracy.
+        For a data set Σ_k (observed − fitted share) · P(correct | k, n), averaged over classifiers;
+        for a classifier Σ_k (reference's share) · (observed − fitted accuracy). Both are rough
+        guides to what the misfit can do to an adjusted accuracy; null where the reference's cells
+        are not the replication's.
 
     Raises
     ------
@@ -318,53 +73,44 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
 
     Notes
     -----
-    With ``feedback="cut"`` the draws are not those of a joint posterior and the answers' p-values
+    With `feedback="cut"` the draws are not those of a joint posterior and the answers' p-values
     are approximate.
     """
     observed = need_group(posterior, "observed_data", "correct")
     likelihood = need_group(posterior, "log_likelihood", "log_right")
-    roles = [str(n).removesuffix("_images") for n in observed.data_vars if n != "correct"]
+    roles = recorded(posterior).roles
     cells = {role: cells_along(observed, role) for role in roles}
+    alike = {role for role in roles if _equal(cells[role], cells["replication"])}
     images = {role: observed[f"{role}_images"].values for role in roles}
-    log_right = likelihood["log_right"]
-    shares: dict[str, Floats] = {}
+    fitted_shares: dict[str, Floats] = {}
     rows: list[dict[str, Any]] = []
     for role in roles:
         strata = strata_of(cells[role])
         log_mass = thinned_draws(likelihood[f"{role}_images"], draws)
         mass = _masses(log_mass, images[role], strata.stratum)
-        fit = check_counts(images[role], mass, strata)
         totals = np.bincount(strata.stratum, images[role])[strata.stratum]
-        shares[role] = mass.mean(axis=0) * totals / images[role].sum()
-        rows.append(_row("counts", role, fit, cells[role]))
-    classifiers = [str(name) for name in observed["classifier"].values]
-    right = observed["correct"].values
+        fitted_shares[role] = mass.mean(axis=0) * totals / images[role].sum()
+        rows.append(_row("counts", role, check_counts(images[role], mass, strata), cells[role]))
+    right, shown = observed["correct"].values, images["replication"]
     position = strata_of(cells["replication"]).position
-    alike = {role for role in roles if _equal(cells[role], cells["replication"])}
     mean_accuracy = np.zeros(len(position))
-    for index, name in enumerate(classifiers):  # one at a time: there may be thousands
-        accuracy = np.exp(thinned_draws(log_right[:, :, index], draws).astype(np.float64))
-        row = _row(
-            "answers",
-            name,
-            check_answers(right[index], images["replication"], accuracy, position),
-            cells["replication"],
-        )
+    for index, name in enumerate(observed["classifier"].values):  # alone: there may be thousands
+        log_right = thinned_draws(likelihood["log_right"][:, :, index], draws)
+        accuracy = np.exp(log_right.astype(np.float64))
+        fit = check_answers(right[index], shown, accuracy, position)
+        row = _row("answers", str(name), fit, cells["replication"])
         fitted = accuracy.mean(axis=0)
-        mean_accuracy += fitted / len(classifiers)
+        mean_accuracy += fitted / len(right)
         if "reference" in alike:
-            shown = np.maximum(images["replication"], 1)
-            gap = np.where(images["replication"] > 0, right[index] / shown - fitted, 0.0)
-            row["effect"] = float(shares["reference"] @ gap)
+            gap = np.where(shown > 0, right[index] / np.maximum(shown, 1) - fitted, 0.0)
+            row["effect"] = float(fitted_shares["reference"] @ gap)
         rows.append(row)
     for row, role in zip(rows, roles, strict=False):
         if role in alike:
-            row["effect"] = float(
-                (images[role] / images[role].sum() - shares[role]) @ mean_accuracy
-            )
+            shares = images[role] / images[role].sum()
+            row["effect"] = float((shares - fitted_shares[role]) @ mean_accuracy)
     for kind in ("counts", "answers"):
-        chosen = [row for row in rows if row["kind"] == kind]
-        tested = [row for row in chosen if np.isfinite(row["p"])]
+        tested = [row for row in rows if row["kind"] == kind and np.isfinite(row["p"])]
         adjusted = false_discovery_control([row["p"] for row in tested]) if tested else ()
         for row, value in zip(tested, adjusted, strict=True):
             row["p_adjusted"] = float(value)
@@ -375,8 +121,12 @@ def _equal(one: CellNames, other: CellNames) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def _masses(log_likelihood: NDArray[Any], images: Ints, stratum: Ints) -> Floats:
-    """P(k | n) [S, M] from images · log P.
+def _masses(
+    log_likelihood: Float[np.ndarray, "draw cell"],
+    images: Int[np.ndarray, "cell"],
+    stratum: Int[np.ndarray, "cell"],
+) -> Float[np.ndarray, "draw cell"]:
+    """P(k | n) from images · log P.
 
     It is not known of single cells without images; they share equally what the others leave.
     """
@@ -392,15 +142,117 @@ def _masses(log_likelihood: NDArray[Any], images: Ints, stratum: Ints) -> Floats
 
 
 def _row(kind: str, name: str, fit: Fit, cells: CellNames) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "name": name,
-        "discrepancy": fit.discrepancy,
-        "bins": fit.bins,
-        "p": fit.p,
-        "p_adjusted": None,
-        "worst_cell": bin_name(cells, fit.worst),
-        "observed": fit.observed,
-        "expected": fit.expected,
-        "effect": None,
-    }
+    facts = fit._asdict()
+    return {"kind": kind, "name": name, "worst_cell": bin_name(cells, facts.pop("worst")), **facts}
+
+
+def bin_name(cells: CellNames, members: Sequence[int] | Int[np.ndarray, "member"]) -> str:
+    """Readable name of merged cells: "3/36", "0/36 to 5/36" or "0 % to 14 % selected"."""
+    if not len(members):
+        return "cells without images"
+    chosen = list(members)
+    group, selected, shown = cells.group[chosen], cells.selected[chosen], cells.shown[chosen]
+    frequency = selected / shown
+    ends = int(np.argmin(frequency)), len(frequency) - 1 - int(np.argmax(frequency[::-1]))
+    if len(set(shown.tolist())) > 1:
+        several = " selected"
+        low, high = (f"{100 * frequency[i]:.0f} %" for i in ends)
+    else:
+        several = ""
+        low, high = (f"{selected[i]}/{shown[i]}" for i in ends)
+    name = (f"{low} to {high}" if low != high else low) + several
+    return f"{group[0]}: {name}" if len(set(group.tolist())) == 1 and group[0] else name
+
+
+def judge_predictions(posterior: Posterior) -> tuple[pl.DataFrame | None, list[Finding]]:
+    """The table of `check_predictions`, where it can be made, and what it means."""
+    try:
+        table = check_predictions(posterior)
+    except PosteriorError:
+        needed = "log likelihood and observations on cells"
+        return None, [missing("the model predicts counts and answers", needed)]
+    adjusted = need_group(posterior, "posterior", "adjusted_accuracy")["adjusted_accuracy"].values
+    options = asdict(recorded(posterior).options)
+    sd = np.maximum(adjusted.std(axis=(0, 1)), 1e-12)
+    curves = _judge_answers(table.filter(kind="answers"), sd, options)
+    typical = max(float(adjusted.mean(axis=2).std()), 1e-12)
+    mixtures = [
+        _judge_counts(row, typical, options, curves_fit=not curves.sentence)
+        for row in table.filter(kind="counts").iter_rows(named=True)
+    ]
+    return table, [*mixtures, curves]
+
+
+def _judge_counts(
+    row: Mapping[str, Any], sd: float, options: Mapping[str, Any], *, curves_fit: bool
+) -> Finding:
+    name, p = row["name"], row["p_adjusted"]
+    check, wanted = f"mixture fits the counts of the {name}", f"p >= {ALPHA}"
+    if p is None or p >= ALPHA:
+        return Finding(check, "too few images" if p is None else p_text(p), wanted)
+    change = _better_mixture(options)
+    if not curves_fit and name == "replication":
+        change = (
+            "First change the curves, which do not fit either and pull at this mixture "
+            f'(feedback="cut" keeps them apart). {change}'
+        )
+    effect, trust = row["effect"], "with care"
+    matters = "How much that matters for the adjusted accuracies is not known."
+    if effect is not None:
+        trust = _severity(abs(effect) / sd, BEARABLE)
+        matters = (
+            f"This {'hardly matters' if trust == 'yes' else 'may matter'} for the adjusted "
+            f"accuracies (about {100 * abs(effect):.2f} points of accuracy, posterior sd "
+            f"{100 * sd:.2f})."
+        )
+    sentence = (
+        f"The mixture does not fit the counts of the {name} ({p_text(p)}): images selected by "
+        f"{row['worst_cell']} number {row['observed']:,.0f} where {row['expected']:,.0f} are "
+        f"expected. {matters} {change}, and compare the adjusted accuracies."
+    )
+    return Finding(check, p_text(p), wanted, trust, sentence)
+
+
+def _better_mixture(options: Mapping[str, Any]) -> str:
+    more = int(options.get("components", 2)) + 1
+    enough = more > LARGEST_COMPONENTS
+    change = "Try wider priors of the mixture" if enough else f"Try components={more}"
+    shared = options.get("shared_components", True)
+    return f"{change}, or shared_components=False" if shared else change
+
+
+def _severity(size: float, bearable: float) -> Trust:
+    """What a shift of that many posterior standard deviations means."""
+    return "no" if size > RUINOUS else "yes" if size <= bearable else "with care"
+
+
+def _judge_answers(table: pl.DataFrame, sd: Floats, options: Mapping[str, Any]) -> Finding:
+    check, wanted = "curves fit the classifiers", f"adjusted p >= {ALPHA}"
+    misfits = table.with_columns(sd=pl.Series(sd)).filter(pl.col("p_adjusted") < ALPHA)
+    misfits = misfits.sort("p_adjusted", maintain_order=True)
+    value = f"{len(misfits)} of {len(table)} misfit"
+    if misfits.is_empty():
+        return Finding(check, value, wanted)
+    worst = misfits.row(0, named=True)
+    names = ", ".join(misfits["name"].head(3)) + (", ..." if len(misfits) > 3 else "")
+    trust, effect = "with care", "How much that matters for their adjusted accuracies is not known."
+    if not misfits["effect"].null_count():
+        most = float(np.max(np.abs(misfits["effect"].to_numpy()) / misfits["sd"].to_numpy()))
+        trust = _severity(most, BEARABLE_OWN)
+        effect = f"Their adjusted accuracies may be off by up to {most:.1f} posterior sd."
+    sentence = (
+        f"The curves do not fit {len(misfits)} of {len(table)} classifiers ({names}): on images "
+        f"selected by {worst['worst_cell']} {worst['name']} is right on "
+        f"{100 * worst['observed']:.0f} % where {100 * worst['expected']:.0f} % are expected "
+        f"({p_text(worst['p_adjusted'])}). {effect} {_better_curves(options)}"
+    )
+    return Finding(check, value, wanted, trust, sentence)
+
+
+def _better_curves(options: Mapping[str, Any]) -> str:
+    if options.get("monotone"):
+        return "Try monotone=False: these curves seem to fall somewhere."
+    if options.get("curve", "bernstein") == "bernstein":
+        degree = 2 * int(options.get("degree", 24))
+        return f'Try curve="spline", a higher degree (degree={degree}) or more terms.'
+    return "Try more terms, or larger classifier_bend."

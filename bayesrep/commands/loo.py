@@ -14,9 +14,10 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.checks import compare
-    from bayesrep.checks.comparison import text
+    from bayesrep.checks import compare_fits
+    from bayesrep.report.text import fits_text
 
     new_table(arguments)
-    table = compare({str(path): bayesrep.read_posterior(path) for path in arguments.posteriors})
-    return emit_table(arguments, table, text(table))
+    fits = {str(path): bayesrep.read_posterior(path) for path in arguments.posteriors}
+    table = compare_fits(fits)
+    return emit_table(arguments, table, fits_text(table))

@@ -19,7 +19,7 @@ _ALWAYS, _RATIO = 2**26, 1100  # memory may be so many bytes, or times the file'
 _DEPTH = 3
 # What would make a reader compute values, or look elsewhere for them.
 _DECODED = frozenset(
-    {"units", "calendar", "scale_factor", "add_offset", "missing_value", "coordinates", "bounds"}
+    {"units", "calendar", "scale_factor", "add_offset", "missing_value", "bounds"}
     | {"grid_mapping", "compress", "_Unsigned", "_Encoding", "cell_measures", "ancillary_variables"}
 )
 

@@ -10,6 +10,7 @@ from bayesrep.files.strict_json import parse
 from bayesrep.models import MODELS
 from bayesrep.posterior.groups import CellNames, Posterior, find_group
 from bayesrep.studies.rules import LARGEST_COUNT, REQUIRED_ROLES
+from bayesrep.types import Floats
 
 Dims = tuple[str, ...]
 EVERY: Dims = ("chain", "draw")
@@ -84,7 +85,7 @@ def violations(posterior: Posterior) -> Iterator[str]:
         yield "adjusted_accuracy is not between 0 and 1"
 
 
-def _within(accuracy: Any) -> bool:
+def _within(accuracy: Floats) -> bool:
     return bool(((accuracy >= 0) & (accuracy <= 1)).all())  # NaN is not
 
 
@@ -104,9 +105,12 @@ def _group_violations(name: str, group: xr.Dataset) -> Iterator[str]:
     for dim in NAMES:
         if dim in group.dims:
             yield from _name_violations(f"{name}/{dim}", group.coords.get(dim))
-    for dim in map(str, group.dims):
-        if dim.endswith("_cell"):
-            yield from _cell_violations(name, group, dim.removesuffix("_cell"))
+    roles = [dim.removesuffix("_cell") for dim in map(str, group.dims) if dim.endswith("_cell")]
+    for role in roles:
+        yield from _cell_violations(name, group, role)
+    coordinates = {f"{role}_{each}" for role in roles for each in CellNames._fields}
+    if strange := sorted(map(str, set(group.coords) - coordinates - set(group.dims))):
+        yield f"{name}/{strange[0]} is a coordinate"
 
 
 def _name_violations(where: str, names: xr.DataArray | None) -> Iterator[str]:
@@ -121,7 +125,7 @@ def _cell_violations(name: str, group: xr.Dataset, role: str) -> Iterator[str]:
     dim, where = f"{role}_cell", f"{name}/{role}_cell"
     coordinates = [group.coords.get(f"{role}_{each}") for each in CellNames._fields]
     if any(each is None or each.dims != (dim,) for each in coordinates):
-        yield f"{where} does not say which images its cells are about"
+        yield f"{where} does not say which images its cells are about, as this version does"
         return
     names, selected, shown = (each.values for each in coordinates if each is not None)
     if not all(map(_is_text, names.tolist())):
@@ -152,11 +156,7 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[str]:
             return
     missing = [name for name in TEXTS if not isinstance(attributes.get(name), str)]
     if missing:
-        yield (
-            f"it has no attribute {missing[0]}"
-            if len(missing) == 1
-            else (f"it has no attributes {', '.join(missing)}")
-        )
+        yield f"it has no attribute{'s' * (len(missing) > 1)} {', '.join(missing)}"
         return
     for name, kind in FURTHER.items():
         if name in attributes and not isinstance(attributes[name], kind):

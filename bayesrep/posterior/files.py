@@ -1,6 +1,6 @@
 """Draws as an ArviZ object and as a file.
 
-ArviZ 0.23 keeps groups in ``InferenceData``, ArviZ 1.x in xarray's ``DataTree``; both are built
+ArviZ 0.23 keeps groups in `InferenceData`, ArviZ 1.x in xarray's `DataTree`; both are built
 here from one xarray data set per group, with names and coordinates alike.
 """
 
@@ -77,7 +77,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
     Raises
     ------
     PosteriorError
-        If the path exists and ``force`` is false, or cannot be written.
+        If the path exists and `force` is false, or cannot be written.
     """
     target = Path(path)
     if target.exists() and not force:
@@ -91,7 +91,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
 
 
 def read_posterior(path: str | Path) -> Posterior:
-    """Read what :func:`write_posterior` wrote, wholly into memory.
+    """Read what `write_posterior` wrote, wholly into memory.
 
     Raises
     ------

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -124,15 +123,13 @@ class Fitted:
         return place_of_cells(cells, group, data.selected, data.shown)
 
     @cached_property
-    def _together(self) -> Float[np.ndarray, "draw classifier"]:
+    def _together(self) -> Float[np.ndarray, "chain draw classifier"]:
         """Joint draws of the adjusted accuracies: those of a collapsed model are moved."""
-        flat = self.adjusted.reshape(-1, self.adjusted.shape[-1])
         if not self.recorded.model.collapsed:
-            return flat
+            return self.adjusted
         log_right = self.need("log_likelihood", "log_right")["log_right"].values
-        data = self.images.replication
-        cell = self.cell_of_images("replication")
-        return moved(flat, excess_covariance(self.adjusted, log_right, cell, data.correct))
+        cell, correct = self.cell_of_images("replication"), self.images.replication.correct
+        return moved(self.adjusted, excess_covariance(self.adjusted, log_right, cell, correct))
 
     def joint_draws(self, seed: int = 0) -> JointDraws:
         """Draws of all classifiers' accuracies that know of the images these share.
@@ -142,18 +139,18 @@ class Fitted:
         seed
             Of the accuracies on the reference's population, where the model has none.
         """
-        adjusted = self._together
         if "population_reference_accuracy" in self.group:
             population = self.group["population_reference_accuracy"].values
-            return JointDraws(adjusted, np.asarray(population, dtype=float).reshape(adjusted.shape))
-        likelihood = self.need("log_likelihood", "reference_images")["reference_images"].values
-        observed: Any = self.need("observed_data", "reference_images")["reference_images"].values
+            return JointDraws(self._together, np.asarray(population, dtype=float))
+        name = "reference_images"
+        likelihood = self.need("log_likelihood", name)[name].values
+        images = self.need("observed_data", name)[name].values
         reference = reference_draws(
             self.adjusted,
-            adjusted - adjusted.mean(axis=0),
-            likelihood / np.maximum(observed, 1),
+            self._together,
+            likelihood / np.maximum(images, 1),
             self.cell_of_images("reference"),
             self.images.reference.correct,
             seed=seed,
         )
-        return JointDraws(adjusted, reference)
+        return JointDraws(self._together, reference)

@@ -1,7 +1,7 @@
 """What an ArviZ object holds: its groups, its cells, and what it records of how it was made."""
 
 import json
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PosteriorError
 from bayesrep.models import MODELS, Model
-from bayesrep.types import Int
+from bayesrep.types import Int, Shaped
 
 
+@runtime_checkable  # the tests check every annotation at every call
 class Posterior(Protocol):
     """An ArviZ object: `InferenceData` of ArviZ 0.23, xarray's `DataTree` from 1.0 on."""
 
@@ -50,7 +51,7 @@ def need_group(posterior: Posterior, name: str, *variables: str) -> xr.Dataset:
 
 
 def thinned_draws(variable: xr.DataArray, draws: int) -> NDArray[Any]:
-    """At most ``draws`` of the draws [chain, draw, ...], evenly spaced, as [S, ...]."""
+    """At most `draws` of the draws [chain, draw, ...], evenly spaced, as [S, ...]."""
     chains, length = variable.shape[:2]
     each = max(1, min(length, draws // chains))
     chosen = np.linspace(0, length - 1, each).round().astype(int)
@@ -68,6 +69,12 @@ class Recorded(NamedTuple):
         Of the data sets in the model.
     grouping
         The study's column that divides the images into groups, or None.
+    method
+        What made the draws, a name of `bayesrep.fit`'s.
+    cut
+        Whether the mixtures know the annotations alone.
+    thinning
+        Transitions of a chain from one kept draw to the next.
     """
 
     name: str
@@ -75,6 +82,9 @@ class Recorded(NamedTuple):
     options: Any
     roles: tuple[str, ...]
     grouping: str | None
+    method: str
+    cut: bool
+    thinning: int
 
 
 def recorded(posterior: Posterior) -> Recorded:
@@ -87,19 +97,19 @@ def recorded(posterior: Posterior) -> Recorded:
     """
     attributes = need_group(posterior, "posterior").attrs
     try:
-        name = str(attributes["model"])
-        given = {
-            option: tuple(value) if isinstance(value, list) else value
-            for option, value in json.loads(str(attributes["options"])).items()
-        }
+        name, options = str(attributes["model"]), json.loads(str(attributes["options"]))
+        given = {key: tuple(v) if isinstance(v, list) else v for key, v in options.items()}
         return Recorded(
             name,
             MODELS[name],
             MODELS[name].options(**given),
             tuple(map(str, json.loads(str(attributes["datasets"])))),
             str(attributes["groups"]) or None,
+            str(attributes.get("method", "nuts")),
+            attributes.get("feedback") == "cut",
+            max(1, int(json.loads(str(attributes.get("schedule", "{}"))).get("thinning", 1))),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise PosteriorError(
             "the posterior does not say how it was made; fit the study again with this version"
         ) from error
@@ -108,13 +118,13 @@ def recorded(posterior: Posterior) -> Recorded:
 class CellNames(NamedTuple):
     """Which images a cell of a posterior is about: an entry each along its dimension."""
 
-    group: NDArray[np.str_]  # [M], empty names without groups
+    group: Shaped[np.ndarray, "cell"]  # names, empty without groups
     selected: Int[np.ndarray, "cell"]
     shown: Int[np.ndarray, "cell"]
 
 
 def cell_coordinates(role: str, cells: CellNames) -> dict[str, tuple[str, NDArray[Any]]]:
-    """The coordinates that say it, of the dimension ``ROLE_cell``."""
+    """The coordinates that say it, of the dimension `ROLE_cell`."""
     return {f"{role}_{name}": (f"{role}_cell", getattr(cells, name)) for name in CellNames._fields}
 
 
@@ -136,7 +146,7 @@ def cells_along(group: xr.Dataset, role: str) -> CellNames:
 
 def place_of_cells(
     cells: CellNames,
-    group: NDArray[np.str_],
+    group: Shaped[np.ndarray, "image"],
     selected: Int[np.ndarray, "image"],
     shown: Int[np.ndarray, "image"],
 ) -> Int[np.ndarray, "image"]:
@@ -147,15 +157,14 @@ def place_of_cells(
     PosteriorError
         If there is an image in none of them.
     """
-    size = 1 + int(max(cells.shown.max(), shown.max()))
-    code = np.unique(np.concatenate([cells.group, group]), return_inverse=True)[1]
-    counts = np.concatenate([cells.shown, shown]) * size + np.concatenate(
-        [cells.selected, selected]
-    )
-    key = code * size**2 + counts
-    known, wanted = key[: len(cells.shown)], key[len(cells.shown) :]
+    # One number for a group and its counts, the same in both.
+    key = np.zeros(len(cells.shown) + len(shown), dtype=np.int64)
+    for pair in zip(cells, (group, selected, shown), strict=True):
+        values, code = np.unique(np.concatenate(pair), return_inverse=True)
+        key = key * len(values) + code
+    known, wanted = np.split(key, [len(cells.shown)])
     order = np.argsort(known)
-    place = order[np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)]
+    place = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
     if (known[place] != wanted).any():
         raise PosteriorError("the posterior lacks cells of the study; fit this study")
     return place

@@ -44,30 +44,32 @@ class JointDraws(NamedTuple):
 
     Attributes
     ----------
-    adjusted : [draw, C]
+    adjusted : [chain, draw, classifier]
         Adjusted accuracy.
-    reference : [draw, C]
+    reference : [chain, draw, classifier]
         Accuracy on the population that the reference is a sample of.
     """
 
-    adjusted: Float[np.ndarray, "draw classifier"]
-    reference: Float[np.ndarray, "draw classifier"]
+    adjusted: Float[np.ndarray, "chain draw classifier"]
+    reference: Float[np.ndarray, "chain draw classifier"]
 
 
 def moved(
-    adjusted: Float[np.ndarray, "draw classifier"],
+    adjusted: Float[np.ndarray, "chain draw classifier"],
     excess: Float[np.ndarray, "classifier classifier"],
-) -> Float[np.ndarray, "draw classifier"]:
+) -> Float[np.ndarray, "chain draw classifier"]:
     """Draws moved to the covariance with what shared images add to it, `excess_covariance`."""
-    center = adjusted.mean(axis=0)
-    moves = adjusted - center
+    flat = adjusted.reshape(-1, adjusted.shape[-1])
+    center = flat.mean(axis=0)
+    moves = flat - center
     root, inverse = _powers(np.atleast_2d(np.cov(moves.T)))
     white = np.eye(len(root)) + inverse @ excess @ inverse
     target = root @ _at_least(white, LEAST_WHITE) @ root
     spread = np.linalg.norm(root, axis=0) / np.sqrt(np.diag(target))
     target *= np.outer(spread, spread)
     # The symmetric map of least mean squared displacement (Knott and Smith 1984).
-    return center + moves @ inverse @ _powers(root @ target @ root)[0] @ inverse
+    moves = moves @ inverse @ _powers(root @ target @ root)[0] @ inverse
+    return (center + moves).reshape(adjusted.shape)
 
 
 def _powers(matrix: Floats) -> tuple[Floats, Floats]:
@@ -150,25 +152,25 @@ def excess_covariance(
 
 def reference_draws(
     adjusted: Float[np.ndarray, "chain draw classifier"],
-    moves: Float[np.ndarray, "S classifier"],
+    together: Float[np.ndarray, "chain draw classifier"],
     log_mass: Float[np.ndarray, "chain draw cell"],
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
     *,
     seed: int,
-) -> Float[np.ndarray, "S classifier"]:
-    """Draws of accuracies on the reference's population, given the adjusted ones' moves.
+) -> Float[np.ndarray, "chain draw classifier"]:
+    """Draws of accuracies on the reference's population, given joint draws of the adjusted ones.
 
     Reference images move the adjusted accuracies through their counts alone, all classifiers
-    together: through the leading directions of the moves. In the others there is nothing to
+    together: through the leading directions of the joint draws. In the others there is nothing to
     learn, and with as many classifiers as draws their inverse covariance would be noise.
 
     Parameters
     ----------
     adjusted
         Draws of the posterior.
-    moves
-        Their joint draws less the mean.
+    together
+        The same as joint draws.
     log_mass
         Draws of log P(k | n), for one image of each cell.
     cell, correct
@@ -176,6 +178,8 @@ def reference_draws(
     seed
         Of what their answers leave open.
     """
+    flat = together.reshape(-1, together.shape[-1])
+    moves = flat - flat.mean(axis=0)
     answers = np.asarray(correct, dtype=float)
     accuracy = answers.mean(axis=0)
     residual = (answers - accuracy) / len(answers)
@@ -185,4 +189,5 @@ def reference_draws(
     slope = cross @ _leading_precision(moves)
     noise = _powers(_at_least(residual.T @ residual - cross @ slope.T, 0.0))[0]
     random = np.random.default_rng(seed)
-    return accuracy + moves @ slope.T + random.standard_normal(moves.shape) @ noise
+    draws = accuracy + moves @ slope.T + random.standard_normal(moves.shape) @ noise
+    return draws.reshape(together.shape)

@@ -13,6 +13,11 @@ from bayesrep.studies.statistics import SufficientStatistics
 
 MAX_RHAT = 1.01
 MIN_ESS = 400.0
+LEAST_ESS = 100.0  # of a reported quantity: its interval's ends are worth nothing below
+MANY_DIVERGENCES = 0.01  # share of the draws
+LEAST_BFMI = 0.3
+MAX_PARETO_K = 0.7
+FEW_ANNOTATORS = 3
 GOOD = "The chains agree: R-hat, effective sizes and divergences are fine."
 
 
@@ -46,15 +51,14 @@ SHIFTED = ("bias_corrected_gap", "selection_gap")
 """What is an adjusted accuracy less a constant, or a constant less it: as well sampled as that."""
 
 
-def diagnostics(group: xr.Dataset | xr.DataTree) -> Diagnostics:
-    """Compute R-hat and effective sample sizes of all variables [chain, draw, ...] of a group."""
+def diagnostics(group: xr.Dataset) -> Diagnostics:
+    """R-hat and effective sample sizes of all variables [chain, draw, ...] of a group."""
     module = arviz()
-    every = group.to_dataset() if isinstance(group, xr.DataTree) else group
-    same = [name for name in SHIFTED if name in every and SOURCE in every]
-    draws = every.drop_vars(same)
+    same = [name for name in SHIFTED if name in group and SOURCE in group]
+    draws = group.drop_vars(same)
 
     def by_name(result: Any) -> Mapping[str, xr.DataArray]:
-        return {str(n): result[SOURCE if n in same else n] for n in every.data_vars}
+        return {str(n): result[SOURCE if n in same else n] for n in group.data_vars}
 
     return Diagnostics(
         by_name(module.rhat(draws)),
@@ -87,7 +91,7 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
     Parameters
     ----------
     checks
-        From :func:`diagnostics`.
+        From `diagnostics`.
     divergences, draws
         Number of divergent draws and of all draws, over chains.
     """
@@ -110,9 +114,6 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
     return Verdict(converged=False, sentence=sentence)
 
 
-MAX_PARETO_K = 0.7
-
-
 def judge_approximation(method: str, pareto_k: float) -> Verdict:
     """What can be said of an approximation without a NUTS fit beside it.
 
@@ -127,9 +128,6 @@ def judge_approximation(method: str, pareto_k: float) -> Verdict:
         sentence=f"{said} (at most {MAX_PARETO_K} wanted): good for a quick look; confirm what "
         "matters with method='nuts'.",
     )
-
-
-FEW_ANNOTATORS = 3
 
 
 def advise(statistics: SufficientStatistics) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Tables for a terminal: plain text, percent, one line a row."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +11,15 @@ from bayesrep.estimators.annotators import Linearity
 from bayesrep.report.answer import Estimate, is_share
 from bayesrep.studies.study import Study
 
+if TYPE_CHECKING:  # most tables are made without JAX
+    from bayesrep.checks.diagnosis import Diagnosis
+
 MISSING = "-"
+TRUST = {
+    "yes": "The adjusted accuracies can be used as they are.",
+    "with care": "The adjusted accuracies can be used with care; read on.",
+    "no": "Do not use these adjusted accuracies; read on.",
+}
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -409,3 +417,53 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
     ]
     text = columns(header, rows)
     return f"{text}\n\n{rows_table(lines)}" if len(lines) else text
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of words in columns, all to the left."""
+    table = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)) for row in table]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def diagnosis_text(diagnosis: "Diagnosis") -> str:
+    """What `bayesrep.diagnose` says: the verdict, sentences, and the table of checks."""
+    verdict = f"Trust: {diagnosis.trust}. {TRUST[diagnosis.trust]}"
+    sentences = [f"- {plain(sentence)}" for sentence in diagnosis.sentences]
+    table = aligned([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
+    return "\n".join([verdict, "", *sentences, *[""] * bool(sentences), table])
+
+
+def fits_text(table: pl.DataFrame) -> str:
+    """Rows of `bayesrep.checks.compare_fits`, with what they decide."""
+    rows = [("model", "elpd", "p_loo", "difference", "counts", "answers", "k > 0.7")]
+    for row in table.iter_rows(named=True):
+        rows.append(
+            (
+                row["model"],
+                f"{row['elpd']:.1f}",
+                f"{row['p_loo']:.1f}",
+                f"{row['difference']:.1f} ± {row['se']:.1f} (to {row['se_shared']:.1f})",
+                f"{row['counts_difference']:.1f} ± {row['counts_se']:.1f}",
+                f"{row['answers_difference']:.1f} ± {row['answers_se']:.1f}",
+                str(row["pareto_k_high"]),
+            )
+        )
+    return f"{aligned(rows)}\n\n{_decision(table)}"
+
+
+def _decision(table: pl.DataFrame) -> str:
+    names = [plain(name) for name in table["model"]]
+    if len(names) < 2:
+        return "One model only: nothing to compare it with."
+    rival = table.row(1, named=True)
+    lead = -rival["difference"]
+    if lead < max(2 * rival["se"], 4):
+        return f"{names[0]} and {names[1]} predict equally well, as far as these data tell."
+    if lead < 2 * rival["se_shared"]:
+        return (
+            f"{names[0]} predicts better than {names[1]} if the classifiers' answers are "
+            "independent; as they answer the same images, it may be chance."
+        )
+    return f"{names[0]} predicts better than {names[1]}."

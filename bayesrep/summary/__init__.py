@@ -3,6 +3,7 @@
 from bayesrep.summary.images import describe_images
 from bayesrep.summary.tables import (
     compare_classifiers,
+    joint_draws,
     rank_classifiers,
     summarize,
     summarize_gaps,
@@ -11,6 +12,7 @@ from bayesrep.summary.tables import (
 __all__ = [
     "compare_classifiers",
     "describe_images",
+    "joint_draws",
     "rank_classifiers",
     "summarize",
     "summarize_gaps",

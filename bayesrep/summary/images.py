@@ -1,5 +1,6 @@
 """Single images: how often people select them, and how hard classifiers find them beyond that."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.types import Floats, Ints
 
 DRAWS = 100
 
@@ -25,7 +27,7 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -
     study
         The study that was fitted.
     posterior
-        From `bayesrep.fit` with a model of single images, such as ``model="shared-difficulty"``.
+        From `bayesrep.fit` with a model of single images, such as `model="shared-difficulty"`.
     draws
         Posterior draws to average over, at most.
 
@@ -33,11 +35,11 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -
     -------
     polars.DataFrame
         One row an image of every data set whose answers are modelled: dataset, image, label (where
-        there are labels), selected, shown, ``right`` (share of the classifiers that are),
-        ``selection_frequency`` and its ``selection_frequency_sd``: posterior mean and standard
-        deviation of s; ``difficulty`` and ``difficulty_sd``, of −u: 0 for the average image, 1 for
+        there are labels), selected, shown, `right` (share of the classifiers that are),
+        `selection_frequency` and its `selection_frequency_sd`: posterior mean and standard
+        deviation of s; `difficulty` and `difficulty_sd`, of −u: 0 for the average image, 1 for
         one that is harder for classifiers by a standard deviation than s makes it. Further factors
-        are ``difficulty_2`` and ``difficulty_3``.
+        are `difficulty_2` and `difficulty_3`.
 
     Raises
     ------
@@ -57,14 +59,15 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -
     roles = REQUIRED_ROLES[-len(moments) :]
     return pl.concat(
         [
-            _table(study.datasets[role], problem.patterns[role].pattern, images)
-            for role, images in zip(roles, moments, strict=True)
+            _table(study.datasets[role], problem.patterns[role].pattern, each)
+            for role, each in zip(roles, moments, strict=True)
         ]
     )
 
 
-def _table(data: AnnotatedSet, pattern: Any, images: Any) -> pl.DataFrame:
-    frequency, difficulty = (part.mean(axis=0)[:, pattern] for part in images)
+def _table(data: AnnotatedSet, pattern: Ints, moments: Sequence[Floats]) -> pl.DataFrame:
+    """One data set's rows; moments [draw, mean and square of each, X] of its distinct images X."""
+    frequency, difficulty = (each.mean(axis=0)[:, pattern] for each in moments)
     factors = len(difficulty) // 2
     columns: dict[str, Any] = {
         "dataset": [data.name] * len(pattern),
@@ -84,5 +87,5 @@ def _table(data: AnnotatedSet, pattern: Any, images: Any) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _sd(mean: Any, square: Any) -> Any:
+def _sd(mean: Floats, square: Floats) -> Floats:
     return np.sqrt(np.clip(square - np.square(mean), 0, None))

@@ -1,28 +1,26 @@
 """Tables that a person reads: every classifier, all together, pair by pair, and by rank.
 
 What combines classifiers is taken from `Fitted.joint_draws`, which know that classifiers answer
-the same images. `accuracies`, `gaps`, `pairs` and `places` make the tables of a `Fitted`; what is
-public opens one first.
+the same images.
 """
 
 import numpy as np
 import polars as pl
 
 from bayesrep.numerics.estimands import (
+    INTERVAL,
     accuracy_line,
     bias_corrected_gap,
     ranks,
     selection_gap,
     share_explained,
 )
-from bayesrep.posterior.files import arviz
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
+from bayesrep.posterior.joint_draws import JointDraws
+from bayesrep.posterior.verdict import diagnostics
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-from bayesrep.types import Float
-
-INTERVAL = (0.025, 0.975)
 
 
 def summarize(
@@ -42,15 +40,15 @@ def summarize(
     Returns
     -------
     polars.DataFrame
-        One row a classifier: the columns of `bayesrep.estimate` and ``rhat``, ``ess_bulk``,
-        ``ess_tail`` of the adjusted accuracy. ``adjusted_accuracy`` is the posterior mean,
-        ``lower`` and ``upper`` the 2.5 % and 97.5 % quantiles. Means over classifiers and the line
+        One row a classifier: the columns of `bayesrep.estimate` and `rhat`, `ess_bulk`,
+        `ess_tail` of the adjusted accuracy. `adjusted_accuracy` is the posterior mean,
+        `lower` and `upper` the 2.5 % and 97.5 % quantiles. Means over classifiers and the line
         through them are in `bayesrep.summarize_gaps`.
 
     Raises
     ------
     ConvergenceError
-        If the fit did not converge and ``allow_unconverged`` is false; carries the verdict.
+        If the fit did not converge and `allow_unconverged` is false; carries the verdict.
     PosteriorError
         If the posterior belongs to another study.
     """
@@ -63,6 +61,7 @@ def accuracies(fitted: Fitted) -> pl.DataFrame:
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     estimate = adjusted.mean(axis=(0, 1))
     lower, upper = np.quantile(adjusted, INTERVAL, axis=(0, 1))
+    checks = diagnostics(fitted.group[["adjusted_accuracy"]])
     return pl.DataFrame(
         {
             "method": [fitted.recorded.name] * len(estimate),
@@ -74,20 +73,11 @@ def accuracies(fitted: Fitted) -> pl.DataFrame:
             "upper": upper,
             "bias_corrected_gap": bias_corrected_gap(reference, estimate),
             "selection_gap": selection_gap(estimate, replication),
-            **_diagnostics(adjusted),
+            "rhat": checks.rhat["adjusted_accuracy"].values,
+            "ess_bulk": checks.ess_bulk["adjusted_accuracy"].values,
+            "ess_tail": checks.ess_tail["adjusted_accuracy"].values,
         }
     ).fill_nan(None)
-
-
-def _diagnostics(draws: Float[np.ndarray, "chain draw row"]) -> dict[str, np.ndarray]:
-    """R-hat and effective sizes."""
-    module = arviz()
-    rows = module.convert_to_dataset({"row": draws})
-    return {
-        "rhat": module.rhat(rows)["row"].values,
-        "ess_bulk": module.ess(rows, method="bulk")["row"].values,
-        "ess_tail": module.ess(rows, method="tail")["row"].values,
-    }
 
 
 def summarize_gaps(
@@ -134,22 +124,22 @@ def gaps(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
     slope, intercept = accuracy_line(reference, adjusted)
     population_slope, population_intercept = accuracy_line(population, adjusted)
     rows = {
-        "bias_corrected_gap": bias_corrected_gap(reference, adjusted).mean(axis=1),
-        "selection_gap": selection_gap(adjusted, replication).mean(axis=1),
+        "bias_corrected_gap": bias_corrected_gap(reference, adjusted).mean(axis=-1),
+        "selection_gap": selection_gap(adjusted, replication).mean(axis=-1),
         "share_explained": share_explained(reference, replication, adjusted),
         "slope": slope,
         "intercept": intercept,
-        "population_gap": (population - adjusted).mean(axis=1),
+        "population_gap": (population - adjusted).mean(axis=-1),
         "population_slope": population_slope,
         "population_intercept": population_intercept,
     }
     values = np.stack(list(rows.values()))
-    lower, upper = np.quantile(values, INTERVAL, axis=1)
+    lower, upper = np.quantile(values, INTERVAL, axis=(1, 2))
     return pl.DataFrame(
         {
             "method": [fitted.recorded.name] * len(rows),
             "quantity": list(rows),
-            "estimate": values.mean(axis=1),
+            "estimate": values.mean(axis=(1, 2)),
             "lower": lower,
             "upper": upper,
         }
@@ -169,9 +159,9 @@ def compare_classifiers(
     Returns
     -------
     polars.DataFrame
-        One row a pair, in the order of the study: classifier, other, ``raw_difference`` of their
-        replication accuracies, ``difference`` of their adjusted accuracies (classifier less other)
-        with lower and upper (95 %), and ``probability``, that the first is the better one. Of many
+        One row a pair, in the order of the study: classifier, other, `raw_difference` of their
+        replication accuracies, `difference` of their adjusted accuracies (classifier less other)
+        with lower and upper (95 %), and `probability`, that the first is the better one. Of many
         pairs some will be far apart by chance: each interval is for one pair.
 
     Raises
@@ -179,11 +169,7 @@ def compare_classifiers(
     ConvergenceError, PosteriorError
         As `bayesrep.summarize`.
     """
-    return pairs(Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged), seed=seed)
-
-
-def pairs(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
-    """The table of `compare_classifiers`."""
+    fitted = Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged)
     adjusted, statistics = fitted.joint_draws(seed).adjusted, fitted.statistics
     replication, names = statistics.accuracy("replication"), np.array(statistics.classifiers)
     first, second = np.triu_indices(len(names), k=1)
@@ -191,9 +177,9 @@ def pairs(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
     mean, probability = np.empty(len(first)), np.empty(len(first))
     for one in range(len(names) - 1):  # pairs of a row at a time: all at once need too much memory
         row = first == one
-        apart = adjusted[:, one, None] - adjusted[:, one + 1 :]
-        mean[row], probability[row] = apart.mean(axis=0), (apart > 0).mean(axis=0)
-        interval[:, row] = np.quantile(apart, INTERVAL, axis=0)
+        apart = adjusted[..., one, None] - adjusted[..., one + 1 :]
+        mean[row], probability[row] = apart.mean(axis=(0, 1)), (apart > 0).mean(axis=(0, 1))
+        interval[:, row] = np.quantile(apart, INTERVAL, axis=(0, 1))
     return pl.DataFrame(
         {
             "classifier": names[first],
@@ -220,33 +206,51 @@ def rank_classifiers(
     Returns
     -------
     polars.DataFrame
-        One row a classifier, the best first: classifier, adjusted_accuracy, ``reference_rank`` and
-        ``replication_rank`` by the measured accuracies, ``rank`` (posterior mean), lower and upper,
-        and ``best``, the probability to be the first.
+        One row a classifier, the best first: classifier, adjusted_accuracy, `reference_rank` and
+        `replication_rank` by the measured accuracies, `rank` (posterior mean), lower and upper,
+        and `best`, the probability to be the first.
 
     Raises
     ------
     ConvergenceError, PosteriorError
         As `bayesrep.summarize`.
     """
-    return places(Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged), seed=seed)
-
-
-def places(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
-    """The table of `rank_classifiers`."""
+    fitted = Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged)
     adjusted, statistics = fitted.joint_draws(seed).adjusted, fitted.statistics
     ranked = ranks(adjusted)
-    lower, upper = np.quantile(ranked, INTERVAL, axis=0, method="nearest")
-    best = ranked == ranked.min(axis=1, keepdims=True)
+    lower, upper = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")
+    best = ranked == ranked.min(axis=-1, keepdims=True)
     return pl.DataFrame(
         {
             "classifier": list(statistics.classifiers),
-            "adjusted_accuracy": adjusted.mean(axis=0),
+            "adjusted_accuracy": adjusted.mean(axis=(0, 1)),
             "reference_rank": ranks(statistics.accuracy("reference")),
             "replication_rank": ranks(statistics.accuracy("replication")),
-            "rank": ranked.mean(axis=0),
+            "rank": ranked.mean(axis=(0, 1)),
             "lower": lower,
             "upper": upper,
-            "best": (best / best.sum(axis=1, keepdims=True)).mean(axis=0),
+            "best": (best / best.sum(axis=-1, keepdims=True)).mean(axis=(0, 1)),
         }
     ).sort("rank")
+
+
+def joint_draws(study: Study, posterior: Posterior, *, seed: int = 0) -> JointDraws:
+    """Draws of all classifiers' accuracies that may be combined: they know of the shared images.
+
+    Parameters
+    ----------
+    study, posterior, seed
+        As `summarize_gaps`.
+
+    Returns
+    -------
+    JointDraws
+        `adjusted` and `reference` [chain, draw, classifier]: of a collapsed model such as the joint
+        one its draws moved to the sandwich covariance, of another its own.
+
+    Raises
+    ------
+    PosteriorError
+        If the posterior belongs to another study or lacks a group.
+    """
+    return Fitted(study, posterior).joint_draws(seed)

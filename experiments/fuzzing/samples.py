@@ -195,6 +195,7 @@ def posterior_files() -> Files:
 def posterior() -> Any:
     """Draws of the form that a fit of the joint model leaves, by a random number generator."""
     from bayesrep.posterior.files import build_posterior
+    from bayesrep.posterior.groups import CellNames, cell_coordinates
 
     data = study()
     rng = np.random.default_rng(0)
@@ -239,12 +240,12 @@ def posterior() -> Any:
             "correct": counted("classifier", "replication_cell"),
         },
     }
-    cells = np.array([f"{k}/10" for k in range(11)])
+    cells = CellNames(np.full(11, ""), np.arange(11), np.full(11, 10))
     coordinates = {
-        "dataset": np.array(["reference", "replication"]),
-        "classifier": np.array(data.classifiers),
-        "reference_cell": cells,
-        "replication_cell": cells,
+        "dataset": ("dataset", np.array(["reference", "replication"])),
+        "classifier": ("classifier", np.array(data.classifiers)),
+        **cell_coordinates("reference", cells),
+        **cell_coordinates("replication", cells),
     }
     attributes = {
         "model": "joint",

@@ -142,7 +142,7 @@ def _posterior(root: Path) -> Any:
     """Read, and do what `summarize` and `diagnose` do."""
     from bayesrep.checks import diagnose
     from bayesrep.posterior import read_posterior
-    from bayesrep.summary.tables import summarize, summarize_gaps
+    from bayesrep.summary import summarize, summarize_gaps
 
     posterior = read_posterior(root / "posterior.nc")
     study = _one_study()

@@ -19,7 +19,7 @@ shared parameters, and would drown the answer in noise: 136 classifiers have 680
 the model's sites are not all in the file the whole prior is scaled: the log joint density less the
 log likelihood on the cells.
 
-``shift_se`` and ``noise`` say how far both numbers are chance (the latter: the index of the same
+`shift_se` and `noise` say how far both numbers are chance (the latter: the index of the same
 weights given to the wrong draws), and nothing is called sensitive that is not well above its noise.
 
 References: Kallioinen, Paananen, Bürkner and Vehtari (2023), "Detecting and diagnosing prior and
@@ -27,6 +27,7 @@ likelihood sensitivity with power-scaling", Statistics and Computing 34; Nguyen 
 for the distance.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -34,6 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 
+from bayesrep.checks.finding import Finding
 from bayesrep.errors import PosteriorError
 from bayesrep.models.model import Form
 from bayesrep.numerics.pareto import pareto_smooth
@@ -52,8 +54,8 @@ NOISY = "too few draws to tell"
 FINE = "-"
 
 
-def log_likelihood(posterior: Posterior) -> Floats:
-    """Total log likelihood [chain, draw] up to a constant.
+def log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
+    """Total log likelihood up to a constant.
 
     Raises
     ------
@@ -61,31 +63,21 @@ def log_likelihood(posterior: Posterior) -> Floats:
         If the posterior lacks the group.
     """
     group = need_group(posterior, "log_likelihood", "correct")
-    total = 0.0
-    for name in group.data_vars:
-        if name != "log_right":
-            values = group[name].values
-            # In float64: a sum over thousands of cells in float32 loses what matters here.
-            total = total + values.sum(axis=tuple(range(2, values.ndim)), dtype=np.float64)
-    return np.asarray(total)
+    parts = (values.values for name, values in group.data_vars.items() if name != "log_right")
+    # In float64: a sum over thousands of cells in float32 loses what matters here.
+    sums = [each.sum(axis=tuple(range(2, each.ndim)), dtype=np.float64) for each in parts]
+    return np.sum(sums, axis=0)
 
 
-def log_prior(posterior: Posterior) -> Floats:
-    """Log prior density of all unconstrained parameters [chain, draw] up to a constant.
+def log_joint(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
+    """Log joint density of the data and all unconstrained parameters up to a constant.
 
     Raises
     ------
     PosteriorError
-        If the posterior does not hold the log joint density of all parameters.
+        If the posterior does not hold it.
     """
-    _refuse_cut(posterior)
-    stats = need_group(posterior, "sample_stats", "lp")
-    return stats["lp"].values - log_likelihood(posterior)
-
-
-def _refuse_cut(posterior: Posterior) -> None:
-    if need_group(posterior, "posterior").attrs.get("feedback") == "cut":
-        raise PosteriorError('prior sensitivity is not available with feedback="cut"')
+    return need_group(posterior, "sample_stats", "lp")["lp"].values
 
 
 class PriorParts(NamedTuple):
@@ -96,15 +88,9 @@ class PriorParts(NamedTuple):
 
 
 def prior_parts(posterior: Posterior) -> PriorParts | None:
-    """The prior's density by what it speaks of.
-
-    None where the posterior does not hold all sites of a model that this version knows.
-    """
+    """The prior's density by what it speaks of; None where not all sites are in the file."""
     group = need_group(posterior, "posterior", "adjusted_accuracy")
-    try:
-        made = recorded(posterior)
-    except PosteriorError:
-        return None
+    made = recorded(posterior)
     groups = len(group["group"]) if made.grouping and "group" in group.coords else 1
     form = Form(group["adjusted_accuracy"].shape[2], made.roles, groups)
     with jax.enable_x64(new_val=True):
@@ -119,8 +105,8 @@ def prior_parts(posterior: Posterior) -> PriorParts | None:
         return PriorParts(*(np.stack([np.asarray(c[i]) for c in chains]) for i in (0, 1)))
 
 
-def jensen_shannon(values: Floats, weights: Floats) -> float:
-    """Cumulative Jensen–Shannon distance of draws [S] from themselves with weights [S].
+def jensen_shannon(values: Float[np.ndarray, "draw"], weights: Float[np.ndarray, "draw"]) -> float:
+    """Cumulative Jensen–Shannon distance of draws from themselves with weights.
 
     Between 0 and 1; the larger of the distances of f and of −f.
     """
@@ -148,15 +134,20 @@ class Scaling(NamedTuple):
     pareto_k: float
 
 
-def power_scaling(quantity: Floats, part: Floats, *, step: float = STEP) -> Scaling:
+def power_scaling(
+    quantity: Float[np.ndarray, "chain draw"],
+    part: Float[np.ndarray, "chain draw"],
+    *,
+    step: float = STEP,
+) -> Scaling:
     """Sensitivity to raising one part of the density to the powers 1 ± step.
 
     Parameters
     ----------
     quantity
-        Draws [chain, draw].
+        Its draws.
     part
-        Its logarithm [chain, draw], up to a constant.
+        The logarithm of that part, up to a constant.
     step
         δ.
     """
@@ -175,8 +166,8 @@ def power_scaling(quantity: Floats, part: Floats, *, step: float = STEP) -> Scal
     return Scaling(float(indices[0]), noise, float(terms.mean()), error, float(shape[:2].max()))
 
 
-def _effective_size(draws: Floats) -> float:
-    """ESS of a mean [chain, draw]."""
+def _effective_size(draws: Float[np.ndarray, "chain draw"]) -> float:
+    """ESS of a mean."""
     module = arviz()
     size = module.ess(module.convert_to_dataset({"x": draws}), method="mean")["x"].values
     return float(np.nan_to_num(size, nan=draws.size))
@@ -195,49 +186,43 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     Parameters
     ----------
     posterior
-        From :func:`bayesrep.fit`.
+        From `bayesrep.fit`.
     step
         δ of the powers 1 ± δ.
 
     Returns
     -------
     polars.DataFrame
-        ``quantity`` ("(mean gap)", then the classifiers), ``prior`` and ``likelihood`` (indices),
-        ``noise`` (of ``prior``), ``shift`` (of the mean, in posterior sd, for twice the prior's
-        power, to first order) with ``shift_se``, ``sd`` (of the posterior), ``reading``.
+        `quantity` ("(mean gap)", then the classifiers), `prior` and `likelihood` (indices), `noise`
+        (of `prior`), `shift` (of the mean, in posterior sd, for twice the prior's power, to first
+        order) with `shift_se`, `sd` (of the posterior), `reading`.
 
     Raises
     ------
     PosteriorError
-        If the posterior lacks what is needed, or was made with ``feedback="cut"``.
+        If the posterior lacks what is needed, or was made with `feedback="cut"`.
     """
-    _refuse_cut(posterior)
+    made = recorded(posterior)
+    if made.cut:
+        raise PosteriorError('prior sensitivity is not available with feedback="cut"')
     group = need_group(posterior, "posterior", "adjusted_accuracy", "bias_corrected_gap")
-    adjusted = group["adjusted_accuracy"]
-    names = [MEAN_GAP, *(str(name) for name in adjusted["classifier"].values)]
-    parts = prior_parts(posterior)
-    everything = log_prior(posterior) if parts is None else None
-    total = log_likelihood(posterior)
-    together = None
-    if parts is not None and not recorded(posterior).model.collapsed:
-        # All answers have one likelihood: what the prior leaves of the density.
-        density = need_group(posterior, "sample_stats", "lp")["lp"].values
-        together = total = density - parts.shared - parts.own.sum(axis=2)
     answers = need_group(posterior, "log_likelihood", "correct")["correct"].values
-    counts = total - answers.sum(axis=(2, 3), dtype=np.float64)
-    rows: list[dict[str, Any]] = []
-    for index, name in enumerate(names):
-        own = index - 1
-        if own < 0:
-            quantity, likely = group["bias_corrected_gap"].values.mean(axis=2), total
-        else:
-            quantity = adjusted.values[:, :, own]
-            alone = counts + answers[:, :, own].sum(axis=2, dtype=np.float64)
-            likely = alone if together is None else together
-        believed = everything
-        if parts is not None:
-            believed = parts.shared if own < 0 else parts.shared + parts.own[:, :, own]
-        rows.append(_row(name, quantity, np.asarray(believed), likely, step))
+    likelihood, parts = log_likelihood(posterior), prior_parts(posterior)
+    apart = made.model.collapsed or parts is None
+    if parts is None:  # the whole prior, for every quantity
+        parts = PriorParts(log_joint(posterior) - likelihood, np.zeros(answers.shape[:3]))
+    elif not apart:  # all answers have one likelihood: what the prior leaves of the density
+        likelihood = log_joint(posterior) - parts.shared - parts.own.sum(axis=2)
+    counts = likelihood - answers.sum(axis=(2, 3), dtype=np.float64)
+    mean_gap = group["bias_corrected_gap"].values.mean(axis=2)
+    rows = [_row(MEAN_GAP, mean_gap, parts.shared, likelihood, step)]
+    adjusted = group["adjusted_accuracy"]
+    for index, name in enumerate(adjusted["classifier"].values):
+        likely = likelihood
+        if apart:
+            likely = counts + answers[:, :, index].sum(axis=2, dtype=np.float64)
+        prior = parts.shared + parts.own[:, :, index]
+        rows.append(_row(str(name), adjusted.values[:, :, index], prior, likely, step))
     return pl.DataFrame(rows)
 
 
@@ -254,3 +239,53 @@ def _row(name: str, quantity: Floats, prior: Floats, likely: Floats, step: float
         "sd": float(quantity.std()),
         "reading": reading(on_prior.sensitivity, on_data.sensitivity, on_prior.noise),
     }
+
+
+def judge_prior(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
+    """The table of `prior_sensitivity`, where it can be made, and what it means."""
+    check, wanted = "prior sensitivity", f"index < {THRESHOLD}"
+    if recorded(posterior).cut:
+        sentence = (
+            'How much the prior matters is not known: with feedback="cut" no joint density exists '
+            "that could be scaled. To know, fit under another prior."
+        )
+        return None, Finding(check, "not available", wanted, "yes", sentence)
+    try:
+        table = prior_sensitivity(posterior)
+    except PosteriorError as error:
+        why = str(error)
+        sentence = f"{why[0].upper()}{why[1:]}. How much the prior matters is not known."
+        return None, Finding(check, "missing", wanted, "with care", sentence)
+    mean = table.row(0, named=True)
+    value = f"{mean['prior']:.2f} (noise {mean['noise']:.2f})"
+    sensitive = table.filter(pl.col("reading").is_in([CONFLICT, WEAK]))
+    if not sensitive.is_empty():
+        return table, Finding(check, value, wanted, "with care", _sensitive(table, sensitive))
+    sentence = ""
+    if mean["reading"] == NOISY:
+        sentence = (
+            "Whether the prior matters cannot be told from these draws (noise of the index "
+            f"{mean['noise']:.2f}). If it matters to you, fit with more draws."
+        )
+    return table, Finding(check, value, wanted, "yes", sentence)
+
+
+def _sensitive(table: pl.DataFrame, sensitive: pl.DataFrame) -> str:
+    most = sensitive.sort(pl.col("shift").abs(), descending=True).row(0, named=True)
+    number = len(sensitive.filter(pl.col("quantity") != MEAN_GAP))
+    why = (
+        "prior and data pull in different directions"
+        if CONFLICT in sensitive["reading"].to_list()
+        else "the data say little about it"
+    )
+    return (
+        f"The prior matters for {number} of {len(table) - 1} adjusted accuracies ({why}): doubling "
+        f"its power moves the mean gap by {_shift(table.row(0, named=True))} posterior sd, and "
+        f"{most['quantity']} by {_shift(most)}. Report results under another prior beside these, "
+        "such as wider first_location, log_step and log_concentration, or get more annotators per "
+        "image."
+    )
+
+
+def _shift(row: Mapping[str, Any]) -> str:
+    return f"{row['shift']:+.2f} ± {row['shift_se']:.2f}"

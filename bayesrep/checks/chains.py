@@ -1,0 +1,183 @@
+"""What the draws themselves say: chains that agree, divergences, energy, steps; approximations.
+
+Everything is computed again from the draws; what the file says of its own convergence is not
+believed.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from bayesrep.checks.finding import Finding, missing
+from bayesrep.inference.nuts import MAX_TREE_DEPTH
+from bayesrep.posterior.groups import Posterior, find_group, need_group, recorded
+from bayesrep.posterior.verdict import (
+    LEAST_BFMI,
+    LEAST_ESS,
+    MANY_DIVERGENCES,
+    MAX_PARETO_K,
+    MAX_RHAT,
+    MIN_ESS,
+    diagnostics,
+    judge,
+)
+from bayesrep.types import Bool, Float, Floats, Int
+
+REPORTED = ("adjusted_accuracy", "bias_corrected_gap", "selection_gap")
+
+
+def check_draws(posterior: Posterior) -> list[Finding]:
+    """Whether the draws are those of the posterior, by the method that made them."""
+    group, made = need_group(posterior, "posterior"), recorded(posterior)
+    if made.method != "nuts":
+        return [_check_approximation(made.method, group.attrs.get("pareto_k"))]
+    stats = find_group(posterior, "sample_stats")
+    findings = [_check_agreement(group), _check_stuck(group)]
+    if stats is None:
+        return [*findings, missing("divergences, energy and step counts", "sample_stats")]
+    checks = {
+        "diverging": ("diverging", _check_divergences),
+        "energy": ("energy", _check_energy),
+        "num_steps": ("tree depth", partial(_check_steps, thinning=made.thinning)),
+    }
+    findings += [
+        check(stats[name].values) if name in stats else missing(what, f"sample_stats ({name})")
+        for name, (what, check) in checks.items()
+    ]
+    return findings
+
+
+def _reported(values: Mapping[str, xr.DataArray]) -> Floats:
+    """Diagnostics of the reported quantities; constants have none."""
+    every = np.concatenate([np.ravel(values[name].values) for name in REPORTED if name in values])
+    return every[np.isfinite(every)]
+
+
+def _check_agreement(group: xr.Dataset) -> Finding:
+    """R-hat and effective sizes, of the reported quantities apart from the parameters."""
+    tests = diagnostics(group)
+    verdict = judge(tests, 0, 0)
+    rhats = _reported(tests.rhat)
+    sizes = np.concatenate([_reported(tests.ess_bulk), _reported(tests.ess_tail)])
+    check = "chains agree on the adjusted accuracies"
+    wanted = f"<= {MAX_RHAT}, >= {MIN_ESS:.0f}"
+    if not len(rhats) or not len(sizes):
+        sentence = (
+            "With one chain nothing shows whether another would have found the same adjusted "
+            "accuracies. Fit with chains=4."
+        )
+        return Finding(check, "one chain", wanted, "with care", sentence)
+    rhat, size = float(rhats.max()), float(sizes.min())
+    value = f"R-hat {rhat:.3f}, ESS {size:.0f}"
+    if rhat > MAX_RHAT or size < LEAST_ESS:
+        sentence = f"{verdict.sentence} This concerns the adjusted accuracies themselves."
+        return Finding(check, value, wanted, "no", sentence)
+    if size < MIN_ESS:
+        sentence = (
+            f"{verdict.sentence} The chains agree on the adjusted accuracies (R-hat {rhat:.3f}), "
+            "but the ends of their intervals are not settled."
+        )
+        return Finding(check, value, wanted, "with care", sentence)
+    if not verdict.converged:
+        sentence = (
+            f"{verdict.sentence} The adjusted accuracies themselves are settled ({value}): use "
+            "them, not the parameters named."
+        )
+        return Finding(check, value, wanted, "with care", sentence)
+    return Finding(check, value, wanted)
+
+
+def _check_divergences(diverging: Bool[np.ndarray, "chain draw"]) -> Finding:
+    count, total = int(diverging.sum()), diverging.size
+    value, check = f"{count} of {total}", "divergent draws"
+    if not count:
+        return Finding(check, value, "0")
+    sentence = (
+        f"{count} of {total} draws diverged: the sampler left out a sharply curved part of the "
+        "posterior, and intervals may be too narrow. Fit with more warmup, or with fewer mixture "
+        "components."
+    )
+    trust = "no" if count > MANY_DIVERGENCES * total else "with care"
+    return Finding(check, value, "0", trust, sentence)
+
+
+def energy_fraction(energy: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, "chain"]:
+    """E-BFMI of every chain's energies (Betancourt 2016): 1 is good, below 0.3 bad."""
+    spread = np.square(energy - energy.mean(axis=1, keepdims=True)).sum(axis=1)
+    return np.square(np.diff(energy, axis=1)).sum(axis=1) / np.maximum(spread, 1e-300)
+
+
+def _check_energy(energy: Float[np.ndarray, "chain draw"]) -> Finding:
+    fraction = energy_fraction(energy)
+    worst, check = float(fraction.min()), "energy (E-BFMI)"
+    value, wanted = f"{worst:.2f}", f">= {LEAST_BFMI}"
+    if worst >= LEAST_BFMI:
+        return Finding(check, value, wanted)
+    sentence = (
+        f"Chain {int(fraction.argmin())} explores the tails slowly (E-BFMI {worst:.2f}): intervals "
+        "may be too narrow. Fit with more warmup and draws; if that does not help, with fewer "
+        "mixture components."
+    )
+    return Finding(check, value, wanted, "with care", sentence)
+
+
+def _check_steps(steps: Int[np.ndarray, "chain draw"], *, thinning: int) -> Finding:
+    """Steps are summed over the transitions of a kept draw, so a single long one may hide."""
+    limit = 2**MAX_TREE_DEPTH - 1
+    average = steps / thinning
+    share, check = float((average > limit / 2).mean()), "steps per transition"
+    value, wanted = f"{average.mean():.0f} (limit {limit:,})", f"< {limit // 2}"
+    if share <= 0.01:
+        return Finding(check, value, wanted)
+    sentence = (
+        f"In {100 * share:.0f} % of the draws the sampler ran into its limit of {limit:,} steps: "
+        "draws are strongly dependent and the fit is slow. Fit with more warmup; then with fewer "
+        "components or terms."
+    )
+    return Finding(check, value, wanted, "with care", sentence)
+
+
+def stuck_chains(draws: Float[np.ndarray, "chain draw quantity"]) -> list[int]:
+    """Chains that stand still or lie apart from the others.
+
+    A chain stands still if half of its draws repeat the one before, and lies apart if for some
+    quantity its mean is more than five standard deviations (of the others' median) from the median
+    of the means.
+    """
+    still = (np.diff(draws, axis=1) == 0).all(axis=2).mean(axis=1) > 0.5
+    means = draws.mean(axis=1)
+    sd = np.maximum(np.median(draws.std(axis=1), axis=0), 1e-12)
+    apart = (np.abs(means - np.median(means, axis=0)) > 5 * sd).any(axis=1)
+    return [int(chain) for chain in np.flatnonzero(still | apart)]
+
+
+def _check_stuck(group: xr.Dataset) -> Finding:
+    stuck = stuck_chains(group["adjusted_accuracy"].values)
+    check = "chains that stand still or apart"
+    if not stuck:
+        return Finding(check, "0", "0")
+    chains = ", ".join(map(str, stuck))
+    sentence = (
+        f"Chain{'s' if len(stuck) > 1 else ''} {chains} stood still or found another mode than "
+        "the others: no interval is valid. Fit with another seed and more warmup; if it happens "
+        "again, with fewer mixture components."
+    )
+    return Finding(check, chains, "0", "no", sentence)
+
+
+def _check_approximation(method: str, k: float | None) -> Finding:
+    """Pareto k of the importance weights of draws that no chain made."""
+    check, wanted = f"Pareto k of the {method} approximation", f"<= {MAX_PARETO_K}"
+    if k is None:
+        return missing(check, "attribute pareto_k")
+    if k <= MAX_PARETO_K:
+        return Finding(check, f"{k:.2f}", wanted)
+    # In many dimensions k may be large where every single quantity is well approximated.
+    sentence = (
+        f"The {method} approximation is not close to the posterior in every direction (Pareto k "
+        f"{k:.2f}, at most {MAX_PARETO_K} wanted): adjusted accuracies are good for a quick look "
+        'only, and their intervals may be too narrow. Confirm what matters with method="nuts".'
+    )
+    return Finding(check, f"{k:.2f}", wanted, "with care", sentence)

@@ -1,0 +1,177 @@
+"""A posterior and its study as one value: checked when it is made, reduced once."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesrep import ConvergenceError, PosteriorError, SufficientStatistics, simulate_study
+from bayesrep.errors import StudyError
+from bayesrep.posterior.files import build_posterior
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import CellNames, find_group, place_of_cells, recorded
+from bayesrep.posterior.joint_draws import BLOCKS, excess_covariance, moved
+from bayesrep.summary.tables import accuracies, gaps
+from experiments.fuzzing import samples
+
+
+@pytest.fixture(scope="module")
+def study():
+    return samples.study()
+
+
+def with_attributes(**changes):
+    """The sample with attributes changed, or left out where they are None."""
+    made = samples.posterior()
+    facts = {**made.posterior.attrs, **changes}
+    made.posterior.attrs.clear()
+    made.posterior.attrs.update({name: value for name, value in facts.items() if value is not None})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"statistics_digest": "0"}, "fitted to another study"),
+        ({"statistics_digest": None}, "does not say to which counts"),
+        ({"study_fingerprint": "0"}, "the counts are equal, but not the images"),
+    ],
+)
+def test_a_foreign_posterior_is_refused_when_they_meet(study, changes, message):
+    with pytest.raises(PosteriorError, match=message):
+        Fitted(study, with_attributes(**changes))
+
+
+def test_what_is_no_posterior_is_refused_too(study):
+    with pytest.raises(PosteriorError, match=r"no posterior \(adjusted_accuracy\)"):
+        Fitted(study, build_posterior({"posterior": {}}, {}, {}))
+
+
+def test_statistics_have_no_images(study):
+    statistics = SufficientStatistics.from_study(study)
+    fitted = Fitted(statistics, with_attributes(study_fingerprint="0"))
+    assert fitted.statistics is statistics
+    assert len(accuracies(fitted)) == 3
+    with pytest.raises(StudyError, match="takes the study itself"):
+        fitted.joint_draws()
+
+
+def test_a_verdict_is_asked_for(study):
+    fitted = Fitted(study, with_attributes(converged=0, verdict="R-hat is 2."))
+    with pytest.raises(ConvergenceError, match="R-hat is 2"):
+        fitted.trusted()
+    assert fitted.trusted(allow_unconverged=True) is fitted
+
+
+def test_the_study_is_reduced_once(study, monkeypatch):
+    calls, posterior = [], samples.posterior()
+    reduce = SufficientStatistics.from_study
+    monkeypatch.setattr(SufficientStatistics, "from_study", lambda s: calls.append(s) or reduce(s))
+    fitted = Fitted(study, posterior)
+    accuracies(fitted)
+    gaps(fitted)
+    assert len(calls) == 1
+
+
+def test_joint_draws_repeat_by_their_seed(study):
+    one, again, other = (Fitted(study, samples.posterior()).joint_draws(seed) for seed in (1, 1, 2))
+    assert one.adjusted.shape == one.reference.shape == (2, 20, 3)
+    np.testing.assert_array_equal(one.adjusted, other.adjusted)
+    np.testing.assert_array_equal(one.reference, again.reference)
+    assert (one.reference != other.reference).all()
+
+
+def test_the_excess_is_the_sum_over_images_and_pairs_of_classifiers():
+    """Image by image and pair by pair; products are those of different blocks of draws."""
+    rng = np.random.default_rng(0)
+    adjusted = rng.normal(size=(2, 25, 3))
+    log_right = np.log(rng.beta(5, 3, size=(2, 25, 3, 4)))
+    cell, correct = rng.integers(0, 4, 12), rng.random((12, 3)) < 0.6
+    halves = [adjusted.reshape(2, BLOCKS, 5, 3), log_right.reshape(2, BLOCKS, 5, 3, 4)]
+    blocks = [np.concatenate([*half], axis=1) for half in halves]  # [block, draw, ...]
+    wanted = np.zeros((3, 3))
+    for image, first, second in itertools.product(range(12), range(3), range(3)):
+        if first == second:
+            continue
+        influence = {}
+        for one, block in itertools.product((first, second), range(BLOCKS)):
+            draws, log_q = blocks[0][block], blocks[1][block][:, one, cell[image]]
+            logit = log_q - np.log1p(-np.exp(log_q))
+            sway = (logit - logit.mean()) @ (draws - draws.mean(axis=0)) / len(logit)
+            mean = np.exp(log_right[:, :, one, cell[image]]).mean()
+            influence[one, block] = (correct[image, one] - mean) * sway
+        for a, b in itertools.permutations(range(BLOCKS), 2):
+            product = np.outer(influence[first, a], influence[second, b])
+            wanted += product / (BLOCKS * (BLOCKS - 1))
+    found = excess_covariance(adjusted, log_right, cell, correct)
+    np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-14)
+
+
+def test_moved_draws_have_the_correlations_and_their_own_spread():
+    rng = np.random.default_rng(0)
+    adjusted = 0.7 + 0.01 * rng.normal(size=(2, 500, 3))
+    covariance = np.cov(adjusted.reshape(-1, 3).T)
+    excess = np.full((3, 3), 5e-5) - np.diag([5e-5] * 3)
+    draws = moved(adjusted, excess).reshape(-1, 3)
+    wanted = covariance + excess
+    scale = np.sqrt(np.diag(wanted))
+    np.testing.assert_allclose(np.corrcoef(draws.T), wanted / np.outer(scale, scale), atol=1e-10)
+    np.testing.assert_allclose(draws.std(axis=0), adjusted.std(axis=(0, 1)), rtol=1e-10)
+    np.testing.assert_allclose(draws.mean(axis=0), adjusted.mean(axis=(0, 1)), rtol=1e-10)
+
+
+def test_images_of_the_study_are_in_their_cells(study):
+    fitted = Fitted(study, samples.posterior())
+    cells = find_group(fitted.posterior, "log_likelihood")["replication_selected"].values
+    place = fitted.cell_of_images("replication")
+    np.testing.assert_array_equal(cells[place], study.replication.selected)
+
+
+some_cells = st.lists(
+    st.tuples(st.sampled_from(["", "a", "a: b", "ü"]), st.integers(0, 4), st.integers(1, 4)),
+    min_size=1,
+    unique=True,
+)
+
+
+def columns(rows):
+    group, selected, shown = zip(*rows, strict=True)
+    return CellNames(np.array(group), np.array(selected), np.array(shown))
+
+
+@given(some_cells, st.data())
+def test_the_place_of_a_cell_is_that_of_a_dictionary(cells, data):
+    places = {cell: place for place, cell in enumerate(cells)}
+    images = data.draw(st.lists(st.sampled_from(cells), min_size=1))
+    found = place_of_cells(columns(cells), *columns(images))
+    assert found.tolist() == [places[image] for image in images]
+    other = data.draw(some_cells)
+    if set(other) - set(cells):
+        with pytest.raises(PosteriorError, match="lacks cells of the study"):
+            place_of_cells(columns(cells), *columns(other))
+
+
+def test_large_counts_of_many_groups_are_told_apart():
+    """Group, selected and shown in one number would be one of more than 64 bits."""
+    cells = [(f"{group}", selected, 2**31 - 1) for group in range(5) for selected in (0, 2**31 - 2)]
+    found = place_of_cells(columns(cells), *columns(cells[::-1]))
+    assert found.tolist() == list(range(10))[::-1]
+
+
+def test_what_a_posterior_records():
+    made = recorded(with_attributes(feedback="cut", groups="superclass"))
+    assert (made.name, made.method, made.roles) == ("joint", "nuts", ("reference", "replication"))
+    assert (made.cut, made.grouping, made.thinning) == (True, "superclass", 1)
+    assert made.options.components == 2
+    for odd in ({"model": "odd"}, {"options": '{"odd": 1}'}, {"schedule": '{"thinning": 1e999}'}):
+        with pytest.raises(PosteriorError, match="does not say how it was made"):
+            recorded(with_attributes(**odd))
+
+
+def test_a_value_does_not_change(study):
+    fitted = Fitted(study, samples.posterior())
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        fitted.study = simulate_study(images=20, classifiers=2)
