@@ -810,8 +810,8 @@ def _report(arguments: argparse.Namespace) -> int:
 
     trial.start()  # beside the import of JAX
     from bayesrep.posterior import read_posterior
-    from bayesrep.report.content import gather
     from bayesrep.report.page import write_page
+    from bayesrep.report.sections import gather
 
     posterior = None if arguments.posterior is None else read_posterior(arguments.posterior)
     study = read_study(arguments.study)

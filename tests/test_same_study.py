@@ -15,8 +15,8 @@ from bayesrep import StudyError, SufficientStatistics
 from bayesrep.checks import compare
 from bayesrep.cli import main
 from bayesrep.posterior import read_posterior, write_posterior
-from bayesrep.report.content import gather
 from bayesrep.report.figure_names import FIGURES
+from bayesrep.report.sections import gather
 from bayesrep.summary.tables import joint_draws as together
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayesrep.errors import StudyError
-from bayesrep.report import posterior_figures as of_posterior
 from bayesrep.report.paper import (
     figure2,
     figure3,
@@ -20,8 +19,7 @@ from bayesrep.report.paper import (
     figure14,
 )
 from bayesrep.report.protocol_figures import robustness
-
-__all__ = ["FIGURES", "Figure", "named"]
+from bayesrep.report.sections import accuracies, answer, curves, frequencies, image, trust
 
 
 @dataclass(frozen=True)
@@ -55,21 +53,19 @@ class Figure:
         return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
+def _of_posterior(description: str, draw: Callable[..., Any]) -> Figure:
+    return Figure(description, draw, needs_posterior=True)
+
+
 FIGURES: Mapping[str, Figure] = {
-    "answer": Figure("mean gaps by method", of_posterior.answer, needs_posterior=True),
-    "accuracies": Figure(
-        "adjusted against reference accuracy", of_posterior.accuracies, needs_posterior=True
-    ),
-    "frequencies": Figure(
-        "selection frequencies, observed and fitted", of_posterior.frequencies, needs_posterior=True
-    ),
-    "image": Figure(
-        "what one measurement says of an image, by pool", of_posterior.image, needs_posterior=True
-    ),
-    "curves": Figure("accuracy curves of classifiers", of_posterior.curves, needs_posterior=True),
-    "checks": Figure("posterior predictive checks", of_posterior.checks, needs_posterior=True),
-    "ranks": Figure("rank plots of the chains", of_posterior.ranks, needs_posterior=True),
-    "energy": Figure("energy of the chains", of_posterior.energy, needs_posterior=True),
+    "answer": _of_posterior("mean gaps by method", answer.figure),
+    "accuracies": _of_posterior("adjusted against reference accuracy", accuracies.figure),
+    "frequencies": _of_posterior("selection frequencies, observed and fitted", frequencies.figure),
+    "image": _of_posterior("what one measurement says of an image, by pool", image.figure),
+    "curves": _of_posterior("accuracy curves of classifiers", curves.figure),
+    "checks": _of_posterior("posterior predictive checks", trust.checks),
+    "ranks": _of_posterior("rank plots of the chains", trust.ranks),
+    "energy": _of_posterior("energy of the chains", trust.energy),
     "robustness": Figure(
         "reference against replication accuracy with linear and probit fits",
         robustness,

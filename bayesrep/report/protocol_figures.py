@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.protocols.lines import line_band
-from bayesrep.report.figures import COLORS, GREY, INK, legend_below, panels
+from bayesrep.report.figures import BLUE, GREEN, GREY, INK, PURPLE, RED, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 
-BLUE, RED, GREEN, PURPLE = (COLORS[name] for name in ("joint", "raw", "jackknife", "em-spline"))
 _SUBSETS = (("all", "-", INK), ("matched", "--", BLUE), ("unmatched", ":", RED))
 FEWEST = 3  # classifiers, for a line with a band
 _FITS = {"linear": (BLUE, "-"), "probit": (RED, "-.")}

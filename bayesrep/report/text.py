@@ -302,9 +302,9 @@ def method_table(methods: pl.DataFrame) -> str:
     return columns(header, rows)
 
 
-def _ends(lower: float | None, upper: float | None, digits: int = 1) -> str:
+def ends(lower: float | None, upper: float | None, digits: int = 1, *, none: str = MISSING) -> str:
     """An interval as percent."""
-    return MISSING if lower is None else f"{percent(lower, digits)} to {percent(upper, digits)}"
+    return none if lower is None else f"{percent(lower, digits)} to {percent(upper, digits)}"
 
 
 def matched_table(table: pl.DataFrame) -> str:
@@ -323,7 +323,7 @@ def matched_table(table: pl.DataFrame) -> str:
                 str(classifier),
                 str(criterion),
                 *(percent(by[name]["estimate"], 2) for name in names),
-                _ends(gap["lower"], gap["upper"], 2),
+                ends(gap["lower"], gap["upper"], 2),
                 *(
                     percent(by[name]["estimate"])
                     for name in ("fraction_unmatched", "unmatched_accuracy")
@@ -362,7 +362,7 @@ def multilabel_table(table: pl.DataFrame) -> str:
                 classifier,
                 f"{best['images']:,}",
                 *(percent(cell["accuracy"], 2) for cell in cells),
-                _ends(best["lower"], best["upper"], 2),
+                ends(best["lower"], best["upper"], 2),
                 *(percent(cell["accuracy"], 2) for cell in several),
             ]
         )
@@ -401,7 +401,7 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
                 for name in ("reference", "replication", "gap")
                 for cell in (
                     percent(row["gap" if name == "gap" else f"{name}_accuracy"], 2),
-                    _ends(row[f"{name}_lower"], row[f"{name}_upper"], 2),
+                    ends(row[f"{name}_lower"], row[f"{name}_upper"], 2),
                 )
             ),
         ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrep.estimators import EMSpline, analyse
 from bayesrep.report.figures import (
-    COLORS,
+    PURPLE,
     accuracy_axes,
     interval_points,
     legend_below,
@@ -77,7 +77,7 @@ def _draw_by_components(axes: Any, found: dict[str, Any], name: str, scale: floa
     several = [part for part in found["series"] if part["components"] > 1]
     size = [part["components"] for part in several]
     y, low, high = quantity(several, name, scale)
-    style = {"color": COLORS["em-spline"], "label": "EM + spline, 95 %"}
+    style = {"color": PURPLE, "label": "EM + spline, 95 %"}
     interval_points(axes, size, y, low, high, ms=4, **style)
     axes.set_xticks(size)
     axes.set_xlabel("components K of each mixture")

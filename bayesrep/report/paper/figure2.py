@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from bayesrep.report.figures import COLORS, INK, legend_below, panels
+from bayesrep.report.figures import BLUE, INK, RED, legend_below, panels
 
 DISTRIBUTIONS = {"1": (8.0, 2.0), "flickr": (3.0, 2.5)}  # a and b
-STYLES = {"1": (COLORS["joint"], "-"), "flickr": (COLORS["raw"], "--")}
+STYLES = {"1": (BLUE, "-"), "flickr": (RED, "--")}
 GRID = np.linspace(0, 1, 401)
 READING, ANNOTATORS = 7, 10
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from bayesrep.estimators.naive import thinned
-from bayesrep.report.figures import COLORS, panels
+from bayesrep.report.figures import BLUE, RED, panels
 from bayesrep.report.paper.known import Known
 from bayesrep.studies.study import Study
 
-STYLES = {"reference": COLORS["joint"], "replication": COLORS["raw"]}
+STYLES = {"reference": BLUE, "replication": RED}
 LEAST_SHARE = 0.001  # where the drawn range begins
 
 

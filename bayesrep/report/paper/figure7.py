@@ -14,7 +14,7 @@ from scipy.special import expit
 from scipy.stats import beta
 
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_masses
-from bayesrep.report.figures import COLORS, INK, legend_below, panels
+from bayesrep.report.figures import BLUE, INK, RED, YELLOW, legend_below, panels
 from bayesrep.report.paper.known import Known
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
@@ -75,13 +75,13 @@ def draw(found: dict[str, Any]) -> Any:
         part = found[role]
         edges = 100 * np.arange(n + 2) / (n + 1)
         observed = np.array(part["observed"]) * (n + 1)
-        axes.stairs(observed, edges, color=COLORS["naive"], fill=True, alpha=0.45, label="observed")
+        axes.stairs(observed, edges, color=YELLOW, fill=True, alpha=0.45, label="observed")
         middle = (edges[1:] + edges[:-1]) / 2
         induced = np.array(part["induced"]) * (n + 1)
-        axes.plot(middle, induced, "o", color=COLORS["raw"], ms=3, label="induced by the fit")
-        axes.plot(s, part["density"], color=COLORS["joint"], lw=1.6, label="fitted p(s)")
+        axes.plot(middle, induced, "o", color=RED, ms=3, label="induced by the fit")
+        axes.plot(s, part["density"], color=BLUE, lw=1.6, label="fitted p(s)")
         for step, (place, weight) in enumerate(points(part)):
-            axes.plot([100 * place] * 2, [0, top], color=COLORS["joint"], lw=1.6, ls=":")
+            axes.plot([100 * place] * 2, [0, top], color=BLUE, lw=1.6, ls=":")
             axes.annotate(
                 f"point mass\n{100 * weight:.0f} %",
                 (100 * place, top),
@@ -90,7 +90,7 @@ def draw(found: dict[str, Any]) -> Any:
                 ha="right",
                 va="top",
                 fontsize=9,
-                color=COLORS["joint"],
+                color=BLUE,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
             )
         if part["true_density"] is not None:
