@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from bayesrep.errors import StudyError
@@ -18,8 +19,10 @@ from bayesrep.report.paper import (
     figure13,
     figure14,
 )
+from bayesrep.report.paper.known import Known
 from bayesrep.report.protocol_figures import robustness
 from bayesrep.report.sections import accuracies, answer, curves, frequencies, image, trust
+from bayesrep.studies.study import Study
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Figure:
         (names of those to show); what is not among them, it refuses or leaves out.
     needs_study, needs_posterior
         Which of them ``draw`` is given.
+    options
+        Names of these arguments.
     takes_answers
         Whether the answers to both data sets do where the study has no counts yet.
     """
@@ -44,17 +49,28 @@ class Figure:
     draw: Callable[..., Any]
     needs_study: bool = True
     needs_posterior: bool = False
+    options: frozenset[str] = frozenset()
     takes_answers: bool = False
 
-    @property
-    def options(self) -> frozenset[str]:
-        """The options that ``draw`` takes."""
-        parameters = inspect.signature(self.draw).parameters.values()
-        return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+def _options(function: Callable[..., Any]) -> frozenset[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
 def _of_posterior(description: str, draw: Callable[..., Any]) -> Figure:
-    return Figure(description, draw, needs_posterior=True)
+    return Figure(description, draw, needs_posterior=True, options=_options(draw))
+
+
+def _of_paper(description: str, module: ModuleType, *, needs_study: bool = True) -> Figure:
+    """One whose numbers are of a study, with the truth that it carries, or of none."""
+
+    def draw(*studies: Study, seed: int = 0, **options: Any) -> Any:
+        known = (Known.of(study, seed=seed) for study in studies)
+        return module.draw(module.numbers(*known, **options))
+
+    options = _options(module.numbers) | {"seed"}
+    return Figure(description, draw, needs_study=needs_study, options=options)
 
 
 FIGURES: Mapping[str, Figure] = {
@@ -71,31 +87,28 @@ FIGURES: Mapping[str, Figure] = {
         robustness,
         takes_answers=True,
     ),
-    "paper-2": Figure(
+    "paper-2": _of_paper(
         "hypothetical selection frequencies, all and given a noisy reading",
-        figure2.figure,
+        figure2,
         needs_study=False,
     ),
-    "paper-3": Figure(
+    "paper-3": _of_paper(
         "the simple model: replications matched on n noisy answers, equation 1",
-        figure3.figure,
+        figure3,
         needs_study=False,
     ),
-    "paper-4": Figure("observed selection frequencies of both data sets", figure4.figure),
-    "paper-5": Figure(
-        "bias of matching on observed frequencies, by number of annotators", figure5.figure
+    "paper-4": _of_paper("observed selection frequencies of both data sets", figure4),
+    "paper-5": _of_paper(
+        "bias of matching on observed frequencies, by number of annotators", figure5
     ),
-    "paper-6": Figure("accuracies adjusted by the jackknife and by EM + spline", figure6.figure),
-    "paper-7": Figure(
-        "fitted distributions of the true selection frequency and the counts they explain",
-        figure7.figure,
+    "paper-6": _of_paper("accuracies adjusted by the jackknife and by EM + spline", figure6),
+    "paper-7": _of_paper(
+        "fitted distributions of the true selection frequency and the counts they explain", figure7
     ),
-    "paper-11": Figure(
-        "the gap that naive matching leaves, by number of annotators", figure11.figure
-    ),
-    "paper-12": Figure("whether the naive estimate is a line in 1/n", figure12.figure),
-    "paper-13": Figure("EM + spline and naive matching with fewer annotators", figure13.figure),
-    "paper-14": Figure("EM + spline with more or fewer mixture components", figure14.figure),
+    "paper-11": _of_paper("the gap that naive matching leaves, by number of annotators", figure11),
+    "paper-12": _of_paper("whether the naive estimate is a line in 1/n", figure12),
+    "paper-13": _of_paper("EM + spline and naive matching with fewer annotators", figure13),
+    "paper-14": _of_paper("EM + spline with more or fewer mixture components", figure14),
 }
 
 

@@ -53,8 +53,10 @@ def robustness_figure(
         _participants(axes, rows, name, color)
     left, right = every[:, 0].min() - margin, every[:, 0].max() + margin
     axes.set_xlim(100 * left, 100 * min(right, 1))
-    axes.set_xlabel(f"{metric} accuracy on the reference (%)".strip())
-    axes.set_ylabel(f"{metric} accuracy on the replication (%)".strip())
+    axes.set(
+        xlabel=f"{metric} accuracy on the reference (%)".strip(),
+        ylabel=f"{metric} accuracy on the replication (%)".strip(),
+    )
     legend_below(figure, columns=3 if len(tables) > 1 else 4)
     return figure
 
@@ -185,8 +187,7 @@ def confidence_scatter(confidence: pl.DataFrame) -> Any:
         axes.plot(x, y, "o", ms=4, color=color, label=role)
     ends = np.array(axes.get_xlim())
     axes.plot(ends, ends, color=GREY, lw=1, ls="--", label="calibrated", zorder=1)
-    axes.set_xlabel("mean confidence (%)")
-    axes.set_ylabel("accuracy (%)")
+    axes.set(xlabel="mean confidence (%)", ylabel="accuracy (%)")
     legend_below(figure)
     return figure
 

@@ -18,7 +18,6 @@ from bayesrep.report.figures import GREY, YELLOW, legend_below, panels
 from bayesrep.report.methods import label_of
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import line_at_truth
-from bayesrep.studies.study import Study
 
 BOOTSTRAP = 450
 
@@ -54,26 +53,6 @@ def draw(found: dict[str, Any]) -> Any:
     axes.axhline(100 * found["raw_gap"], color=GREY, lw=1, ls="--", label=label_of("raw"))
     line_at_truth(axes, None if found["true_gap"] is None else 100 * found["true_gap"], "true gap")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_xlabel("annotators per image")
-    axes.set_ylabel("mean gap in accuracy (points)")
+    axes.set(xlabel="annotators per image", ylabel="mean gap in accuracy (points)")
     legend_below(figure)
     return figure
-
-
-def figure(study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0) -> Any:
-    """Figure 11 of a study.
-
-    Parameters
-    ----------
-    study
-        The study.
-    bootstrap
-        Replicates of the images behind the intervals.
-    seed
-        Of the replicates.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers(Known.of(study, seed=seed), bootstrap=bootstrap))

@@ -15,7 +15,6 @@ from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators, linearity
 from bayesrep.report.figures import GREEN, GREY, INK, YELLOW, legend_below, panels
 from bayesrep.report.paper.known import Known
-from bayesrep.studies.study import Study
 
 FEWEST = 2
 CLASSIFIERS = 10
@@ -110,24 +109,6 @@ def draw(found: dict[str, Any]) -> Any:
     most = found["annotators"][-1]
     ticks = [n for n in (2, 3, 4, 6, 10, 20) if 1 / n - 1 / most > NEAREST_TICKS] + [most]
     axes.set_xticks([0, *(1 / n for n in ticks)], ["0", *(f"1/{n}" for n in ticks)])
-    axes.set_xlabel("1 / annotators per image")
-    axes.set_ylabel("adjusted accuracy (%)")
+    axes.set(xlabel="1 / annotators per image", ylabel="adjusted accuracy (%)")
     legend_below(figure)
     return figure
-
-
-def figure(study: Study, *, classifiers: Sequence[str] = ()) -> Any:
-    """Figure 12 of a study.
-
-    Parameters
-    ----------
-    study
-        With three or more annotators per image.
-    classifiers
-        As for `numbers`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers(Known.of(study), classifiers=classifiers))

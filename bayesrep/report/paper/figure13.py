@@ -20,7 +20,6 @@ from bayesrep.report.paper.parts import (
     quantity,
     share_heights,
 )
-from bayesrep.studies.study import Study
 
 METHODS = ("em-spline", "naive")
 BOOTSTRAP = 200
@@ -84,37 +83,5 @@ def _draw_gaps(axes: Any, found: dict[str, Any]) -> None:
         interval_points(axes, n + shift * n.max(), y, low, high, ms=4, lw=1.2, **style)
         axes.set_xticks(n)
     line_at_truth(axes, None if found["true_gap"] is None else 100 * found["true_gap"], "true gap")
-    axes.set_xlabel("annotators per image")
-    axes.set_ylabel("mean bias-corrected gap (points)")
+    axes.set(xlabel="annotators per image", ylabel="mean bias-corrected gap (points)")
     axes.set_title("(c) mean over classifiers", loc="left", fontsize=10)
-
-
-def figure(
-    study: Study,
-    *,
-    quarters: Sequence[int] = QUARTERS,
-    bootstrap: int = BOOTSTRAP,
-    seed: int = 0,
-    progress: bool = False,
-) -> Any:
-    """Figure 13 of a study.
-
-    Parameters
-    ----------
-    study
-        The study.
-    quarters
-        The numbers of annotators to show, in quarters of the most that every image has.
-    bootstrap
-        Replicates of the images behind the intervals.
-    seed
-        Of all that is random.
-    progress
-        Show a bar on standard error.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    known = Known.of(study, seed=seed)
-    return draw(numbers(known, quarters=quarters, bootstrap=bootstrap, progress=progress))

@@ -50,22 +50,10 @@ def draw(found: dict[str, Any]) -> Any:
     every.set_title("(a) $p_i(s)$", loc="left", fontsize=10)
     given.set_title(rf"(b) $p_i(s \mid \hat{{s}} = {reading:g})$", loc="left", fontsize=10)
     for axes in (every, given):
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, None)
-        axes.set_xlabel("true selection frequency s")
+        axes.set(xlim=(0, 1), ylim=(0, None), xlabel="true selection frequency s")
     every.set_ylabel("density")
     legend_below(figure)
     return figure
-
-
-def figure() -> Any:
-    """Figure 2 of the paper.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers())
 
 
 def _name(i: str) -> str:

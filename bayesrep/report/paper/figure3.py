@@ -82,9 +82,7 @@ def draw(found: dict[str, Any]) -> Any:
     for axes in both:
         for name, style, label in ends:
             axes.plot(found["s"], found[name], color=INK, ls=style, lw=1.8, label=label)
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, None)
-        axes.set_xlabel("true selection frequency s")
+        axes.set(xlim=(0, 1), ylim=(0, None), xlabel="true selection frequency s")
     series = found["replications"]
     # The darkest shade is too near the ink of the two ends.
     for part, color in zip(series, shades(len(series) + 1)[:-1], strict=True):
@@ -95,13 +93,3 @@ def draw(found: dict[str, Any]) -> Any:
         axes.set_title(f"({letter})", loc="left", fontsize=10)
     legend_below(figure, columns=3)
     return figure
-
-
-def figure() -> Any:
-    """Figure 3 of the paper, at its α = β = 2.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers())

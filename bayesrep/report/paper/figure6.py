@@ -17,7 +17,6 @@ from bayesrep.report.figures import accuracy_axes, interval_points, legend_below
 from bayesrep.report.methods import color_of, label_of
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import analysis_numbers, mark_truth, share_heights
-from bayesrep.studies.study import Study
 
 METHODS = ("raw", "jackknife", "em-spline")
 BOOTSTRAP = 450
@@ -73,26 +72,3 @@ def draw(found: dict[str, Any]) -> Any:
     share_heights(both)
     legend_below(figure)
     return figure
-
-
-def figure(
-    study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0, progress: bool = False
-) -> Any:
-    """Figure 6 of a study.
-
-    Parameters
-    ----------
-    study
-        With two or more annotators per image.
-    bootstrap
-        Replicates of the images behind the intervals.
-    seed
-        Of all that is random.
-    progress
-        Show a bar on standard error.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers(Known.of(study, seed=seed), bootstrap=bootstrap, progress=progress))

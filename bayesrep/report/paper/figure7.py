@@ -17,7 +17,6 @@ from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_masse
 from bayesrep.report.figures import BLUE, INK, RED, YELLOW, legend_below, panels
 from bayesrep.report.paper.known import Known
 from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.study import Study
 
 COMPONENTS = 3
 LEAST_SHARE = 0.003  # where the drawn range begins
@@ -95,9 +94,7 @@ def draw(found: dict[str, Any]) -> Any:
             )
         if part["true_density"] is not None:
             axes.plot(s, part["true_density"], color=INK, lw=1.1, ls="--", label="true p(s)")
-        axes.set_ylim(0, top)
-        axes.set_xlim(_lowest(found), 100.5)
-        axes.set_xlabel("selection frequency (%)")
+        axes.set(ylim=(0, top), xlim=(_lowest(found), 100.5), xlabel="selection frequency (%)")
         axes.set_title(f"({letter}) {role}", loc="left", fontsize=10)
     both[0].set_ylabel("density")
     legend_below(figure)
@@ -109,20 +106,3 @@ def _lowest(found: dict[str, Any]) -> float:
     largest = np.maximum(*(found[role]["observed"] for role in REQUIRED_ROLES))
     first = int(np.flatnonzero(largest >= LEAST_SHARE)[0])
     return 100 * first / (found["annotators"] + 1)
-
-
-def figure(study: Study, *, seed: int = 0) -> Any:
-    """Figure 7 of a study.
-
-    Parameters
-    ----------
-    study
-        Its counts are drawn; classifiers do not matter.
-    seed
-        Of the fit's starts.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers(Known(study, seed=seed)))

@@ -47,29 +47,29 @@ class Shares(NamedTuple):
         Of the bars, as fractions k / n.
     observed : float64 [B]
         Shares of images.
-    predicted : float64 [3, B] or None
-        Mean, lower and upper end (95 %) of the posterior predictive shares.
+    predicted : float64 [3, B]
+        Mean, lower and upper end (95 %) of the posterior predictive shares; NaN where there are
+        none.
     density : float64 [3, 101] or None
         The same of p(s) on 0, 0.01, ..., 1.
     """
 
     edges: Floats
     observed: Floats
-    predicted: Floats | None
+    predicted: Floats
     density: Floats | None
+
+    def bars(self) -> dict[str, Floats]:
+        """The histogram, in percent."""
+        ends = {"low": self.edges[:-1], "high": self.edges[1:]}
+        _, lower, upper = self.predicted
+        bars = {**ends, "observed": self.observed, "lower": lower, "upper": upper}
+        return {name: 100 * values for name, values in bars.items()}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Frequencies(Section):
-    """Selection frequencies of every data set.
-
-    Attributes
-    ----------
-    means
-        Observed mean selection frequency, by role.
-    shares
-        By role.
-    """
+    """Selection frequencies of every data set, by role, and their observed means."""
 
     means: Mapping[str, float]
     shares: Mapping[str, Shares]
@@ -96,12 +96,21 @@ class Frequencies(Section):
         roles = list(self.shares)
         told = ", ".join(f"{role} {percent(mean)} %" for role, mean in self.means.items())
         reading = f"Observed mean selection frequencies: {told}."
-        if any(each.predicted is not None for each in self.shares.values()):
+        if any(np.isfinite(each.predicted).any() for each in self.shares.values()):
             reading += " Vertical lines are what the fit expects of such counts (95 %)."
         label = "Histograms of observed selection frequencies"
-        rows = [row for role, each in self.shares.items() for row in _bar_rows(role, each)]
+        shares = self.shares.items()
+        rows = [row for role, each in shares for row in rows_of(each.bars(), which=role)]
         figures = [Figure("histogram", label, _histogram(roles), reading, rows)]
-        rows = [row for role, each in self.shares.items() for row in _density_rows(role, each)]
+        percents = 100 * GRID
+        rows = [
+            row
+            for role, each in shares
+            if each.density is not None
+            for row in rows_of(
+                dict(zip(("s", *BAND), (percents, *each.density), strict=True)), which=role
+            )
+        ]
         if rows:
             reading = (
                 "The fitted distributions of the true selection frequency, with 95 % bands: n "
@@ -135,7 +144,7 @@ def _shares_of(
 ) -> Shares:
     edges = _bins(data.shown)
     observed = _into_bars(data.selected / data.shown, np.ones(len(data.images)), edges)
-    predicted = density = None
+    predicted, density = np.full((3, len(observed)), np.nan), None
     group = None if fitted is None else find_group(fitted.posterior, "posterior_predictive")
     if group is not None and f"{role}_images" in group:
         cells = cells_along(group, role)
@@ -162,21 +171,6 @@ def _into_bars(frequency: Floats, images: Floats, edges: Floats) -> Floats:
     into = np.zeros((len(frequency), len(edges) - 1))
     into[np.arange(len(frequency)), place] = 1
     return images @ into / images.sum(axis=-1, keepdims=True)
-
-
-def _bar_rows(role: str, shares: Shares) -> list[dict[str, Any]]:
-    unknown = np.full((3, len(shares.observed)), np.nan)
-    _, lower, upper = 100 * (unknown if shares.predicted is None else shares.predicted)
-    edges, observed = 100 * shares.edges, 100 * shares.observed
-    rows = rows_of(low=edges[:-1], high=edges[1:], observed=observed, lower=lower, upper=upper)
-    return [{"which": role, **row} for row in rows]
-
-
-def _density_rows(role: str, shares: Shares) -> list[dict[str, Any]]:
-    if shares.density is None:
-        return []
-    rows = rows_of(**dict(zip(BAND, shares.density, strict=True)))
-    return [{"which": role, "s": s, **row} for s, row in enumerate(rows)]
 
 
 def _histogram(roles: list[str]) -> vega.Spec:
@@ -222,9 +216,8 @@ def figure(study: Study, posterior: Posterior) -> Any:
         shares = _shares_of(data, role, fitted, mixtures.get(role))
         color, edges = ROLE_COLORS[role], 100 * shares.edges
         left.stairs(100 * shares.observed, edges, color=color, fill=True, alpha=0.3, label=role)
-        if shares.predicted is not None:
-            _, low, high = 100 * shares.predicted
-            left.vlines((edges[1:] + edges[:-1]) / 2, low, high, color=color, lw=1.5)
+        _, low, high = 100 * shares.predicted
+        left.vlines((edges[1:] + edges[:-1]) / 2, low, high, color=color, lw=1.5)
         if shares.density is not None:
             mean, low, high = shares.density
             right.plot(100 * GRID, mean, color=color, lw=1.5, label=role)

@@ -164,7 +164,7 @@ def numbers(values: ArrayLike) -> Any:
     return rounded.tolist()
 
 
-def rows_of(**columns: ArrayLike) -> list[dict[str, Any]]:
-    """Rows of rounded numbers."""
+def rows_of(columns: Mapping[str, ArrayLike], **names: str) -> list[dict[str, Any]]:
+    """Rows of rounded numbers, each with the same names."""
     values = zip(*map(numbers, columns.values()), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in values]
+    return [{**names, **dict(zip(columns, row, strict=True))} for row in values]

@@ -125,7 +125,7 @@ def _of_p_values(p_values: Floats) -> Figure:
         vega.chart(bars),
         "Posterior predictive checks of the answers: flat where the curves fit; a heap at the left "
         "would be classifiers that they do not fit.",
-        rows_of(low=P_BINS[:-1], high=P_BINS[1:], classifiers=counts),
+        rows_of({"low": P_BINS[:-1], "high": P_BINS[1:], "classifiers": counts}),
     )
 
 
@@ -147,9 +147,11 @@ def _of_ranks(chains: Floats) -> Figure:
         vega.chart(lines),
         "Chains that agree have flat lines that lie over each other.",
         [
-            {"chain": f"chain {number}", **row}
+            row
             for number, ranks in enumerate(order, start=1)
-            for row in rows_of(rank=rank, draws=np.histogram(ranks, edges)[0])
+            for row in rows_of(
+                {"rank": rank, "draws": np.histogram(ranks, edges)[0]}, chain=f"chain {number}"
+            )
         ],
     )
 
@@ -174,9 +176,10 @@ def _of_energies(energy: Floats) -> Figure:
         vega.chart(areas),
         "A change as wide as the energy itself means that the sampler moves freely.",
         [
-            {"which": which, **row}
+            row
             for which, values in series.items()
-            for row in rows_of(energy=middle, density=np.histogram(values, edges, density=True)[0])
+            for density in [np.histogram(values, edges, density=True)[0]]
+            for row in rows_of({"energy": middle, "density": density}, which=which)
         ],
     )
 
