@@ -15,10 +15,13 @@ import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators
+from bayesrep.models import MODELS
 from bayesrep.posterior import write_posterior
+from bayesrep.report import methods
 from bayesrep.report.answer import Drop, Estimate, answer_for
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.figures import FORMATS, save_figure
+from bayesrep.report.methods import look_of
 from bayesrep.report.page import page, write_page
 from bayesrep.report.sections import Accuracies, Answer, Curves, Frequencies, Image, gather
 from bayesrep.report.sections.curves import GRID as CURVE_GRID
@@ -182,6 +185,14 @@ def test_a_missing_group_leaves_out_what_takes_it(study, posterior):
     assert "log_likelihood" in content.missing["posterior"]
     assert content[Curves].bands.shape == (3, 4, 41)
     assert "log_likelihood" in page(content)
+
+
+def test_every_method_has_a_name_and_a_colour():
+    assert {look_of(name) for name in MODELS} == {methods.POSTERIOR}
+    assert look_of("naive(annotators=3)") == methods.NAIVE._replace(label="naive(annotators=3)")
+    assert look_of("bagging") == methods.OTHER._replace(label="bagging")  # a further estimator
+    for look in (look_of("em-spline"), look_of("bagging")):
+        assert f"{look.css}: {look.light};" in methods.style()
 
 
 def test_a_posterior_of_another_study_is_refused(posterior):

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
 from bayesrep.protocols.intervals import proportion_interval
@@ -14,6 +13,7 @@ from bayesrep.report.figures import BLUE, GREEN, GREY, INK, PURPLE, RED, legend_
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
+from bayesrep.types import Floats
 
 _SUBSETS = (("all", "-", INK), ("matched", "--", BLUE), ("unmatched", ":", RED))
 FEWEST = 3  # classifiers, for a line with a band
@@ -37,7 +37,7 @@ def robustness_figure(
         What the accuracies are, for the axes.
     """
     figure, (axes,) = panels(1)
-    roles = [f"{role}_accuracy" for role in ("reference", "replication")]
+    roles = [f"{role}_accuracy" for role in REQUIRED_ROLES]
     every = pl.concat([rows.select(roles) for rows in tables.values()]).to_numpy()
     margin = 0.04 * np.ptp(every)
     low, high = max(every.min() - margin, 1e-3), min(every.max() + margin, 1 - 1e-3)
@@ -87,10 +87,10 @@ def robustness(study: Study | Sequence[Predictions]) -> Any:
 
 
 def _participants(axes: Any, rows: pl.DataFrame, name: str, color: str) -> None:
-    x, y = (100 * rows[f"{role}_accuracy"].to_numpy() for role in ("reference", "replication"))
+    x, y = (100 * rows[f"{role}_accuracy"].to_numpy() for role in REQUIRED_ROLES)
     if "reference_lower" in rows.columns:
         low, high = (
-            {role: 100 * rows[f"{role}_{end}"].to_numpy() for role in ("reference", "replication")}
+            {role: 100 * rows[f"{role}_{end}"].to_numpy() for role in REQUIRED_ROLES}
             for end in ("lower", "upper")
         )
         style = {"color": color, "lw": 0.6, "alpha": 0.6}
@@ -116,7 +116,7 @@ def matched_accuracy_figure(accuracies: pl.DataFrame, criterion: str) -> Any:
     figure, (left, right) = panels(2)
     place = np.arange(len(wide))
 
-    def column(name: str) -> NDArray[np.float64]:
+    def column(name: str) -> Floats:
         return 100 * wide[name].to_numpy().astype(float)
 
     for role, color in (("reference", BLUE), ("replication", RED)):

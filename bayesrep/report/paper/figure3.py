@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import beta as beta_distribution
 
 from bayesrep.report.figures import INK, legend_below, panels, shades
+from bayesrep.types import Floats
 
 ALPHA, BETA = 2.0, 2.0
 ANNOTATORS = (1, 4, 10, 40)
@@ -29,7 +30,7 @@ GRID = np.linspace(0, 1, 401)
 
 def replication_density(
     s: ArrayLike, annotators: int, *, alpha: float = ALPHA, beta: float = BETA
-) -> NDArray[np.float64]:
+) -> Floats:
     """Density of the true selection frequency in the replication: equation 1.
 
     Parameters

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import beta
 
@@ -17,6 +16,7 @@ from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_masse
 from bayesrep.report.figures import BLUE, INK, RED, YELLOW, legend_below, panels
 from bayesrep.report.paper.known import Known
 from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.types import Floats
 
 COMPONENTS = 3
 LEAST_SHARE = 0.003  # where the drawn range begins
@@ -24,9 +24,7 @@ LEAST_SHARE = 0.003  # where the drawn range begins
 GRID = expit(np.linspace(-6, 6, 601))
 
 
-def numbers(
-    known: Known, *, true_density: Mapping[str, NDArray[np.float64]] | None = None
-) -> dict[str, Any]:
+def numbers(known: Known, *, true_density: Mapping[str, Floats] | None = None) -> dict[str, Any]:
     """Fitted parameters, densities, and induced and observed shares of every count.
 
     Parameters

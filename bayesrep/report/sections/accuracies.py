@@ -27,6 +27,7 @@ from bayesrep.report.sections.section import (
     search,
     slider,
 )
+from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.summary.tables import accuracies
 from bayesrep.types import Floats
@@ -56,12 +57,8 @@ class Accuracies(Section):
     classifiers: pl.DataFrame
     naive: Floats
 
-    id, short, title, takes = (
-        "accuracies",
-        "Accuracies",
-        "Every classifier on both data sets",
-        "posterior",
-    )
+    id, short, takes = "accuracies", "Accuracies", "posterior"
+    title = "Every classifier on both data sets"
 
     @classmethod
     def of(cls, source: Source) -> Self:
@@ -127,7 +124,7 @@ class Accuracies(Section):
     def _columns(self) -> Iterator[dict[str, str]]:
         """The columns of the table, as the script takes them."""
         yield {"name": "classifier", "title": "classifier", "kind": "name"}
-        for name in ("reference", "replication"):
+        for name in REQUIRED_ROLES:
             yield {"name": name, "title": name, "kind": "percent"}
         for method in self.methods:
             if method == "raw":
