@@ -20,7 +20,7 @@ from bayesrep.report.paper import (
     figure14,
 )
 from bayesrep.report.paper.known import Known
-from bayesrep.report.protocol_figures import robustness
+from bayesrep.report.robustness import robustness
 from bayesrep.report.sections import accuracies, answer, curves, frequencies, image, trust
 from bayesrep.studies.study import Study
 
