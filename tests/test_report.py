@@ -13,7 +13,7 @@ from scipy.stats import beta, binom
 
 import bayesrep
 from bayesrep.cli import main
-from bayesrep.errors import StudyError
+from bayesrep.errors import PosteriorError, StudyError
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.models import MODELS
 from bayesrep.posterior import write_posterior
@@ -197,7 +197,7 @@ def test_every_method_has_a_name_and_a_colour():
 
 def test_a_posterior_of_another_study_is_refused(posterior):
     other = bayesrep.simulate_study(seed=2, images=500, annotators=8, classifiers=4)
-    with pytest.raises(StudyError, match="fitted to another study"):
+    with pytest.raises(PosteriorError, match="fitted to another study"):
         gather(other, posterior, bootstrap=0)
 
 
