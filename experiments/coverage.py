@@ -19,7 +19,8 @@ import numpy as np
 import bayesrep
 from bayesrep import ConvergenceWarning
 from bayesrep.errors import EstimateWarning
-from bayesrep.report.figures import COLORS, interval_points, legend_below, panels
+from bayesrep.report.figures import interval_points, legend_below, panels
+from bayesrep.report.methods import color_of
 from bayesrep.report.text import columns, percent
 from experiments.ledger import resume
 from experiments.results import save
@@ -151,7 +152,7 @@ def draw(found: Mapping[str, Any]) -> Any:
         for place, name in enumerate(shown):
             score = methods[name]
             middle, spread = 100 * score["coverage"], 200 * score["coverage_se"]
-            color = COLORS.get(name.split("(")[0].split(",")[0], "black")
+            color = color_of(name.split(",")[0])
             ends = (middle - spread, middle + spread)
             interval_points(axis, [place], [middle], *([e] for e in ends), color=color)
             axis.annotate(

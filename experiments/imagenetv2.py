@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from bayesrep.protocols import compare
-from bayesrep.report.protocol_figures import robustness_figure
+from bayesrep.report.robustness import robustness_figure
 from bayesrep.report.text import columns, comparison_table, percent
 from bayesrep.sources.imagenetv2 import read_answers
 from experiments.results import save

@@ -26,12 +26,49 @@ from bayesrep.protocols import (
     read_groups,
     read_label_sets,
 )
-from bayesrep.report.protocol_figures import multilabel_figure
+from bayesrep.report.figures import BLUE, GREY, INK, RED, legend_below, panels
 from bayesrep.report.text import multilabel_table, percent
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from bayesrep.sources.pickles.safe_pickle import read_frame
 from bayesrep.studies.predictions import Predictions
 from experiments.results import save
+
+
+def multilabel_figure(table: pl.DataFrame) -> Any:
+    """Multi-label against top-1 accuracy, and both on images with one and with several labels.
+
+    Parameters
+    ----------
+    table
+        Of `bayesrep.protocols.multilabel`.
+    """
+    wide = table.pivot("metric", index=["classifier", "subset"], values="accuracy")
+    every = wide.filter(pl.col("subset") == "all").sort("top-1")
+    figure, (left, right) = panels(2)
+    x = 100 * every["top-1"].to_numpy()
+    left.plot(x, x, color=GREY, lw=1, ls="--", label="y = x")
+    for metric, color in (("multi-label", BLUE), ("top-5", RED)):
+        if metric in every.columns:
+            left.plot(x, 100 * every[metric].to_numpy(), "o", ms=3.5, color=color, label=metric)
+    left.set_ylabel("accuracy (%)")
+    order = every.select("classifier")
+    for subset, fill in (("one label", "full"), ("several labels", "none")):
+        rows = order.join(wide.filter(pl.col("subset") == subset), on="classifier", how="left")
+        for metric, color in (("top-1", INK), ("multi-label", BLUE)):
+            right.plot(
+                x,
+                100 * rows[metric].to_numpy(),
+                "o",
+                ms=3.5,
+                fillstyle=fill,
+                color=color,
+                label=f"{metric}, {subset}",
+            )
+    right.set_ylabel("accuracy (%)")
+    for axes in (left, right):
+        axes.set_xlabel("top-1 accuracy on all images (%)")
+    legend_below(figure, columns=4)
+    return figure
 
 
 def findings(table: pl.DataFrame) -> dict[str, Any]:

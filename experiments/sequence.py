@@ -16,7 +16,8 @@ import polars as pl
 
 import bayesrep
 from bayesrep.estimators import METHODS, analyse
-from bayesrep.report.figures import COLORS, INK, LABELS, interval_points, legend_below, panels
+from bayesrep.report.figures import INK, interval_points, legend_below, panels
+from bayesrep.report.methods import color_of, label_of
 from bayesrep.report.paper.parts import analysis_numbers
 from bayesrep.report.text import columns, percent
 from experiments.results import gap_cells, recorded, slope_cells, warned
@@ -84,19 +85,19 @@ def draw(found: dict[str, Any]) -> Any:
     for place, (method, part) in enumerate(found["methods"].items()):
         gap = part["quantities"]["bias_corrected_gap"]
         y, low, high = (100 * gap[key] for key in ("estimate", "lower", "upper"))
-        interval_points(gaps, place, y, low, high, color=COLORS[method], ms=6)
+        interval_points(gaps, place, y, low, high, color=color_of(method), ms=6)
         over_line = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
         where = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
         gaps.annotate(f"{y:.2f}", (place, y), **where, bbox=over_line)
         error = 100 * (np.array(part["adjusted_accuracy"]) - truth)
-        errors.plot(place + scatter, error, "o", color=COLORS[method], ms=2.6, alpha=0.6)
+        errors.plot(place + scatter, error, "o", color=color_of(method), ms=2.6, alpha=0.6)
         middle = [place - 0.25, place + 0.25]
         label = "mean over classifiers" if place == 0 else None
         errors.plot(middle, [error.mean()] * 2, color=INK, lw=1.8, label=label)
     gaps.axhline(100 * found["true_gap"], color=INK, lw=1, ls="--", label="truth")
     errors.axhline(0, color=INK, lw=1, ls="--")
     for axes in (gaps, errors):
-        names = [LABELS[method].replace(" ", "\n", 1) for method in found["methods"]]
+        names = [label_of(method).replace(" ", "\n", 1) for method in found["methods"]]
         axes.set_xticks(range(len(names)), names, fontsize=9)
         axes.set_xlim(-0.5, len(names) - 0.4)
         axes.grid(visible=False, axis="x")

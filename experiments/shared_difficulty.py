@@ -27,7 +27,7 @@ import bayesrep
 from bayesrep import ConvergenceWarning
 from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.figures import COLORS, legend_below, panels
+from bayesrep.report.figures import BLUE, RED, legend_below, panels
 from bayesrep.report.text import columns, percent
 from experiments.ledger import resume
 from experiments.results import save
@@ -167,8 +167,8 @@ def draw(results: Sequence[Mapping[str, Any]]) -> Any:
         errors = 100 * (values - np.array([r["truth"]["mean gap"] for r in shown])[:, None])
         missed = (errors[:, 2] > 0) | (errors[:, 3] < 0)
         for color, those, name in (
-            (COLORS["joint"], ~missed, "truth inside"),
-            (COLORS["raw"], missed, "truth outside"),
+            (BLUE, ~missed, "truth inside"),
+            (RED, missed, "truth outside"),
         ):
             where = np.flatnonzero(those)
             axes.hlines(where, errors[those, 2], errors[those, 3], color=color, label=name)

@@ -21,7 +21,8 @@ from bayesrep import ConvergenceWarning
 from bayesrep.errors import EstimateWarning
 from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.figures import COLORS, interval_points, panels
+from bayesrep.report.figures import BLUE, GREEN, interval_points, panels
+from bayesrep.report.methods import color_of
 from bayesrep.report.text import MISSING, columns, percent
 from experiments.results import save
 from experiments.shared_difficulty import lines
@@ -121,10 +122,10 @@ def table(found: Mapping[str, Any]) -> str:
 def draw(found: Mapping[str, Any]) -> Any:
     """Slopes with intervals, one method beside the other."""
     drawing, (axes,) = panels(1)
-    shades = {"sandwich": COLORS["joint"], "shared": COLORS["jackknife"]}
+    shades = {"sandwich": BLUE, "shared": GREEN}
     for place, (method, quantities) in enumerate(found["methods"].items()):
         value, low, high = quantities["slope"]
-        color = shades.get(method, COLORS.get(method, "0.3"))
+        color = shades.get(method, color_of(method))
         interval_points(axes, [place], [value], [low], [high], color=color)
     axes.axhline(found["truth"]["slope"], color="0.4", lw=0.8, ls="--")
     axes.annotate(

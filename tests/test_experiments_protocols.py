@@ -11,13 +11,7 @@ import pytest
 from bayesrep.errors import StudyError
 from bayesrep.protocols import confusion, match
 from bayesrep.protocols.matched import CRITERIA
-from bayesrep.report.protocol_figures import (
-    confidence_figure,
-    confidence_scatter,
-    matched_accuracy_figure,
-    matrices_figure,
-    robustness_figure,
-)
+from bayesrep.report.robustness import robustness_figure
 from benchmarks import protocols as benchmark
 from experiments import cifar10_1, imagenetv2, matched, multilabel, results, timm_results
 from experiments import confusion as confusion_experiment
@@ -145,9 +139,9 @@ def test_figures_of_matched_accuracy_are_drawn():
     found = match(*matched.one_pair(0, (600, 150), 3, 10), runs=2, progress=False)
     name = found.confidence["classifier"][0]
     for figure in (
-        matched_accuracy_figure(found.accuracies, CRITERIA[0]),
-        confidence_figure(found.curves, name, CRITERIA[1]),
-        confidence_scatter(found.confidence),
+        matched.matched_accuracy_figure(found.accuracies, CRITERIA[0]),
+        matched.confidence_figure(found.curves, name, CRITERIA[1]),
+        matched.confidence_scatter(found.confidence),
     ):
         figure.savefig(BytesIO(), format="png")
 
@@ -167,7 +161,7 @@ def test_the_robustness_figure_shows_groups_and_both_fits():
 def test_matrices_leave_their_diagonals_out():
     one, _ = matched.one_pair(0, (300, 100), 2, 4)
     cells = confusion(one)
-    figure = matrices_figure({"confusion": cells}, one.classes)
+    figure = confusion_experiment.matrices_figure({"confusion": cells}, one.classes)
     figure.savefig(BytesIO(), format="png")
     shown = figure.axes[0].images[0].get_array()
     assert np.all(np.ma.getmaskarray(np.ma.masked_invalid(shown)).diagonal())

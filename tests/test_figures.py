@@ -21,8 +21,6 @@ from bayesrep.report.paper import (
     figure3,
     figure4,
     figure5,
-    figure6,
-    figure7,
     figure11,
     figure12,
 )
@@ -168,7 +166,7 @@ def test_figure4_needs_no_second_image():
     one = {"selected": [1], "shown": 2, "correct": np.array([[True]])}
     tiny = bayesrep.Study.from_arrays(reference=one, replication=one, classifiers=["a"])
     assert figure4.numbers(Known(tiny))["reference"]["standard_error"] is None
-    figure4.figure(tiny)
+    FIGURES["paper-4"].draw(tiny)
 
 
 def test_figures_5_and_12_show_the_classifiers_that_are_named(study):
@@ -187,7 +185,7 @@ def test_figures_5_and_12_show_the_classifiers_that_are_named(study):
 def test_a_dollar_in_a_name_is_no_mathematics(tmp_path):
     study = bayesrep.simulate_study(seed=0, images=200, annotators=4, classifiers=1)
     study = dataclasses.replace(study, classifiers=("a$\\frac$",))
-    save_figure(figure5.figure(study), tmp_path / "f.svg")
+    save_figure(FIGURES["paper-5"].draw(study), tmp_path / "f.svg")
     assert "a$\\frac$" in (tmp_path / "f.svg").read_text(encoding="utf-8")
 
 
@@ -213,16 +211,16 @@ def test_one_classifier_is_enough(study):
         for role, part in study.datasets.items()
     }
     one = dataclasses.replace(study, datasets=data, classifiers=study.classifiers[:1])
-    for draw in (figure5.figure, figure7.figure, figure12.figure):
-        draw(one).canvas.draw()
-    figure6.figure(one, bootstrap=2).canvas.draw()
-    figure11.figure(one, bootstrap=2).canvas.draw()
+    for name in ("paper-5", "paper-7", "paper-12"):
+        FIGURES[name].draw(one).canvas.draw()
+    FIGURES["paper-6"].draw(one, bootstrap=2).canvas.draw()
+    FIGURES["paper-11"].draw(one, bootstrap=2).canvas.draw()
 
 
 def test_figure12_needs_three_annotators():
     study = bayesrep.simulate_study(seed=0, images=50, annotators=2, classifiers=1)
     with pytest.raises(StudyError, match="only 2 annotators; figure 12 needs 3"):
-        figure12.figure(study)
+        FIGURES["paper-12"].draw(study)
 
 
 def test_the_list_names_every_figure(capsys):

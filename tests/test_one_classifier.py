@@ -10,8 +10,8 @@ import pytest
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.posterior import write_posterior
-from bayesrep.report.content import gather
 from bayesrep.report.page import page
+from bayesrep.report.sections import gather
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::bayesrep.errors.EstimateWarning", "ignore::bayesrep.errors.ConvergenceWarning"

@@ -15,12 +15,17 @@ import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import PosteriorError, StudyError
 from bayesrep.estimators.annotators import compare_annotators
+from bayesrep.models import MODELS
 from bayesrep.posterior import write_posterior
+from bayesrep.report import methods
 from bayesrep.report.answer import Drop, Estimate, answer_for
-from bayesrep.report.content import CURVE_GRID, GRID, gather
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.figures import FORMATS, save_figure
+from bayesrep.report.methods import look_of
 from bayesrep.report.page import page, write_page
+from bayesrep.report.sections import Accuracies, Answer, Curves, Frequencies, Image, gather
+from bayesrep.report.sections.curves import GRID as CURVE_GRID
+from bayesrep.report.sections.frequencies import GRID
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::bayesrep.errors.EstimateWarning", "ignore::bayesrep.errors.ConvergenceWarning"
@@ -47,6 +52,11 @@ def embedded(html, name):
     return json.loads(found.group(1))
 
 
+def having(content, *sections):
+    """A content with some sections' numbers in the place of its own."""
+    return replace(content, sections={**content.sections, **{type(s): s for s in sections}})
+
+
 def test_every_section_is_there_and_nothing_is_missing(content):
     assert not content.missing
     html = page(content)
@@ -56,34 +66,37 @@ def test_every_section_is_there_and_nothing_is_missing(content):
 
 
 def test_the_headline_and_its_bar_are_those_of_the_intervals(content, study):
-    assert f'<p class="answer">{answer_for(study, content.drop)}</p>' in page(content)
+    shown = content[Answer]
+    assert f'<p class="answer">{answer_for(study, shown.drop)}</p>' in page(content)
     measured, rest = Estimate(0.004, -0.027, 0.049), Estimate(-0.023, -0.052, 0.008)
     drop = Drop(measured, rest, Estimate(0.027, -0.004, 0.056), Estimate(6.75, -1.0, 14.0))
-    html = page(replace(content, drop=drop))
+    html = page(having(content, replace(shown, drop=drop)))
     assert "No clear drop from the reference to the replication: 0.4 points" in html
     assert 'class="share"' not in html
     parts = Estimate(0.03, 0.02, 0.04), Estimate(0.07, 0.06, 0.08), Estimate(0.7, 0.6, 0.8)
-    html = page(replace(content, drop=Drop(Estimate(0.1, 0.09, 0.11), *parts)))
+    drop = Drop(Estimate(0.1, 0.09, 0.11), *parts)
+    html = page(having(content, replace(shown, drop=drop)))
     assert 'aria-label="Selection explains 70 % of the drop (60 to 80)"' in html
 
 
 def test_naive_accuracies_run_from_none_to_all_annotators(content, study):
-    assert content.naive.shape == (9, 4)
-    np.testing.assert_array_equal(content.naive[0], study.replication.correct.mean(axis=0))
+    naive = content[Accuracies].naive
+    assert naive.shape == (9, 4)
+    np.testing.assert_array_equal(naive[0], study.replication.correct.mean(axis=0))
     table = compare_annotators(study)
     last = table.filter(pl.col("annotators") == 8)["naive"].to_numpy()
-    np.testing.assert_allclose(content.naive[-1], last)
+    np.testing.assert_allclose(naive[-1], last)
 
 
 def test_gaps_and_accuracies_are_those_of_estimate_and_summarize(content, study, posterior):
     summary = bayesrep.summarize(study, posterior, allow_unconverged=True)
-    rows = content.classifiers
+    rows = content[Accuracies].classifiers
     np.testing.assert_allclose(rows["joint"], summary["adjusted_accuracy"])
     np.testing.assert_allclose(rows["joint_lower"], summary["lower"])
     points = bayesrep.estimate(study, "em-spline")
     np.testing.assert_allclose(rows["em-spline"], points["adjusted_accuracy"])
     gaps = bayesrep.summarize_gaps(study, posterior, allow_unconverged=True)
-    by = {row["method"]: row for row in content.gaps.to_dicts()}
+    by = {row["method"]: row for row in content[Answer].gaps.to_dicts()}
     wanted = gaps.filter(pl.col("quantity") == "bias_corrected_gap").row(0, named=True)
     assert by["joint"]["gap"] == pytest.approx(wanted["estimate"])
     assert by["raw"]["share"] is None
@@ -93,7 +106,7 @@ def test_gaps_and_accuracies_are_those_of_estimate_and_summarize(content, study,
 
 
 def test_shares_and_densities_sum_to_one(content):
-    for part in content.frequencies.values():
+    for part in content[Frequencies].shares.values():
         assert part.observed.sum() == pytest.approx(1)
         assert part.predicted[0].sum() == pytest.approx(1)
         # The ends show the value beside them, since a density there may be infinite.
@@ -107,7 +120,7 @@ def test_one_images_density_is_bayes_rule(content, posterior):
         for name in ("mean", "concentration", "weight")
     )
     k, n, at = 5, 8, 60
-    found = content.image.densities["reference"][k, at]
+    found = content[Image].densities["reference"][k, at]
     values = []
     for draw in range(0, 200, 4):
         a, b = mean[draw, 0] * total[draw, 0], (1 - mean[draw, 0]) * total[draw, 0]
@@ -121,14 +134,14 @@ def test_one_images_density_is_bayes_rule(content, posterior):
 
 def test_curves_have_the_answers_of_their_cells(content, study):
     data = study.replication
-    counts = content.curves
+    counts = content[Curves]
     assert counts.images.sum() == 500
     np.testing.assert_array_equal(counts.right.sum(axis=1), data.correct.sum(axis=0))
     mean, lower, upper = counts.bands
     assert np.all((lower <= mean) & (mean <= upper))
     # The mean curve explains the answers at a count: its average over that count's frequencies.
     k = 8
-    mass = content.frequencies["replication"].density[0] * binom.pmf(k, 8, GRID)
+    mass = content[Frequencies].shares["replication"].density[0] * binom.pmf(k, 8, GRID)
     fitted = np.sum(mass * np.interp(GRID, CURVE_GRID, counts.bands[0, 0])) / mass.sum()
     right = data.correct[data.selected == k, 0]
     assert fitted == pytest.approx(right.mean(), abs=4 * 0.5 / np.sqrt(len(right)))
@@ -139,9 +152,9 @@ def test_every_family_of_curves_is_shown(study, options):
     posterior = bayesrep.fit(study, method="laplace", seed=0, progress=False, **options)
     content = gather(study, posterior, bootstrap=0)
     assert "curves" not in content.missing
-    assert content.curves.bands.shape == (3, 4, 41)
+    assert content[Curves].bands.shape == (3, 4, 41)
     if "monotone" in options:
-        assert np.all(np.diff(content.curves.bands[0], axis=1) >= -1e-9)
+        assert np.all(np.diff(content[Curves].bands[0], axis=1) >= -1e-9)
 
 
 def test_without_a_posterior_the_possible_sections_are_shown(study):
@@ -170,8 +183,16 @@ def test_a_missing_group_leaves_out_what_takes_it(study, posterior):
         del part.log_likelihood
     content = gather(study, part, bootstrap=0)
     assert "log_likelihood" in content.missing["posterior"]
-    assert content.curves is not None
+    assert content[Curves].bands.shape == (3, 4, 41)
     assert "log_likelihood" in page(content)
+
+
+def test_every_method_has_a_name_and_a_colour():
+    assert {look_of(name) for name in MODELS} == {methods.POSTERIOR}
+    assert look_of("naive(annotators=3)") == methods.NAIVE._replace(label="naive(annotators=3)")
+    assert look_of("bagging") == methods.OTHER._replace(label="bagging")  # a further estimator
+    for look in (look_of("em-spline"), look_of("bagging")):
+        assert f"{look.css}: {look.light};" in methods.style()
 
 
 def test_a_posterior_of_another_study_is_refused(posterior):
@@ -236,22 +257,19 @@ def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
     """The page of the small study, its classifiers repeated."""
     times = 500
     names = [f"classifier {number}" for number in range(4 * times)]
-    rows = pl.concat([content.classifiers] * times).with_columns(pl.Series("classifier", names))
+    accuracies, curves = content[Accuracies], content[Curves]
+    rows = pl.concat([accuracies.classifiers] * times).with_columns(pl.Series("classifier", names))
     curves = replace(
-        content.curves,
-        bands=np.tile(content.curves.bands, (1, times, 1)),
-        right=np.tile(content.curves.right, (times, 1)),
+        curves, bands=np.tile(curves.bands, (1, times, 1)), right=np.tile(curves.right, (times, 1))
     )
+    naive = np.tile(accuracies.naive, (5, times))[:41]
     data = {
         role: replace(each, correct=np.tile(each.correct, (1, times)))
         for role, each in content.study.datasets.items()
     }
     many = replace(
-        content,
+        having(content, replace(accuracies, classifiers=rows, naive=naive), curves),
         study=bayesrep.Study(data, tuple(names)),
-        classifiers=rows,
-        naive=np.tile(content.naive, (5, times))[:41],
-        curves=curves,
     )
     write_page(many, tmp_path / "many.html")
     assert (tmp_path / "many.html").stat().st_size < 10_000_000

@@ -9,8 +9,8 @@ import pytest
 from scipy.special import betaln, comb
 
 import bayesrep
-from bayesrep.report.content import gather
 from bayesrep.report.page import write_page
+from bayesrep.report.sections import Accuracies, Answer, gather
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -118,10 +118,11 @@ def test_the_slider_of_naive_matching_shows_its_accuracies(opened, report):
     opened.select_option("#method", "naive")
     assert opened.locator("#annotators").is_visible()
     slide(opened, "annotators", 3)
-    gap = 100 * float(np.mean(content.classifiers["reference"].to_numpy() - content.naive[3]))
+    accuracies = content[Accuracies]
+    gap = 100 * float(np.mean(accuracies.classifiers["reference"].to_numpy() - accuracies.naive[3]))
     assert f"on average {gap:.2f} points" in opened.inner_text("#scatter-reading")
     slide(opened, "annotators", 0)
-    raw = 100 * content.gaps["gap"][0]
+    raw = 100 * content[Answer].gaps["gap"][0]
     assert f"on average {raw:.2f} points" in opened.inner_text("#scatter-reading")
 
 
@@ -168,7 +169,8 @@ def test_a_hostile_name_stays_text(opened):
 
 def test_the_table_sorts_and_searches(opened, report):
     content, _ = report
-    order = content.classifiers.sort("em-spline", descending=True)["classifier"].to_list()
+    rows = content[Accuracies].classifiers.sort("em-spline", descending=True)
+    order = rows["classifier"].to_list()
     opened.click("#classifiers th button:text-is('EM + spline')")
     assert opened.locator("#classifiers td.name").all_inner_texts() == order
     heading = opened.locator("#classifiers th:has(button:text-is('EM + spline'))")
@@ -190,7 +192,8 @@ def test_numbers_download_as_csv(opened, report, tmp_path):
     with open(tmp_path / "all.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     found = {row["classifier"]: float(row["joint"]) for row in rows}
-    wanted = dict(zip(content.classifiers["classifier"], content.classifiers["joint"], strict=True))
+    rows = content[Accuracies].classifiers
+    wanted = dict(zip(rows["classifier"], rows["joint"], strict=True))
     assert found == pytest.approx(wanted, abs=1e-5)
 
 

@@ -15,8 +15,8 @@ from bayesrep import PosteriorError, SufficientStatistics
 from bayesrep.checks import compare_fits
 from bayesrep.cli import main
 from bayesrep.posterior import read_posterior, write_posterior
-from bayesrep.report.content import gather
 from bayesrep.report.figure_names import FIGURES
+from bayesrep.report.sections import gather
 from bayesrep.summary import joint_draws
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")

@@ -27,8 +27,8 @@ def run(arguments: Namespace) -> int:
     from bayesrep.files import trial
 
     trial.start()  # beside the import of JAX
-    from bayesrep.report.content import gather
     from bayesrep.report.page import write_page
+    from bayesrep.report.sections import gather
 
     file = arguments.posterior
     posterior = None if file is None else bayesrep.read_posterior(file)

@@ -9,9 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 INTERVAL = (0.025, 0.975)
-"""Probabilities below the ends of a 95 % interval."""
-
-INTERVAL = (0.025, 0.975)
 """The quantiles that bound a 95 % interval."""
 
 

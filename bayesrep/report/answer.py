@@ -1,7 +1,5 @@
 """How much of a drop is real, in words: which sentence is true is decided by the intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +9,6 @@ import polars as pl
 
 from bayesrep.numerics.estimands import measured_gap
 from bayesrep.studies.study import Study
-
-__all__ = ["Drop", "Estimate", "answer", "answer_for", "drop_of", "is_share", "measured_drop"]
 
 LEAST_WIDTH = 0.001
 """A narrower interval, a tenth of a point, is told to two digits."""
@@ -75,13 +71,13 @@ def is_share(estimate: Estimate) -> bool:
 
 def measured_drop(study: Study) -> Estimate:
     """The mean drop as measured, with an interval over samples of images."""
-    found = measured_gap(study.reference.correct, study.replication.correct)
-    value, lower, upper = (float(number) for number in found)
+    gap = measured_gap(study.reference.correct, study.replication.correct)
+    value, lower, upper = (float(number) for number in gap)
     return Estimate(value, lower, upper) if np.isfinite(lower) else Estimate(value, None, None)
 
 
 def drop_of(gaps: pl.DataFrame, measured: Estimate) -> Drop:
-    """The division of a drop by the one method of a table of :func:`bayesrep.estimate_gaps`."""
+    """The division of a drop by the one method of a table of `bayesrep.estimate_gaps`."""
     rows = {row["quantity"]: row for row in gaps.iter_rows(named=True)}
     names = ("bias_corrected_gap", "selection_gap", "share_explained")
     return Drop(measured, *(_estimate(rows[name]) for name in names))
@@ -93,7 +89,7 @@ def _estimate(row: Mapping[str, Any]) -> Estimate:
 
 
 def answer_for(study: Study, drop: Drop) -> str:
-    """:func:`answer` in a study's own words."""
+    """The `answer` in a study's own words."""
     sides = {"reference": study.reference, "replication": study.replication}
     one, other = (
         f"the {role}" if data.name == role else f"{data.name} (the {role})"

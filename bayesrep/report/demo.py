@@ -17,9 +17,10 @@ from bayesrep.inference import fit
 from bayesrep.posterior import write_posterior
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.answer import measured_drop
-from bayesrep.report.content import gather
-from bayesrep.report.figures import adjusted_accuracy_figure, save_figure
+from bayesrep.report.figures import INK, accuracy_axes, interval_points, panels, save_figure
+from bayesrep.report.methods import color_of, label_of
 from bayesrep.report.page import write_page
+from bayesrep.report.sections import gather
 from bayesrep.report.text import columns, method_table, percent, spread
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.study import Study
@@ -35,7 +36,7 @@ class Demo:
 
     Attributes
     ----------
-    study, posterior
+    study, fitted
         The simulated study and its fit.
     points
         The point estimates of all methods.
@@ -46,7 +47,7 @@ class Demo:
     """
 
     study: Study
-    posterior: Any
+    fitted: Fitted
     points: Sequence[Analysis]
     table: pl.DataFrame
     methods: pl.DataFrame
@@ -71,14 +72,13 @@ def run_demo(*, quick: bool = False, seed: int = 0, progress: bool = True) -> De
     """
     classifiers, images = (24, 2_000) if quick else (136, 10_000)
     study = simulate_study(seed=seed, images=images, classifiers=classifiers)
-    posterior = fit(study, seed=seed, progress=progress)
-    fitted = Fitted(study, posterior).trusted()
+    fitted = Fitted(study, fit(study, seed=seed, progress=progress)).trusted()
     truth = _truth(study)
     points = analyse(study, METHODS, bootstrap=BOOTSTRAP, seed=seed, progress=progress)
     rows = pl.concat([classifier_table(points), accuracies(fitted)], how="diagonal_relaxed")
     table = rows.join(truth, on="classifier", how="inner", maintain_order="left")
     divided = pl.concat([gap_table(points), gaps(fitted)])
-    return Demo(study, posterior, points, table, _methods(study, table, divided))
+    return Demo(study, fitted, points, table, _methods(study, table, divided))
 
 
 def _truth(study: Study) -> pl.DataFrame:
@@ -121,20 +121,21 @@ def demo_text(demo: Demo) -> str:
     wide = demo.table.filter(pl.col("classifier").is_in(names)).pivot(
         "method", index=["classifier", "true_adjusted_accuracy"], values="adjusted_accuracy"
     )
-    interval = demo.table.filter(pl.col("method") == "joint")
+    model = demo.fitted.recorded.name
+    interval = demo.table.filter(pl.col("method") == model)
     shown = wide.join(
         interval.select("classifier", "reference_accuracy", "lower", "upper"), on="classifier"
     )
     rows = [
         [
             row["classifier"],
-            *(percent(row[n]) for n in ("reference_accuracy", *METHODS, "joint")),
+            *(percent(row[n]) for n in ("reference_accuracy", *METHODS, model)),
             f"{percent(row['lower'])} to {percent(row['upper'])}",
             percent(row["true_adjusted_accuracy"]),
         ]
         for row in shown.iter_rows(named=True)
     ]
-    header = ["classifier", "reference", *METHODS, "joint", "95 % interval", "truth"]
+    header = ["classifier", "reference", *METHODS, model, "95 % interval", "truth"]
     return "\n".join(
         [
             "How much of the accuracy drop is real? Mean over classifiers, in percent:",
@@ -145,17 +146,40 @@ def demo_text(demo: Demo) -> str:
             "",
             columns(header, rows),
             "",
-            str(demo.posterior.posterior.attrs["verdict"]),
-            "Intervals of the mean gap allow for the images that classifiers share: the joint"
+            str(demo.fitted.group.attrs["verdict"]),
+            f"Intervals of the mean gap allow for the images that classifiers share: the {model}"
             " model's by a sandwich covariance, the others' by resampling images, which misses"
             " where the method is biased.",
         ]
     )
 
 
+def demo_figure(demo: Demo) -> Any:
+    """Reference accuracy against replication accuracy, before and after adjustment."""
+    figure, (axes,) = panels(1)
+    accuracy_axes(axes, demo.table["reference_accuracy"].to_numpy())
+    own = demo.fitted.recorded.name
+    for method in ("raw", "naive", own):
+        rows = demo.table.filter(pl.col("method") == method)
+        x, y, low, high = (
+            100 * rows[name].to_numpy()
+            for name in ("reference_accuracy", "adjusted_accuracy", "lower", "upper")
+        )
+        style: dict[str, Any] = {"color": color_of(method), "label": label_of(method), "ms": 3.2}
+        if method == own:
+            style["label"] += ", 95 %"
+            interval_points(axes, x, y, low, high, zorder=3, **style)
+        else:
+            axes.plot(x, y, "o", alpha=0.85, zorder=2, **style)
+    truth = 100 * rows["true_adjusted_accuracy"].to_numpy()
+    axes.plot(x, truth, "_", ms=6, mew=1.4, color=INK, label="truth", zorder=4)
+    axes.legend(frameon=False, loc="upper left")
+    return figure
+
+
 def demo_facts(demo: Demo) -> dict[str, Any]:
     """The demo's result as one JSON object, fractions throughout."""
-    stats = demo.posterior.sample_stats
+    stats, attributes = demo.fitted.need("sample_stats", "diverging"), demo.fitted.group.attrs
     return {
         "study": {"name": demo.study.name, **dict(demo.study.provenance)},
         "methods": demo.methods.to_dicts(),
@@ -163,8 +187,8 @@ def demo_facts(demo: Demo) -> dict[str, Any]:
         "min_ess_bulk": demo.table["ess_bulk"].min(),
         "min_ess_tail": demo.table["ess_tail"].min(),
         "divergences": int(stats["diverging"].values.sum()),
-        "verdict": demo.posterior.posterior.attrs["verdict"],
-        "versions": json.loads(demo.posterior.posterior.attrs["versions"]),
+        "verdict": attributes["verdict"],
+        "versions": json.loads(attributes["versions"]),
     }
 
 
@@ -179,13 +203,12 @@ def write_demo(demo: Demo, out: Path) -> None:
     check_demo_folder(out)
     with replaced_folder(out.resolve()) as folder:
         demo.study.write(folder / "study")
-        write_posterior(demo.posterior, folder / "posterior.nc")
+        write_posterior(demo.fitted.posterior, folder / "posterior.nc")
         demo.table.write_csv(folder / "estimates.csv")
         facts = json.dumps(demo_facts(demo), indent=1)
-        truth = demo.study.truth.adjusted_accuracy if demo.study.truth else None
-        figure = adjusted_accuracy_figure(demo.table, truth)
+        figure = demo_figure(demo)
         for suffix in (".png", ".svg"):
             save_figure(figure, folder / f"adjusted-accuracy{suffix}")
-        content = gather(demo.study, demo.posterior, points=demo.points)
+        content = gather(demo.study, demo.fitted.posterior, points=demo.points)
         write_page(content, folder / "report.html")
         (folder / MARK).write_text(facts + "\n", encoding="utf-8")

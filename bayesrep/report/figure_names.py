@@ -4,11 +4,11 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from bayesrep.errors import OptionError
 from bayesrep.posterior import read_posterior
-from bayesrep.report import posterior_figures as of_posterior
 from bayesrep.report.paper import (
     figure2,
     figure3,
@@ -21,9 +21,12 @@ from bayesrep.report.paper import (
     figure13,
     figure14,
 )
-from bayesrep.report.protocol_figures import robustness
+from bayesrep.report.paper.known import Known
+from bayesrep.report.robustness import robustness
+from bayesrep.report.sections import accuracies, answer, curves, frequencies, image, trust
 from bayesrep.studies.answers import read_predictions
 from bayesrep.studies.reading import read_study
+from bayesrep.studies.study import Study
 from bayesrep.studies.writing import awaits_counts
 
 
@@ -41,6 +44,8 @@ class Figure:
         (names of those to show); what is not among them, it refuses or leaves out.
     needs_study, needs_posterior
         Which of them `draw` is given.
+    options
+        Names of these arguments.
     takes_answers
         Whether the answers to both data sets do where the study has no counts yet.
     """
@@ -49,60 +54,66 @@ class Figure:
     draw: Callable[..., Any]
     needs_study: bool = True
     needs_posterior: bool = False
+    options: frozenset[str] = frozenset()
     takes_answers: bool = False
 
-    @property
-    def options(self) -> frozenset[str]:
-        """The options that `draw` takes."""
-        parameters = inspect.signature(self.draw).parameters.values()
-        return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+def _options(function: Callable[..., Any]) -> frozenset[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def _of_posterior(description: str, draw: Callable[..., Any]) -> Figure:
+    return Figure(description, draw, needs_posterior=True, options=_options(draw))
+
+
+def _of_paper(description: str, module: ModuleType, *, needs_study: bool = True) -> Figure:
+    """One whose numbers are of a study, with the truth that it carries, or of none."""
+
+    def draw(*studies: Study, seed: int = 0, **options: Any) -> Any:
+        known = (Known.of(study, seed=seed) for study in studies)
+        return module.draw(module.numbers(*known, **options))
+
+    options = _options(module.numbers) | {"seed"}
+    return Figure(description, draw, needs_study=needs_study, options=options)
 
 
 FIGURES: Mapping[str, Figure] = {
-    "answer": Figure("mean gaps by method", of_posterior.answer, needs_posterior=True),
-    "accuracies": Figure(
-        "adjusted against reference accuracy", of_posterior.accuracies, needs_posterior=True
-    ),
-    "frequencies": Figure(
-        "selection frequencies, observed and fitted", of_posterior.frequencies, needs_posterior=True
-    ),
-    "image": Figure(
-        "what one measurement says of an image, by pool", of_posterior.image, needs_posterior=True
-    ),
-    "curves": Figure("accuracy curves of classifiers", of_posterior.curves, needs_posterior=True),
-    "checks": Figure("posterior predictive checks", of_posterior.checks, needs_posterior=True),
-    "ranks": Figure("rank plots of the chains", of_posterior.ranks, needs_posterior=True),
-    "energy": Figure("energy of the chains", of_posterior.energy, needs_posterior=True),
+    "answer": _of_posterior("mean gaps by method", answer.figure),
+    "accuracies": _of_posterior("adjusted against reference accuracy", accuracies.figure),
+    "frequencies": _of_posterior("selection frequencies, observed and fitted", frequencies.figure),
+    "image": _of_posterior("what one measurement says of an image, by pool", image.figure),
+    "curves": _of_posterior("accuracy curves of classifiers", curves.figure),
+    "checks": _of_posterior("posterior predictive checks", trust.checks),
+    "ranks": _of_posterior("rank plots of the chains", trust.ranks),
+    "energy": _of_posterior("energy of the chains", trust.energy),
     "robustness": Figure(
         "reference against replication accuracy with linear and probit fits",
         robustness,
         takes_answers=True,
     ),
-    "paper-2": Figure(
+    "paper-2": _of_paper(
         "hypothetical selection frequencies, all and given a noisy reading",
-        figure2.figure,
+        figure2,
         needs_study=False,
     ),
-    "paper-3": Figure(
+    "paper-3": _of_paper(
         "the simple model: replications matched on n noisy answers, equation 1",
-        figure3.figure,
+        figure3,
         needs_study=False,
     ),
-    "paper-4": Figure("observed selection frequencies of both data sets", figure4.figure),
-    "paper-5": Figure(
-        "bias of matching on observed frequencies, by number of annotators", figure5.figure
+    "paper-4": _of_paper("observed selection frequencies of both data sets", figure4),
+    "paper-5": _of_paper(
+        "bias of matching on observed frequencies, by number of annotators", figure5
     ),
-    "paper-6": Figure("accuracies adjusted by the jackknife and by EM + spline", figure6.figure),
-    "paper-7": Figure(
-        "fitted distributions of the true selection frequency and the counts they explain",
-        figure7.figure,
+    "paper-6": _of_paper("accuracies adjusted by the jackknife and by EM + spline", figure6),
+    "paper-7": _of_paper(
+        "fitted distributions of the true selection frequency and the counts they explain", figure7
     ),
-    "paper-11": Figure(
-        "the gap that naive matching leaves, by number of annotators", figure11.figure
-    ),
-    "paper-12": Figure("whether the naive estimate is a line in 1/n", figure12.figure),
-    "paper-13": Figure("EM + spline and naive matching with fewer annotators", figure13.figure),
-    "paper-14": Figure("EM + spline with more or fewer mixture components", figure14.figure),
+    "paper-11": _of_paper("the gap that naive matching leaves, by number of annotators", figure11),
+    "paper-12": _of_paper("whether the naive estimate is a line in 1/n", figure12),
+    "paper-13": _of_paper("EM + spline and naive matching with fewer annotators", figure13),
+    "paper-14": _of_paper("EM + spline with more or fewer mixture components", figure14),
 }
 
 

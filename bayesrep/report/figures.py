@@ -4,27 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError
+from bayesrep.report.methods import EM_SPLINE, JACKKNIFE, NAIVE, OTHER, POSTERIOR, RAW
 
 FORMATS = (".pdf", ".svg", ".png")
-INK, GREY = "#222222", "#8a8a8a"
-COLORS = {  # Okabe & Ito (2008)
-    "raw": "#D55E00",
-    "naive": "#E69F00",
-    "jackknife": "#009E73",
-    "em-spline": "#CC79A7",
-    "joint": "#0072B2",
-}
-LABELS = {
-    "raw": "as measured",
-    "naive": "naive matching",
-    "jackknife": "jackknife",
-    "em-spline": "EM + spline",
-    "joint": "joint posterior",
-}
+INK = "#222222"
+RED, YELLOW, GREEN, PURPLE, BLUE, GREY = (
+    look.paper for look in (RAW, NAIVE, JACKKNIFE, EM_SPLINE, POSTERIOR, OTHER)
+)
+ROLE_COLORS = {"reference": BLUE, "replication": RED, "candidates": GREY}
 
 
 def panels(count: int, *, rows: int = 1) -> tuple[Any, list[Any]]:
@@ -67,9 +57,8 @@ def accuracy_axes(axes: Any, reference: np.ndarray) -> None:
     edges = 100 * np.array([reference.min(), reference.max()])
     edges += np.array([-0.045, 0.045]) * max(np.ptp(edges), 1.0)
     axes.plot(edges, edges, color=GREY, lw=1, ls="--", zorder=1, label="no drop")
+    axes.set(xlabel="accuracy on the reference (%)", ylabel="accuracy on the replication (%)")
     axes.set_xlim(*edges)
-    axes.set_xlabel("accuracy on the reference (%)")
-    axes.set_ylabel("accuracy on the replication (%)")
 
 
 def interval_points(
@@ -94,34 +83,6 @@ def legend_below(figure: Any, *, columns: int = 6) -> None:
         frameon=False,
         fontsize=9,
     )
-
-
-def adjusted_accuracy_figure(table: pl.DataFrame, truth: np.ndarray | None) -> Any:
-    """Reference accuracy against replication accuracy, before and after adjustment.
-
-    Parameters
-    ----------
-    table
-        Rows of :func:`bayesrep.estimate` and :func:`bayesrep.summarize`, classifiers only.
-    truth
-        [C] true adjusted accuracies in the order of the classifiers, where they are known.
-    """
-    figure, (axes,) = panels(1)
-    accuracy_axes(axes, table["reference_accuracy"].to_numpy())
-    for method in ("raw", "naive", "joint"):
-        rows = table.filter(pl.col("method") == method)
-        x, y = (100 * rows[n].to_numpy() for n in ("reference_accuracy", "adjusted_accuracy"))
-        style = {"color": COLORS[method], "label": LABELS[method]}
-        if method == "joint" and len(rows):
-            style["label"] += ", 95 %"
-            low, high = (100 * rows[n].to_numpy() for n in ("lower", "upper"))
-            interval_points(axes, x, y, low, high, ms=3.2, zorder=3, **style)
-        else:
-            axes.plot(x, y, "o", ms=3.2, alpha=0.85, zorder=2, **style)
-    if truth is not None:
-        axes.plot(x, 100 * truth, "_", ms=6, mew=1.4, color=INK, label="truth", zorder=4)
-    axes.legend(frameon=False, loc="upper left")
-    return figure
 
 
 def check_format(path: Path) -> Path:

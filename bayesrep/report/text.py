@@ -1,7 +1,8 @@
 """Tables for a terminal: plain text, percent, one line a row."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from string import Formatter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -21,12 +22,21 @@ TRUST = {
     "no": "Do not use these adjusted accuracies; read on.",
 }
 
+Row: TypeAlias = Mapping[str, Any]
+Cell: TypeAlias = str | Callable[[Row], str]
+"""What a column shows of a row: a format string of its names (see `_Cells`), or a function."""
+
 
 def percent(value: float | None, digits: int = 1) -> str:
     """A fraction as percent, '-' where there is none."""
     if value is None or not np.isfinite(value):
         return MISSING
     return f"{100 * value:.{digits}f}"
+
+
+def ends(lower: float | None, upper: float | None, digits: int = 1, none: str = MISSING) -> str:
+    """An interval as percent."""
+    return none if lower is None else f"{percent(lower, digits)} to {percent(upper, digits)}"
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -40,6 +50,34 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return "  ".join(cells).rstrip()
 
     return "\n".join([line(table[0]), "  ".join("-" * w for w in widths), *map(line, table[1:])])
+
+
+class _Missing(Exception):
+    """A cell lacks what it shows."""
+
+
+class _Cells(Formatter):
+    """Format strings; ``{name:2p}`` is a share as percent to two digits."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if value is None:
+            raise _Missing
+        if format_spec.endswith("p"):
+            return percent(value, int(format_spec[:-1]))
+        return format(value, format_spec)
+
+
+def listed(rows: pl.DataFrame | Iterable[Row], shown: Mapping[str, Cell]) -> str:
+    """Rows of a table under each other: of every column its heading, and what it shows."""
+    each = rows.iter_rows(named=True) if isinstance(rows, pl.DataFrame) else rows
+    return columns(list(shown), [[_cell(row, cell) for cell in shown.values()] for row in each])
+
+
+def _cell(row: Row, cell: Cell) -> str:
+    try:
+        return cell(row) if callable(cell) else _Cells().vformat(cell, (), row)
+    except _Missing:
+        return MISSING
 
 
 def describe_study(study: Study) -> str:
@@ -73,118 +111,105 @@ def spread(count: int, wanted: int = 10) -> list[int]:
     return sorted(set(np.linspace(0, count - 1, min(count, wanted)).round().astype(int).tolist()))
 
 
-def _slope(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.3f}"
-
-
-def _effective(bulk: float | None, tail: float | None) -> str:
-    return MISSING if bulk is None or tail is None else f"{min(bulk, tail):.0f}"
-
-
 def estimates_table(table: pl.DataFrame) -> str:
-    """Rows of :func:`bayesrep.estimate` or :func:`bayesrep.summarize`, accuracies in percent."""
-    header = [
-        "classifier",
-        "method",
-        "reference",
-        "replication",
-        "adjusted",
-        "95 % interval",
-        "gap",
-    ]
-    diagnosed = "rhat" in table.columns
-    rows: list[list[str]] = []
-    for row in table.iter_rows(named=True):
-        interval = MISSING
-        if row["lower"] is not None:
-            interval = f"{percent(row['lower'])} to {percent(row['upper'])}"
-        names = ("reference_accuracy", "replication_accuracy", "adjusted_accuracy")
-        cells = [row["classifier"], row["method"], *(percent(row[name]) for name in names)]
-        cells += [interval, percent(row["bias_corrected_gap"])]
-        if diagnosed:
-            cells += [_slope(row["rhat"]), _effective(row["ess_bulk"], row["ess_tail"])]
-        rows.append(cells)
-    return columns(header + (["R-hat", "ESS"] if diagnosed else []), rows)
+    """Rows of `bayesrep.estimate` or `bayesrep.summarize`, accuracies in percent."""
+    worth: dict[str, Cell] = {"R-hat": "{rhat:.3f}", "ESS": _effective}
+    shown: dict[str, Cell] = {
+        "classifier": "{classifier}",
+        "method": "{method}",
+        "reference": "{reference_accuracy:1p}",
+        "replication": "{replication_accuracy:1p}",
+        "adjusted": "{adjusted_accuracy:1p}",
+        "95 % interval": "{lower:1p} to {upper:1p}",
+        "gap": "{bias_corrected_gap:1p}",
+        **(worth if "rhat" in table.columns else {}),
+    }
+    return listed(table, shown)
+
+
+def _effective(row: Row) -> str:
+    sizes = row["ess_bulk"], row["ess_tail"]
+    return MISSING if None in sizes else f"{min(sizes):.0f}"
 
 
 def predictions_table(table: pl.DataFrame) -> str:
-    """Rows of :func:`bayesrep.predict`; accuracies in percent."""
-    header = ["classifier", "images", "top-1", "top-5", "seconds", "failures", "status"]
-    rows = [
-        [
-            row["classifier"],
-            f"{row['images']:,}",
-            percent(row["top1"], 2),
-            percent(row["top5"], 2),
-            f"{row['seconds']:.1f}",
-            MISSING if row["failures"] is None else f"{row['failures']:,}",
-            row["status"],
-        ]
-        for row in table.iter_rows(named=True)
-    ]
-    return columns(header, rows)
+    """Rows of `bayesrep.predict`; accuracies in percent."""
+    shown: dict[str, Cell] = {
+        "classifier": "{classifier}",
+        "images": "{images:,}",
+        "top-1": "{top1:2p}",
+        "top-5": "{top5:2p}",
+        "seconds": "{seconds:.1f}",
+        "failures": "{failures:,}",
+        "status": "{status}",
+    }
+    return listed(table, shown)
 
 
 def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
-    """Rows of :func:`bayesrep.estimate_gaps`, one line a method; gaps and shares in percent.
+    """Rows of `bayesrep.estimate_gaps`, one line a method; gaps and shares in percent.
 
     Without a ``clear`` drop there is nothing to take a share of, and beyond 0 and 1 it is none.
     """
-    header = ["method", "bias-corrected gap", "selection gap", "share explained (%)", "slope"]
-    lines: list[list[str]] = []
-    for (method,), rows in table.group_by(["method"], maintain_order=True):
-        by = {row["quantity"]: row for row in rows.iter_rows(named=True)}
-        cells = [
-            _with_interval(by["bias_corrected_gap"], lambda x: percent(x, 2)),
-            _with_interval(by["selection_gap"], lambda x: percent(x, 2)),
-            _share(by["share_explained"]) if clear else MISSING,
-            _with_interval(by["slope"], _slope),
-        ]
-        lines.append([str(method), *cells])
-    return columns(header, lines)
+
+    def share(row: Row) -> str:
+        told = row["share_explained"]
+        value = told["estimate"]
+        known = value is not None and is_share(Estimate(value, told["lower"], told["upper"]))
+        return _with_interval(told, "0p") if clear and known else MISSING
+
+    shown: dict[str, Cell] = {
+        "method": "{method}",
+        "bias-corrected gap": lambda row: _with_interval(row["bias_corrected_gap"]),
+        "selection gap": lambda row: _with_interval(row["selection_gap"]),
+        "share explained (%)": share,
+        "slope": lambda row: _with_interval(row["slope"], ".3f"),
+    }
+    return listed(_by_quantity(table, "method"), shown)
 
 
-def _share(row: Mapping[str, Any]) -> str:
-    if row["estimate"] is None or not is_share(
-        Estimate(row["estimate"], row["lower"], row["upper"])
-    ):
-        return MISSING
-    return _with_interval(row, lambda x: percent(x, 0))
+def _by_quantity(table: pl.DataFrame, *names: str) -> list[dict[str, Any]]:
+    """A row for each of what ``names`` tell apart, with the rows of its quantities by name."""
+    return [
+        {
+            **dict(zip(names, each, strict=True)),
+            **{row["quantity"]: row for row in rows.iter_rows(named=True)},
+        }
+        for each, rows in table.group_by(names, maintain_order=True)
+    ]
 
 
-def _with_interval(row: Mapping[str, Any], show: Callable[[float | None], str]) -> str:
-    if row["lower"] is None:
-        return show(row["estimate"])
-    return f"{show(row['estimate'])} ({show(row['lower'])} to {show(row['upper'])})"
+def _with_interval(row: Row, form: str = "2p") -> str:
+    """An estimate with its interval, if it has one."""
+    told = _cell(row, f"{{estimate:{form}}}")
+    interval = _cell(row, f"({{lower:{form}}} to {{upper:{form}}})")
+    return told if interval == MISSING else f"{told} {interval}"
 
 
 def populations_text(table: pl.DataFrame) -> str:
-    """What :func:`bayesrep.summarize_gaps` says of the reference's population, in one line."""
+    """What `bayesrep.summarize_gaps` says of the reference's population, in one line."""
     by = {row["quantity"]: row for row in table.iter_rows(named=True)}
-    gap = _with_interval(by["population_gap"], lambda x: percent(x, 2))
+    gap = _with_interval(by["population_gap"])
     told = f"For other images of the same populations: gap {gap}"
     if by["population_slope"]["estimate"] is None:
         return f"{told}."
-    return f"{told}, slope {_with_interval(by['population_slope'], _slope)}."
+    return f"{told}, slope {_with_interval(by['population_slope'], '.3f')}."
 
 
 def ranks_table(table: pl.DataFrame) -> str:
-    """Rows of :func:`bayesrep.rank_classifiers`; of a single classifier, that there are none."""
+    """Rows of `bayesrep.rank_classifiers`; of a single classifier, that there are none."""
     if len(table) == 1:
         return _alone(str(table["classifier"][0]))
-    header = ["classifier", "adjusted", "rank", "95 % interval", "on reference", "on replication"]
-    rows = [
-        [
-            row["classifier"],
-            percent(row["adjusted_accuracy"]),
-            f"{row['rank']:.1f}",
-            f"{row['lower']:g} to {row['upper']:g}",
-            *(f"{row[name]:g}" for name in ("reference_rank", "replication_rank")),
-            percent(row["best"], 0),
-        ]
-        for row in table.iter_rows(named=True)
-    ]
-    return columns([*header, "first (%)"], rows)
+    shown: dict[str, Cell] = {
+        "classifier": "{classifier}",
+        "adjusted": "{adjusted_accuracy:1p}",
+        "rank": "{rank:.1f}",
+        "95 % interval": "{lower:g} to {upper:g}",
+        "on reference": "{reference_rank:g}",
+        "on replication": "{replication_rank:g}",
+        "first (%)": "{best:0p}",
+    }
+    return listed(table, shown)
 
 
 def _alone(classifier: str) -> str:
@@ -192,80 +217,78 @@ def _alone(classifier: str) -> str:
 
 
 def pairs_table(table: pl.DataFrame, classifiers: Sequence[str]) -> str:
-    """Rows of :func:`bayesrep.compare_classifiers`, differences in percent points."""
+    """Rows of `bayesrep.compare_classifiers`, differences in percent points."""
     if len(classifiers) == 1:
         return _alone(classifiers[0])
-    header = ["classifier", "other", "as measured", "adjusted", "95 % interval", "better (%)"]
-    rows = [
-        [
-            row["classifier"],
-            row["other"],
-            *(percent(row[name], 2) for name in ("raw_difference", "difference")),
-            f"{percent(row['lower'], 2)} to {percent(row['upper'], 2)}",
-            percent(row["probability"], 1),
-        ]
-        for row in table.iter_rows(named=True)
-    ]
-    return columns(header, rows)
+    shown: dict[str, Cell] = {
+        "classifier": "{classifier}",
+        "other": "{other}",
+        "as measured": "{raw_difference:2p}",
+        "adjusted": "{difference:2p}",
+        "95 % interval": "{lower:2p} to {upper:2p}",
+        "better (%)": "{probability:1p}",
+    }
+    return listed(table, shown)
 
 
 def images_table(table: pl.DataFrame, shown: int = 10) -> str:
-    """The images of :func:`bayesrep.describe_images` hardest for classifiers, and for people."""
-    header = ["image", "data set", "selected", "frequency", "classifiers right", "difficulty"]
-
-    def rows(part: pl.DataFrame) -> list[list[str]]:
-        return [
-            [
-                row["image"],
-                row["dataset"],
-                f"{row['selected']}/{row['shown']}",
-                f"{percent(row['selection_frequency'])} ± {percent(row['selection_frequency_sd'])}",
-                percent(row["right"], 0),
-                f"{row['difficulty']:.2f} ± {row['difficulty_sd']:.2f}",
-            ]
-            for row in part.iter_rows(named=True)
-        ]
-
-    machines = table.sort("difficulty", descending=True).head(shown)
-    people = table.sort("selection_frequency").head(shown)
+    """The images of `bayesrep.describe_images` hardest for classifiers, and for people."""
+    machines, people = (
+        listed(
+            rows.head(shown),
+            {
+                "image": "{image}",
+                "data set": "{dataset}",
+                "selected": "{selected}/{shown}",
+                "frequency": "{selection_frequency:1p} ± {selection_frequency_sd:1p}",
+                "classifiers right": "{right:0p}",
+                "difficulty": "{difficulty:.2f} ± {difficulty_sd:.2f}",
+            },
+        )
+        for rows in (table.sort("difficulty", descending=True), table.sort("selection_frequency"))
+    )
     return (
-        f"Hardest for classifiers, given how people see them:\n\n{columns(header, rows(machines))}"
-        f"\n\nHardest for people:\n\n{columns(header, rows(people))}"
+        f"Hardest for classifiers, given how people see them:\n\n{machines}"
+        f"\n\nHardest for people:\n\n{people}"
     )
 
 
 def components_table(table: pl.DataFrame) -> str:
     """Rows of `compare_components`; the best of each criterion and data set has a star."""
-    best: dict[tuple[str, str], float] = {}
-    for (dataset,), rows in table.group_by(["dataset"]):
-        for name, smallest in (("aic", True), ("bic", True), ("held_out_log_likelihood", False)):
-            values = rows[name].to_list()
-            best[str(dataset), name] = min(values) if smallest else max(values)
-    lines: list[list[str]] = []
-    for row in table.iter_rows(named=True):
-        cells = [str(row["dataset"]), str(row["components"]), f"{row['log_likelihood']:.2f}"]
-        for name in ("aic", "bic", "held_out_log_likelihood"):
-            star = "*" if row[name] == best[row["dataset"], name] else " "
-            cells.append(f"{row[name]:.2f}{star}")
-        cells += [str(row["degenerate"]), "yes" if row["converged"] else "no"]
-        lines.append(cells)
-    header = ["data set", "K", "log likelihood", "AIC ", "BIC ", "held out "]
-    return columns([*header, "degenerate", "converged"], lines)
+    criteria = {"aic": pl.Expr.min, "bic": pl.Expr.min, "held_out_log_likelihood": pl.Expr.max}
+    best = table.with_columns(
+        best(pl.col(name)).over("dataset").alias(f"best_{name}") for name, best in criteria.items()
+    )
+
+    def starred(name: str) -> Cell:
+        return lambda row: f"{row[name]:.2f}{'*' if row[name] == row[f'best_{name}'] else ' '}"
+
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "K": "{components}",
+        "log likelihood": "{log_likelihood:.2f}",
+        "AIC ": starred("aic"),
+        "BIC ": starred("bic"),
+        "held out ": starred("held_out_log_likelihood"),
+        "degenerate": "{degenerate}",
+        "converged": lambda row: "yes" if row["converged"] else "no",
+    }
+    return listed(best, shown)
 
 
 def annotators_table(table: pl.DataFrame, line: Linearity | None) -> str:
     """Rows of `compare_annotators` as mean gaps, one line a number of annotators; the verdict."""
-    gaps = [
+    gaps = (
         (pl.col("reference_accuracy") - pl.col(name)).mean().alias(name)
         for name in ("naive", "jackknife")
-    ]
-    means = table.group_by("annotators", maintain_order=True).agg(*gaps)
-    rows = [
-        [str(row["annotators"]), percent(row["naive"], 2), percent(row["jackknife"], 2)]
-        for row in means.iter_rows(named=True)
-    ]
-    head = "Mean bias-corrected gap over classifiers, in percent:"
-    text = [head, columns(["annotators", "naive", "jackknife"], rows)]
+    )
+    shown: dict[str, Cell] = {
+        "annotators": "{annotators}",
+        "naive": "{naive:2p}",
+        "jackknife": "{jackknife:2p}",
+    }
+    means = listed(table.group_by("annotators", maintain_order=True).agg(*gaps), shown)
+    text = ["Mean bias-corrected gap over classifiers, in percent:", means]
     if line is not None:
         reference = float(table["reference_accuracy"].mean())  # type: ignore[arg-type]
         from_half, from_all = (
@@ -286,59 +309,31 @@ def annotators_table(table: pl.DataFrame, line: Linearity | None) -> str:
 
 def method_table(methods: pl.DataFrame) -> str:
     """One row per method of the demo: mean gap beside the truth, in percent."""
-    header = [
-        "method",
-        "mean gap",
-        "95 % interval",
-        "error",
-        "share of drop explained (%)",
-        "truth inside (%)",
-    ]
-    rows = [
-        [
-            row["method"],
-            percent(row["mean_gap"], 2),
-            MISSING
-            if row["lower"] is None
-            else f"{percent(row['lower'], 2)} to {percent(row['upper'], 2)}",
-            MISSING if row["mean_error"] is None else f"{100 * row['mean_error']:+.2f}",
-            percent(row["share_explained"], 0),
-            percent(row["coverage"], 0),
-        ]
-        for row in methods.iter_rows(named=True)
-    ]
-    return columns(header, rows)
-
-
-def _ends(lower: float | None, upper: float | None, digits: int = 1) -> str:
-    """An interval as percent."""
-    return MISSING if lower is None else f"{percent(lower, digits)} to {percent(upper, digits)}"
+    shown: dict[str, Cell] = {
+        "method": "{method}",
+        "mean gap": "{mean_gap:2p}",
+        "95 % interval": "{lower:2p} to {upper:2p}",
+        "error": "{mean_error:+.2f}",
+        "share of drop explained (%)": "{share_explained:0p}",
+        "truth inside (%)": "{coverage:0p}",
+    }
+    return listed(methods.with_columns(pl.col("mean_error") * 100), shown)
 
 
 def matched_table(table: pl.DataFrame) -> str:
-    """Accuracies of :func:`bayesrep.protocols.match`, a line for each classifier and criterion."""
-    header = ["classifier", "matched by", "gap", "reference", "replication", "matched gap"]
-    header += ["95 % interval", "unmatched (%)", "accuracy"]
-    lines: list[list[str]] = []
-    for (criterion, classifier), rows in table.group_by(
-        ["criterion", "classifier"], maintain_order=True
-    ):
-        by = {row["quantity"]: row for row in rows.iter_rows(named=True)}
-        gap = by["matched_gap"]
-        names = ("gap", "matched_reference_accuracy", "matched_replication_accuracy", "matched_gap")
-        lines.append(
-            [
-                str(classifier),
-                str(criterion),
-                *(percent(by[name]["estimate"], 2) for name in names),
-                _ends(gap["lower"], gap["upper"], 2),
-                *(
-                    percent(by[name]["estimate"])
-                    for name in ("fraction_unmatched", "unmatched_accuracy")
-                ),
-            ]
-        )
-    return columns(header, lines)
+    """Accuracies of `bayesrep.protocols.match`, a line for each classifier and criterion."""
+    shown: dict[str, Cell] = {
+        "classifier": "{classifier}",
+        "matched by": "{criterion}",
+        "gap": "{gap[estimate]:2p}",
+        "reference": "{matched_reference_accuracy[estimate]:2p}",
+        "replication": "{matched_replication_accuracy[estimate]:2p}",
+        "matched gap": "{matched_gap[estimate]:2p}",
+        "95 % interval": "{matched_gap[lower]:2p} to {matched_gap[upper]:2p}",
+        "unmatched (%)": "{fraction_unmatched[estimate]:1p}",
+        "accuracy": "{unmatched_accuracy[estimate]:1p}",
+    }
+    return listed(_by_quantity(table, "criterion", "classifier"), shown)
 
 
 def rows_table(table: pl.DataFrame, digits: int = 3) -> str:
@@ -353,68 +348,62 @@ def rows_table(table: pl.DataFrame, digits: int = 3) -> str:
 
 
 def multilabel_table(table: pl.DataFrame) -> str:
-    """Rows of :func:`bayesrep.protocols.multilabel`: every classifier, then every subset."""
+    """Rows of `bayesrep.protocols.multilabel`: every classifier, then every subset."""
     metrics = [name for name in table["metric"].unique(maintain_order=True) if " " not in name]
-    parts = table["subset"].unique(maintain_order=True).to_list()
-    by = {
-        (row["classifier"], row["subset"], row["metric"]): row
-        for row in table.iter_rows(named=True)
-    }
-    lines: list[list[str]] = []
-    for classifier in table["classifier"].unique(maintain_order=True):
-        cells = [by[classifier, "all", metric] for metric in metrics]
-        best = cells[-1]
-        several = [by[classifier, part, "multi-label"] for part in ("one label", "several labels")]
-        lines.append(
-            [
-                classifier,
-                f"{best['images']:,}",
-                *(percent(cell["accuracy"], 2) for cell in cells),
-                _ends(best["lower"], best["upper"], 2),
-                *(percent(cell["accuracy"], 2) for cell in several),
-            ]
+    best = f"of[all][{metrics[-1]}]"
+    classifiers: dict[str, dict[str, Any]] = {}
+    for row in table.iter_rows(named=True):
+        every = classifiers.setdefault(
+            row["classifier"], {"classifier": row["classifier"], "of": {}}
         )
-    header = ["classifier", "images", *metrics, "95 % interval", "one label", "several"]
-    means = table.group_by("subset", "metric").agg(
-        pl.col("accuracy", "change").mean(), (pl.col("p_value") < 0.05).sum().alias("beyond")
+        every["of"].setdefault(row["subset"], {})[row["metric"]] = row
+    shown: dict[str, Cell] = {
+        "classifier": "{classifier}",
+        "images": f"{{{best}[images]:,}}",
+        **{metric: f"{{of[all][{metric}][accuracy]:2p}}" for metric in metrics},
+        "95 % interval": f"{{{best}[lower]:2p}} to {{{best}[upper]:2p}}",
+        "one label": "{of[one label][multi-label][accuracy]:2p}",
+        "several": "{of[several labels][multi-label][accuracy]:2p}",
+    }
+    first = listed(classifiers.values(), shown)
+    means = table.group_by("subset", "metric", maintain_order=True).agg(
+        pl.col("images").first(),
+        pl.col("accuracy", "change").mean(),
+        (pl.col("p_value") < 0.05).sum().alias("beyond"),
     )
-    mean = {(row["subset"], row["metric"]): row for row in means.iter_rows(named=True)}
-    subsets = [
-        [
-            part,
-            f"{by[lines[0][0], part, 'multi-label']['images']:,}",
-            *(percent(mean[part, metric]["accuracy"], 2) for metric in metrics),
-            percent(mean[part, "multi-label"]["change"], 2),
-            str(mean[part, "multi-label"]["beyond"]) if number > 2 else MISSING,
-        ]
-        for number, part in enumerate(parts)
-    ]
-    second = ["mean over classifiers", "images", *metrics, "change", "beyond chance"]
+    subsets: dict[str, dict[str, Any]] = {}
+    for row in means.iter_rows(named=True):
+        if row["subset"] in ("all", "one label", "several labels"):  # compared with nothing
+            row["beyond"] = None
+        subsets.setdefault(row["subset"], {"subset": row["subset"]})[row["metric"]] = row
+    shown: dict[str, Cell] = {
+        "mean over classifiers": "{subset}",
+        "images": "{multi-label[images]:,}",
+        **{metric: f"{{{metric}[accuracy]:2p}}" for metric in metrics},
+        "change": "{multi-label[change]:2p}",
+        "beyond chance": "{multi-label[beyond]}",
+    }
+    second = listed(subsets.values(), shown)
     remark = (
         "Change: of multi-label accuracy against all images. Beyond chance: for how many of the "
-        f"{len(lines)} classifiers fewer than 5 % of as many random classes change it as much."
+        f"{len(classifiers)} classifiers fewer than 5 % of as many random classes change it as "
+        "much."
     )
-    return f"{columns(header, lines)}\n\n{columns(second, subsets)}\n\n{remark}"
+    return f"{first}\n\n{second}\n\n{remark}"
 
 
 def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
-    """Accuracies and lines of :func:`bayesrep.protocols.compare`."""
-    header = ["participant", "kind", "reference", "95 %", "replication", "95 %", "gap", "95 %"]
-    rows = [
-        [
-            row["participant"],
-            row["kind"],
-            *(
-                cell
-                for name in ("reference", "replication", "gap")
-                for cell in (
-                    percent(row["gap" if name == "gap" else f"{name}_accuracy"], 2),
-                    _ends(row[f"{name}_lower"], row[f"{name}_upper"], 2),
-                )
-            ),
-        ]
-        for row in table.iter_rows(named=True)
-    ]
+    """Accuracies and lines of `bayesrep.protocols.compare`."""
+    header = ["participant", "kind"]
+    cells = ["{participant}", "{kind}"]
+    for name, value in (
+        ("reference", "reference_accuracy"),
+        ("replication", "replication_accuracy"),
+        ("gap", "gap"),
+    ):
+        header += [name, "95 %"]
+        cells += [f"{{{value}:2p}}", f"{{{name}_lower:2p}} to {{{name}_upper:2p}}"]
+    rows = [[_cell(row, cell) for cell in cells] for row in table.iter_rows(named=True)]
     text = columns(header, rows)
     return f"{text}\n\n{rows_table(lines)}" if len(lines) else text
 

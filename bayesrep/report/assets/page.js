@@ -9,6 +9,7 @@
   const views = {};
 
   // ---------------------------------------------------------------- what each figure shows
+  // Rows that no control changes are in the page as they are, under their figure's name.
 
   function line(x, y) {
     const n = x.length, mx = x.reduce((a, b) => a + b, 0) / n, my = y.reduce((a, b) => a + b, 0) / n;
@@ -52,7 +53,6 @@
   }
 
   const rowsOf = {
-    "answer-chart": () => ({ data: content.gaps }),
     scatter: () => {
       const method = value("method", "raw"), search = value("search", "").toLowerCase();
       const n = Number(value("annotators", 0));
@@ -81,8 +81,6 @@
         (search ? ` ${shown} of ${points.length} classifiers match the search.` : "");
       return { data: points, lines };
     },
-    histogram: () => ({ data: content.histogram }),
-    density: () => ({ data: content.density }),
     image: () => {
       const k = Number(value("selected", 0)), n = content.image.annotators;
       const rows = [], means = {};
@@ -125,10 +123,9 @@
         `${data[data.length - 1].mean.toFixed(0)} % of those that all would.`;
       return { data, cells };
     },
-    pvalues: () => ({ data: content.pvalues }),
-    ranks: () => ({ data: content.ranks }),
-    energy: () => ({ data: content.energy }),
   };
+
+  const shownBy = (id) => (rowsOf[id] ? rowsOf[id]() : { data: content[id] });
 
   // ---------------------------------------------------------------- drawing
 
@@ -152,7 +149,7 @@
 
   async function draw(id) {
     if (!specs[id] || !$(id)) return;
-    const spec = coloured(specs[id]), rows = rowsOf[id]();
+    const spec = coloured(specs[id]), rows = shownBy(id);
     spec.datasets = rows;
     const result = await vegaEmbed($(id), spec, {
       actions: false, config: config(), renderer: C.classifier.length > 500 && id === "scatter" ? "canvas" : "svg",
@@ -164,7 +161,7 @@
   async function update(id) {
     const view = views[id];
     if (!view) return;
-    for (const [name, rows] of Object.entries(rowsOf[id]())) view.data(name, rows);
+    for (const [name, rows] of Object.entries(shownBy(id))) view.data(name, rows);
     await view.runAsync();
   }
 
@@ -244,7 +241,7 @@
   function numbers(id) {
     if (id === "classifiers")
       return tableRows().map((i) => Object.fromEntries(Object.keys(C).map((name) => [name, C[name][i]])));
-    const { data, cells } = rowsOf[id]();
+    const { data, cells } = shownBy(id);
     return cells ? [...data, ...cells] : data.map(({ found, ...row }) => row);
   }
   function download(id) {

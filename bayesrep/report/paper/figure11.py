@@ -14,10 +14,10 @@ import polars as pl
 from bayesrep.errors import OptionError
 from bayesrep.estimators.annotators import compare_annotators, replicate_gaps
 from bayesrep.estimators.intervals import percentile
-from bayesrep.report.figures import COLORS, GREY, LABELS, legend_below, panels
+from bayesrep.report.figures import GREY, YELLOW, legend_below, panels
+from bayesrep.report.methods import label_of
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import line_at_truth
-from bayesrep.studies.study import Study
 
 BOOTSTRAP = 450
 
@@ -47,32 +47,12 @@ def draw(found: dict[str, Any]) -> Any:
     figure, (axes,) = panels(1)
     n = found["annotators"]
     gap, low, high = (100 * np.array(found[name]) for name in ("gap", "lower", "upper"))
-    color = COLORS["naive"]
-    axes.plot(n, gap, "o-", color=color, ms=4, lw=1.4, label=LABELS["naive"])
+    color = YELLOW
+    axes.plot(n, gap, "o-", color=color, ms=4, lw=1.4, label=label_of("naive"))
     axes.fill_between(n, low, high, color=color, alpha=0.25, lw=0, label="95 % interval")
-    axes.axhline(100 * found["raw_gap"], color=GREY, lw=1, ls="--", label=LABELS["raw"])
+    axes.axhline(100 * found["raw_gap"], color=GREY, lw=1, ls="--", label=label_of("raw"))
     line_at_truth(axes, None if found["true_gap"] is None else 100 * found["true_gap"], "true gap")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_xlabel("annotators per image")
-    axes.set_ylabel("mean gap in accuracy (points)")
+    axes.set(xlabel="annotators per image", ylabel="mean gap in accuracy (points)")
     legend_below(figure)
     return figure
-
-
-def figure(study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0) -> Any:
-    """Figure 11 of a study.
-
-    Parameters
-    ----------
-    study
-        The study.
-    bootstrap
-        Replicates of the images behind the intervals.
-    seed
-        Of the replicates.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers(Known.of(study, seed=seed), bootstrap=bootstrap))

@@ -13,9 +13,8 @@ import numpy as np
 
 from bayesrep.errors import StudyError
 from bayesrep.estimators.annotators import compare_annotators, linearity
-from bayesrep.report.figures import COLORS, GREY, INK, legend_below, panels
+from bayesrep.report.figures import GREEN, GREY, INK, YELLOW, legend_below, panels
 from bayesrep.report.paper.known import Known
-from bayesrep.studies.study import Study
 
 FEWEST = 2
 CLASSIFIERS = 10
@@ -97,11 +96,11 @@ def draw(found: dict[str, Any]) -> Any:
     first = inverse[np.array(found["annotators"]) >= found["annotators"][-1] / 2][0]
     for part in found["classifiers"].values():
         naive = 100 * np.array(part["naive"])
-        axes.plot(inverse, naive, "o-", color=COLORS["naive"], ms=2.5, lw=0.8, label="naive")
+        axes.plot(inverse, naive, "o-", color=YELLOW, ms=2.5, lw=0.8, label="naive")
         ends = np.array([0, first])
         line = 100 * (part["intercept"] + part["slope"] * ends)
         axes.plot(ends, line, color=GREY, lw=1.2, zorder=1, label="line through n' ≥ n/2")
-        style = {"color": COLORS["jackknife"], "mfc": "none", "label": "jackknife from n"}
+        style = {"color": GREEN, "mfc": "none", "label": "jackknife from n"}
         axes.plot(0, 100 * part["jackknife"], "o", ms=5, clip_on=False, zorder=4, **style)
         if part["true_adjusted_accuracy"] is not None:
             style = {"color": INK, "clip_on": False, "zorder": 3, "label": "truth"}
@@ -110,24 +109,6 @@ def draw(found: dict[str, Any]) -> Any:
     most = found["annotators"][-1]
     ticks = [n for n in (2, 3, 4, 6, 10, 20) if 1 / n - 1 / most > NEAREST_TICKS] + [most]
     axes.set_xticks([0, *(1 / n for n in ticks)], ["0", *(f"1/{n}" for n in ticks)])
-    axes.set_xlabel("1 / annotators per image")
-    axes.set_ylabel("adjusted accuracy (%)")
+    axes.set(xlabel="1 / annotators per image", ylabel="adjusted accuracy (%)")
     legend_below(figure)
     return figure
-
-
-def figure(study: Study, *, classifiers: Sequence[str] = ()) -> Any:
-    """Figure 12 of a study.
-
-    Parameters
-    ----------
-    study
-        With three or more annotators per image.
-    classifiers
-        As for `numbers`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers(Known.of(study), classifiers=classifiers))

@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 
 from bayesrep.estimators import EMSpline, Naive, analyse
-from bayesrep.report.figures import (
-    COLORS,
-    LABELS,
-    accuracy_axes,
-    interval_points,
-    legend_below,
-    panels,
-    shades,
-)
+from bayesrep.report.figures import accuracy_axes, interval_points, legend_below, panels, shades
+from bayesrep.report.methods import color_of, label_of
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import (
     analysis_numbers,
@@ -27,7 +20,6 @@ from bayesrep.report.paper.parts import (
     quantity,
     share_heights,
 )
-from bayesrep.studies.study import Study
 
 METHODS = ("em-spline", "naive")
 BOOTSTRAP = 200
@@ -75,7 +67,7 @@ def draw(found: dict[str, Any]) -> Any:
             y = 100 * np.array(part["adjusted_accuracy"])
             place.plot(100 * x, y, "o", color=color, ms=2.2, label=label)
         mark_truth(place, found)
-        place.set_title(f"({letter}) {LABELS[method]}", loc="left", fontsize=10)
+        place.set_title(f"({letter}) {label_of(method)}", loc="left", fontsize=10)
     share_heights(axes[:2])
     _draw_gaps(axes[2], found)
     legend_below(figure, columns=9)
@@ -87,41 +79,9 @@ def _draw_gaps(axes: Any, found: dict[str, Any]) -> None:
         series = found["methods"][method]
         n = np.array([part["annotators"] for part in series])
         y, low, high = quantity(series, "bias_corrected_gap", 100)
-        style = {"color": COLORS[method], "label": f"{LABELS[method]}, 95 %"}
+        style = {"color": color_of(method), "label": f"{label_of(method)}, 95 %"}
         interval_points(axes, n + shift * n.max(), y, low, high, ms=4, lw=1.2, **style)
         axes.set_xticks(n)
     line_at_truth(axes, None if found["true_gap"] is None else 100 * found["true_gap"], "true gap")
-    axes.set_xlabel("annotators per image")
-    axes.set_ylabel("mean bias-corrected gap (points)")
+    axes.set(xlabel="annotators per image", ylabel="mean bias-corrected gap (points)")
     axes.set_title("(c) mean over classifiers", loc="left", fontsize=10)
-
-
-def figure(
-    study: Study,
-    *,
-    quarters: Sequence[int] = QUARTERS,
-    bootstrap: int = BOOTSTRAP,
-    seed: int = 0,
-    progress: bool = False,
-) -> Any:
-    """Figure 13 of a study.
-
-    Parameters
-    ----------
-    study
-        The study.
-    quarters
-        The numbers of annotators to show, in quarters of the most that every image has.
-    bootstrap
-        Replicates of the images behind the intervals.
-    seed
-        Of all that is random.
-    progress
-        Show a bar on standard error.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    known = Known.of(study, seed=seed)
-    return draw(numbers(known, quarters=quarters, bootstrap=bootstrap, progress=progress))

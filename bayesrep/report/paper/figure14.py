@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrep.estimators import EMSpline, analyse
 from bayesrep.report.figures import (
-    COLORS,
+    PURPLE,
     accuracy_axes,
     interval_points,
     legend_below,
@@ -20,7 +20,6 @@ from bayesrep.report.figures import (
 )
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import analysis_numbers, line_at_truth, mark_truth, quantity
-from bayesrep.studies.study import Study
 
 COMPONENTS = (1, 2, 3, 4, 5, 6)
 BOOTSTRAP = 200
@@ -77,38 +76,7 @@ def _draw_by_components(axes: Any, found: dict[str, Any], name: str, scale: floa
     several = [part for part in found["series"] if part["components"] > 1]
     size = [part["components"] for part in several]
     y, low, high = quantity(several, name, scale)
-    style = {"color": COLORS["em-spline"], "label": "EM + spline, 95 %"}
+    style = {"color": PURPLE, "label": "EM + spline, 95 %"}
     interval_points(axes, size, y, low, high, ms=4, **style)
     axes.set_xticks(size)
     axes.set_xlabel("components K of each mixture")
-
-
-def figure(
-    study: Study,
-    *,
-    components: Sequence[int] = COMPONENTS,
-    bootstrap: int = BOOTSTRAP,
-    seed: int = 0,
-    progress: bool = False,
-) -> Any:
-    """Figure 14 of a study.
-
-    Parameters
-    ----------
-    study
-        The study.
-    components
-        The K to show.
-    bootstrap
-        Replicates of the images behind the intervals.
-    seed
-        Of all that is random.
-    progress
-        Show a bar on standard error.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    known = Known.of(study, seed=seed)
-    return draw(numbers(known, components=components, bootstrap=bootstrap, progress=progress))

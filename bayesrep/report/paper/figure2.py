@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from bayesrep.report.figures import COLORS, INK, legend_below, panels
+from bayesrep.report.figures import BLUE, INK, RED, legend_below, panels
 
 DISTRIBUTIONS = {"1": (8.0, 2.0), "flickr": (3.0, 2.5)}  # a and b
-STYLES = {"1": (COLORS["joint"], "-"), "flickr": (COLORS["raw"], "--")}
+STYLES = {"1": (BLUE, "-"), "flickr": (RED, "--")}
 GRID = np.linspace(0, 1, 401)
 READING, ANNOTATORS = 7, 10
 
@@ -50,22 +50,10 @@ def draw(found: dict[str, Any]) -> Any:
     every.set_title("(a) $p_i(s)$", loc="left", fontsize=10)
     given.set_title(rf"(b) $p_i(s \mid \hat{{s}} = {reading:g})$", loc="left", fontsize=10)
     for axes in (every, given):
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, None)
-        axes.set_xlabel("true selection frequency s")
+        axes.set(xlim=(0, 1), ylim=(0, None), xlabel="true selection frequency s")
     every.set_ylabel("density")
     legend_below(figure)
     return figure
-
-
-def figure() -> Any:
-    """Figure 2 of the paper.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers())
 
 
 def _name(i: str) -> str:

@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import beta as beta_distribution
 
 from bayesrep.report.figures import INK, legend_below, panels, shades
+from bayesrep.types import Floats
 
 ALPHA, BETA = 2.0, 2.0
 ANNOTATORS = (1, 4, 10, 40)
@@ -29,7 +30,7 @@ GRID = np.linspace(0, 1, 401)
 
 def replication_density(
     s: ArrayLike, annotators: int, *, alpha: float = ALPHA, beta: float = BETA
-) -> NDArray[np.float64]:
+) -> Floats:
     """Density of the true selection frequency in the replication: equation 1.
 
     Parameters
@@ -82,9 +83,7 @@ def draw(found: dict[str, Any]) -> Any:
     for axes in both:
         for name, style, label in ends:
             axes.plot(found["s"], found[name], color=INK, ls=style, lw=1.8, label=label)
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, None)
-        axes.set_xlabel("true selection frequency s")
+        axes.set(xlim=(0, 1), ylim=(0, None), xlabel="true selection frequency s")
     series = found["replications"]
     # The darkest shade is too near the ink of the two ends.
     for part, color in zip(series, shades(len(series) + 1)[:-1], strict=True):
@@ -95,13 +94,3 @@ def draw(found: dict[str, Any]) -> Any:
         axes.set_title(f"({letter})", loc="left", fontsize=10)
     legend_below(figure, columns=3)
     return figure
-
-
-def figure() -> Any:
-    """Figure 3 of the paper, at its α = β = 2.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers())

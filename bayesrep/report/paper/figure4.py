@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from bayesrep.estimators.naive import thinned_counts
-from bayesrep.report.figures import COLORS, panels
+from bayesrep.report.figures import BLUE, RED, panels
 from bayesrep.report.paper.known import Known
-from bayesrep.studies.study import Study
 
-STYLES = {"reference": COLORS["joint"], "replication": COLORS["raw"]}
+STYLES = {"reference": BLUE, "replication": RED}
 LEAST_SHARE = 0.001  # where the drawn range begins
 
 
@@ -50,22 +49,8 @@ def draw(found: dict[str, Any]) -> Any:
         axes.axvline(mean, color=color, lw=1.2, ls="--")
     largest = np.maximum(*(found[role]["shares"] for role in STYLES))
     axes.set_xlim(edges[np.flatnonzero(largest >= LEAST_SHARE)[0]], edges[-1])
-    axes.set_xlabel(f"observed selection frequency (%, {n} annotators)")
-    axes.set_ylabel("share of images (%)")
+    axes.set(
+        xlabel=f"observed selection frequency (%, {n} annotators)", ylabel="share of images (%)"
+    )
     axes.legend(frameon=False, loc="upper left")
     return figure
-
-
-def figure(study: Study) -> Any:
-    """Figure 4 of a study.
-
-    Parameters
-    ----------
-    study
-        Its counts are drawn; classifiers do not matter.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers(Known(study)))

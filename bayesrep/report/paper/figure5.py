@@ -15,7 +15,6 @@ from bayesrep.estimators.naive import accuracy_by_count, matched_accuracy, thinn
 from bayesrep.report.figures import accuracy_axes, legend_below, panels, shades
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import mark_truth
-from bayesrep.studies.study import Study
 
 FEWEST_IMAGES = 20  # a point of (b) with fewer, in expectation, is noise and is not drawn
 
@@ -91,20 +90,3 @@ def draw(found: dict[str, Any]) -> Any:
     scatter.set_title("(c) naive estimate, all classifiers", loc="left", fontsize=10)
     legend_below(figure)
     return figure
-
-
-def figure(study: Study, *, classifiers: Sequence[str] = ()) -> Any:
-    """Figure 5 of a study.
-
-    Parameters
-    ----------
-    study
-        The study.
-    classifiers
-        As for `numbers`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers(Known.of(study), classifiers=classifiers))

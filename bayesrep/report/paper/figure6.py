@@ -11,17 +11,10 @@ import numpy as np
 
 from bayesrep.estimators import analyse
 from bayesrep.numerics.estimands import slope_standard_error
-from bayesrep.report.figures import (
-    COLORS,
-    LABELS,
-    accuracy_axes,
-    interval_points,
-    legend_below,
-    panels,
-)
+from bayesrep.report.figures import accuracy_axes, interval_points, legend_below, panels
+from bayesrep.report.methods import color_of, label_of
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import analysis_numbers, mark_truth, share_heights
-from bayesrep.studies.study import Study
 
 METHODS = ("raw", "jackknife", "em-spline")
 BOOTSTRAP = 450
@@ -58,8 +51,8 @@ def draw(found: dict[str, Any]) -> Any:
             y, low, high = (
                 100 * np.array(part[key]) for key in ("adjusted_accuracy", "lower", "upper")
             )
-            label = LABELS[name] + (", 95 %" if name == method else "")
-            style: dict[str, Any] = {"color": COLORS[name], "label": label, "ms": 2.6, "zorder": 3}
+            color, label = color_of(name), label_of(name) + ", 95 %" * (name == method)
+            style: dict[str, Any] = {"color": color, "label": label, "ms": 2.6, "zorder": 3}
             if name == method:
                 interval_points(axes, 100 * x, y, low, high, **style)
             else:
@@ -68,32 +61,9 @@ def draw(found: dict[str, Any]) -> Any:
                 part["quantities"][key]["estimate"] for key in ("slope", "intercept")
             )
             ends = np.array([x.min(), x.max()])
-            axes.plot(100 * ends, 100 * (slope * ends + intercept), color=COLORS[name], lw=1)
+            axes.plot(100 * ends, 100 * (slope * ends + intercept), color=color, lw=1)
         mark_truth(axes, found)
-        axes.set_title(f"({letter}) {LABELS[method]}", loc="left", fontsize=10)
+        axes.set_title(f"({letter}) {label_of(method)}", loc="left", fontsize=10)
     share_heights(both)
     legend_below(figure)
     return figure
-
-
-def figure(
-    study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0, progress: bool = False
-) -> Any:
-    """Figure 6 of a study.
-
-    Parameters
-    ----------
-    study
-        With two or more annotators per image.
-    bootstrap
-        Replicates of the images behind the intervals.
-    seed
-        Of all that is random.
-    progress
-        Show a bar on standard error.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers(Known.of(study, seed=seed), bootstrap=bootstrap, progress=progress))

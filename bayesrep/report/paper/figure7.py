@@ -9,15 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import beta
 
 from bayesrep.estimators.mixtures import complete_cells, fit_mixtures, log_shares
-from bayesrep.report.figures import COLORS, INK, legend_below, panels
+from bayesrep.report.figures import BLUE, INK, RED, YELLOW, legend_below, panels
 from bayesrep.report.paper.known import Known
 from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.study import Study
+from bayesrep.types import Floats
 
 COMPONENTS = 3
 LEAST_SHARE = 0.003  # where the drawn range begins
@@ -25,9 +24,7 @@ LEAST_SHARE = 0.003  # where the drawn range begins
 GRID = expit(np.linspace(-6, 6, 601))
 
 
-def numbers(
-    known: Known, *, true_density: Mapping[str, NDArray[np.float64]] | None = None
-) -> dict[str, Any]:
+def numbers(known: Known, *, true_density: Mapping[str, Floats] | None = None) -> dict[str, Any]:
     """Fitted parameters, densities, and induced and observed shares of every count.
 
     Parameters
@@ -75,13 +72,13 @@ def draw(found: dict[str, Any]) -> Any:
         part = found[role]
         edges = 100 * np.arange(n + 2) / (n + 1)
         observed = np.array(part["observed"]) * (n + 1)
-        axes.stairs(observed, edges, color=COLORS["naive"], fill=True, alpha=0.45, label="observed")
+        axes.stairs(observed, edges, color=YELLOW, fill=True, alpha=0.45, label="observed")
         middle = (edges[1:] + edges[:-1]) / 2
         induced = np.array(part["induced"]) * (n + 1)
-        axes.plot(middle, induced, "o", color=COLORS["raw"], ms=3, label="induced by the fit")
-        axes.plot(s, part["density"], color=COLORS["joint"], lw=1.6, label="fitted p(s)")
+        axes.plot(middle, induced, "o", color=RED, ms=3, label="induced by the fit")
+        axes.plot(s, part["density"], color=BLUE, lw=1.6, label="fitted p(s)")
         for step, (place, weight) in enumerate(points(part)):
-            axes.plot([100 * place] * 2, [0, top], color=COLORS["joint"], lw=1.6, ls=":")
+            axes.plot([100 * place] * 2, [0, top], color=BLUE, lw=1.6, ls=":")
             axes.annotate(
                 f"point mass\n{100 * weight:.0f} %",
                 (100 * place, top),
@@ -90,14 +87,12 @@ def draw(found: dict[str, Any]) -> Any:
                 ha="right",
                 va="top",
                 fontsize=9,
-                color=COLORS["joint"],
+                color=BLUE,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
             )
         if part["true_density"] is not None:
             axes.plot(s, part["true_density"], color=INK, lw=1.1, ls="--", label="true p(s)")
-        axes.set_ylim(0, top)
-        axes.set_xlim(_lowest(found), 100.5)
-        axes.set_xlabel("selection frequency (%)")
+        axes.set(ylim=(0, top), xlim=(_lowest(found), 100.5), xlabel="selection frequency (%)")
         axes.set_title(f"({letter}) {role}", loc="left", fontsize=10)
     both[0].set_ylabel("density")
     legend_below(figure)
@@ -109,20 +104,3 @@ def _lowest(found: dict[str, Any]) -> float:
     largest = np.maximum(*(found[role]["observed"] for role in REQUIRED_ROLES))
     first = int(np.flatnonzero(largest >= LEAST_SHARE)[0])
     return 100 * first / (found["annotators"] + 1)
-
-
-def figure(study: Study, *, seed: int = 0) -> Any:
-    """Figure 7 of a study.
-
-    Parameters
-    ----------
-    study
-        Its counts are drawn; classifiers do not matter.
-    seed
-        Of the fit's starts.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    return draw(numbers(Known(study, seed=seed)))

@@ -1,13 +1,8 @@
 """What the paper's figures are drawn of: a study and what is known about it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError
 from bayesrep.estimators.naive import fewest_annotators
@@ -15,8 +10,7 @@ from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.estimands import accuracy_line, bias_corrected_gap
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-
-Floats = NDArray[np.float64]
+from bayesrep.types import Floats
 
 _NAMED = 5  # classifiers that a message lists
 
@@ -49,7 +43,7 @@ class Known:
             object.__setattr__(self, "true_gap", float(gap))
 
     @classmethod
-    def of(cls, study: Study, *, seed: int = 0) -> Known:
+    def of(cls, study: Study, *, seed: int = 0) -> "Known":
         """A study with the truth that it carries itself, if it does."""
         if study.truth is None:
             return cls(study, seed=seed)

@@ -1,0 +1,77 @@
+"""What every method is called, and its colours on paper and on the page."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Look(NamedTuple):
+    """How a method is shown.
+
+    Attributes
+    ----------
+    label
+        Within a sentence.
+    css
+        The page's variable that holds its colour.
+    paper
+        Its colour in figures for a paper, after Okabe & Ito (2008).
+    light, dark
+        Its colours on the page.
+    """
+
+    label: str
+    css: str
+    paper: str
+    light: str
+    dark: str
+
+
+RAW = Look("as measured", "--raw", "#D55E00", "#c4500a", "#ff9a57")
+NAIVE = Look("naive matching", "--naive", "#E69F00", "#b98500", "#f0c04a")
+JACKKNIFE = Look("jackknife", "--jackknife", "#009E73", "#00805f", "#3fc7a2")
+EM_SPLINE = Look("EM + spline", "--em-spline", "#CC79A7", "#b5568a", "#e79cc4")
+POSTERIOR = Look("posterior", "--posterior", "#0072B2", "#0a6cb0", "#69b7f0")
+OTHER = Look("other", "--other", "#8a8a8a", "#57606a", "#a3adb8")
+ESTIMATORS: Mapping[str, Look] = {
+    "raw": RAW,
+    "naive": NAIVE,
+    "jackknife": JACKKNIFE,
+    "em-spline": EM_SPLINE,
+}
+
+
+def look_of(method: str) -> Look:
+    """How a method is shown: an estimator, with options or without, or a model's posterior."""
+    from bayesrep.models import MODELS
+
+    name = method.partition("(")[0]
+    if name in MODELS:
+        return POSTERIOR
+    look = ESTIMATORS.get(name, OTHER)
+    return look if method in ESTIMATORS else look._replace(label=method)
+
+
+def color_of(method: str) -> str:
+    """Its colour on paper."""
+    return look_of(method).paper
+
+
+def label_of(method: str) -> str:
+    """Its name within a sentence."""
+    return look_of(method).label
+
+
+def title_of(method: str) -> str:
+    """Its name where one begins."""
+    label = label_of(method)
+    return label[0].upper() + label[1:]
+
+
+def style() -> str:
+    """The page's variables of these colours."""
+    looks = (*ESTIMATORS.values(), POSTERIOR, OTHER)
+    light, dark = (
+        " ".join(f"{look.css}: {getattr(look, scheme)};" for look in looks)
+        for scheme in ("light", "dark")
+    )
+    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"

@@ -1,0 +1,111 @@
+"""The sections of the report, one file each: its numbers, its words, its charts, its figures."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from bayesrep.errors import BayesrepError, PosteriorError, reason
+from bayesrep.estimators.analysis import Analysis
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior
+from bayesrep.report.sections.accuracies import Accuracies
+from bayesrep.report.sections.answer import Answer
+from bayesrep.report.sections.bias import Bias
+from bayesrep.report.sections.curves import Curves
+from bayesrep.report.sections.frequencies import Frequencies
+from bayesrep.report.sections.image import Image
+from bayesrep.report.sections.section import Block, Section, Source, point_estimates, quiet
+from bayesrep.report.sections.trust import Trust
+from bayesrep.studies.study import Study
+
+SECTIONS: Sequence[type[Section]] = (
+    Answer,
+    Accuracies,
+    Frequencies,
+    Image,
+    Bias,
+    Curves,
+    Trust,
+)
+
+Kind = TypeVar("Kind", bound=Section)
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """All that a report shows of a study: every section's numbers, or why there are none."""
+
+    study: Study
+    sections: Mapping[type[Section], Section | str]
+
+    def __getitem__(self, kind: type[Kind]) -> Kind:
+        """A section's numbers; `PosteriorError` where there are none."""
+        section = self.sections[kind]
+        if isinstance(section, str):
+            raise PosteriorError(section)
+        return cast(Kind, section)
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """What cannot be shown, and why."""
+        sections = ((kind, self.sections[kind]) for kind in SECTIONS)
+        return {
+            kind.takes: why
+            for kind, section in sections
+            if (why := section if isinstance(section, str) else section.missing)
+        }
+
+    def blocks(self) -> Iterator[Block]:
+        """The parts of the page in order; those that cannot be shown say why."""
+        for kind in SECTIONS:
+            section = self.sections[kind]
+            if isinstance(section, str):
+                yield kind.block(missing=section)
+            else:
+                yield from section.blocks()
+
+
+@quiet()
+def gather(
+    study: Study,
+    posterior: Posterior | None = None,
+    *,
+    bootstrap: int = 50,
+    seed: int = 0,
+    points: Sequence[Analysis] = (),
+) -> Content:
+    """Compute everything that a report shows.
+
+    Parameters
+    ----------
+    study
+        The study.
+    posterior
+        From `bayesrep.fit` or `bayesrep.read_posterior`; None leaves out what takes one.
+    bootstrap
+        Replicates for the intervals of the point estimates; 0 leaves these out.
+    seed
+        Of the bootstrap.
+    points
+        The point estimates of all methods, where they are at hand.
+
+    Raises
+    ------
+    PosteriorError
+        If the posterior belongs to another study.
+    """
+    fitted = None if posterior is None else Fitted(study, posterior)
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        # The point estimates and what is read off the posterior are two halves of the time: the
+        # first sections, which wait for the one, come after the last, which take the other.
+        estimated = None if points else beside.submit(point_estimates, study, bootstrap, seed)
+        source = Source(study, fitted, estimated.result if estimated else lambda: points)
+        return Content(study, {kind: _made(kind, source) for kind in reversed(SECTIONS)})
+
+
+def _made(kind: type[Section], source: Source) -> Section | str:
+    try:
+        return kind.of(source)
+    except BayesrepError as error:
+        return reason(error)

@@ -1,0 +1,229 @@
+"""How often images were selected: as observed, as the fit expects, and how often they truly are."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.stats import beta
+
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
+from bayesrep.report import vega
+from bayesrep.report.figures import ROLE_COLORS, legend_below, panels
+from bayesrep.report.sections.section import (
+    BAND,
+    DRAWS,
+    Block,
+    Figure,
+    Section,
+    Source,
+    band,
+    rows_of,
+)
+from bayesrep.report.text import percent
+from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.types import Floats, Ints
+
+BARS = 40  # of a histogram of selection frequencies, at most
+GRID = np.linspace(0, 1, 101)
+TOP = 12  # of a density, which may be infinite at an end
+
+
+class Mixture(NamedTuple):
+    """Draws of a data set's mixture of betas."""
+
+    a: Floats  # [draw, K]
+    b: Floats
+    weight: Floats
+
+
+class Shares(NamedTuple):
+    """Selection frequencies of one data set.
+
+    Attributes
+    ----------
+    edges : float64 [B + 1]
+        Of the bars, as fractions k / n.
+    observed : float64 [B]
+        Shares of images.
+    predicted : float64 [3, B]
+        Mean, lower and upper end (95 %) of the posterior predictive shares; NaN where there are
+        none.
+    density : float64 [3, 101] or None
+        The same of p(s) on 0, 0.01, ..., 1.
+    """
+
+    edges: Floats
+    observed: Floats
+    predicted: Floats
+    density: Floats | None
+
+    def bars(self) -> dict[str, Floats]:
+        """The histogram, in percent."""
+        ends = {"low": self.edges[:-1], "high": self.edges[1:]}
+        _, lower, upper = self.predicted
+        bars = {**ends, "observed": self.observed, "lower": lower, "upper": upper}
+        return {name: 100 * values for name, values in bars.items()}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Frequencies(Section):
+    """Selection frequencies of every data set, by role, and their observed means."""
+
+    means: Mapping[str, float]
+    shares: Mapping[str, Shares]
+
+    id, short, takes = "frequencies", "Selection", "frequencies"
+    title = "How often images were selected"
+
+    @classmethod
+    def of(cls, source: Source) -> Self:
+        """Take the counts and, where there is one, the posterior."""
+        mixtures, missing = source.attempt(mixture_draws)
+        data = source.study.datasets
+        return cls(
+            means={role: float((each.selected / each.shown).mean()) for role, each in data.items()},
+            shares={
+                role: _shares_of(each, role, source.posterior, (mixtures or {}).get(role))
+                for role, each in data.items()
+            },
+            missing=missing,
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """Histograms with what is expected of them, and the fitted distributions."""
+        roles = list(self.shares)
+        told = ", ".join(f"{role} {percent(mean)} %" for role, mean in self.means.items())
+        reading = f"Observed mean selection frequencies: {told}."
+        if any(np.isfinite(each.predicted).any() for each in self.shares.values()):
+            reading += " Vertical lines are what the fit expects of such counts (95 %)."
+        label = "Histograms of observed selection frequencies"
+        shares = self.shares.items()
+        rows = [row for role, each in shares for row in rows_of(each.bars(), which=role)]
+        figures = [Figure("histogram", label, _histogram(roles), reading, rows)]
+        percents = 100 * GRID
+        rows = [
+            row
+            for role, each in shares
+            if each.density is not None
+            for row in rows_of(
+                dict(zip(("s", *BAND), (percents, *each.density), strict=True)), which=role
+            )
+        ]
+        if rows:
+            reading = (
+                "The fitted distributions of the true selection frequency, with 95 % bands: n "
+                "annotators determine n moments of them, so do not read their details."
+            )
+            label = "Fitted distributions of the true selection frequency"
+            figures.append(Figure("density", label, _density(roles), reading, rows))
+        yield self.block(missing=self.missing, figures=figures)
+
+
+def mixture_draws(fitted: Fitted) -> dict[str, Mixture]:
+    """Draws of every data set's mixture, by role."""
+    names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
+    group = fitted.need("posterior", *names)
+    mean, total, weight = (thinned_draws(group[name], DRAWS) for name in names)
+    return {
+        role: Mixture(mean[:, d] * total[:, d], (1 - mean[:, d]) * total[:, d], weight[:, d])
+        for d, role in enumerate(fitted.recorded.roles)
+    }
+
+
+def inside(values: Floats) -> Floats:
+    """A density at 0 and 1 may be infinite; the value beside it is shown there."""
+    values = values.copy()
+    values[..., 0], values[..., -1] = values[..., 1], values[..., -2]
+    return values
+
+
+def _shares_of(
+    data: AnnotatedSet, role: str, fitted: Fitted | None, mixture: Mixture | None
+) -> Shares:
+    edges = _bins(data.shown)
+    observed = _into_bars(data.selected / data.shown, np.ones(len(data.images)), edges)
+    predicted, density = np.full((3, len(observed)), np.nan), None
+    group = None if fitted is None else find_group(fitted.posterior, "posterior_predictive")
+    if group is not None and f"{role}_images" in group:
+        cells = cells_along(group, role)
+        images = np.asarray(group[f"{role}_images"].values, dtype=float)
+        images = images.reshape(-1, len(cells.shown))
+        predicted = band(_into_bars(cells.selected / cells.shown, images, edges))
+    if mixture is not None:
+        a, b, weight = (part[:, :, None] for part in mixture)
+        density = band(inside(np.sum(weight * beta.pdf(GRID, a, b), axis=1)))
+    return Shares(edges, observed, predicted, density)
+
+
+def _bins(shown: Ints) -> Floats:
+    """Edges of bars: one for each count where all images have the same n, else equal widths."""
+    n = int(shown.max())
+    if int(shown.min()) == n and n <= BARS:
+        return (np.arange(n + 2) - 0.5) / n
+    return np.linspace(0, 1, min(n, BARS) + 1)
+
+
+def _into_bars(frequency: Floats, images: Floats, edges: Floats) -> Floats:
+    """Share of the images in every bar, [..., B]."""
+    place = np.clip(np.searchsorted(edges, frequency, side="right") - 1, 0, len(edges) - 2)
+    into = np.zeros((len(frequency), len(edges) - 1))
+    into[np.arange(len(frequency)), place] = 1
+    return images @ into / images.sum(axis=-1, keepdims=True)
+
+
+def _histogram(roles: list[str]) -> vega.Spec:
+    color = vega.colors("which", roles, vega.ROLES)
+    title = "share of images (%)"
+    bars = vega.mark(
+        {"type": "bar", "opacity": 0.35, "stroke": None},
+        color=color,
+        x=vega.number("low", title="observed selection frequency (%)", scale={"nice": False}),
+        x2={"field": "high"},
+        y=vega.number("observed", title=title, stack=None, scale={"zero": True}),
+        y2={"datum": 0},
+        tooltip=[vega.name("which"), vega.number("observed", format=".2f", title="observed (%)")],
+    )
+    middle = {"calculate": "(datum.low + datum.high) / 2", "as": "middle"}
+    bands = vega.mark(
+        {"type": "rule", "strokeWidth": 2},
+        color=color,
+        x=vega.number("middle"),
+        y=vega.number("lower"),
+        y2={"field": "upper"},
+    )
+    return vega.chart(bars, {**bands, "transform": [middle]})
+
+
+def _density(roles: list[str]) -> vega.Spec:
+    color = vega.colors("which", roles, vega.ROLES)
+    x = vega.number("s", title="true selection frequency s (%)")
+    top = {"domain": [0, TOP], "clamp": True}
+    lower = vega.number("lower", title="density p(s)", scale=top)
+    area: vega.Spec = {"type": "area", "opacity": 0.25}
+    bands = vega.mark(area, color=color, x=x, y=lower, y2={"field": "upper"})
+    means = vega.mark({"type": "line"}, color=color, x=x, y=vega.number("mean", scale=top))
+    return vega.chart(bands, means)
+
+
+def figure(study: Study, posterior: Posterior) -> Any:
+    """Observed selection frequencies with predictive bands, and the fitted distributions."""
+    fitted = Fitted(study, posterior)
+    mixtures = mixture_draws(fitted)
+    figure, (left, right) = panels(2)
+    for role, data in study.datasets.items():
+        shares = _shares_of(data, role, fitted, mixtures.get(role))
+        color, edges = ROLE_COLORS[role], 100 * shares.edges
+        left.stairs(100 * shares.observed, edges, color=color, fill=True, alpha=0.3, label=role)
+        _, low, high = 100 * shares.predicted
+        left.vlines((edges[1:] + edges[:-1]) / 2, low, high, color=color, lw=1.5)
+        if shares.density is not None:
+            mean, low, high = shares.density
+            right.plot(100 * GRID, mean, color=color, lw=1.5, label=role)
+            right.fill_between(100 * GRID, low, high, color=color, alpha=0.2, lw=0)
+    left.set(xlabel="observed selection frequency (%)", ylabel="share of images (%)")
+    right.set(xlabel="true selection frequency (%)", ylabel="density")
+    right.set_ylim(0, min(right.get_ylim()[1], TOP))
+    legend_below(figure)
+    return figure

@@ -1,0 +1,104 @@
+"""One image: what k of n annotators say of its true selection frequency, by its pool."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import betaln
+from scipy.stats import beta
+
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior
+from bayesrep.report import vega
+from bayesrep.report.figures import GREY, ROLE_COLORS, legend_below, panels
+from bayesrep.report.sections.frequencies import GRID, Mixture, inside, mixture_draws
+from bayesrep.report.sections.section import Block, Figure, Section, Source, numbers, slider
+from bayesrep.studies.study import Study
+from bayesrep.types import Floats
+
+EVERY = 4  # draw of a mixture: enough for a mean
+SHARE = 0.7  # of the annotators who select the image that is shown first
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Image(Section):
+    """What is known of one image's selection frequency once k of n annotators selected it.
+
+    Attributes
+    ----------
+    annotators
+        n, the most that an image of the study has.
+    densities : mapping of role to float64 [n + 1, 101]
+        p(s | k of n) if the image is one of that data set, on 0, 0.01, ..., 1.
+    """
+
+    annotators: int
+    densities: Mapping[str, Floats]
+
+    id, short, takes = "image-section", "One image", "frequencies"
+    title = "One image: what its measurement says"
+
+    @classmethod
+    def of(cls, source: Source) -> Self:
+        """Take the fitted distributions of both pools."""
+        mixtures = mixture_draws(source.fitted)
+        n = int(max(data.shown.max() for data in source.study.datasets.values()))
+        other = "candidates" if "candidates" in mixtures else "replication"
+        roles = ("reference", other)
+        return cls(annotators=n, densities={role: updated(mixtures[role], n) for role in roles})
+
+    def blocks(self) -> Iterator[Block]:
+        """A slider for k, and both densities."""
+        n = self.annotators
+        label = "Distribution of one image's true selection frequency in both pools"
+        spec = vega.densities(list(self.densities), [vega.POSTERIOR, vega.RAW])
+        densities = {role: numbers(density) for role, density in self.densities.items()}
+        yield self.block(
+            lead="The same measurement means different things in different pools: an image is more "
+            "likely to come from where its pool is dense.",
+            controls=[
+                slider("selected", f"Annotators who selected it, of {n}", 0, n, round(SHARE * n))
+            ],
+            figures=[Figure("image", label, spec)],
+            data={"image": {"annotators": n, "densities": densities}},
+        )
+
+
+def updated(mixture: Mixture, n: int) -> Floats:
+    """Bayes' rule for every k: p(s | k, n) ∝ p(s) s^k (1 − s)^(n − k), a mixture of betas.
+
+    Parameters
+    ----------
+    mixture
+        Of the image's pool.
+    n
+        Annotators.
+
+    Returns
+    -------
+    float64 [n + 1, 101]
+        Its mean over draws, on `GRID`.
+    """
+    a, b, weight = (part[::EVERY] for part in mixture)
+    k = np.arange(n + 1)[:, None, None]
+    log_weight = np.log(weight) + betaln(a + k, b + n - k) - betaln(a, b)
+    weights = np.exp(log_weight - log_weight.max(axis=2, keepdims=True))
+    weights /= weights.sum(axis=2, keepdims=True)  # [k, draw, K]
+    parts = beta.pdf(GRID, (a + k)[..., None], (b + n - k)[..., None])
+    return inside(np.einsum("kdj,kdjs->ks", weights, parts) / len(a))
+
+
+def figure(study: Study, posterior: Posterior) -> Any:
+    """True selection frequency of an image that 7 of 10 annotators select, in both pools."""
+    image = Image.of(Source(study, Fitted(study, posterior)))
+    n, k = image.annotators, round(SHARE * image.annotators)
+    figure, (axes,) = panels(1)
+    for role, density in image.densities.items():
+        style = {"color": ROLE_COLORS[role], "lw": 1.6, "label": role}
+        axes.plot(100 * GRID, density[k], **style)
+    axes.axvline(100 * k / n, color=GREY, ls="--", lw=1, label="measured")
+    axes.set(xlabel=f"true selection frequency given {k} of {n} (%)", ylabel="density")
+    axes.set_ylim(0, None)
+    legend_below(figure)
+    return figure

@@ -1,0 +1,170 @@
+"""What a section of the report is: numbers, and how the page shows them."""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesrep.errors import BayesrepError, EstimateWarning, PosteriorError, reason
+from bayesrep.estimators import METHODS, analyse
+from bayesrep.estimators.analysis import Analysis
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.report.vega import Spec
+from bayesrep.studies.study import Study
+from bayesrep.summary.tables import INTERVAL
+from bayesrep.types import Floats
+
+DRAWS = 200  # of the posterior, for bands
+BAND = ("mean", "lower", "upper")
+DIGITS = 5  # of fractions and densities in the page
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What sections take their numbers from: a study, its posterior, and point estimates.
+
+    The point estimates may still be in the making; asking for them waits.
+    """
+
+    study: Study
+    posterior: Fitted | None
+    points: Callable[[], Sequence[Analysis]] = list
+
+    @property
+    def fitted(self) -> Fitted:
+        """The posterior, which has to be there; `PosteriorError` where it is not."""
+        if self.posterior is None:
+            raise PosteriorError("there is no posterior; `bayesrep fit` makes one")
+        return self.posterior
+
+    def attempt(self, make: Callable[[Fitted], Value]) -> tuple[Value | None, str]:
+        """What is made of the posterior, or None and why it cannot be."""
+        try:
+            return make(self.fitted), ""
+        except BayesrepError as error:
+            return None, reason(error)
+
+
+@contextmanager
+def quiet() -> Generator[None]:
+    """Without the warnings of estimates: the page says in its own words what they say."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        yield
+
+
+def point_estimates(study: Study, bootstrap: int, seed: int) -> list[Analysis]:
+    """What every method says of a study."""
+    return analyse(study, METHODS, bootstrap=bootstrap, seed=seed)
+
+
+class Figure(NamedTuple):
+    """A figure of the page: what it shows, how it is drawn and read, and rows that do not change.
+
+    Rows are in percent; those that controls change are made by the page's script.
+    """
+
+    id: str
+    label: str
+    spec: Spec
+    reading: str = ""
+    rows: Sequence[Mapping[str, Any]] = ()
+
+
+class Table(NamedTuple):
+    """A table of the page; the page's script fills one that has no rows."""
+
+    id: str
+    label: str
+    header: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    csv: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """A part of the page under one heading: what its template shows, in this order."""
+
+    id: str
+    short: str  # in the navigation
+    title: str
+    long: bool = False  # may be broken over printed pages
+    lead: str = ""
+    lead_class: str = ""
+    share: Mapping[str, Any] | None = None  # a bar
+    missing: str = ""  # why something is not shown
+    controls: Sequence[Mapping[str, Any]] = ()
+    figures: Sequence[Figure] = ()
+    table: Table | None = None
+    sentences: Sequence[str] = ()
+    settings: Mapping[str, str] | None = None
+    repeat: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])  # for the script; fractions
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Section(ABC):
+    """The numbers of a section of the page.
+
+    A section is a frozen dataclass of its numbers in a file of its own, and a line in `SECTIONS`.
+    ``takes`` names what it takes of a posterior; one that goes on without keeps in ``missing`` why.
+    """
+
+    missing: str = ""
+
+    id: ClassVar[str]
+    short: ClassVar[str]
+    title: ClassVar[str]
+    takes: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def of(cls, source: Source) -> Self:
+        """Compute the numbers; `BayesrepError` where none can be had."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Block]:
+        """How the page shows them."""
+
+    @classmethod
+    def block(cls, **contents: Any) -> Block:
+        """The section's own block."""
+        return Block(id=cls.id, short=cls.short, title=cls.title, **contents)
+
+
+def slider(name: str, label: str, low: float, high: float, value: float, step: float = 1) -> Spec:
+    """A control for a number."""
+    ends = {"low": low, "high": high, "step": step, "value": value}
+    return {"kind": "range", "id": name, "label": label, **ends}
+
+
+def search(name: str) -> Spec:
+    """A control that looks for a classifier."""
+    hint = "part of a name"
+    return {"kind": "search", "id": name, "label": "Find a classifier", "placeholder": hint}
+
+
+def band(values: Floats) -> Floats:
+    """Mean and 95 % interval [3, ...] over draws, the first axis."""
+    return np.stack([values.mean(axis=0), *np.quantile(values, INTERVAL, axis=0)])
+
+
+def numbers(values: ArrayLike) -> Any:
+    """Nested lists of rounded numbers; what is not finite becomes null."""
+    array = np.asarray(values, dtype=float)
+    rounded = np.round(array, DIGITS).astype(object)
+    rounded[~np.isfinite(array)] = None
+    return rounded.tolist()
+
+
+def rows_of(columns: Mapping[str, ArrayLike], **names: str) -> list[dict[str, Any]]:
+    """Rows of rounded numbers, each with the same names."""
+    values = zip(*map(numbers, columns.values()), strict=True)
+    return [{**names, **dict(zip(columns, row, strict=True))} for row in values]

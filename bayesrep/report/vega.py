@@ -1,0 +1,82 @@
+"""Vega-Lite specifications as plain data, and Vega itself.
+
+A chart draws rows that the page puts into its named data sets ("data" and, for some, "lines" or
+"cells"); what the rows are is in assets/page.js. Colours are names of the page's style variables.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+from bayesrep.atomic import replaced_file, user_cache
+from bayesrep.report import methods
+
+Spec = dict[str, Any]
+
+POSTERIOR, RAW, SOFT, INK = (
+    f"var({name})" for name in (methods.POSTERIOR.css, methods.RAW.css, "--soft", "--ink")
+)
+ROLES = (POSTERIOR, RAW, SOFT)
+"""Colours of the reference, the replication and the candidates."""
+
+
+def number(field: str, **more: Any) -> Spec:
+    """A channel that shows numbers."""
+    return {"field": field, "type": "quantitative", **more}
+
+
+def name(field: str, **more: Any) -> Spec:
+    """A channel that shows names."""
+    return {"field": field, "type": "nominal", **more}
+
+
+def colors(field: str, names: Sequence[str], each: Sequence[str], **more: Any) -> Spec:
+    """A channel that gives every name its colour."""
+    return name(field, scale={"domain": list(names), "range": list(each)}, **more)
+
+
+def mark(kind: str | Spec, *, data: str = "data", **encoding: Any) -> Spec:
+    """Marks of one kind, with their channels."""
+    return {"data": {"name": data}, "mark": kind, "encoding": encoding}
+
+
+def chart(first: Spec, *others: Spec, height: int = 280, **more: Any) -> Spec:
+    """A figure of marks over each other, as wide as the page."""
+    return {
+        **({"layer": [first, *others]} if others else first),
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        **more,
+    }
+
+
+def densities(names: Sequence[str], each: Sequence[str]) -> Spec:
+    """Densities of a true selection frequency over each other."""
+    return chart(
+        mark(
+            {"type": "area", "opacity": 0.18, "line": {"strokeWidth": 2}},
+            x=number("s", title="true selection frequency s (%)"),
+            y=number("density", title="density", stack=None),
+            color=colors("which", names, each),
+        )
+    )
+
+
+@cache
+def bundle() -> str:
+    """Vega's JavaScript; it takes a second to put together, and is kept between commands."""
+    kept = user_cache() / f"vega-{version('vl-convert-python')}.js"
+    try:
+        return kept.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        from vl_convert import javascript_bundle
+
+        text = javascript_bundle()  # pyright: ignore[reportCallIssue]
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with replaced_file(kept) as partial:
+            partial.write_text(text, encoding="utf-8")
+    return text
