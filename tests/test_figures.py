@@ -256,7 +256,9 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
         seen.update(study=study, classifiers=classifiers, bootstrap=bootstrap, seed=seed)
         return panels(1)[0]
 
-    monkeypatch.setitem(FIGURES, "paper-5", dataclasses.replace(named("paper-5"), draw=draw))
+    options = frozenset({"classifiers", "bootstrap", "seed"})
+    figure = dataclasses.replace(named("paper-5"), draw=draw, options=options)
+    monkeypatch.setitem(FIGURES, "paper-5", figure)
     arguments = ("--classifier", "a", "--classifier", "b", "--bootstrap", 7, "--seed", 4)
     assert run(capsys, "paper-5", study_path, "--out", tmp_path / "f.svg", *arguments)[0] == 0
     assert seen.pop("study").fingerprint() == study.fingerprint()
