@@ -146,7 +146,7 @@ def _products(parts: Floats) -> Floats:
 
 
 def excess_covariance(study: Study, posterior: Any) -> Floats:
-    """What shared images add to the covariance of the joint model's adjusted accuracies, [C, C].
+    """What shared images add to the covariance of adjusted accuracies, [C, C]: equation M7.
 
     Parameters
     ----------
