@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "bayesrep"
-ROOF = "(the package)"  # `bayesrep/__init__.py`: public names, taken from every floor when asked for
+ROOF = "(the package)"  # `bayesrep/__init__.py`: public names, from every floor when asked for
 
 Arrow = tuple[str, str]  # from, to: who imports whom
 
@@ -53,7 +53,7 @@ class House:
 
     @cached_property
     def arrows(self) -> set[Arrow]:
-        """The rooms between which there is an import; what the package's own face hands on apart."""
+        """The rooms between which there is an import, but for what the package itself hands on."""
         pairs = {(room_of(one), room_of(other)) for one, other in self.imports}
         return {(one, other) for one, other in pairs if one != other and one != ROOF}
 
@@ -134,9 +134,8 @@ def below(arrows: set[Arrow]) -> dict[str, set[str]]:
 def circles(arrows: set[Arrow]) -> list[list[str]]:
     """Groups of two or more that reach one another."""
     reached = below(arrows)
-    groups = {
-        frozenset(b for b in ways if one in reached[b]) for one, ways in reached.items() if one in ways
-    }
+    caught = [one for one, ways in reached.items() if one in ways]
+    groups = {frozenset(b for b in reached[one] if one in reached[b]) for one in caught}
     return sorted(sorted(group) for group in groups)
 
 
@@ -160,7 +159,7 @@ Places = dict[tuple[int, Spot], float]  # floor from the top and spot: its middl
 
 
 def places(house: House) -> Places:
-    """Where rooms stand and arrows pass: on each floor below what leads there, none upon another."""
+    """Where rooms stand and arrows pass: each below what leads there, none upon another."""
     found: Places = {}
     depth_of = {room: depth for depth, floor in enumerate(house.floors) for room in floor}
     drawn = sorted(arrow for arrow in direct(house.arrows) if depth_of.keys() >= set(arrow))
@@ -202,9 +201,7 @@ def picture(house: House) -> str:
     height = STOREY * len(house.floors)
     ways: dict[Arrow, list[tuple[float, float]]] = {}
     for arrow in sorted(direct(house.arrows)):
-        own = [
-            (x, depth * STOREY) for (depth, spot), x in spots.items() if spot in (*arrow, arrow)
-        ]
+        own = [(x, depth * STOREY) for (depth, spot), x in spots.items() if spot in (*arrow, arrow)]
         if len(own) > 1:
             ways[arrow] = own
     boxes = [
@@ -251,7 +248,7 @@ def box(room: str, x: float, y: float) -> str:
 PAPERS = {
     "Engstrom": "Engstrom et al. (2020), *Identifying statistical bias in dataset replication*",
     "M": "[Mathematics](mathematics.md) of this site",
-    "Broderick": "Giordano and Broderick (2023), *The Bayesian infinitesimal jackknife for variance*",
+    "Broderick": "Giordano, Broderick (2023), *The Bayesian infinitesimal jackknife for variance*",
     "Cameron": "Cameron, Gelbach and Miller (2011), *Robust inference with multiway clustering*",
     "Opper": "Opper and Archambeau (2009), *The variational Gaussian approximation revisited*",
     "Riutort-Mayol": "Riutort-Mayol et al. (2023), *Practical Hilbert space approximate Bayesian "
@@ -301,9 +298,11 @@ def index(house: House) -> dict[tuple[str, str], list[str]]:
 
 def paper_of(before: str, number: str) -> str:
     """Whose equation is meant, by the citation of the same sentence or line before it."""
-    cited = [(before.rfind(word, max(0, len(before) - 250)), word) for word in PAPERS if word != "M"]
-    place, word = max(cited)
-    return "M" if number.startswith("M") else word if place >= 0 else "Engstrom"
+    if number.startswith("M"):
+        return "M"
+    near = before[-250:]
+    place, word = max((near.rfind(word), word) for word in PAPERS if word != "M")
+    return word if place >= 0 else "Engstrom"
 
 
 def docstrings(house: House) -> Iterator[tuple[str, str]]:
@@ -337,10 +336,9 @@ def rooms_table(house: House) -> str:
     """Every room, what it is and whom it imports."""
     lines = ["| floor | room | what it is | imports |", "|---|---|---|---|"]
     for room in house.rooms:
-        targets = sorted((b for a, b in house.arrows if a == room), key=lambda b: (house.floor(b), b))
-        lines.append(
-            f"| {house.floor(room)} | `{room}` | {house.words(room)} | {', '.join(targets) or '–'} |"
-        )
+        entered = sorted((house.floor(b), b) for a, b in house.arrows if a == room)
+        names = ", ".join(name for _, name in entered) or "–"
+        lines.append(f"| {house.floor(room)} | `{room}` | {house.words(room)} | {names} |")
     return "\n".join(lines)
 
 

@@ -4,6 +4,9 @@ import os
 import shutil
 import sys
 import tempfile
+from importlib.abc import Loader
+from importlib.metadata import version
+from importlib.util import spec_from_loader
 
 # Before anything imports JAX; the environment also reaches the processes that tests start.
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -14,6 +17,11 @@ os.environ["MPLBACKEND"] = "Agg"
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="bayesrep-tests-")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+# The compiler's older way to write kernels takes a third of the newer one's time to compile and no
+# longer to run. jaxlib 0.10 is the last for Python 3.11; later ones know one way only.
+if version("jaxlib").startswith("0.10."):
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_use_fusion_emitters=false".lstrip()
 # What else is kept between commands goes there too, not among the user's files.
 os.environ["XDG_CACHE_HOME"] = os.environ["JAX_COMPILATION_CACHE_DIR"]
 
@@ -28,7 +36,7 @@ MAY_SKIP = {
     r"|values of the published implementation are missing": "published data are not ours to ship",
     r"in the extra 'bench'": "competitors of the benchmarks, 1 GB of them",
     r"ArviZ 1.x has no waic": "the other ArviZ is tested on the other Python",
-    r"Chromium is not installed": "a browser cannot be had everywhere; .ci/run installs one",
+    r"needs a compiler: ": "asked for with --no-compilation",
     r"Linux alone limits memory": "elsewhere nothing is promised of it (SECURITY.md)",
     r"the file system takes UTF-8 only": "no such name can be made there",
 }
@@ -48,6 +56,15 @@ def programs_end_with_their_module():
         sys.modules["jax"].clear_caches()
 
 
+@pytest.fixture
+def float64():
+    """Double precision in JAX for a whole test, as bayesrep has it inside its own functions."""
+    import jax
+
+    with jax.enable_x64(True):
+        yield
+
+
 def memory_maps():
     """How many this process has; elsewhere than on Linux, too many."""
     try:
@@ -63,6 +80,26 @@ def pytest_addoption(parser):
         action="store_true",
         help="fail where a test is skipped for a reason that tests/conftest.py does not list",
     )
+    parser.addoption(
+        "--no-compilation",
+        action="store_true",
+        help="run every test as far as it imports neither JAX nor torch, and skip it there",
+    )
+
+
+class NoCompilers(Loader):
+    """Whoever imports a compiler of arrays skips the test that did: make check takes a minute."""
+
+    def find_spec(self, name, path=None, target=None):
+        return spec_from_loader(name, self) if name in {"jax", "jaxlib", "torch"} else None
+
+    def exec_module(self, module):
+        pytest.skip(f"needs a compiler: {module.__name__}", allow_module_level=True)
+
+
+def pytest_configure(config):
+    if config.getoption("--no-compilation"):
+        sys.meta_path.insert(0, NoCompilers())
 
 
 SKIPPED = []  # (where, reason) of this run

@@ -17,14 +17,10 @@ from bayesrep.models.curves import curve_family
 from bayesrep.models.joint import JointOptions, joint, joint_data, joint_offsets, joint_start
 from bayesrep.studies.statistics import statistics_by_group
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 OPTIONS = JointOptions(degree=8, terms=3)
 ROLES = ("reference", "replication")
-
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(True):
-        yield
 
 
 def _case(annotators=8, classifiers=3, images=400, options=OPTIONS):

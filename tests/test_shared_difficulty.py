@@ -28,18 +28,14 @@ from bayesrep.models.answers import (
 )
 from bayesrep.studies.statistics import Patterns, patterns_of
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 X, M = 5, 4
 
 # Compiled whole, as in every fit: operation by operation each would be compiled alone.
 likelihood = jax.jit(log_answers)
 slopes = jax.jit(jax.grad(log_answers, argnums=(0, 1, 2)))
 marginal_kept = jax.jit(conditional_logit)
-
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(new_val=True):
-        yield
 
 
 def some_answers(classifiers, factors, images=40, seed=0, nodes=9):

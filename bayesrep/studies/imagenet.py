@@ -20,7 +20,7 @@ CLASSES = 1000
 @cache
 def synsets() -> tuple[str, ...]:
     """Return the 1,000 wnids in class order."""
-    text = files("bayesrep.vision").joinpath("imagenet_classes.txt").read_text(encoding="ascii")
+    text = files("bayesrep.studies").joinpath("imagenet_classes.txt").read_text(encoding="ascii")
     names = tuple(text.split())
     assert len(set(names)) == CLASSES, "imagenet_classes.txt must hold 1,000 distinct wnids"
     assert list(names) == sorted(names), "imagenet_classes.txt must be in class order"
