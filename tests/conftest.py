@@ -102,6 +102,13 @@ def pytest_configure(config):
         sys.meta_path.insert(0, NoCompilers())
 
 
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--no-compilation"):
+        left_out = [item for item in items if item.get_closest_marker("compiles")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+
+
 SKIPPED = []  # (where, reason) of this run
 
 

@@ -218,6 +218,7 @@ def test_interruption_is_one_line(capsys, study_path, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.compiles
 def test_ctrl_c_while_sampling_ends_the_process(study_path, tmp_path):
     """A real signal to a real fit, once its chains run in their threads."""
     out = tmp_path / "p.nc"
@@ -303,6 +304,7 @@ def test_printed_text_cannot_steer_a_terminal():
     assert spread(136)[-1] == 135
 
 
+@pytest.mark.compiles
 def test_closed_pipe_is_quiet(study_path):
     command = f"{sys.executable} -m bayesrep estimate {study_path} | head -1"
     result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)

@@ -86,6 +86,7 @@ def test_version_is_the_installed_one():
     assert bayesrep.__version__ == version("bayesrep")
 
 
+@pytest.mark.compiles
 def test_importing_every_module_changes_no_global_setting():
     report = json.loads(run_python(IMPORT_EVERYTHING))
     assert "bayesrep.studies.study" in report["modules"]

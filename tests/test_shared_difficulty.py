@@ -564,11 +564,12 @@ def test_images_spread_over_devices_give_the_same_density_and_gradient():
             assert np.abs(one - other).max() <= 1e-10 * np.abs(one).max()
         print("same")
     """
+    flags = os.environ.get("XLA_FLAGS", "")
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+        env={**os.environ, "XLA_FLAGS": f"{flags} --xla_force_host_platform_device_count=2"},
     )
     assert done.stdout.strip() == "same", done.stderr

@@ -423,7 +423,7 @@ def average_accuracy(curves: Array, mixture: Mixtures, options: JointOptions) ->
 
 
 def contract(curves: Array, table: Array) -> Array:
-    """Σ_x curves [C, G, X] table [G, M, X], one plain product where there is one group: equation M4."""
+    """Equation M4, Σ_x curves [C, G, X] table [G, M, X]: a plain product where G is 1."""
     if table.shape[0] == 1:
         return (curves[:, 0] @ table[0].T)[:, None, :]
     return jnp.einsum("cgx,gmx->cgm", curves, table)
