@@ -41,6 +41,13 @@ MAY_SKIP = {
     r"the file system takes UTF-8 only": "no such name can be made there",
 }
 
+# Files that fit studies of one shape. One process runs them one after the other, so that it alone
+# compiles their programs; the longest come first, so that no process waits for another at the end.
+TOGETHER = (
+    ("test_fit", "test_checkpoint", "test_cli", "test_one_classifier"),
+    ("test_shared_difficulty", "test_same_study"),
+)
+
 settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.load_profile("deterministic")
 
@@ -102,7 +109,13 @@ def pytest_configure(config):
         sys.meta_path.insert(0, NoCompilers())
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
+    groups = {name: group[0] for group in TOGETHER for name in group}
+    order = {name: place for place, name in enumerate(groups)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(groups.get(item.path.stem, item.path.stem)))
     if config.getoption("--no-compilation"):
         left_out = [item for item in items if item.get_closest_marker("compiles")]
         items[:] = [item for item in items if item not in left_out]
