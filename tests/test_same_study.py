@@ -17,7 +17,7 @@ from bayesrep.cli import main
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.report.content import gather
 from bayesrep.report.figure_names import FIGURES
-from bayesrep.summary.joint_draws import together
+from bayesrep.summary.tables import joint_draws as together
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
 
