@@ -112,6 +112,17 @@ def test_source_is_portable_and_silent(path: Path):
         assert "print" not in {getattr(call, "id", None) for call in calls}
 
 
+def test_what_needs_a_compiler_is_left_out_where_that_is_asked():
+    """Of two files the one that imports JAX, of the other the one test whose process does."""
+    files = ["tests/test_splines.py", "tests/test_package.py"]
+    names = "test_splines or test_unknown_name or every_module"
+    command = [sys.executable, "-m", "pytest", "-q", "--no-compilation", *files, "-k", names]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^1 passed, 1 skipped, \d+ deselected", done.stdout, flags=re.M), done.stdout
+    assert "needs a compiler: jax" in done.stdout
+
+
 def test_module_runs_as_a_command():
     result = subprocess.run(
         [sys.executable, "-m", "bayesrep", "--help"], cwd=ROOT, capture_output=True, text=True
