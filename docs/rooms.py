@@ -210,7 +210,7 @@ def picture(house: House) -> str:
         if isinstance(spot, str)
     ]
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="520">',
         "<title>The rooms of bayesrep, each entered from above</title>",
         '<g fill="none" stroke="#8097a3" stroke-width="1.4">',
         *(f'<path d="{curve(points)}"/>' for points in ways.values()),
