@@ -15,6 +15,7 @@ import bayesrep
 ROOT = Path(bayesrep.__file__).parents[1]
 SOURCES = sorted((ROOT / "bayesrep").rglob("*.py"))
 
+QUICK = ("--no-compilation", "--jaxtyping-packages=")  # checked shapes import JAX
 HEAVY = {"arviz", "jax", "matplotlib", "numpyro", "pandas", "polars", "scipy", "torch", "xarray"}
 
 IMPORT_EVERYTHING = """
@@ -116,7 +117,7 @@ def test_what_needs_a_compiler_is_left_out_where_that_is_asked():
     """Of two files the one that imports JAX, of the other the one test whose process does."""
     files = ["tests/test_splines.py", "tests/test_package.py"]
     names = "test_splines or test_unknown_name or every_module"
-    command = [sys.executable, "-m", "pytest", "-q", "--no-compilation", *files, "-k", names]
+    command = [sys.executable, "-m", "pytest", "-q", *QUICK, *files, "-k", names]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^1 passed, 1 skipped, \d+ deselected", done.stdout, flags=re.M), done.stdout
