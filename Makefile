@@ -17,8 +17,16 @@ WRITING := $(VENV)/.installed-docs
 SUPPORTED := $(filter-out 2.% 3.0 3.1 3.2 3.3 3.4 3.5 3.6 3.7 3.8 3.9 3.10,$(VERSION))
 UNSUPPORTED = bayesrep needs Python 3.11 or newer, but "$(PYTHON)" is $(or $(VERSION),not found); name another one: make $(or $(firstword $(MAKECMDGOALS)),demo) PYTHON=python3.12
 
+# By tests/conftest.py, files that compile the same programs go to one process, in its order.
+PARALLEL := --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+
+# What differs from the last commit (outside git: everything); the types of vision/ need torch.
+DIFFERENT = $(shell { git diff --name-only --diff-filter=d HEAD -- bayesrep && \
+	git ls-files --others --exclude-standard -- bayesrep; } 2>/dev/null || echo bayesrep)
+CHANGED = $(filter-out $(if $(wildcard $(COMPLETE)),,bayesrep/vision/%),$(filter bayesrep %.py,$(DIFFERENT)))
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench docs
+.PHONY: help demo check test lint types bench docs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
@@ -26,8 +34,12 @@ help: ## list the targets
 demo: $(INSTALLED) ## simulate a study, fit it and compare with the truth (OUT=folder, ARGS=--quick)
 	$(BIN)/bayesrep demo --out $(OUT) $(ARGS)
 
+check: lint ## what every edit must pass, in a minute: lint, types of what changed, tests without JAX
+	$(if $(CHANGED),$(BIN)/pyright --pythonpath $(BIN)/python $(CHANGED))
+	$(BIN)/python -m pytest $(PARALLEL) --no-compilation --jaxtyping-packages= $(ARGS)
+
 test: $(COMPLETE) ## run the test suite (ARGS=tests/test_package.py)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 lint: $(INSTALLED) ## check style, formatting and the import order of the rooms
 	$(BIN)/ruff check .

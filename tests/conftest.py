@@ -4,6 +4,9 @@ import os
 import shutil
 import sys
 import tempfile
+from importlib.abc import Loader
+from importlib.metadata import version
+from importlib.util import spec_from_loader
 
 # Before anything imports JAX; the environment also reaches the processes that tests start.
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -14,6 +17,13 @@ os.environ["MPLBACKEND"] = "Agg"
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="bayesrep-tests-")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+# Programs are compiled without optimization, and in jaxlib 0.10, the last for Python 3.11, without
+# its slow new way to write kernels: of one fit's 30 s of work 12 are left, and it runs for 0.9 s
+# instead of 0.7. Demo, benchmarks and experiments run what users run.
+flags = ["--xla_backend_optimization_level=0"]
+if version("jaxlib").startswith("0.10."):
+    flags.append("--xla_cpu_use_fusion_emitters=false")  # later ones do not know the flag
+os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
 # What else is kept between commands goes there too, not among the user's files.
 os.environ["XDG_CACHE_HOME"] = os.environ["JAX_COMPILATION_CACHE_DIR"]
 
@@ -28,10 +38,17 @@ MAY_SKIP = {
     r"|values of the published implementation are missing": "published data are not ours to ship",
     r"in the extra 'bench'": "competitors of the benchmarks, 1 GB of them",
     r"ArviZ 1.x has no waic": "the other ArviZ is tested on the other Python",
-    r"Chromium is not installed": "a browser cannot be had everywhere; .ci/run installs one",
+    r"needs a compiler: ": "asked for with --no-compilation",
     r"Linux alone limits memory": "elsewhere nothing is promised of it (SECURITY.md)",
     r"the file system takes UTF-8 only": "no such name can be made there",
 }
+
+# Files that fit studies of one shape. One process runs them one after the other, so that it alone
+# compiles their programs; the longest come first, so that no process waits for another at the end.
+TOGETHER = (
+    ("test_fit", "test_checkpoint", "test_cli", "test_one_classifier"),
+    ("test_shared_difficulty", "test_same_study"),
+)
 
 settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.load_profile("deterministic")
@@ -58,6 +75,23 @@ def unannotated():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
+@pytest.fixture(scope="session")
+def as_shipped():
+    """Compiler options of a user's process, for tests of what the compiler makes of a density."""
+    plain = {"xla_backend_optimization_level": 3}
+    old = version("jaxlib").startswith("0.10.")
+    return plain | ({"xla_cpu_use_fusion_emitters": True} if old else {})
+
+
+@pytest.fixture
+def float64():
+    """Double precision in JAX for a whole test, as bayesrep has it inside its own functions."""
+    import jax
+
+    with jax.enable_x64(True):
+        yield
+
+
 def memory_maps():
     """How many this process has; elsewhere than on Linux, too many."""
     try:
@@ -73,6 +107,39 @@ def pytest_addoption(parser):
         action="store_true",
         help="fail where a test is skipped for a reason that tests/conftest.py does not list",
     )
+    parser.addoption(
+        "--no-compilation",
+        action="store_true",
+        help="run every test as far as it imports neither JAX nor torch, and skip it there",
+    )
+
+
+class NoCompilers(Loader):
+    """Whoever imports a compiler of arrays skips the test that did: make check takes a minute."""
+
+    def find_spec(self, name, path=None, target=None):
+        return spec_from_loader(name, self) if name in {"jax", "jaxlib", "torch"} else None
+
+    def exec_module(self, module):
+        pytest.skip(f"needs a compiler: {module.__name__}", allow_module_level=True)
+
+
+def pytest_configure(config):
+    if config.getoption("--no-compilation"):
+        sys.meta_path.insert(0, NoCompilers())
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(config, items):
+    groups = {name: group[0] for group in TOGETHER for name in group}
+    order = {name: place for place, name in enumerate(groups)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(groups.get(item.path.stem, item.path.stem)))
+    if config.getoption("--no-compilation"):
+        left_out = [item for item in items if item.get_closest_marker("compiles")]
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
 
 
 SKIPPED = []  # (where, reason) of this run

@@ -16,13 +16,9 @@ from bayesrep.inference.mode import climb
 from bayesrep.inference.problem import evaluate, pose, programs
 from bayesrep.posterior.files import arviz, build_posterior
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 UNITS = 3
-
-
-@pytest.fixture(autouse=True)
-def wide():
-    with jax.enable_x64(new_val=True):
-        yield
 
 
 def gaussian(data):

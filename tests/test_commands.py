@@ -18,8 +18,8 @@ from bayesrep.choices import AccuracyInterval, Empty, Precision
 from bayesrep.cli import COMMANDS
 from bayesrep.estimators.components import compare_components
 from bayesrep.models import MODELS
-from bayesrep.report.sections import gather
 from bayesrep.report.demo import run_demo
+from bayesrep.report.sections import gather
 from bayesrep.sources import READERS
 from bayesrep.studies.simulate import PROCESSES
 

@@ -25,6 +25,8 @@ from bayesrep.numerics.splines import (
 )
 from bayesrep.studies.statistics import SufficientStatistics
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 Floats = NDArray[np.float64]
 DATA = Path(
     os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -32,12 +34,6 @@ DATA = Path(
 CASE_A = DATA / "engstrom-reference"
 
 A, B, WEIGHTS = np.array([2.0, 9.0]), np.array([1.5, 1.2]), np.array([0.3, 0.7])
-
-
-@pytest.fixture(autouse=True)
-def double_precision():
-    with jax.enable_x64(new_val=True):
-        yield
 
 
 def design_of(n: int, quadrature: str = "exact") -> Floats:

@@ -40,6 +40,33 @@ def test_tests_that_are_named_exist(page: Path):
         assert f"def {function}(" in (ROOT / name).read_text(encoding="utf-8"), function
 
 
+DEVELOPERS = [ROOT / "CONTRIBUTING.md", DOCS / "architecture.md"]
+NAMED_PATH = re.compile(r"`([\w.-]*/[\w./-]*|[\w-]+\.(?:py|md|toml|yml))(?:::(\w+))?`")
+
+
+def test_paths_that_are_named_exist():
+    """From the checkout's root or the package's; NAME and figureN stand for what is to be added."""
+    for page in DEVELOPERS:
+        for name, function in NAMED_PATH.findall(page.read_text(encoding="utf-8")):
+            if name in ("site/", ".venv/bin/pre-commit"):  # what is made and not kept
+                continue
+            path = Path(re.sub(r"/(NAME|figureN)\.py$", "/", name))
+            places = [root / path for root in (ROOT, ROOT / "bayesrep") if (root / path).exists()]
+            assert places, f"{page.name} names {name}"
+            if function:
+                text = places[0].read_text(encoding="utf-8")
+                assert re.search(rf"(def|class) {function}\b", text), f"{name}::{function}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_targets_of_make_that_are_named_exist(page: Path):
+    targets = re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text("utf-8"), flags=re.M)
+    named = re.findall(r"(?:`|^\$ )make ([a-z]+)", page.read_text(encoding="utf-8"), flags=re.M)
+    assert set(named) <= set(targets)
+    if page.name == "CONTRIBUTING.md":
+        assert set(named) | {"help"} == set(targets)
+
+
 def test_every_point_of_the_published_code_is_there():
     text = (ROOT / "docs" / "published-code.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| (\d+) \|", text, flags=re.MULTILINE) == [str(n) for n in range(1, 14)]

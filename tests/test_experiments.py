@@ -28,6 +28,7 @@ from experiments import (
 from experiments.studies import Chosen, simulated
 
 ANNOTATORS = 12
+REPLICATES = 4  # of every bootstrap: em-spline is compiled for every number anew
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,7 @@ def test_figure5(small: Chosen) -> None:
 
 
 def test_figure6(small: Chosen) -> None:
-    found = figure6.numbers(small, bootstrap=8)
+    found = figure6.numbers(small, bootstrap=REPLICATES)
     complete(found, figure6)
     for method, part in found["methods"].items():
         np.testing.assert_array_equal(part["adjusted_accuracy"], adjusted(small, method))
@@ -116,7 +117,7 @@ def test_figure12(small: Chosen) -> None:
 
 
 def test_figure13(small: Chosen) -> None:
-    found = figure13.numbers(small, quarters=(1,), bootstrap=4)
+    found = figure13.numbers(small, quarters=(1,), bootstrap=REPLICATES)
     complete(found, figure13)
     assert any("determine at most" in text for text in found["warnings"])  # 3 annotators
     for method, (part,) in found["methods"].items():
@@ -126,7 +127,7 @@ def test_figure13(small: Chosen) -> None:
 
 
 def test_figure14(small: Chosen) -> None:
-    found = figure14.numbers(small, components=(2,), bootstrap=4)
+    found = figure14.numbers(small, components=(2,), bootstrap=REPLICATES)
     complete(found, figure14)
     (part,) = found["series"]
     same = adjusted(small, "em-spline(components=2)")
@@ -137,7 +138,7 @@ def test_figure14(small: Chosen) -> None:
 
 
 def test_sequence_of_point_estimates(small: Chosen) -> None:
-    methods, _ = sequence.points(small, bootstrap=8)
+    methods, _ = sequence.points(small, bootstrap=REPLICATES)
     assert list(methods) == ["raw", "naive", "jackknife", "em-spline"]
     drop = (small.reference_accuracy - small.replication_accuracy).mean()
     for method, part in methods.items():

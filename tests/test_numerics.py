@@ -18,13 +18,9 @@ from bayesrep.numerics.beta_binomial import (
     virtual_annotators,
 )
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 PARAMETERS = (1e-2, 0.3, 1.0, 7.5, 1e2, 1e4)
-
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(True):
-        yield
 
 
 def _pmf(a, b, n):

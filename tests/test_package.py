@@ -15,6 +15,7 @@ import bayesrep
 ROOT = Path(bayesrep.__file__).parents[1]
 SOURCES = sorted((ROOT / "bayesrep").rglob("*.py"))
 
+QUICK = ("--no-compilation", "--jaxtyping-packages=")  # checked shapes import JAX
 HEAVY = {"arviz", "jax", "matplotlib", "numpyro", "pandas", "polars", "scipy", "torch", "xarray"}
 
 IMPORT_EVERYTHING = """
@@ -86,6 +87,7 @@ def test_version_is_the_installed_one():
     assert bayesrep.__version__ == version("bayesrep")
 
 
+@pytest.mark.compiles
 def test_importing_every_module_changes_no_global_setting():
     report = json.loads(run_python(IMPORT_EVERYTHING))
     assert "bayesrep.studies.study" in report["modules"]
@@ -109,6 +111,17 @@ def test_source_is_portable_and_silent(path: Path):
     if path.parts[-2:] != ("commands", "output.py"):
         calls = [n.func for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
         assert "print" not in {getattr(call, "id", None) for call in calls}
+
+
+def test_what_needs_a_compiler_is_left_out_where_that_is_asked():
+    """Of two files the one that imports JAX, of the other the one test whose process does."""
+    files = ["tests/test_splines.py", "tests/test_package.py"]
+    names = "test_splines or test_unknown_name or every_module"
+    command = [sys.executable, "-m", "pytest", "-q", *QUICK, *files, "-k", names]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^1 passed, 1 skipped, \d+ deselected", done.stdout, flags=re.M), done.stdout
+    assert "needs a compiler: jax" in done.stdout
 
 
 def test_module_runs_as_a_command():

@@ -191,6 +191,7 @@ def study_path(tmp_path_factory):
     return path
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "command",
     [("estimate", "--bootstrap", "3000", "--methods", "em-spline"), ("mixtures",)],

@@ -28,18 +28,13 @@ from bayesrep.models.answers import (
 )
 from bayesrep.studies.statistics import Patterns, patterns_of
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 X, M = 5, 4
 
 # Compiled whole, as in every fit: operation by operation each would be compiled alone.
 likelihood = jax.jit(log_answers)
-slopes = jax.jit(jax.grad(log_answers, argnums=(0, 1, 2)))
 marginal_kept = jax.jit(conditional_logit)
-
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(new_val=True):
-        yield
 
 
 def some_answers(classifiers, factors, images=40, seed=0, nodes=9):
@@ -97,9 +92,10 @@ def direct(eta, loadings, table, answers, grid):
     return answers.images.ravel() @ jax.scipy.special.logsumexp(both, axis=(1, 2))
 
 
-def test_the_derivatives_are_those_of_the_plain_formula():
+def test_the_derivatives_are_those_of_the_plain_formula(as_shipped):
     *_, eta, loadings, table, answers, grid = some_answers(3, 1)
     at = tuple(map(jnp.asarray, (eta, loadings, table)))
+    slopes = jax.jit(jax.grad(log_answers, argnums=(0, 1, 2)), compiler_options=as_shipped)
     ours = slopes(*at, answers, grid)
     theirs = jax.jit(jax.grad(direct, argnums=(0, 1, 2)))(*at, answers, grid)
     for one, other in zip(ours, theirs, strict=True):
@@ -185,7 +181,7 @@ def test_the_implicit_derivative_is_that_of_the_solution():
 def test_nothing_is_gathered_or_scattered_in_the_gradient():
     *_, eta, loadings, table, answers, grid = some_answers(3, 1)
     at = tuple(map(jnp.asarray, (eta, loadings, table)))
-    text = slopes.lower(*at, answers, grid).as_text()
+    text = jax.jit(jax.grad(log_answers, argnums=(0, 1, 2))).lower(*at, answers, grid).as_text()
     assert "scatter" not in text
     assert "gather" not in text
 
@@ -571,11 +567,12 @@ def test_images_spread_over_devices_give_the_same_density_and_gradient():
             assert np.abs(one - other).max() <= 1e-10 * np.abs(one).max()
         print("same")
     """
+    flags = os.environ.get("XLA_FLAGS", "")
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+        env={**os.environ, "XLA_FLAGS": f"{flags} --xla_force_host_platform_device_count=2"},
     )
     assert done.stdout.strip() == "same", done.stderr

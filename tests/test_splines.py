@@ -24,13 +24,9 @@ from bayesrep.numerics.splines import (
     truncated_power_basis,
 )
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 Floats = NDArray[np.float64]
-
-
-@pytest.fixture(autouse=True)
-def double_precision():
-    with jax.enable_x64(new_val=True):
-        yield
 
 
 # --- bases ------------------------------------------------------------------------------------

@@ -142,7 +142,10 @@ def log_pair_masses(mixtures: Mixtures, pairs: Pairs) -> Array:
 
 
 def log_virtual_tables(mixtures: Mixtures, pairs: Pairs, degree: int) -> tuple[Array, Array]:
-    """log P(k | n) [G, M], as `log_pair_masses`, and log P(J = j | k, n) [G, M, degree + 1]."""
+    """log P(k | n) [G, M], as `log_pair_masses`, and log P(J = j | k, n) [G, M, degree + 1].
+
+    The second is equation M3.
+    """
     a, b, log_weights = mixtures.a, mixtures.b, mixtures.log_weights
     choices = log_binomial(degree, np.arange(degree + 1))
     if isinstance(pairs, GridPairs):

@@ -239,7 +239,7 @@ def _with_groups(options: JointOptions, logit: Array, groups: int) -> Array:
 
 
 def joint(data: JointData, options: JointOptions) -> None:
-    """NumPyro model; the module's docstring states it."""
+    """NumPyro model with the likelihood of equation M6; the module's docstring states it."""
     family, groups = options.family(), len(data.share)
     mixtures = sample_mixtures(options, len(data.datasets), groups)
     logits = sample_curves(options, family, len(data.correct))
@@ -268,7 +268,7 @@ def log_tables(mixture: Mixtures, pairs: Pairs, options: JointOptions) -> tuple[
 
 
 def average_accuracy(curves: Array, mixture: Mixtures, options: JointOptions) -> Array:
-    """Accuracy [C, G] of curves [C, G, X] under a data set's selection frequencies."""
+    """Accuracy [C, G] of curves [C, G, X] under a data set's selection frequencies: equation M5."""
     weights = (
         virtual_weights(mixture, options.degree)
         if options.curve == "bernstein"
@@ -278,7 +278,7 @@ def average_accuracy(curves: Array, mixture: Mixtures, options: JointOptions) ->
 
 
 def contract(curves: Array, table: Array) -> Array:
-    """Σ_x curves [C, G, X] table [G, M, X], one plain product where there is one group."""
+    """Equation M4, Σ_x curves [C, G, X] table [G, M, X]: a plain product where G is 1."""
     if table.shape[0] == 1:
         return (curves[:, 0] @ table[0].T)[:, None, :]
     return jnp.einsum("cgx,gmx->cgm", curves, table)

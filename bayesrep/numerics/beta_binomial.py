@@ -92,7 +92,7 @@ def log_mixture(log_weights: Array, log_components: Array) -> Array:
 
 
 def log_masses(log_weights: Array, a: Array, b: Array, trials: Sequence[int]) -> Array:
-    """log f_N(r) for every N of ``trials`` and r = 0..max N, without C(N, r).
+    """log f_N(r) for every N of ``trials`` and r = 0..max N, without C(N, r): equation M2.
 
     Parameters
     ----------

@@ -125,7 +125,9 @@ def excess_covariance(
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
 ) -> Float[np.ndarray, "classifier classifier"]:
-    """What shared images add to the covariance of a collapsed model's adjusted accuracies.
+    """What shared images add to the covariance of adjusted accuracies: equation M7.
+
+    Of a collapsed model, which takes the classifiers' answers for independent.
 
     Parameters
     ----------
