@@ -31,10 +31,14 @@ def reduced(reference: dict[str, Any], replication: dict[str, Any]) -> Sufficien
 def assert_same(one: SufficientStatistics, other: SufficientStatistics) -> None:
     assert one.classifiers == other.classifiers
     for role, cells in one.cells.items():
-        for name in ("selected", "shown", "images", "correct"):
-            mine, theirs = getattr(cells, name), getattr(other.cells[role], name)
-            assert mine.dtype == theirs.dtype == np.int64
-            np.testing.assert_array_equal(mine, theirs)
+        assert_same_cells(cells, other.cells[role])
+
+
+def assert_same_cells(one: Cells, other: Cells) -> None:
+    for name in ("selected", "shown", "images", "correct"):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        assert mine.dtype == theirs.dtype == np.int64
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def rows(arrays: dict[str, Any], which: Any) -> dict[str, Any]:
@@ -57,6 +61,36 @@ def test_cells_count_by_brute_force(arrays: dict[str, Any]):
         inside = (arrays["shown"] == shown) & (arrays["selected"] == selected)
         assert cells.images[row] == inside.sum()
         np.testing.assert_array_equal(cells.correct[row], arrays["correct"][inside].sum(axis=0))
+
+
+@given(studies)
+def test_images_find_their_cell(arrays: dict[str, Any]):
+    cells = reduced(arrays, arrays).reference
+    cell = cells.find(arrays["selected"], arrays["shown"])
+    np.testing.assert_array_equal(cells.selected[cell], arrays["selected"])
+    np.testing.assert_array_equal(cells.shown[cell], arrays["shown"])
+    np.testing.assert_array_equal(np.bincount(cell), cells.images)
+
+
+@pytest.mark.parametrize("pair", [(1, 4), (3, 3), (0, 9), (9, 1), (11, 0)])
+def test_a_pair_without_a_cell_is_named(pair: tuple[int, int]):
+    cells = Cells(*(np.array(each) for each in ([1, 2], [3, 4], [1, 1], [[0], [1]])))
+    selected, shown = (np.array([*own, each]) for own, each in zip(([1], [3]), pair, strict=True))
+    with pytest.raises(StudyError, match=f"pair '{pair[0]}/{pair[1]}'; give pairs of the same"):
+        cells.find(selected, shown)
+
+
+@given(studies)
+def test_completed_cells_hold_the_same_images(arrays: dict[str, Any]):
+    cells = reduced(arrays, arrays).reference
+    shown = np.union1d(cells.shown, [2, 7])
+    completed = cells.completed(shown)
+    assert len(completed.shown) == (shown + 1).sum()
+    cell = completed.find(cells.selected, cells.shown)
+    np.testing.assert_array_equal(completed.images[cell], cells.images)
+    np.testing.assert_array_equal(completed.correct[cell], cells.correct)
+    assert completed.images.sum() == cells.images.sum()
+    assert_same_cells(cells.on(cells.selected, cells.shown), cells)
 
 
 @given(studies, st.randoms(use_true_random=False))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.types import Ints
 
 __all__ = ["Cells", "Patterns", "SufficientStatistics", "patterns_of", "statistics_by_group"]
 
@@ -73,6 +74,59 @@ class Cells:
         steps, rise = np.diff(self.shown), np.diff(self.selected)
         if not ((steps > 0) | ((steps == 0) & (rise > 0))).all():
             yield "the pairs are not distinct and sorted by (shown, selected)"
+
+    def find(self, selected: Ints, shown: Ints) -> NDArray[np.intp]:
+        """The cell of each pair, such as those of a data set's images.
+
+        Parameters
+        ----------
+        selected, shown : int64 [N]
+            The pairs, in any order.
+
+        Returns
+        -------
+        intp [N]
+            Their places among the cells.
+
+        Raises
+        ------
+        StudyError
+            Where a pair has no cell.
+        """
+        base = int(self.shown.max()) + 1  # above every count selected, too
+        key = self.shown * base + self.selected
+        cell = np.minimum(np.searchsorted(key, shown * base + selected), len(key) - 1)
+        strange = (self.selected[cell] != selected) | (self.shown[cell] != shown)
+        if strange.any():
+            pairs = zip(selected[strange].tolist(), shown[strange].tolist(), strict=True)
+            names = listing(dict.fromkeys(f"{k}/{n}" for k, n in pairs), "pair")
+            raise StudyError(f"cells: none has the {names}; give pairs of the same study")
+        return cell
+
+    def on(self, selected: Ints, shown: Ints) -> "Cells":
+        """The same counts on more cells; the further ones have no images.
+
+        Parameters
+        ----------
+        selected, shown : int64 [M]
+            The cells, sorted by (shown, selected), with all that are here among them.
+        """
+        images = np.zeros(len(shown), dtype=np.int64)
+        correct = np.zeros((len(shown), self.correct.shape[1]), dtype=np.int64)
+        cell = Cells(selected, shown, images, correct).find(self.selected, self.shown)
+        images[cell], correct[cell] = self.images, self.correct
+        return Cells(selected, shown, images, correct)
+
+    def completed(self, shown: Ints) -> "Cells":
+        """The same counts on the cells of every number selected, from 0 to n.
+
+        Parameters
+        ----------
+        shown : int64 [D]
+            Each n, increasing, with all that are here among them.
+        """
+        selected = np.concatenate([np.arange(size + 1) for size in shown])
+        return self.on(selected, np.repeat(shown, shown + 1))
 
 
 @dataclass(frozen=True, eq=False)
