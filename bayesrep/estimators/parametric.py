@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from bayesrep.estimators.em_spline import EMSpline
 from bayesrep.estimators.mixtures import (
@@ -24,6 +23,7 @@ from bayesrep.estimators.mixtures import (
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.estimators.spline import Betas, Cells, adjusted_accuracies, bounded_rows
 from bayesrep.numerics.splines import bsplines_in_truncated_powers
+from bayesrep.progress import progress_bar
 
 __all__ = ["ParametricFit", "fit_curves_given", "fit_parametric"]
 
@@ -76,16 +76,13 @@ def fit_parametric(
     mixtures = fit_mixtures(study, components=options.components, starts=options.starts, seed=seed)
     adjusted, curves = fit_curves_given(options, mixtures, study)
     rows = [adjusted]
-    with tqdm(
-        total=len(replicates) - 1,
-        desc="em-spline",
-        unit="fit",
-        disable=not progress or len(replicates) == 1,
-    ) as bar:
+    others = len(replicates) - 1
+    with progress_bar(others, "fit", show=progress and others > 0) as bar:
+        bar.stage("em-spline")
         for block, size in _blocks(table):
             refitted = refit_mixtures(mixtures, block)
             rows.append(fit_curves_given(options, refitted, block)[0][:size])
-            bar.update(size)
+            bar.advance(size)
     return ParametricFit(mixtures, np.concatenate(rows), curves[0])
 
 

@@ -43,12 +43,12 @@ from bayesrep.inference.nuts import (
     unwhiten,
 )
 from bayesrep.inference.problem import Problem, Programs, evaluate, find_mode, pose, programs
-from bayesrep.inference.progress import Progress, progress_bar
 from bayesrep.inference.svi import STEPS, GuideName, svi
 from bayesrep.models import MODELS
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.groups import need_group
 from bayesrep.posterior.verdict import advise, diagnostics, judge, judge_approximation
+from bayesrep.progress import Progress, progress_bar
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -176,7 +176,8 @@ def fit(
         schedule = schedule.thrifty()
     with ExitStack() as stack:
         stack.enter_context(jax.enable_x64(new_val=True))
-        bar = stack.enter_context(progress_bar(_work(method, feedback, schedule), show=progress))
+        work = _work(method, feedback, schedule)
+        bar = stack.enter_context(progress_bar(work, "draw", "divergences", show=progress))
         data = problem.data()
         tools = programs(problem, data)
         if mesh is None:
@@ -256,13 +257,13 @@ def _approximated(
     size = schedule.chains, schedule.draws
     if method == "laplace":
         found = laplace(problem, tools, data, key, *size)
-        run.bar.advance(1, 0)
+        run.bar.advance(1)
     else:
         done = 0
 
         def report(steps: int) -> None:
             nonlocal done
-            run.bar.advance(steps - done, 0)
+            run.bar.advance(steps - done)
             done = steps
 
         run.bar.stage("optimising")

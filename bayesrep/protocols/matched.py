@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from bayesrep.bounds import at_most
 from bayesrep.errors import StudyError, listing
+from bayesrep.progress import progress_bar
 from bayesrep.protocols.intervals import (
     independent_difference,
     paired_difference,
@@ -122,16 +122,17 @@ def match(
     known = {name: number for number, name in enumerate(replication.classifiers)}
     rows: list[dict[str, Any]] = []
     curves: list[pl.DataFrame] = []
-    shown = tqdm(reference.classifiers, unit="classifier", disable=not progress, leave=False)
-    for number, classifier in enumerate(shown):
-        pair = _Pair(_one(reference, number), _one(replication, known[classifier]))
-        state = np.random.SeedSequence([seed, zlib.crc32(classifier.encode())])
-        for criterion, child in zip(CRITERIA, state.spawn(len(CRITERIA)), strict=True):
-            seeds = child.generate_state(runs, dtype=np.uint64).tolist()
-            partners = pair.matchings(epsilon, seeds, by_class=criterion == CRITERIA[0])
-            key = {"criterion": criterion, "classifier": classifier}
-            rows += [{**key, **row} for row in pair.quantities(partners)]
-            curves.append(pair.curves(partners).select(*_literals(key), pl.all()))
+    with progress_bar(len(known), "classifier", show=progress) as bar:
+        for number, classifier in enumerate(reference.classifiers):
+            pair = _Pair(_one(reference, number), _one(replication, known[classifier]))
+            state = np.random.SeedSequence([seed, zlib.crc32(classifier.encode())])
+            for criterion, child in zip(CRITERIA, state.spawn(len(CRITERIA)), strict=True):
+                seeds = child.generate_state(runs, dtype=np.uint64).tolist()
+                partners = pair.matchings(epsilon, seeds, by_class=criterion == CRITERIA[0])
+                key = {"criterion": criterion, "classifier": classifier}
+                rows += [{**key, **row} for row in pair.quantities(partners)]
+                curves.append(pair.curves(partners).select(*_literals(key), pl.all()))
+            bar.advance(1)
     return MatchedAccuracy(
         accuracies=_accuracies(rows, interval),
         curves=_with_interval(pl.concat(curves), interval),

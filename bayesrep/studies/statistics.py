@@ -103,7 +103,7 @@ class Cells:
             raise StudyError(f"cells: none has the {names}; give pairs of the same study")
         return cell
 
-    def on(self, selected: Ints, shown: Ints) -> "Cells":
+    def on(self, selected: Ints, shown: Ints) -> Cells:
         """The same counts on more cells; the further ones have no images.
 
         Parameters
@@ -117,7 +117,7 @@ class Cells:
         images[cell], correct[cell] = self.images, self.correct
         return Cells(selected, shown, images, correct)
 
-    def completed(self, shown: Ints) -> "Cells":
+    def completed(self, shown: Ints) -> Cells:
         """The same counts on the cells of every number selected, from 0 to n.
 
         Parameters

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionWarning
+from bayesrep.progress import Progress, progress_bar
 from bayesrep.studies import folder
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Answers, Device
@@ -21,7 +22,6 @@ from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import Found, in_blocks
 from bayesrep.vision.networks import Architecture
 from bayesrep.vision.pixels import Preprocessing, decode, why_not
-from bayesrep.vision.progress import Progress, progress_bar
 from bayesrep.vision.results import (
     Failure,
     Results,
@@ -160,7 +160,7 @@ class Run:
         temporary = self.study / folder_of_pixels(self.dataset)
         if cache is not None:
             engine.keep(cache, _preprocessings(todo))
-        with progress_bar(missing, len(todo), show=show) as bar:
+        with progress_bar(missing, "image", f"of {len(todo)} classifiers", show=show) as bar:
             rest, first = todo, True
             while rest:
                 bar.stage("loading classifiers")
@@ -198,7 +198,7 @@ class Run:
             self._save(waiting)
         for architecture in loaded:
             self._finish(architecture)
-            bar.classifier_done()
+            bar.advance(0, 1)
 
     def _finish(self, architecture: Architecture, status: str = "done") -> bool:
         """Put the rows of a classifier into its one file, if there is one for every image."""
