@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import bayesrep
-from bayesrep import ConvergenceWarning, StudyError
+from bayesrep import ConvergenceWarning, PosteriorError
 
 FIT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False, "degree": 8, "terms": 3}
 
@@ -111,7 +111,7 @@ def test_a_killed_process_ends_with_the_same_draws(tmp_path):
 )
 def test_another_fits_checkpoint_is_refused(whole, changes, message):
     study = _study(changes.pop("study", 1))
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(PosteriorError, match=message):
         _fit(study, checkpoint=whole[1], **changes)
 
 
@@ -123,20 +123,22 @@ def test_damaged_and_foreign_folders_are_refused(whole, tmp_path):
         (cut / name).write_bytes(contents)
     victim = cut / "joint-chain-1-block-00002.npz"
     victim.write_bytes(victim.read_bytes()[:500])
-    with pytest.raises(StudyError, match=r"joint-chain-1-block-00002\.npz is damaged.*remove it"):
+    with pytest.raises(
+        PosteriorError, match=r"joint-chain-1-block-00002\.npz is damaged.*remove it"
+    ):
         _fit(checkpoint=cut)
     np.savez(victim, **{"0": np.zeros(3)})
-    with pytest.raises(StudyError, match="holds other arrays"):
+    with pytest.raises(PosteriorError, match="holds other arrays"):
         _fit(checkpoint=cut)
     (cut / "checkpoint.json").write_text("{", encoding="utf-8")
-    with pytest.raises(StudyError, match="cannot be used as a checkpoint"):
+    with pytest.raises(PosteriorError, match="cannot be used as a checkpoint"):
         _fit(checkpoint=cut)
     (cut / "checkpoint.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(StudyError, match="not that of a fit"):
+    with pytest.raises(PosteriorError, match="not that of a fit"):
         _fit(checkpoint=cut)
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("friend", encoding="utf-8")
-    with pytest.raises(StudyError, match="neither empty nor a checkpoint"):
+    with pytest.raises(PosteriorError, match="neither empty nor a checkpoint"):
         _fit(checkpoint=tmp_path / "letters")
     assert [path.name for path in (tmp_path / "letters").iterdir()] == ["dear.txt"]
 
@@ -148,7 +150,7 @@ def test_nothing_in_a_checkpoint_is_executed(whole, tmp_path):
     (folder / "checkpoint.json").write_bytes((whole[1] / "checkpoint.json").read_bytes())
     bomb = np.array([{"a": 1}], dtype=object)
     np.savez(folder / "joint-chain-0-block-00000.npz", **{"0": bomb})
-    with pytest.raises(StudyError, match="is damaged"):
+    with pytest.raises(PosteriorError, match="is damaged"):
         _fit(checkpoint=folder)
 
 

@@ -5,15 +5,15 @@ cells alone can tell them apart. Shapes are those of test_shared_difficulty.py.
 """
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
 import bayesrep
-from bayesrep import StudyError, SufficientStatistics
+from bayesrep import PosteriorError, StudyError, SufficientStatistics
 from bayesrep.checks import compare
 from bayesrep.cli import main
+from bayesrep.inference.fit import METHODS
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.report.content import gather
 from bayesrep.report.figure_names import FIGURES
@@ -182,7 +182,7 @@ def test_a_checkpoint_goes_on_with_its_own_study_only(study, other, model, tmp_p
     def stopped(*_):
         raise Stopped
 
-    monkeypatch.setattr(sys.modules["bayesrep.inference.fit"], "_full", stopped)
+    monkeypatch.setitem(METHODS, "nuts", METHODS["nuts"]._replace(draw=stopped))
 
     def fit(study):
         bayesrep.fit(study, model=model, checkpoint=tmp_path / "checkpoint", progress=False)
@@ -191,7 +191,7 @@ def test_a_checkpoint_goes_on_with_its_own_study_only(study, other, model, tmp_p
         fit(study)
     with pytest.raises(Stopped):
         fit(with_sets(study, dict, name="another"))
-    with pytest.raises(StudyError, match="its study_fingerprint is"):
+    with pytest.raises(PosteriorError, match="its study_fingerprint is"):
         fit(other)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bayesrep.inference.cells import completed_cells
 from bayesrep.inference.problem import at_draws, pose_again
-from bayesrep.models.counts import places
+from bayesrep.models.counts import pair_of_cells
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, thinned_draws
 from bayesrep.studies.study import Study
@@ -131,7 +131,7 @@ def _predictions(
     problem = pose_again(fitted)
     with jax.enable_x64(new_val=True):
         laws = at_draws(problem, fitted, law, draws)[-1]
-    cell = places(completed_cells(problem)["replication"][0])[cell]
+    cell = pair_of_cells(completed_cells(problem)["replication"][0])[cell]
     for logit, loadings, chances in zip(*laws, strict=True):
         point = (random.random((len(cell), 1)) > chances.cumsum(axis=1)[cell]).sum(axis=1)
         point = np.minimum(point, logit.shape[1] - 1)

@@ -1,6 +1,6 @@
 """Draws on disk while they are made, so that a killed fit goes on where it was.
 
-A checkpoint is a folder: ``checkpoint.json`` says which fit it belongs to, and every chain writes
+A checkpoint is a folder: `checkpoint.json` says which fit it belongs to, and every chain writes
 one file per block of transitions, with its draws and the state the next block starts from. Files
 are written under another name and renamed, and hold plain arrays only (no pickle).
 """
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, reason
+from bayesrep.errors import PosteriorError, reason
 from bayesrep.files import npy, strict_json
 
 MANIFEST = "checkpoint.json"
@@ -31,7 +31,7 @@ class Checkpoint:
     Attributes
     ----------
     folder
-        Made by :func:`open_checkpoint`.
+        Made by `open_checkpoint`.
     part
         Beginning of its file names.
     """
@@ -49,14 +49,16 @@ class Checkpoint:
         write_arrays(self.path(chain, block), {str(i): _plain(x) for i, x in enumerate(leaves)})
 
     def load(self, chain: int, block: int, like: Any) -> Any:
-        """Read a block as a tree of the form of ``like``, or None where there is none yet."""
+        """Read a block as a tree of the form of `like`, or None where there is none yet."""
         path = self.path(chain, block)
         if not path.exists():
             return None
         arrays = read_arrays(path)
         leaves, structure = jax.tree.flatten(like)
         if set(arrays) != {str(i) for i in range(len(leaves))}:
-            raise StudyError(f"{path} holds other arrays than this fit's; remove the checkpoint")
+            raise PosteriorError(
+                f"{path} holds other arrays than this fit's; remove the checkpoint"
+            )
         return jax.tree.unflatten(
             structure, [_like(path, arrays[str(i)], leaf) for i, leaf in enumerate(leaves)]
         )
@@ -74,7 +76,7 @@ def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
 
     Raises
     ------
-    StudyError
+    PosteriorError
         Naming what differs, or why the folder cannot be used.
     """
     target = Path(folder)
@@ -84,7 +86,7 @@ def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
         target.mkdir(parents=True, exist_ok=True)
         if not manifest.exists():
             if any(entry.name != f".{MANIFEST}.part" for entry in target.iterdir()):
-                raise StudyError(
+                raise PosteriorError(
                     f"{target} is neither empty nor a checkpoint; choose another folder"
                 )
             part = target / f".{MANIFEST}.part"
@@ -93,12 +95,14 @@ def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
             return target
         found = strict_json.load(manifest)
     except (OSError, ValueError) as error:
-        raise StudyError(f"{target} cannot be used as a checkpoint: {reason(error)}") from None
+        raise PosteriorError(f"{target} cannot be used as a checkpoint: {reason(error)}") from None
     if not isinstance(found, dict) or set(found) != set(wanted):
-        raise StudyError(f"{manifest} is not that of a fit by this version; choose another folder")
+        raise PosteriorError(
+            f"{manifest} is not that of a fit by this version; choose another folder"
+        )
     for name, value in wanted.items():
         if found[name] != value:
-            raise StudyError(
+            raise PosteriorError(
                 f"{target} is the checkpoint of another fit: its {name} is "
                 f"{_short(found[name])}, here it is {_short(value)}; choose another folder"
             )
@@ -118,15 +122,15 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
             np.savez(stream, **arrays)  # type: ignore[arg-type]
         os.replace(part, path)
     except OSError as error:
-        raise StudyError(f"cannot write {path}: {reason(error)}") from None
+        raise PosteriorError(f"cannot write {path}: {reason(error)}") from None
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read what :func:`write_arrays` wrote.
+    """Read what `write_arrays` wrote.
 
     Raises
     ------
-    StudyError
+    PosteriorError
         Where the file is damaged.
     """
     try:
@@ -137,7 +141,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             }
     # A damaged archive may also ask for a password, or another version of the format.
     except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
-        raise StudyError(
+        raise PosteriorError(
             f"{path} is damaged ({reason(error)}); remove it and the later blocks of its chain, "
             "which are then drawn again"
         ) from None
@@ -166,5 +170,5 @@ def _like(path: Path, array: NDArray[Any], leaf: Any) -> Any:
     except (TypeError, ValueError):  # text or times, or no key
         value = None
     if value is None or value.shape != leaf.shape or value.dtype != leaf.dtype:
-        raise StudyError(f"{path} holds arrays of another shape or type; remove the checkpoint")
+        raise PosteriorError(f"{path} holds arrays of another shape or type; remove the checkpoint")
     return value

@@ -1,12 +1,12 @@
 """NUTS in whitened coordinates: one compiled block of draws, chains side by side.
 
 The sampler is NumPyro's. What is ours is its setting: coordinates in which the normal
-approximation at the mode is standard (:class:`~bayesrep.inference.arrowhead.Whitening`), data
+approximation at the mode is standard (`bayesrep.inference.dense.Transform`), data
 passed as arguments so that one compilation serves every study of the same shape, and a host loop
 over short blocks, so that progress, interruption and draws do not depend on each other.
 
 Whitened chains swing from one side of the posterior to the other, which makes means very precise
-but lets spreads mix slowly; ``thinning`` transitions are therefore made for every draw kept.
+but lets spreads mix slowly; `thinning` transitions are therefore made for every draw kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,26 +21,34 @@ import numpy as np
 from jax import Array
 from numpyro.infer.hmc import hmc
 
-from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.checkpoint import Checkpoint
-from bayesrep.inference.dense import DenseWhitening
+from bayesrep.inference.dense import Transform
 from bayesrep.inference.density import Position
+from bayesrep.models.model import Data
+from bayesrep.types import Float, Shaped
 
 BLOCK = 25
 MAX_TREE_DEPTH = 10
 FORGETTING = 3
 
 
+Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
+
+
 class Transition(NamedTuple):
-    """One kept draw and what the sampler did for it; stacked, [draw, ...]."""
+    """One kept draw and what the sampler did for it; stacked, [draw, ...].
+
+    `diverging` is any of the thinned transitions, `num_steps` are the gradient evaluations of all,
+    the others are of the last one; `lp` is the log density of the unconstrained parameters.
+    """
 
     position: Position
-    diverging: Any  # bool, any of the thinned transitions
-    num_steps: Any  # int, gradient evaluations of all of them
-    acceptance_rate: Any  # float, of the last one
-    energy: Any
-    step_size: Any
-    lp: Any  # log density of the unconstrained parameters
+    diverging: Statistic
+    num_steps: Statistic
+    acceptance_rate: Statistic
+    energy: Statistic
+    step_size: Statistic
+    lp: Statistic
 
 
 class Target(Protocol):
@@ -61,14 +69,12 @@ class Target(Protocol):
         """Q, parameters of a unit."""
         ...
 
-    def potential(self, position: Position, data: Any) -> Array:
+    def potential(self, position: Position, data: Data) -> Float[Array, ""]:
         """Negative log density."""
         ...
 
 
-Transform: TypeAlias = Whitening | DenseWhitening
-
-Report = Callable[[int, int], None]
+Report: TypeAlias = Callable[[int, int], None]
 """Called with the number of draws a block finished and its divergences after warm-up."""
 
 
@@ -102,12 +108,12 @@ class Sampler:
     Attributes
     ----------
     start : (key, data, whitening) -> state
-    block : (state, data, whitening) -> state, Transition of ``BLOCK`` draws
-        Of a sampler that ``varies``, ``data`` is a pair whose second part has one entry per draw.
+    block : (state, data, whitening) -> state, Transition of `BLOCK` draws
+        Of a sampler that `varies`, `data` is a pair whose second part has one entry per draw.
     vectorized
         Whether both take keys and states stacked over chains.
     shape
-        Shapes and types of what a compiled ``block`` returns.
+        Shapes and types of what a compiled `block` returns.
     """
 
     start: Callable[..., Any]
@@ -115,8 +121,8 @@ class Sampler:
     vectorized: bool
     shape: Any = None
 
-    def states(self, keys: Array, data: Any, whitening: Transform) -> list[Any]:
-        """First states for one key of each chain, as :func:`sample` takes them."""
+    def states(self, keys: Array, data: Data, whitening: Transform) -> list[Any]:
+        """First states for one key of each chain, as `sample` takes them."""
         batches = [keys] if self.vectorized else keys
         return [self.start(batch, data, whitening) for batch in batches]
 
@@ -134,15 +140,15 @@ def build_sampler(
         Run all chains in lock step as one batch, as a GPU likes it.
     varies
         The density conditions on pairs (data, x) where x is another for every draw: each draw
-        begins at the last one's position, so it takes ``FORGETTING`` times as many transitions.
+        begins at the last one's position, so it takes `FORGETTING` times as many transitions.
     """
 
-    def potential(data: Any, whitening: Transform) -> Callable[[Position], Array]:
+    def potential(data: Data, whitening: Transform) -> Callable[[Position], Array]:
         return lambda standard: density.potential(whitening(standard), data)
 
     initialize, transition = hmc(potential_fn_gen=potential, algo="NUTS")
 
-    def start(key: Array, data: Any, whitening: Transform) -> Any:
+    def start(key: Array, data: Data, whitening: Transform) -> Any:
         """Begin at half a standard deviation around the mode, differently in every chain."""
         keys = jax.random.split(key, 3)
         standard = {
@@ -162,7 +168,7 @@ def build_sampler(
 
     kept_after = schedule.thinning * (FORGETTING if varies else 1)
 
-    def block(state: Any, data: Any, whitening: Transform) -> tuple[Any, Transition]:
+    def block(state: Any, data: Data, whitening: Transform) -> tuple[Any, Transition]:
         def draw(state: Any, own: Any) -> tuple[Any, Transition]:
             given = (data[0], own) if varies else data
             if varies:
@@ -196,11 +202,13 @@ def build_sampler(
     return Sampler(jax.jit(start), jax.jit(block), vectorized)
 
 
-def compiled(sampler: Sampler, key: Array, first: Any, data: Any, whitening: Transform) -> Sampler:
+def compiled(
+    sampler: Sampler, key: Array, first: Data, data: Data, whitening: Transform
+) -> Sampler:
     """The sampler compiled for arguments of these shapes (arrays or their shapes and types).
 
-    ``first`` is the data of ``start``, ``data`` that of ``block``. ``start`` is traced before
-    ``block`` because NumPyro's pair shares its settings through it.
+    `first` is the data of `start`, `data` that of `block`. `start` is traced before
+    `block` because NumPyro's pair shares its settings through it.
     """
     start = sampler.start.lower(key, first, whitening).compile()  # type: ignore[attr-defined]
     state = jax.eval_shape(sampler.start, key, first, whitening)
@@ -209,9 +217,9 @@ def compiled(sampler: Sampler, key: Array, first: Any, data: Any, whitening: Tra
     return Sampler(start, block, sampler.vectorized, shape)
 
 
-Feed = Callable[[int, int], Any]
-"""Data of the block that begins at transition ``begin`` (counted from the start of warm-up) of a
-chain; ``feed(0, 0)`` has the shapes of all."""
+Feed: TypeAlias = Callable[[int, int], Data]
+"""Data of the block that begins at transition `begin` (counted from the start of warm-up) of a
+chain; `feed(0, 0)` has the shapes of all."""
 
 
 def _run(
@@ -225,7 +233,7 @@ def _run(
     stop: Event,
     checkpoint: Checkpoint | None,
 ) -> Transition:
-    """All draws after warm-up of the chain (or stacked chains) in ``state``, on the host."""
+    """All draws after warm-up of the chain (or stacked chains) in `state`, on the host."""
     kept: list[Transition] = []
     axis = np.ndim(state.i)
     total = schedule.warmup + schedule.draws
@@ -233,9 +241,7 @@ def _run(
         if stop.is_set():
             raise InterruptedError
         end = min(begin + BLOCK, total)
-        last = None
-        if checkpoint is not None:
-            last = checkpoint.load(chain, number, sampler.shape)
+        last = checkpoint and checkpoint.load(chain, number, sampler.shape)
         if last is None:
             last = sampler.block(state, feed(chain, begin), whitening)
             if checkpoint is not None:
@@ -262,9 +268,9 @@ def sample(
 ) -> Transition:
     """Run chains from their first states; a vectorised sampler has one state for all chains.
 
-    Otherwise chains run in ``workers`` threads of this process: XLA releases the interpreter lock,
+    Otherwise chains run in `workers` threads of this process: XLA releases the interpreter lock,
     so threads use as many cores as there are workers. Draws do not depend on the number of
-    workers, on ``report`` or on ``checkpoint``.
+    workers, on `report` or on `checkpoint`.
 
     Returns
     -------
@@ -275,17 +281,8 @@ def sample(
 
     def chain(number: int) -> Transition:
         with jax.enable_x64(new_val=True):  # JAX keeps this setting per thread
-            return _run(
-                sampler,
-                number,
-                states[number],
-                feed,
-                whitening,
-                schedule,
-                report,
-                stop,
-                checkpoint,
-            )
+            state = states[number]
+            return _run(sampler, number, state, feed, whitening, schedule, report, stop, checkpoint)
 
     if sampler.vectorized:
         return chain(0)
