@@ -1020,7 +1020,7 @@ def _add_fit(commands: Any) -> None:
         help="an option or prior of the model, such as components=3, curve=gp or slope=2,1.5; "
         "may be given several times",
     )
-    methods = ("nuts", "laplace", "mean-field", "low-rank", "flow")
+    methods = ("nuts", "laplace", "flow")
     command.add_argument(
         "--method", choices=methods, default="nuts", help="nuts, or a quick approximation (nuts)"
     )

@@ -118,9 +118,7 @@ def test_laplace_at_a_mode_and_its_refinement_to_the_nearest_normal():
     plain = laplace.nearest_normal(density, mode, data, jax.random.key(0), 0)
     refined = laplace.nearest_normal(density, mode, data, jax.random.key(0), 30)
     np.testing.assert_allclose(ravel(plain.center), ravel(mode), atol=1e-8)
-    flat = jax.jit(jax.hessian(lambda v: density.potential(unravel(density, v), data)))(
-        ravel(mode)
-    )
+    flat = jax.jit(jax.hessian(lambda v: density.potential(unravel(density, v), data)))(ravel(mode))
     np.testing.assert_allclose(covariance_of(density, plain), np.linalg.inv(flat), rtol=1e-8)
 
     # E exp(x) = exp(m + v/2) under a normal makes the fixed point a system of equations.

@@ -138,7 +138,7 @@ def test_workers_do_not_change_draws():
         keys = jax.random.split(jax.random.key(0), 3)
 
         def draws(*, vectorized: bool, workers: int) -> Transition:
-            sampler = build_sampler(density, schedule, vectorized=vectorized)
+            sampler = build_sampler(density.potential, schedule, vectorized=vectorized)
             ready = compiled(sampler, keys if vectorized else keys[0], data, data, white)
             states = ready.states(keys, data, white)
             report = lambda *_: None  # noqa: E731
@@ -183,7 +183,7 @@ def test_a_density_that_varies_is_followed_draw_by_draw(vectorized):
             return first[0], jax.numpy.asarray(part[..., begin : begin + 25])
 
         keys = jax.random.split(jax.random.key(0), 3)
-        sampler = build_sampler(density, schedule, vectorized=vectorized, varies=True)
+        sampler = build_sampler(density.potential, schedule, vectorized=vectorized, varies=True)
         ready = compiled(sampler, keys if vectorized else keys[0], first, feed(0, 0), white)
         states = ready.states(keys, first, white)
         drawn = sample(ready, states, feed, white, schedule, lambda *_: None, workers=2)

@@ -2,11 +2,11 @@
 
 Plummer (2015), "Cuts in Bayesian graphical models", section 4: the curves' own chain goes through
 the mixture's draws one by one, with a few transitions at each from where the last one ended. It
-begins close to where it should be, because coordinates move with the mixture.
+begins close to where it should be, because coordinates move with the mixture: they are measured
+from where the mixture at hand puts the mode, to first order.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -25,49 +25,17 @@ from bayesrep.inference.arrowhead import (
 )
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.mode import climb
-from bayesrep.inference.nuts import BLOCK, unwhiten
+from bayesrep.inference.nuts import BLOCK, Potential, unwhiten
 from bayesrep.inference.run import Drawn, Run, around_mode, chains, of_chains
 from bayesrep.models.model import Data, Model, Options
 from bayesrep.types import Float, Floats
 
 
-@dataclass(frozen=True, eq=False)
-class Following:
-    """A density whose coordinates are measured from where the mixture at hand puts its mode.
-
-    Data are pairs of the model's data and what varies: values of the `mixture` sites, and the
-    `shift` of the mode, to first order in them.
-    """
-
-    density: Density
-
-    @property
-    def shared(self) -> int:
-        """P, shared parameters."""
-        return self.density.shared
-
-    @property
-    def units(self) -> int:
-        """C, units."""
-        return self.density.units
-
-    @property
-    def per_unit(self) -> int:
-        """Q, parameters of a unit."""
-        return self.density.per_unit
-
-    def potential(self, position: Position, data: Data) -> Float[Array, ""]:
-        """Negative log density."""
-        given, own = data
-        moved = jax.tree.map(jnp.add, position, own["shift"])
-        return self.density.potential(moved, (given, own["mixture"]))
-
-
 @lru_cache(maxsize=16)
 def _given_mixtures(
     model: Model, options: Options, structure: Any, shapes: Any
-) -> tuple[Following, Callable[..., tuple[Whitening, Position]], Callable[[Position], Any]]:
-    """Density of the curves given the mixture, how to prepare for it, and back to sites."""
+) -> tuple[Density, Potential, Callable[..., tuple[Whitening, Position]]]:
+    """Density of the curves given the mixture, the same measured from its mode, and the mode."""
 
     def conditioned(pair: Data) -> None:
         data, mixture = pair
@@ -90,7 +58,12 @@ def _given_mixtures(
 
         return whitening(hessian, mode), jax.lax.map(response, jnp.eye(len(flat)))
 
-    return Following(density), jax.jit(prepare), jax.jit(jax.vmap(jax.vmap(density.to_sites)))
+    def following(position: Position, data: Data) -> Float[Array, ""]:
+        given, own = data
+        moved = jax.tree.map(jnp.add, position, own["shift"])
+        return density.potential(moved, (given, own["mixture"]))
+
+    return density, following, jax.jit(prepare)
 
 
 def cut(run: Run) -> Drawn:
@@ -104,8 +77,8 @@ def cut(run: Run) -> Drawn:
 
     leaves, structure = jax.tree.flatten((data, center))
     shapes = tuple(jnp.shape(leaf) for leaf in leaves)
-    following, prepare, to_sites = _given_mixtures(model, options, structure, shapes)
-    start = following.density.to_position(model.start(data, options))
+    given, following, prepare = _given_mixtures(model, options, structure, shapes)
+    start = given.to_position(model.start(data, options))
     transform, response = prepare(start, data, center)
     change = jax.vmap(jax.vmap(lambda one: ravel_pytree(one)[0]))(mixture)
     change = change - ravel_pytree(center)[0][None, None, :]
@@ -131,6 +104,7 @@ def cut(run: Run) -> Drawn:
     result = chains(
         run, following, transform, feed, (data, first), part="curves", stage=1, varies=True
     )
-    curves = to_sites(jax.tree.map(jnp.add, unwhiten(transform, result.position), shift))
+    curves = jax.tree.map(jnp.add, unwhiten(transform, result.position), shift)
+    curves = jax.jit(jax.vmap(jax.vmap(given.to_sites)))(curves)
     to_position = jax.jit(jax.vmap(jax.vmap(density.to_position)))
     return of_chains(to_position({**curves, **mixture}), result)

@@ -30,6 +30,7 @@ from bayesrep.progress import progress_bar
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.types import no_type_check
 
 LARGEST_CHAINS = 1_000
 Feedback = Literal["full", "cut"]
@@ -83,6 +84,7 @@ METHODS: Mapping[str, Way] = {
 """By what a model's `methods` call it; "cut" is the method "nuts" with cut feedback."""
 
 
+@no_type_check
 def fit(
     study: Study | SufficientStatistics,
     *,

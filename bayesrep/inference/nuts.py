@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from threading import Event
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.dense import Transform
 from bayesrep.inference.density import Position
 from bayesrep.models.model import Data
-from bayesrep.types import Float, Shaped
+from bayesrep.types import Shaped
 
 BLOCK = 25
 MAX_TREE_DEPTH = 10
@@ -51,29 +51,8 @@ class Transition(NamedTuple):
     lp: Statistic
 
 
-class Target(Protocol):
-    """What is sampled: a density, or one that varies from draw to draw."""
-
-    @property
-    def shared(self) -> int:
-        """P, shared parameters."""
-        ...
-
-    @property
-    def units(self) -> int:
-        """C, units."""
-        ...
-
-    @property
-    def per_unit(self) -> int:
-        """Q, parameters of a unit."""
-        ...
-
-    def potential(self, position: Position, data: Data) -> Float[Array, ""]:
-        """Negative log density."""
-        ...
-
-
+Potential: TypeAlias = Callable[[Position, Data], Array]
+"""Negative log density of the unconstrained parameters and the data."""
 Report: TypeAlias = Callable[[int, int], None]
 """Called with the number of draws a block finished and its divergences after warm-up."""
 
@@ -128,13 +107,13 @@ class Sampler:
 
 
 def build_sampler(
-    density: Target, schedule: Schedule, *, vectorized: bool = False, varies: bool = False
+    potential: Potential, schedule: Schedule, *, vectorized: bool = False, varies: bool = False
 ) -> Sampler:
     """Put NumPyro's NUTS to work on a density in whitened coordinates.
 
     Parameters
     ----------
-    density, schedule
+    potential, schedule
         What to sample and how long; both are fixed in the compiled program, the data are not.
     vectorized
         Run all chains in lock step as one batch, as a GPU likes it.
@@ -143,17 +122,18 @@ def build_sampler(
         begins at the last one's position, so it takes `FORGETTING` times as many transitions.
     """
 
-    def potential(data: Data, whitening: Transform) -> Callable[[Position], Array]:
-        return lambda standard: density.potential(whitening(standard), data)
+    def whitened(data: Data, whitening: Transform) -> Callable[[Position], Array]:
+        return lambda standard: potential(whitening(standard), data)
 
-    initialize, transition = hmc(potential_fn_gen=potential, algo="NUTS")
+    initialize, transition = hmc(potential_fn_gen=whitened, algo="NUTS")
 
     def start(key: Array, data: Data, whitening: Transform) -> Any:
         """Begin at half a standard deviation around the mode, differently in every chain."""
         keys = jax.random.split(key, 3)
+        shapes = [whitening.center[name].shape for name in ("shared", "units")]
         standard = {
-            "shared": jax.random.normal(keys[0], (density.shared,)) / 2,
-            "units": jax.random.normal(keys[1], (density.units, density.per_unit)) / 2,
+            "shared": jax.random.normal(keys[0], shapes[0]) / 2,
+            "units": jax.random.normal(keys[1], shapes[1]) / 2,
         }
         return initialize(
             standard,
@@ -172,7 +152,7 @@ def build_sampler(
         def draw(state: Any, own: Any) -> tuple[Any, Transition]:
             given = (data[0], own) if varies else data
             if varies:
-                energy, gradient = jax.value_and_grad(potential(given, whitening))(state.z)
+                energy, gradient = jax.value_and_grad(whitened(given, whitening))(state.z)
                 state = state._replace(potential_energy=energy, z_grad=gradient)
 
             def once(_: Any, carry: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:

@@ -20,8 +20,10 @@ from bayesrep.posterior.groups import Posterior
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.types import no_type_check
 
 
+@no_type_check
 def prior_predictive(
     study: Study | SufficientStatistics,
     *,

@@ -36,7 +36,7 @@ from bayesrep.studies.statistics import (
     statistics_by_group,
 )
 from bayesrep.studies.study import Study
-from bayesrep.types import Floats
+from bayesrep.types import Floats, no_type_check
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +82,7 @@ class Problem:
         return self.model.data(self.cells, self.patterns, self.options, self.mesh)
 
 
+@no_type_check
 def pose(
     study: Study | SufficientStatistics,
     *,

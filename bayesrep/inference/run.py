@@ -19,9 +19,9 @@ from bayesrep.inference.device import Choice
 from bayesrep.inference.laplace import normal_at
 from bayesrep.inference.nuts import (
     Feed,
+    Potential,
     Sampler,
     Schedule,
-    Target,
     Transition,
     build_sampler,
     compiled,
@@ -87,14 +87,14 @@ def around_mode(run: Run, data: Data, *, part: str, stage: int) -> tuple[Positio
     run.bar.stage("finding the mode")
     mode = find_mode(run.problem, run.tools, data)
     transform = normal_at(run.tools, mode.position, data, run.key(stage))
-    target = run.tools.density
-    result = chains(run, target, transform, lambda *_: data, data, part=part, stage=stage)
+    potential = run.tools.density.potential
+    result = chains(run, potential, transform, lambda *_: data, data, part=part, stage=stage)
     return unwhiten(transform, result.position), result
 
 
 def chains(
     run: Run,
-    density: Target,
+    potential: Potential,
     transform: Transform,
     feed: Feed,
     first: Data,
@@ -110,7 +110,7 @@ def chains(
         (keys if run.vectorized else keys[0], first, feed(0, 0), transform)
     )
     ready = _ready(
-        density,
+        potential,
         run.schedule,
         structure,
         tuple((leaf.shape, leaf.dtype) for leaf in map(jnp.asarray, leaves)),
@@ -133,7 +133,7 @@ def chains(
 
 @lru_cache(maxsize=4)
 def _ready(
-    density: Target,
+    potential: Potential,
     schedule: Schedule,
     structure: Any,
     types: Any,
@@ -146,5 +146,5 @@ def _ready(
     del device  # part of the cache's key: compilation is for the default device
     leaves = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in types]
     key, first, data, transform = jax.tree.unflatten(structure, leaves)
-    sampler = build_sampler(density, schedule, vectorized=vectorized, varies=varies)
+    sampler = build_sampler(potential, schedule, vectorized=vectorized, varies=varies)
     return compiled(sampler, key, first, data, transform)

@@ -34,7 +34,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from bayesrep.studies.statistics import Patterns
-from bayesrep.types import Float, Int
+from bayesrep.types import Float, Int, no_type_check
 
 Logits: TypeAlias = Float[Array, "classifier point"]
 Spread: TypeAlias = Float[Array, "classifier node"]
@@ -69,6 +69,7 @@ class Nodes(NamedTuple):
     """Only its length counts."""
 
 
+@no_type_check
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Answers:

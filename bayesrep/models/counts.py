@@ -29,17 +29,22 @@ from bayesrep.numerics.beta_binomial import (
     virtual_annotators,
 )
 from bayesrep.studies.statistics import Cells
-from bayesrep.types import Float, Int, Ints, Shaped
+from bayesrep.types import Float, Int, Ints, Shaped, no_type_check
+
+ByPoint: TypeAlias = Float[Array, "classifier group point"]
+ByCell: TypeAlias = Float[Array, "classifier group cell"]
+PerCell: TypeAlias = Float[Array, "cell"]
 
 LARGEST_GRID = 768
 
 
+@no_type_check
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class GridPairs:
     """All pairs (k, n) of a few n and k = 0..max n, row by row; those with k > n stay empty."""
 
-    log_choices: Float[Array, "cell"]
+    log_choices: PerCell
     """log C(n, k), 0 where k > n."""
     shown: tuple[int, ...] = field(metadata={"static": True})
     """The different n, increasing."""
@@ -51,9 +56,9 @@ class ListedPairs(NamedTuple):
     below_selected: Float[Array, "cell step"]
     below_rejected: Float[Array, "cell step"]
     below_shown: Float[Array, "cell step"]
-    selected: Float[Array, "cell"]
-    rejected: Float[Array, "cell"]
-    log_choices: Float[Array, "cell"]
+    selected: PerCell
+    rejected: PerCell
+    log_choices: PerCell
 
 
 Pairs: TypeAlias = GridPairs | ListedPairs
@@ -175,9 +180,7 @@ def log_node_tables(mixtures: Mixtures, pairs: Pairs) -> Tables:
     return log_pair_masses(mixtures, pairs), jax.nn.log_softmax(log_joint, axis=-1)
 
 
-def contract(
-    curves: Float[Array, "classifier group point"], table: Float[Array, "group cell point"]
-) -> Float[Array, "classifier group cell"]:
+def contract(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
     """P(correct | k, n): equation M4, one plain product where there is one group."""
     if table.shape[0] == 1:
         return (curves[:, 0] @ table[0].T)[:, None, :]
@@ -185,7 +188,7 @@ def contract(
 
 
 def average_accuracy(
-    curves: Float[Array, "classifier group point"], mixtures: Mixtures, family: Curves
+    curves: ByPoint, mixtures: Mixtures, family: Curves
 ) -> Float[Array, "classifier group"]:
     """Accuracy under a data set's selection frequencies.
 
@@ -200,9 +203,7 @@ def average_accuracy(
     return jnp.einsum("cgx,gx->cg", curves, weights)
 
 
-def _selected_and_rejected(
-    pairs: Pairs,
-) -> tuple[Float[Array, "cell"], Float[Array, "cell"]]:
+def _selected_and_rejected(pairs: Pairs) -> tuple[PerCell, PerCell]:
     """k and n − k of all pairs; 0 rejected where a place of the grid has k > n."""
     if isinstance(pairs, ListedPairs):
         return pairs.selected, pairs.rejected

@@ -21,7 +21,7 @@ rises everywhere).
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +34,11 @@ from scipy.interpolate import BSpline
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
 from bayesrep.types import Float
+
+Terms: TypeAlias = Float[Array, "*batch term"]
+At: TypeAlias = Float[np.ndarray, "frequency"]
+Points: TypeAlias = Float[np.ndarray, "point"]
+Bends: TypeAlias = tuple[Float[np.ndarray, "point bend"], Float[np.ndarray, "bend"]]
 
 TERMS = {"bernstein": 5, "spline": 9, "gp": 10}
 """Curve families and the number of terms each has by default."""
@@ -61,7 +66,7 @@ class Curves:
     """
 
     name: str
-    points: Float[np.ndarray, "point"]
+    points: Points
     basis: Float[np.ndarray, "point term"]
     scale: Float[np.ndarray, "bend"]
     monotone: bool
@@ -76,19 +81,17 @@ class Curves:
         """Whether the points are numbers of virtual annotators, not values of s."""
         return self.name == "bernstein"
 
-    def probability(self, terms: Float[Array, "*batch term"]) -> Float[Array, "*batch point"]:
+    def probability(self, terms: Terms) -> Float[Array, "*batch point"]:
         """σ(η) at the points."""
         return jax.nn.sigmoid(self.logit(terms))
 
-    def logit(self, terms: Float[Array, "*batch term"]) -> Float[Array, "*batch point"]:
+    def logit(self, terms: Terms) -> Float[Array, "*batch point"]:
         """η at the points."""
         if not self.monotone:
             return terms @ self.basis.T
         return terms[..., :1] + self._slope(terms) @ _integral(self.points, self.points).T
 
-    def accuracy(
-        self, terms: Float[Array, "*batch term"], at: Float[np.ndarray, "frequency"]
-    ) -> Float[Array, "*batch frequency"]:
+    def accuracy(self, terms: Terms, at: At) -> Float[Array, "*batch frequency"]:
         """The curve g(s) at any s in [0, 1]."""
         if self.exact:
             return self.probability(terms) @ bernstein_basis(at, self.degree).T
@@ -97,7 +100,7 @@ class Curves:
             return jax.nn.sigmoid(terms[..., :1] + rise)
         return jax.nn.sigmoid(terms @ _columns(self.name, at, self.basis.shape[1])[0].T)
 
-    def _slope(self, terms: Float[Array, "*batch term"]) -> Float[Array, "*batch point"]:
+    def _slope(self, terms: Terms) -> Float[Array, "*batch point"]:
         """Derivative of a monotone η at the points."""
         return jnp.exp(terms[..., 1:] @ self.basis[:, :-1].T)
 
@@ -130,9 +133,7 @@ def sample_curves(
     return family.logit(own)
 
 
-def _integral(
-    points: Float[np.ndarray, "point"], at: Float[np.ndarray, "frequency"]
-) -> Float[np.ndarray, "frequency point"]:
+def _integral(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
     """Integrals up to `at` of what is linear between points: the trapezoid rule, centred.
 
     That is, less the integrals' mean over the points' [0, 1].
@@ -141,9 +142,7 @@ def _integral(
     return _up_to(points, at) - (widths / widths.sum()) @ _up_to(points, points)
 
 
-def _up_to(
-    points: Float[np.ndarray, "point"], at: Float[np.ndarray, "frequency"]
-) -> Float[np.ndarray, "frequency point"]:
+def _up_to(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
     """The same integrals from the first point."""
     steps = np.diff(points)
     done = np.clip(at[:, None] - points[:-1], 0.0, steps)  # of every step
@@ -180,7 +179,7 @@ def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curve
 
 
 def _columns(
-    name: str, points: Float[np.ndarray, "point"], terms: int
+    name: str, points: Points, terms: int
 ) -> tuple[Float[np.ndarray, "point term"], Float[np.ndarray, "bend"]]:
     """Level, slope and bends at any points in [0, 1], and the bends' scale."""
     line = np.column_stack([np.ones_like(points), 2 * points - 1])
@@ -188,9 +187,7 @@ def _columns(
     return np.column_stack([line, bends]), scale
 
 
-def _splines(
-    points: Float[np.ndarray, "point"], count: int
-) -> tuple[Float[np.ndarray, "point bend"], Float[np.ndarray, "bend"]]:
+def _splines(points: Points, count: int) -> Bends:
     """Cubic B-splines with a random walk of second order, as independent terms.
 
     Coefficients D'(D D')⁻¹ z have second differences z; what they leave out is a line.
@@ -203,9 +200,7 @@ def _splines(
     return bends, np.full(count, (size - 3.0) ** -1.5)
 
 
-def _process(
-    points: Float[np.ndarray, "point"], count: int
-) -> tuple[Float[np.ndarray, "point bend"], Float[np.ndarray, "bend"]]:
+def _process(points: Points, count: int) -> Bends:
     """Laplace eigenfunctions on [½ − L, ½ + L] and the square roots of the spectral density.
 
     Riutort-Mayol et al. (2023), equation 8.

@@ -27,7 +27,7 @@ Engstrom et al. (2020), sections 4.1 and 5.3: what is integrated are equations 6
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,8 @@ from jax.scipy.special import betaln, logsumexp
 from jax.typing import ArrayLike
 
 from bayesrep.models.counts import (
+    ByCell,
+    ByPoint,
     Counts,
     average_accuracy,
     complete,
@@ -48,7 +50,7 @@ from bayesrep.models.counts import (
     log_tables,
     on_pairs,
 )
-from bayesrep.models.curves import Curves, sample_curves
+from bayesrep.models.curves import At, Curves, sample_curves
 from bayesrep.models.mixtures import (
     SITES,
     Mixtures,
@@ -63,13 +65,15 @@ from bayesrep.models.options import JointOptions
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float
 
+Share: TypeAlias = Float[np.ndarray, "group"]
+
 
 class JointData(NamedTuple):
     """Everything the joint model conditions on; data sets as listed above."""
 
     datasets: tuple[Counts, ...]
-    correct: Float[Array, "classifier group cell"]
-    wrong: Float[Array, "classifier group cell"]
+    correct: ByCell
+    wrong: ByCell
     share: Float[Array, "group"]
 
     @property
@@ -123,7 +127,7 @@ def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
 
 def _with_groups(
     options: JointOptions, logit: Float[Array, "classifier point"], groups: int
-) -> Float[Array, "classifier group point"]:
+) -> ByPoint:
     """Probabilities of logits, shifted by the effects of groups if there are any."""
     classifiers, by_group = len(logit), logit[:, None, :]
     if groups > 1:
@@ -162,9 +166,9 @@ def reported(
     data: JointData,
     family: Curves,
     mixtures: Sequence[Mixtures],
-    curves: Float[Array, "classifier group point"],
+    curves: ByPoint,
     log_mass: Sequence[Array],
-    right: Float[Array, "classifier group cell"],
+    right: ByCell,
 ) -> None:
     """Quantities of interest as deterministic sites; not part of the density."""
     by_group = average_accuracy(curves, mixtures[0], family)
@@ -190,10 +194,7 @@ def reported(
 
 
 def joint_curves(
-    values: Mapping[str, ArrayLike],
-    options: JointOptions,
-    at: Float[np.ndarray, "frequency"],
-    share: Float[np.ndarray, "group"],
+    values: Mapping[str, ArrayLike], options: JointOptions, at: At, share: Share
 ) -> Float[Array, "draw classifier frequency"]:
     """Accuracy curves of draws of the sites and reported quantities.
 
@@ -224,9 +225,7 @@ def joint_curves(
 
 
 def _groups_given(
-    values: Mapping[str, ArrayLike],
-    at: Float[np.ndarray, "frequency"],
-    share: Float[np.ndarray, "group"],
+    values: Mapping[str, ArrayLike], at: At, share: Share
 ) -> Float[Array, "draw frequency group"]:
     """P_ref(g | s)."""
     mean, total, weight = (

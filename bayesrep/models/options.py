@@ -8,8 +8,10 @@ import numpy as np
 from bayesrep.bounds import at_most
 from bayesrep.errors import OptionError
 from bayesrep.models.curves import TERMS, Curves, Priors, curve_family
+from bayesrep.types import no_type_check
 
 
+@no_type_check
 @dataclass(frozen=True)
 class JointOptions:
     """Structure, size and priors of the joint model; every prior is normal on the scale named.

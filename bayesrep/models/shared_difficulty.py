@@ -81,12 +81,13 @@ from bayesrep.models.model import Model
 from bayesrep.models.options import JointOptions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, Patterns
-from bayesrep.types import Float, Floats, Ints
+from bayesrep.types import Float, Floats, Ints, no_type_check
 
 LARGEST_F = 3
 LARGEST_NODES = 1_000
 
 
+@no_type_check
 @dataclass(frozen=True)
 class SharedDifficultyOptions(JointOptions):
     """Structure and priors: those of the joint model, and of the difficulty and its loadings.

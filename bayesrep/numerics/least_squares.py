@@ -14,7 +14,7 @@ triangular solver, batched inside nested loops, left XLA's CPU runtime waiting f
 0.10.2, from 700 problems on), and a call for each 7 × 7 matrix costs more than its arithmetic.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from bayesrep.types import Bool, Float, Int
+
+Bound: TypeAlias = Float[Array, ""] | float
 
 TOLERANCE = 1e-9
 """By how much a bound may be missed."""
@@ -44,7 +46,7 @@ class _State(NamedTuple):
 
 
 def bounded_least_squares(
-    design: ArrayLike, targets: ArrayLike, rows: ArrayLike, lower: ArrayLike, upper: ArrayLike
+    design: ArrayLike, targets: ArrayLike, rows: ArrayLike, lower: Bound, upper: Bound
 ) -> Float[Array, "problem parameter"]:
     """The ω of every target.
 
@@ -98,7 +100,7 @@ def _solve_positive(
 
 
 def _project(
-    z: Float[Array, "parameter"], inverse: Array, rows: Array, lower: ArrayLike, upper: ArrayLike
+    z: Float[Array, "parameter"], inverse: Array, rows: Array, lower: Bound, upper: Bound
 ) -> Float[Array, "parameter"]:
     """The point nearest to `z` with lower ≤ rows @ inverse @ point ≤ upper."""
     size = z.shape[0]
@@ -120,7 +122,7 @@ def _project(
 
 
 def _most_violated(
-    state: _State, inverse: Array, rows: Array, lower: ArrayLike, upper: ArrayLike
+    state: _State, inverse: Array, rows: Array, lower: Bound, upper: Bound
 ) -> _State:
     """Unless a bound is being restored, choose the most violated one; done where none is."""
     # All problems share the rows: kept apart from each problem's inverse, this is one product.

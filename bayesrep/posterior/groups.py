@@ -1,7 +1,7 @@
 """What an ArviZ object holds: its groups, its cells, and what it records of how it was made."""
 
 import json
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
@@ -12,6 +12,7 @@ from bayesrep.models import MODELS, Model
 from bayesrep.types import Int
 
 
+@runtime_checkable
 class Posterior(Protocol):
     """An ArviZ object: `InferenceData` of ArviZ 0.23, xarray's `DataTree` from 1.0 on."""
 
