@@ -237,7 +237,7 @@ def test_both_ways_agree_on_a_study_and_repeat(small):
                     )
                 }
             },
-            {"classifier": np.array(problem.statistics.classifiers)},
+            {"classifier": ("classifier", np.array(problem.statistics.classifiers))},
             {},
         )
         for one in (normal, bent)
@@ -256,7 +256,7 @@ def test_distance_of_different_studies_is_refused():
     def posterior(name):
         draws = np.random.default_rng(0).uniform(size=(2, 5, 1))
         group = {"posterior": {"adjusted_accuracy": (("chain", "draw", "classifier"), draws)}}
-        return build_posterior(group, {"classifier": np.array([name])}, {})
+        return build_posterior(group, {"classifier": ("classifier", np.array([name]))}, {})
 
     with pytest.raises(ValueError, match="different classifiers"):
         approximate.distance(posterior("a"), posterior("b"))

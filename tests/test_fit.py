@@ -332,20 +332,6 @@ def test_the_faster_device_is_chosen_and_the_choice_explained(posterior):
     assert posterior.posterior.attrs["device_choice"].startswith("cpu: the only device")
 
 
-def test_permuting_images_changes_nothing(study, posterior):
-    order = np.random.default_rng(0).permutation(800)
-    parts = {
-        role: {
-            "selected": data.selected[order],
-            "shown": data.shown[order],
-            "correct": data.correct[order],
-        }
-        for role, data in study.datasets.items()
-    }
-    shuffled = Study.from_arrays(**parts, classifiers=study.classifiers)
-    np.testing.assert_array_equal(_values(posterior), _values(_fit(shuffled)))
-
-
 def test_jax_configuration_is_left_alone(study, posterior):
     assert posterior is not None
     assert jax.numpy.zeros(1).dtype == np.float32

@@ -233,18 +233,6 @@ def test_sites_survive_the_round_trip():
     assert flat.shape == (density.shared + density.units * density.per_unit,)
 
 
-def test_permuting_classifiers_permutes_the_density():
-    statistics, data, density, sites = _case()
-    order = [2, 0, 1]
-    moved = data._replace(
-        correct=data.correct[jnp.array(order)], wrong=data.wrong[jnp.array(order)]
-    )
-    permuted = {**sites, "classifier_curve": sites["classifier_curve"][order]}
-    one = _potential(density, sites, data)
-    two = _potential(density, permuted, moved)
-    assert abs(one - two) < 1e-9 * abs(one)
-
-
 def _posed(study, **options):
     groups, datasets = options.pop("groups", None), options.pop("datasets", ROLES)
     problem = pose(study, model="joint", options=options, groups=groups, datasets=datasets)

@@ -13,6 +13,7 @@ from bayesrep.models import MODELS
 from bayesrep.models.curves import TERMS
 from bayesrep.models.shared_difficulty import predictive
 from bayesrep.posterior.files import build_posterior
+from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.content import CURVE_GRID, curves_of
 
 DRAWS = 20
@@ -129,6 +130,7 @@ def test_draws_go_back_into_the_model(study, components):
     with jax.enable_x64(new_val=True):
         problem = pose(study, model="shared-difficulty", options={"components": components})
         draws = some_draws(problem)
-        laws = at_draws(problem, as_posterior(problem, draws), predictive, DRAWS)[-1]
+        fitted = Fitted(study, as_posterior(problem, draws))
+        laws = at_draws(problem, fitted, predictive, DRAWS)[-1]
     np.testing.assert_allclose(laws.loadings, draws["loading"], rtol=1e-12)
     np.testing.assert_allclose(laws.table.sum(axis=-1), 1, rtol=1e-9)

@@ -181,7 +181,10 @@ def log_node_tables(mixtures: Mixtures, pairs: Pairs) -> Tables:
 
 
 def contract(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
-    """P(correct | k, n): equation M4, one plain product where there is one group."""
+    """P(correct | k, n), a plain product where there is one group: equation M4.
+
+    Times P(k | n) it is equation 7 of Engstrom et al. (2020).
+    """
     if table.shape[0] == 1:
         return (curves[:, 0] @ table[0].T)[:, None, :]
     return jnp.einsum("cgx,gmx->cgm", curves, table)

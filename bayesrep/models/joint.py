@@ -142,7 +142,7 @@ def _with_groups(
 
 
 def joint(data: JointData, options: JointOptions) -> None:
-    """NumPyro model; the module's docstring states it."""
+    """NumPyro model with the likelihood of equation M6; the module's docstring states it."""
     family = options.family()
     mixtures = sample_mixtures(options, *data.sizes)
     logits = sample_curves(family, options.curve_priors(), len(data.correct))
