@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-Method: TypeAlias = Literal["nuts", "laplace", "mean-field", "low-rank", "flow"]
+Method: TypeAlias = Literal["nuts", "laplace", "flow"]
 Feedback: TypeAlias = Literal["full", "cut"]
 BootstrapInterval: TypeAlias = Literal["percentile", "bca"]
 AccuracyInterval: TypeAlias = Literal["jeffreys", "wilson", "clopper-pearson"]

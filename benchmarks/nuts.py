@@ -38,15 +38,14 @@ NAMES = {
     "ours": "bayesrep, NUTS",
     "gpu": "bayesrep, NUTS, on the GPU",
     "laplace": "bayesrep, Laplace",
-    "mean-field": "bayesrep, SVI, mean field",
-    "flow": "bayesrep, SVI, flow",
+    "flow": "bayesrep, flow",
     "pymc": "PyMC, nutpie (Numba)",
     "pymc-low-rank": "PyMC, nutpie, low-rank mass matrix",
     "cells": "NumPyro's NUTS, cells with gammaln, 64 bits",
     "textbook": "NumPyro's NUTS, textbook on images, 32 bits",
 }
 
-APPROXIMATIONS = ("laplace", "mean-field", "flow")
+APPROXIMATIONS = ("laplace", "flow")
 
 
 def diagnosed(draws: Any) -> dict[str, Any]:
@@ -124,7 +123,7 @@ def sampled(study: Study, device: Any) -> tuple[Any, float]:
         mode, key = find_mode(problem, tools, data).position, jax.random.key(0)
         whitening = nearest_normal(tools.density, mode, data, jax.random.fold_in(key, 0))
         keys = jax.random.split(key, CHAINS)
-        sampler = build_sampler(tools.density, schedule, vectorized=together)
+        sampler = build_sampler(tools.density.potential, schedule, vectorized=together)
         ready = compiled(sampler, keys if together else keys[0], data, data, whitening)
         begin = time.perf_counter()
         result = sample(
@@ -142,7 +141,7 @@ def sampled(study: Study, device: Any) -> tuple[Any, float]:
 
 
 def run_approximation(method: str) -> Callable[[Study, float], dict[str, Any]]:
-    """Laplace or SVI by ``fit``."""
+    """Laplace or the flow by `fit`."""
 
     def run(study: Study, _: float) -> dict[str, Any]:
         begin = time.perf_counter()
@@ -172,7 +171,7 @@ def run_pymc(low_rank: bool) -> Callable[[Study, float], dict[str, Any]]:  # noq
             import nutpie
         except ImportError as reason:
             return {"missing": f"{reason}; it is in the extra 'bench'"}
-        from bayesrep.models.joint import JointOptions
+        from bayesrep.models.options import JointOptions
         from benchmarks import _textbook_models as models
 
         data = models.on_cells(SufficientStatistics.from_study(study))
@@ -213,7 +212,7 @@ def run_cells(study: Study, limit: float) -> dict[str, Any]:
     import jax
 
     from bayesrep.inference.problem import pose
-    from bayesrep.models.joint import JointOptions
+    from bayesrep.models.options import JointOptions
     from benchmarks import _textbook_models as models
 
     statistics = SufficientStatistics.from_study(study)
@@ -232,7 +231,7 @@ def run_cells(study: Study, limit: float) -> dict[str, Any]:
 
 def run_textbook(study: Study, limit: float) -> dict[str, Any]:
     """NumPyro's NUTS as it comes, on images, with NumPyro's own start."""
-    from bayesrep.models.joint import JointOptions
+    from bayesrep.models.options import JointOptions
     from benchmarks import _textbook_models as models
 
     return drive(
@@ -444,9 +443,9 @@ def remarks(rows: Mapping[str, dict[str, Any]], reached: Sequence[Requirement]) 
         "and evaluates the draws. Ours makes three transitions for every draw. PyMC's rows are the "
         f"medians of {SEEDS} seeds by ESS. "
         '"differs" is the largest difference of a mean from ours in posterior sds; '
-        "with some hundred effective draws 0.1 to 0.2 is what chance does. Laplace and SVI draw "
-        "independently from approximations: their effective draws are cheap, and what they are "
-        "worth is in that column."
+        "with some hundred effective draws 0.1 to 0.2 is what chance does. Laplace and the flow "
+        "draw independently from approximations: their effective draws are cheap, and what they "
+        "are worth is in that column."
     ]
     for name in ("pymc", "pymc-low-rank"):
         if found := rows.get(name, {}).get("all_ess"):

@@ -69,7 +69,7 @@ def coordinates(name: str, problem: Problem, tools: Programs, data: Any) -> Whit
 def _ready(density: Density, schedule: Schedule, shapes: Any) -> Sampler:
     """The compiled sampler, once for each setting and shape."""
     arguments = [jax.tree.unflatten(structure, leaves) for structure, leaves in shapes]
-    return compiled(build_sampler(density, schedule), *arguments)
+    return compiled(build_sampler(density.potential, schedule), *arguments)
 
 
 def _shapes(tree: Any) -> Any:

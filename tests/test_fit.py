@@ -151,7 +151,7 @@ def test_workers_do_not_change_draws():
         keys = jax.random.split(jax.random.key(0), 3)
 
         def draws(*, vectorized: bool, workers: int) -> Transition:
-            sampler = build_sampler(density, schedule, vectorized=vectorized)
+            sampler = build_sampler(density.potential, schedule, vectorized=vectorized)
             ready = compiled(sampler, keys if vectorized else keys[0], data, data, white)
             states = ready.states(keys, data, white)
             report = lambda *_: None  # noqa: E731
@@ -196,7 +196,7 @@ def test_a_density_that_varies_is_followed_draw_by_draw(vectorized):
             return first[0], jax.numpy.asarray(part[..., begin : begin + 25])
 
         keys = jax.random.split(jax.random.key(0), 3)
-        sampler = build_sampler(density, schedule, vectorized=vectorized, varies=True)
+        sampler = build_sampler(density.potential, schedule, vectorized=vectorized, varies=True)
         ready = compiled(sampler, keys if vectorized else keys[0], first, feed(0, 0), white)
         states = ready.states(keys, first, white)
         drawn = sample(ready, states, feed, white, schedule, lambda *_: None, workers=2)
@@ -343,20 +343,6 @@ def test_the_faster_device_is_chosen_and_the_choice_explained(posterior):
     assert choice.reason == "cpu: one gradient of all chains takes 0.20 ms on cpu, 3.00 ms on gpu"
     assert fastest({"cpu": "a", "gpu": "b"}, {"cpu": 2e-2, "gpu": 3e-3}).device == "b"
     assert posterior.posterior.attrs["device_choice"].startswith("cpu: the only device")
-
-
-def test_permuting_images_changes_nothing(study, posterior):
-    order = np.random.default_rng(0).permutation(800)
-    parts = {
-        role: {
-            "selected": data.selected[order],
-            "shown": data.shown[order],
-            "correct": data.correct[order],
-        }
-        for role, data in study.datasets.items()
-    }
-    shuffled = Study.from_arrays(**parts, classifiers=study.classifiers)
-    np.testing.assert_array_equal(_values(posterior), _values(_fit(shuffled)))
 
 
 def test_jax_configuration_is_left_alone(study, posterior):

@@ -5,7 +5,6 @@ cells alone can tell them apart. Shapes are those of test_shared_difficulty.py.
 """
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ import bayesrep
 from bayesrep import PosteriorError, SufficientStatistics
 from bayesrep.checks import compare_fits
 from bayesrep.cli import main
+from bayesrep.inference.fit import METHODS
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.sections import gather
@@ -183,7 +183,7 @@ def test_a_checkpoint_goes_on_with_its_own_study_only(study, other, model, tmp_p
     def stopped(*_):
         raise Stopped
 
-    monkeypatch.setattr(sys.modules["bayesrep.inference.fit"], "_full", stopped)
+    monkeypatch.setitem(METHODS, "nuts", METHODS["nuts"]._replace(draw=stopped))
 
     def fit(study):
         bayesrep.fit(study, model=model, checkpoint=tmp_path / "checkpoint", progress=False)

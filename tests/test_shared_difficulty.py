@@ -178,14 +178,6 @@ def test_the_implicit_derivative_is_that_of_the_solution():
         )
 
 
-def test_nothing_is_gathered_or_scattered_in_the_gradient():
-    *_, eta, loadings, table, answers, grid = some_answers(3, 1)
-    at = tuple(map(jnp.asarray, (eta, loadings, table)))
-    text = jax.jit(jax.grad(log_answers, argnums=(0, 1, 2))).lower(*at, answers, grid).as_text()
-    assert "scatter" not in text
-    assert "gather" not in text
-
-
 def test_what_is_said_of_single_images():
     patterns, cell, eta, loadings, table, answers, grid = some_answers(4, 1, images=12)
     values = np.random.default_rng(2).random((2, M, X))

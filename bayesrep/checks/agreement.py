@@ -18,7 +18,7 @@ from bayesrep.checks.finding import ALPHA, Finding
 from bayesrep.inference.cells import completed_cells
 from bayesrep.inference.problem import at_draws, pose_again
 from bayesrep.models import MODELS
-from bayesrep.models.counts import places
+from bayesrep.models.counts import pair_of_cells
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, thinned_draws
@@ -134,7 +134,7 @@ def _predictions(
     problem = pose_again(fitted)
     with jax.enable_x64(new_val=True):
         laws = at_draws(problem, fitted, law, draws)[-1]
-    cell = places(completed_cells(problem)["replication"][0])[cell]
+    cell = pair_of_cells(completed_cells(problem)["replication"][0])[cell]
     for logit, loadings, chances in zip(*laws, strict=True):
         point = (random.random((len(cell), 1)) > chances.cumsum(axis=1)[cell]).sum(axis=1)
         point = np.minimum(point, logit.shape[1] - 1)

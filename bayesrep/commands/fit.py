@@ -88,12 +88,13 @@ def run(arguments: Namespace) -> int:
         study, progress=not arguments.no_progress, **given(arguments, fit), **dict(arguments.set)
     )
     bayesrep.write_posterior(posterior, arguments.out, force=arguments.force)
-    verdict = posterior.posterior.attrs["verdict"]
+    attributes = posterior["posterior"].attrs
+    verdict = attributes["verdict"]
     text = (
         f"{verdict}\nWritten to {arguments.out}\n"
         f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
     )
-    converged = bool(posterior.posterior.attrs["converged"])
+    converged = bool(attributes["converged"])
     facts = {"posterior": str(arguments.out), "converged": converged, "verdict": verdict}
     emit(arguments, text, facts, study.left_out)
     return 0 if converged else finding("the fit was written but has not converged")

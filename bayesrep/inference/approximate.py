@@ -2,32 +2,32 @@
 
 An approximation q is judged twice. From itself: the ratios p(x) / q(x) at its own draws have a tail
 whose Pareto shape k says whether re-weighting could mend it (below 0.7) or not. And, where there is
-a NUTS fit of the same study, by the distance of the answers: :func:`distance`.
+a NUTS fit of the same study, by the distance of the answers: `distance`.
 
 k speaks of all parameters at once. With hundreds of them the ratios of a q that is close in every
 single one still spread over many nats, so a k above 0.7 forbids re-weighting, not reporting.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
 from jax import Array
-from numpy.typing import ArrayLike, NDArray
 from scipy.stats import wasserstein_distance
 
 from bayesrep.errors import PosteriorError
 from bayesrep.inference.density import Density, Position
+from bayesrep.models.model import Data
 from bayesrep.numerics.pareto import MIN_TAIL, pareto_smooth
+from bayesrep.posterior.groups import Posterior, need_group
+from bayesrep.types import Float
 
-Floats = NDArray[np.float64]
+ROUNDING = 1e-8
 
 
-@dataclass(frozen=True, eq=False)
-class Approximation:
+class Approximation(NamedTuple):
     """Draws of an approximation q of a posterior.
 
     Attributes
@@ -36,18 +36,15 @@ class Approximation:
         Draws [chain, draw, ...] in the density's coordinates, independent within a chain. Chains
         are only rows, so that the ArviZ object has its usual dimensions.
     log_density, log_approximation
-        Log of the model's (unnormalised) density and of q at the draws, each [chain, draw].
+        Log of the model's (unnormalised) density and of q at the draws.
     pareto_k
-        Shape of the tail of their ratios, see :func:`pareto_shape`.
-    losses
-        Negative ELBO [step] of variational inference; empty for Laplace.
+        Shape of the tail of their ratios, see `pareto_shape`.
     """
 
     position: Position
-    log_density: Floats
-    log_approximation: Floats
+    log_density: Float[np.ndarray, "chain draw"]
+    log_approximation: Float[np.ndarray, "chain draw"]
     pareto_k: float
-    losses: Floats
 
 
 def standard_normal(key: Array, density: Density, draws: int) -> Position:
@@ -67,20 +64,23 @@ def mirrored(standard: Position) -> Position:
     return jax.tree.map(lambda leaf: jnp.concatenate([leaf, -leaf]), standard)
 
 
-def log_standard_normal(standard: Position) -> Array:
+def log_standard_normal(standard: Position) -> Float[Array, ""]:
     """Log density of independent standard normals at one position."""
     size = sum(leaf.size for leaf in standard.values())
     squares = jnp.asarray(sum(jnp.sum(jnp.square(leaf)) for leaf in standard.values()))
     return -0.5 * (squares + size * jnp.log(2 * jnp.pi))
 
 
-def log_densities(density: Density, draws: Position, data: Any) -> Array:
+def log_densities(density: Density, draws: Position, data: Data) -> Float[Array, "draw"]:
     """Log density of the model at positions [draw, ...]; traceable."""
     return jax.lax.map(lambda one: -density.potential(one, data), draws, batch_size=50)
 
 
 def approximation(
-    draws: Position, log_density: Array, log_approximation: Array, chains: int, losses: Any = ()
+    draws: Position,
+    log_density: Float[Array, "draw"],
+    log_approximation: Float[Array, "draw"],
+    chains: int,
 ) -> Approximation:
     """Deal draws [chain · draw, ...] into chains and add the Pareto shape."""
     position = jax.tree.map(lambda leaf: leaf.reshape(chains, -1, *leaf.shape[1:]), draws)
@@ -89,14 +89,10 @@ def approximation(
         np.asarray(log_density).reshape(chains, -1),
         np.asarray(log_approximation).reshape(chains, -1),
         pareto_shape(log_density - log_approximation),
-        np.asarray(losses, dtype=float),
     )
 
 
-ROUNDING = 1e-8
-
-
-def pareto_shape(log_ratios: ArrayLike | Array) -> float:
+def pareto_shape(log_ratios: Float[Array, "..."] | Float[np.ndarray, "..."]) -> float:
     """Shape k of the generalised Pareto tail of importance ratios.
 
     Below 0.5 the ratios have a variance, below 0.7 re-weighting works in practice, above 1 they
@@ -121,7 +117,7 @@ def pareto_shape(log_ratios: ArrayLike | Array) -> float:
     return shape if np.isfinite(shape) else float("inf")
 
 
-def distance(reference: Any, other: Any) -> pl.DataFrame:
+def distance(reference: Posterior, other: Posterior) -> pl.DataFrame:
     """How far the adjusted accuracies of one posterior lie from those of another.
 
     Parameters
@@ -135,32 +131,28 @@ def distance(reference: Any, other: Any) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        Per classifier: ``mean_difference`` (other less reference), ``sd_ratio`` (other over
-        reference) and ``wasserstein`` (1-Wasserstein distance of the marginals; two samples of S
+        Per classifier: `mean_difference` (other less reference), `sd_ratio` (other over
+        reference) and `wasserstein` (1-Wasserstein distance of the marginals; two samples of S
         independent draws of one normal are about 1.1 / √S apart).
     """
     ours, theirs = (_by_classifier(one) for one in (reference, other))
     if ours.keys() != theirs.keys():
         raise PosteriorError("the two posteriors are of different classifiers")
-    rows = [(name, ours[name], theirs[name]) for name in ours]
-    sd = [a.std() for _, a, _ in rows]
-    return pl.DataFrame(
+    rows = [
         {
-            "classifier": list(ours),
-            "mean_difference": [
-                (b.mean() - a.mean()) / unit for (_, a, b), unit in zip(rows, sd, strict=True)
-            ],
-            "sd_ratio": [b.std() / unit for (_, _, b), unit in zip(rows, sd, strict=True)],
-            "wasserstein": [
-                float(wasserstein_distance(a, b)) / unit
-                for (_, a, b), unit in zip(rows, sd, strict=True)
-            ],
+            "classifier": name,
+            "mean_difference": (theirs[name].mean() - draws.mean()) / draws.std(),
+            "sd_ratio": theirs[name].std() / draws.std(),
+            "wasserstein": float(wasserstein_distance(draws, theirs[name])) / draws.std(),
         }
-    )
+        for name, draws in ours.items()
+    ]
+    return pl.DataFrame(rows)
 
 
-def _by_classifier(posterior: Any) -> dict[str, Floats]:
+def _by_classifier(posterior: Posterior) -> dict[str, Float[np.ndarray, "draw"]]:
     """Draws of the adjusted accuracy by classifier."""
-    array = posterior.posterior["adjusted_accuracy"].transpose("classifier", "chain", "draw")
+    array = need_group(posterior, "posterior", "adjusted_accuracy")["adjusted_accuracy"]
+    array = array.transpose("classifier", "chain", "draw")
     names = (str(name) for name in array["classifier"].values)
     return dict(zip(names, array.values.reshape(len(array), -1), strict=True))

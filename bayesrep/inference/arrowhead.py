@@ -10,23 +10,24 @@ first (D_c = L_c L_cᵀ, W_c = L_c⁻¹ B_c, S = A − Σ W_cᵀ W_c = L L ᵀ) 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from bayesrep.inference.density import Position
+from bayesrep.types import Float
 
-Potential = Callable[[Position], Array]
+Potential: TypeAlias = Callable[[Position], Array]
 
 
 class Arrowhead(NamedTuple):
-    """Blocks of a symmetric arrowhead matrix."""
+    """Blocks A, B and D of a symmetric arrowhead matrix."""
 
-    shared: Array  # [P, P] A
-    cross: Array  # [C, Q, P] B
-    units: Array  # [C, Q, Q] D
+    shared: Float[Array, "shared shared"]
+    cross: Float[Array, "unit own shared"]
+    units: Float[Array, "unit own own"]
 
 
 class Whitening(NamedTuple):
@@ -37,9 +38,9 @@ class Whitening(NamedTuple):
     """
 
     center: Position
-    to_shared: Array  # [P, P]
-    to_units: Array  # [C, Q, Q]
-    drag: Array  # [C, Q, P]
+    to_shared: Float[Array, "shared shared"]
+    to_units: Float[Array, "unit own own"]
+    drag: Float[Array, "unit own shared"]
 
     def __call__(self, standard: Position) -> Position:
         """Parameters at standard coordinates ξ."""
@@ -50,7 +51,7 @@ class Whitening(NamedTuple):
             - self.drag @ standard["shared"],
         }
 
-    def log_volume(self) -> Array:
+    def log_volume(self) -> Float[Array, ""]:
         """Log of the volume that one unit of volume in standard coordinates becomes."""
         return jnp.linalg.slogdet(self.to_shared)[1] + jnp.linalg.slogdet(self.to_units)[1].sum()
 
@@ -63,15 +64,15 @@ def arrowhead_hessian(potential: Potential, position: Position) -> Arrowhead:
     def product(direction: Position) -> Position:
         return jax.jvp(gradient, (position,), (direction,))[1]
 
-    def along_shared(axis: Array) -> Position:
+    def along_shared(axis: Float[Array, "shared"]) -> Position:
         return product({"shared": axis, "units": jnp.zeros((units, per_unit))})
 
-    def along_units(axis: Array) -> Array:
+    def along_units(axis: Float[Array, "own"]) -> Float[Array, "unit own"]:
         direction = {"shared": jnp.zeros(shared), "units": jnp.tile(axis, (units, 1))}
         return product(direction)["units"]
 
     columns = jax.lax.map(along_shared, jnp.eye(shared))
-    blocks = jax.lax.map(along_units, jnp.eye(per_unit))  # [Q, C, Q]
+    blocks = jax.lax.map(along_units, jnp.eye(per_unit))
     return Arrowhead(
         shared=(columns["shared"] + columns["shared"].T) / 2,
         cross=jnp.moveaxis(columns["units"], 0, 2),
@@ -79,8 +80,10 @@ def arrowhead_hessian(potential: Potential, position: Position) -> Arrowhead:
     )
 
 
-def inverse_root(matrix: Array, floor: float = 1e-2) -> Array:
-    """M with M Mᵀ = |matrix|⁻¹, eigenvalues below ``floor`` raised to it; batched."""
+def inverse_root(
+    matrix: Float[Array, "*batch n n"], floor: float = 1e-2
+) -> Float[Array, "*batch n n"]:
+    """M with M Mᵀ = |matrix|⁻¹, eigenvalues below `floor` raised to it."""
     values, vectors = jnp.linalg.eigh(matrix)
     return vectors / jnp.sqrt(jnp.maximum(jnp.abs(values), floor))[..., None, :]
 
@@ -88,7 +91,7 @@ def inverse_root(matrix: Array, floor: float = 1e-2) -> Array:
 def whitening(hessian: Arrowhead, center: Position, *, floor: float = 1e-2) -> Whitening:
     """The change of variables that makes a normal with this precision standard.
 
-    Negative curvature is replaced by its absolute value and curvature below ``floor`` by the floor
+    Negative curvature is replaced by its absolute value and curvature below `floor` by the floor
     (the priors of our models have precisions near 1), so the result is usable away from a mode.
     """
     to_units = inverse_root(hessian.units, floor)

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.inference.problem import Problem
-from bayesrep.models.counts import complete, places
+from bayesrep.models.counts import complete, pair_of_cells
 from bayesrep.numerics.beta_binomial import log_binomial
 from bayesrep.posterior.groups import CellNames
 from bayesrep.studies.statistics import Cells
+from bayesrep.types import Float, Int
 
 PREDICTIVE_EVERY = 10
-Floats = NDArray[np.float64]
 
 
 def completed_cells(problem: Problem) -> dict[str, list[Cells]]:
@@ -35,29 +35,29 @@ def cell_names(problem: Problem) -> dict[str, CellNames]:
 
 
 def _predict_counts(
-    rng: np.random.Generator, shown: NDArray[np.int64], images: NDArray[np.int64], log_mass: Floats
-) -> NDArray[np.int64]:
-    """Images per cell [draw, M] given how many images were shown to n annotators."""
+    rng: np.random.Generator, cells: Cells, log_mass: Float[np.ndarray, "draw cell"]
+) -> Int[np.ndarray, "draw cell"]:
+    """Images per cell given how many images were shown to n annotators."""
     counts = np.zeros(log_mass.shape, dtype=np.int64)
-    for size in np.unique(shown):
-        here = shown == size
-        mass = np.exp(log_mass[:, here])
+    for size in np.unique(cells.shown):
+        chosen = cells.shown == size
+        mass = np.exp(log_mass[:, chosen])
         outside = np.clip(1 - mass.sum(axis=1, keepdims=True), 0, None)
         complete_mass = np.concatenate([mass, outside], axis=1)
         complete_mass /= complete_mass.sum(axis=1, keepdims=True)
-        drawn = rng.multinomial(int(images[here].sum()), complete_mass)
-        counts[:, here] = drawn[:, :-1]
+        drawn = rng.multinomial(int(cells.images[chosen].sum()), complete_mass)
+        counts[:, chosen] = drawn[:, :-1]
     return counts
 
 
 def predicted_images(
-    rng: np.random.Generator, tables: Sequence[Cells], log_mass: Floats
-) -> NDArray[np.int64]:
-    """Images per cell [draw, G · M] of draws of log masses [draw, G, M]."""
-    parts = [
-        _predict_counts(rng, cells.shown, cells.images, log_mass[:, group])
-        for group, cells in enumerate(tables)
-    ]
+    rng: np.random.Generator,
+    tables: Sequence[Cells],
+    log_mass: Float[np.ndarray, "draw group cell"],
+) -> Int[np.ndarray, "draw all_cells"]:
+    """Images per cell, groups one after another, of draws of log masses."""
+    by_group = zip(tables, log_mass.swapaxes(0, 1), strict=True)
+    parts = [_predict_counts(rng, cells, masses) for cells, masses in by_group]
     return np.concatenate(parts, axis=1)
 
 
@@ -69,14 +69,14 @@ def cell_groups(
     every: int = PREDICTIVE_EVERY,
     new_images: bool = False,
 ) -> dict[str, Any]:
-    """Groups ``log_likelihood``, ``posterior_predictive`` and ``observed_data``.
+    """Groups `log_likelihood`, `posterior_predictive` and `observed_data`.
 
     Parameters
     ----------
     problem
         What was fitted.
     values
-        ``log_mass_i`` [chain, draw, G, M] of data set i and ``cell_accuracy``
+        `log_mass_i` [chain, draw, G, M] of data set i and `cell_accuracy`
         [chain, draw, C, G, M], on the model's pairs.
     seed
         Seed of the predictive draws.
@@ -89,15 +89,15 @@ def cell_groups(
     Returns
     -------
     dict
-        ``log_likelihood`` holds for every data set ``ROLE_images`` (the images of a cell
-        together), ``correct`` (the answers in a cell together, binomial) and ``log_right``, the
+        `log_likelihood` holds for every data set `ROLE_images` (the images of a cell
+        together), `correct` (the answers in a cell together, binomial) and `log_right`, the
         logarithm of P(correct | k, n), from which single answers follow.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     log_likelihood, predictive, observed = {}, {}, {}
     tables = completed_cells(problem)
     for index, (role, groups) in enumerate(tables.items()):
-        log_mass = values[f"log_mass_{index}"][..., places(groups[0])]
+        log_mass = values[f"log_mass_{index}"][..., pair_of_cells(groups[0])]
         outer = log_mass.shape[:2]
         name, dims = f"{role}_images", (f"{role}_cell",)
         images = np.concatenate([cells.images for cells in groups])
@@ -108,7 +108,7 @@ def cell_groups(
         observed[name] = (dims, images)
 
     groups = tables["replication"]
-    accuracy = values["cell_accuracy"][..., places(groups[0])]
+    accuracy = values["cell_accuracy"][..., pair_of_cells(groups[0])]
     accuracy = accuracy.reshape(*accuracy.shape[:3], -1)
     images = np.concatenate([cells.images for cells in groups])
     right = np.concatenate([cells.correct for cells in groups]).T

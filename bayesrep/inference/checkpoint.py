@@ -1,6 +1,6 @@
 """Draws on disk while they are made, so that a killed fit goes on where it was.
 
-A checkpoint is a folder: ``checkpoint.json`` says which fit it belongs to, and every chain writes
+A checkpoint is a folder: `checkpoint.json` says which fit it belongs to, and every chain writes
 one file per block of transitions, with its draws and the state the next block starts from. Files
 are written under another name and renamed, and hold plain arrays only (no pickle).
 """
@@ -31,7 +31,7 @@ class Checkpoint:
     Attributes
     ----------
     folder
-        Made by :func:`open_checkpoint`.
+        Made by `open_checkpoint`.
     part
         Beginning of its file names.
     """
@@ -49,7 +49,7 @@ class Checkpoint:
         write_arrays(self.path(chain, block), {str(i): _plain(x) for i, x in enumerate(leaves)})
 
     def load(self, chain: int, block: int, like: Any) -> Any:
-        """Read a block as a tree of the form of ``like``, or None where there is none yet."""
+        """Read a block as a tree of the form of `like`, or None where there is none yet."""
         path = self.path(chain, block)
         if not path.exists():
             return None
@@ -126,7 +126,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read what :func:`write_arrays` wrote.
+    """Read what `write_arrays` wrote.
 
     Raises
     ------

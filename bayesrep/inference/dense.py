@@ -1,13 +1,13 @@
 """Models whose units meet in the likelihood: their mode, their Hessian and its whitening.
 
-The arrowhead of :mod:`bayesrep.inference.arrowhead` does not hold where classifiers share what is
+The arrowhead of `bayesrep.inference.arrowhead` does not hold where classifiers share what is
 not observed of an image. Their *independent* counterpart has it, its mode is near and its whitening
 straightens most; from there L-BFGS climbs to the mode, and the whole Hessian there, one product
 with it for each parameter, makes the change of variables. That costs about as much as one gradient
 for each parameter, once.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,8 @@ from jax.flatten_util import ravel_pytree
 from bayesrep.inference.arrowhead import Whitening, inverse_root
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.mode import Climb
+from bayesrep.models.model import Data
+from bayesrep.types import Float
 
 MEMORY = 30
 BATCH = 8
@@ -27,33 +29,37 @@ class DenseWhitening(NamedTuple):
     """An affine map ξ → parameters under which a normal approximation is standard."""
 
     center: Position
-    root: Array  # [N, N], of all parameters, shared ones first
+    root: Float[Array, "parameter parameter"]  # shared ones first
 
     def __call__(self, standard: Position) -> Position:
         """Parameters at standard coordinates ξ."""
         flat, back = ravel_pytree(standard)
         return jax.tree.map(jnp.add, self.center, back(self.root @ flat))
 
-    def log_volume(self) -> Array:
+    def log_volume(self) -> Float[Array, ""]:
         """Log of the volume that one unit of volume in standard coordinates becomes."""
         return jnp.linalg.slogdet(self.root)[1]
+
+
+Transform: TypeAlias = Whitening | DenseWhitening
+"""A change of variables that makes a normal approximation standard."""
 
 
 def climb_from(
     density: Density,
     near: Whitening,
-    data: Any,
+    data: Data,
     *,
     tolerance: float = 1e-6,
     limit: int = 500,
 ) -> Climb:
-    """Minimise the potential by L-BFGS from the centre of ``near``, in its coordinates; traceable.
+    """Minimise the potential by L-BFGS from the centre of `near`, in its coordinates; traceable.
 
-    Ends when the squared gradient in those coordinates is below ``tolerance`` or after ``limit``
+    Ends when the squared gradient in those coordinates is below `tolerance` or after `limit`
     steps.
     """
 
-    def potential(standard: Position) -> Array:
+    def potential(standard: Position) -> Float[Array, ""]:
         return density.potential(near(standard), data)
 
     solver = optax.lbfgs(memory_size=MEMORY)
@@ -77,8 +83,10 @@ def climb_from(
     return Climb(near(standard), potential(standard), left, count)
 
 
-def dense_hessian(density: Density, position: Position, data: Any) -> Array:
-    """The Hessian [N, N] of the potential; traceable."""
+def dense_hessian(
+    density: Density, position: Position, data: Data
+) -> Float[Array, "parameter parameter"]:
+    """The Hessian of the potential; traceable."""
     flat, back = ravel_pytree(position)
     gradient = jax.grad(lambda at: density.potential(back(at), data))
 
@@ -89,7 +97,7 @@ def dense_hessian(density: Density, position: Position, data: Any) -> Array:
     return (columns + columns.T) / 2
 
 
-def dense_whitening(density: Density, position: Position, data: Any) -> DenseWhitening:
+def dense_whitening(density: Density, position: Position, data: Data) -> DenseWhitening:
     """The change of variables that makes the normal approximation at a mode standard.
 
     One Newton step first takes what is left of the way to the mode.

@@ -2,30 +2,35 @@
 
 Models of many classifiers have an arrowhead: a few *shared* parameters, and for every *unit*
 (classifier) its own few, which meet the other units only through the shared ones. The unconstrained
-parameters are therefore kept as ``{"shared": [P], "units": [C, Q]}``; everything in this room
+parameters are therefore kept as `{"shared": [P], "units": [C, Q]}`; everything in this room
 works on that pair and knows no model.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 from numpyro import handlers
+from numpyro.distributions import constraints
 from numpyro.infer.util import constrain_fn, potential_energy
 
-Position = dict[str, Array]
-Model = Callable[[Any], None]
-Offsets = Callable[[Mapping[str, Array]], Mapping[str, Array]]
+from bayesrep.models.model import Data
+from bayesrep.types import Float
+
+Position: TypeAlias = dict[str, Array]
+Program: TypeAlias = Callable[[Data], None]
+Offsets: TypeAlias = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 """Shifts of some sites computed from the others."""
 
 
 @dataclass(frozen=True)
 class _Site:
-    """Where a site's values lie: ``size`` entries from ``start`` of its block."""
+    """Where a site's values lie: `size` entries from `start` of its block."""
 
     shape: tuple[int, ...]
     unit_axis: int | None
@@ -50,7 +55,7 @@ class Density:
         P, C and Q of the pair of arrays; C = 0 when no site lies in the unit plate.
     """
 
-    model: Model
+    model: Program
     offsets: Offsets
     sites: Mapping[str, _Site]
     shared: int
@@ -62,13 +67,13 @@ class Density:
         values = {name: _take(site, position) for name, site in self.sites.items()}
         return values | {name: values[name] + by for name, by in self.offsets(values).items()}
 
-    def to_position(self, values: Mapping[str, Any]) -> Position:
-        """Inverse of :meth:`to_sites`."""
-        values = {name: jnp.asarray(value) for name, value in values.items()}
-        values |= {name: values[name] - by for name, by in self.offsets(values).items()}
-        shared = [jnp.ravel(values[n]) for n, s in self.sites.items() if s.unit_axis is None]
+    def to_position(self, values: Mapping[str, ArrayLike]) -> Position:
+        """Inverse of `to_sites`."""
+        arrays = {name: jnp.asarray(value) for name, value in values.items()}
+        arrays |= {name: arrays[name] - by for name, by in self.offsets(arrays).items()}
+        shared = [jnp.ravel(arrays[n]) for n, s in self.sites.items() if s.unit_axis is None]
         units = [
-            jnp.moveaxis(jnp.asarray(values[n]), s.unit_axis, 0).reshape(self.units, -1)
+            jnp.moveaxis(arrays[n], s.unit_axis, 0).reshape(self.units, -1)
             for n, s in self.sites.items()
             if s.unit_axis is not None
         ]
@@ -77,11 +82,11 @@ class Density:
             "units": jnp.concatenate(units, axis=1) if units else jnp.zeros((self.units, 0)),
         }
 
-    def potential(self, position: Position, data: Any) -> Array:
+    def potential(self, position: Position, data: Data) -> Float[Array, ""]:
         """Negative log joint density of the unconstrained parameters and the data."""
         return jnp.asarray(potential_energy(self.model, (data,), {}, self.to_sites(position)))
 
-    def quantities(self, position: Position, data: Any) -> dict[str, Array]:
+    def quantities(self, position: Position, data: Data) -> dict[str, Array]:
         """All sites and deterministic quantities of the model at one position."""
         values = constrain_fn(
             self.model, (data,), {}, self.to_sites(position), return_deterministic=True
@@ -105,14 +110,14 @@ def _unit_axis(site: Mapping[str, Any], plate: str) -> int | None:
     return None
 
 
-def _no_offsets(_: Mapping[str, Array]) -> Mapping[str, Array]:
-    return {}
-
-
 def build_density(
-    model: Model, data: Any, *, offsets: Offsets = _no_offsets, unit_plate: str = "classifier"
+    model: Program,
+    data: Data,
+    *,
+    offsets: Offsets = lambda _: {},
+    unit_plate: str = "classifier",
 ) -> Density:
-    """Trace ``model(data)`` once and lay out its latent sites.
+    """Trace `model(data)` once and lay out its latent sites.
 
     Parameters
     ----------
@@ -121,7 +126,7 @@ def build_density(
     data
         Anything the model takes; only its shapes matter here.
     offsets
-        See :class:`Density`.
+        As in `Density`.
     unit_plate
         Name of the plate over units.
 
@@ -130,19 +135,20 @@ def build_density(
     ValueError
         If a latent site's support is not the real line.
     """
-    traces: list[Any] = []
+    trace: dict[str, Any] = {}
 
-    def shapes_only(data: Any) -> None:
+    def shapes_only(data: Data) -> None:
         with handlers.seed(rng_seed=0):
-            traces.append(handlers.trace(model).get_trace(data))
+            trace.update(handlers.trace(model).get_trace(data))
 
     jax.eval_shape(shapes_only, data)  # evaluating operation by operation takes seconds
-    latent = {n: s for n, s in traces[0].items() if s["type"] == "sample" and not s["is_observed"]}
+    latent = {n: s for n, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
     sites: dict[str, _Site] = {}
     shared = units = per_unit = 0
     for name, site in latent.items():
-        if site["fn"].support.event_dim > site["fn"].event_dim or not _is_real(site["fn"].support):
-            raise ValueError(f"site {name!r} must have real support; got {site['fn'].support}")
+        support = site["fn"].support
+        if getattr(support, "base_constraint", support) is not constraints.real:
+            raise ValueError(f"site {name!r} must have real support; got {support}")
         shape, axis = jnp.shape(site["value"]), _unit_axis(site, unit_plate)
         size = int(np.prod(shape, dtype=int))
         if axis is None:
@@ -153,23 +159,3 @@ def build_density(
             sites[name] = _Site(shape, axis, per_unit, size // units)
             per_unit += size // units
     return Density(model, offsets, sites, shared, units, per_unit)
-
-
-def _is_real(support: Any) -> bool:
-    while hasattr(support, "base_constraint"):
-        support = support.base_constraint
-    return type(support).__name__ == "_Real"
-
-
-def ravel(position: Position) -> Array:
-    """One flat vector of a position, shared parameters first."""
-    return jnp.concatenate([position["shared"], position["units"].ravel()])
-
-
-def tree_zeros(density: Density) -> Position:
-    """The position of zeros."""
-    return jax.tree.map(
-        jnp.zeros,
-        {"shared": (density.shared,), "units": (density.units, density.per_unit)},
-        is_leaf=lambda leaf: isinstance(leaf, tuple),
-    )

@@ -46,11 +46,11 @@ def choose(device: str, chains: int, gradient: Callable[[Any, int], Any]) -> Cho
     Parameters
     ----------
     device
-        ``"auto"``, or a platform of JAX such as ``"cpu"`` or ``"gpu"``.
+        `"auto"`, or a platform of JAX such as `"cpu"` or `"gpu"`.
     chains
         Chains of the fit: on a CPU they share the cores, elsewhere they run as one batch.
     gradient
-        ``gradient(device, batch)`` evaluates ``batch`` gradients on a device, compiled at the
+        `gradient(device, batch)` evaluates `batch` gradients on a device, compiled at the
         first call, and waits for them.
 
     Raises
@@ -82,12 +82,12 @@ def _platform(device: str) -> str:
 
 
 def spread_over(device: str, count: int) -> Mesh:
-    """A mesh of the first ``count`` devices of a kind, for images to be spread over.
+    """A mesh of the first `count` devices of a kind, for images to be spread over.
 
     Parameters
     ----------
     device
-        A platform of JAX; ``"auto"`` for JAX's default.
+        A platform of JAX; `"auto"` for JAX's default.
     count
         At least 1.
 
@@ -97,10 +97,10 @@ def spread_over(device: str, count: int) -> Mesh:
         If there are not as many.
     """
     name = jax.default_backend() if device == "auto" else _platform(device)
-    here = jax.devices(name)
-    if not 1 <= count <= len(here):
-        raise OptionError(f"devices must be from 1 to {len(here)} ({name}); got {count}")
-    return Mesh(np.array(here[:count]), ("images",))
+    devices = jax.devices(name)
+    if not 1 <= count <= len(devices):
+        raise OptionError(f"devices must be from 1 to {len(devices)} ({name}); got {count}")
+    return Mesh(np.array(devices[:count]), ("images",))
 
 
 def fastest(devices: Mapping[str, Any], seconds: Mapping[str, float]) -> Choice:

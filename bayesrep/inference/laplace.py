@@ -51,9 +51,11 @@ from bayesrep.inference.arrowhead import (
     newton_direction,
     whitening,
 )
-from bayesrep.inference.dense import DenseWhitening
+from bayesrep.inference.dense import Transform
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.problem import Problem, Programs, find_mode
+from bayesrep.models.model import Data
+from bayesrep.types import Float
 
 REFINEMENTS = 4
 PAIRS = 32
@@ -67,7 +69,7 @@ FLOOR = 1e-10
 def laplace(
     problem: Problem,
     tools: Programs,
-    data: Any,
+    data: Data,
     key: Array,
     chains: int,
     draws: int,
@@ -94,12 +96,8 @@ def laplace(
 
 
 def normal_at(
-    tools: Programs,
-    mode: Position,
-    data: Any,
-    key: Array,
-    refinements: int = REFINEMENTS,
-) -> Whitening | DenseWhitening:
+    tools: Programs, mode: Position, data: Data, key: Array, refinements: int = REFINEMENTS
+) -> Transform:
     """The normal nearest to the posterior or, where units meet in the likelihood, Laplace's."""
     if tools.whiten_whole is not None:
         return tools.whiten_whole(mode, data)
@@ -111,15 +109,11 @@ class _Search(NamedTuple):
 
     current: Whitening
     best: Whitening
-    loss: Array
+    loss: Float[Array, ""]
 
 
 def nearest_normal(
-    density: Density,
-    mode: Position,
-    data: Any,
-    key: Array,
-    refinements: int = REFINEMENTS,
+    density: Density, mode: Position, data: Data, key: Array, refinements: int = REFINEMENTS
 ) -> Whitening:
     """The normal found from the mode, as the image of a standard normal.
 
@@ -131,8 +125,8 @@ def nearest_normal(
 
 
 @lru_cache(maxsize=16)
-def _search(density: Density, refinements: int) -> Callable[[Position, Any, Position], Whitening]:
-    def search(mode: Position, data: Any, pairs: Position) -> Whitening:
+def _search(density: Density, refinements: int) -> Callable[[Position, Data, Position], Whitening]:
+    def search(mode: Position, data: Data, pairs: Position) -> Whitening:
         def step(state: _Search, _: None) -> tuple[_Search, None]:
             normal = state.current
             energy, gradient, hessian = _expectations(density, normal, pairs, data)
@@ -165,7 +159,10 @@ def _without_width(density: Density, center: Position) -> Whitening:
 def _expectations(
     density: Density, normal: Whitening, standard: Position, data: Any
 ) -> tuple[Array, Position, Arrowhead]:
-    """Mean potential, gradient and Hessian over a normal's draws at standard [draw, ...]."""
+    """Mean potential, gradient and Hessian over a normal's draws at standard [draw, ...].
+
+    Opper, Archambeau (2009), equations 6 and 7.
+    """
 
     @jax.jit  # traced once for its three uses
     def potential(position: Position) -> Array:
@@ -181,12 +178,7 @@ def _expectations(
 
 
 def draw_normal(
-    density: Density,
-    normal: Whitening | DenseWhitening,
-    data: Any,
-    key: Array,
-    chains: int,
-    draws: int,
+    density: Density, normal: Transform, data: Data, key: Array, chains: int, draws: int
 ) -> Approximation:
     """Draws of a normal, with its density and the model's.
 
@@ -199,8 +191,10 @@ def draw_normal(
 
 
 @lru_cache(maxsize=16)
-def _drawing(density: Density) -> Callable[[Any, Any, Position], Any]:
-    def drawing(normal: Any, data: Any, standard: Position) -> tuple[Position, Array, Array]:
+def _drawing(density: Density) -> Callable[[Transform, Data, Position], Any]:
+    def drawing(
+        normal: Transform, data: Data, standard: Position
+    ) -> tuple[Position, Float[Array, "draw"], Float[Array, "draw"]]:
         positions = jax.vmap(normal.__call__)(standard)
         log_normal = jax.vmap(log_standard_normal)(standard) - normal.log_volume()
         return positions, log_densities(density, positions, data), log_normal

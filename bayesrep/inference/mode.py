@@ -1,6 +1,6 @@
 """Climb to a mode by Newton steps on the arrowhead Hessian."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +8,8 @@ from jax import Array
 
 from bayesrep.inference.arrowhead import arrowhead_hessian, newton_direction
 from bayesrep.inference.density import Density, Position
+from bayesrep.models.model import Data
+from bayesrep.types import Float, Int
 
 STEP_SIZES = 0.5 ** jnp.arange(14)
 
@@ -15,16 +17,18 @@ STEP_SIZES = 0.5 ** jnp.arange(14)
 class Climb(NamedTuple):
     """Where a search for the mode ended.
 
-    ``decrement`` is the drop in potential that a full Newton step still promises, times two.
+    `decrement` is the drop in potential that a full Newton step still promises, times two.
     """
 
     position: Position
-    potential: Array
-    decrement: Array
-    steps: Array
+    potential: Float[Array, ""]
+    decrement: Float[Array, ""]
+    steps: Int[Array, ""]
 
 
-def _newton_step(density: Density, position: Position, data: Any) -> tuple[Position, Array, Array]:
+def _newton_step(
+    density: Density, position: Position, data: Data
+) -> tuple[Position, Float[Array, ""], Float[Array, ""]]:
     @jax.jit  # traced once for its four uses
     def potential(at: Position) -> Array:
         return density.potential(at, data)
@@ -44,13 +48,13 @@ def _newton_step(density: Density, position: Position, data: Any) -> tuple[Posit
 
 
 def climb(
-    density: Density, start: Position, data: Any, *, tolerance: float = 1e-6, limit: int = 200
+    density: Density, start: Position, data: Data, *, tolerance: float = 1e-6, limit: int = 200
 ) -> Climb:
-    """Minimise the potential from ``start``; traceable, so jit it.
+    """Minimise the potential from `start`; traceable, so jit it.
 
     Newton directions use |H|, so they descend where H is not positive definite; the step is the
-    best of 1, 1/2, 1/4, … of it. The search ends when the Newton decrement is below ``tolerance``
-    nats or after ``limit`` steps.
+    best of 1, 1/2, 1/4, … of it. The search ends when the Newton decrement is below `tolerance`
+    nats or after `limit` steps.
     """
 
     def unfinished(state: Climb) -> Array:

@@ -1,19 +1,19 @@
 """NUTS in whitened coordinates: one compiled block of draws, chains side by side.
 
 The sampler is NumPyro's. What is ours is its setting: coordinates in which the normal
-approximation at the mode is standard (:class:`~bayesrep.inference.arrowhead.Whitening`), data
+approximation at the mode is standard (`bayesrep.inference.dense.Transform`), data
 passed as arguments so that one compilation serves every study of the same shape, and a host loop
 over short blocks, so that progress, interruption and draws do not depend on each other.
 
 Whitened chains swing from one side of the posterior to the other, which makes means very precise
-but lets spreads mix slowly; ``thinning`` transitions are therefore made for every draw kept.
+but lets spreads mix slowly; `thinning` transitions are therefore made for every draw kept.
 """
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from threading import Event
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -21,54 +21,39 @@ import numpy as np
 from jax import Array
 from numpyro.infer.hmc import hmc
 
-from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.checkpoint import Checkpoint
-from bayesrep.inference.dense import DenseWhitening
+from bayesrep.inference.dense import Transform
 from bayesrep.inference.density import Position
+from bayesrep.models.model import Data
+from bayesrep.types import Shaped
 
 BLOCK = 25
 MAX_TREE_DEPTH = 10
 FORGETTING = 3
 
 
+Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
+
+
 class Transition(NamedTuple):
-    """One kept draw and what the sampler did for it; stacked, [draw, ...]."""
+    """One kept draw and what the sampler did for it; stacked, [draw, ...].
+
+    `diverging` is any of the thinned transitions, `num_steps` are the gradient evaluations of all,
+    the others are of the last one; `lp` is the log density of the unconstrained parameters.
+    """
 
     position: Position
-    diverging: Any  # bool, any of the thinned transitions
-    num_steps: Any  # int, gradient evaluations of all of them
-    acceptance_rate: Any  # float, of the last one
-    energy: Any
-    step_size: Any
-    lp: Any  # log density of the unconstrained parameters
+    diverging: Statistic
+    num_steps: Statistic
+    acceptance_rate: Statistic
+    energy: Statistic
+    step_size: Statistic
+    lp: Statistic
 
 
-class Target(Protocol):
-    """What is sampled: a density, or one that varies from draw to draw."""
-
-    @property
-    def shared(self) -> int:
-        """P, shared parameters."""
-        ...
-
-    @property
-    def units(self) -> int:
-        """C, units."""
-        ...
-
-    @property
-    def per_unit(self) -> int:
-        """Q, parameters of a unit."""
-        ...
-
-    def potential(self, position: Position, data: Any) -> Array:
-        """Negative log density."""
-        ...
-
-
-Transform: TypeAlias = Whitening | DenseWhitening
-
-Report = Callable[[int, int], None]
+Potential: TypeAlias = Callable[[Position, Data], Array]
+"""Negative log density of the unconstrained parameters and the data."""
+Report: TypeAlias = Callable[[int, int], None]
 """Called with the number of draws a block finished and its divergences after warm-up."""
 
 
@@ -102,12 +87,12 @@ class Sampler:
     Attributes
     ----------
     start : (key, data, whitening) -> state
-    block : (state, data, whitening) -> state, Transition of ``BLOCK`` draws
-        Of a sampler that ``varies``, ``data`` is a pair whose second part has one entry per draw.
+    block : (state, data, whitening) -> state, Transition of `BLOCK` draws
+        Of a sampler that `varies`, `data` is a pair whose second part has one entry per draw.
     vectorized
         Whether both take keys and states stacked over chains.
     shape
-        Shapes and types of what a compiled ``block`` returns.
+        Shapes and types of what a compiled `block` returns.
     """
 
     start: Callable[..., Any]
@@ -115,39 +100,40 @@ class Sampler:
     vectorized: bool
     shape: Any = None
 
-    def states(self, keys: Array, data: Any, whitening: Transform) -> list[Any]:
-        """First states for one key of each chain, as :func:`sample` takes them."""
+    def states(self, keys: Array, data: Data, whitening: Transform) -> list[Any]:
+        """First states for one key of each chain, as `sample` takes them."""
         batches = [keys] if self.vectorized else keys
         return [self.start(batch, data, whitening) for batch in batches]
 
 
 def build_sampler(
-    density: Target, schedule: Schedule, *, vectorized: bool = False, varies: bool = False
+    potential: Potential, schedule: Schedule, *, vectorized: bool = False, varies: bool = False
 ) -> Sampler:
     """Put NumPyro's NUTS to work on a density in whitened coordinates.
 
     Parameters
     ----------
-    density, schedule
+    potential, schedule
         What to sample and how long; both are fixed in the compiled program, the data are not.
     vectorized
         Run all chains in lock step as one batch, as a GPU likes it.
     varies
         The density conditions on pairs (data, x) where x is another for every draw: each draw
-        begins at the last one's position, so it takes ``FORGETTING`` times as many transitions.
+        begins at the last one's position, so it takes `FORGETTING` times as many transitions.
     """
 
-    def potential(data: Any, whitening: Transform) -> Callable[[Position], Array]:
-        return lambda standard: density.potential(whitening(standard), data)
+    def whitened(data: Data, whitening: Transform) -> Callable[[Position], Array]:
+        return lambda standard: potential(whitening(standard), data)
 
-    initialize, transition = hmc(potential_fn_gen=potential, algo="NUTS")
+    initialize, transition = hmc(potential_fn_gen=whitened, algo="NUTS")
 
-    def start(key: Array, data: Any, whitening: Transform) -> Any:
+    def start(key: Array, data: Data, whitening: Transform) -> Any:
         """Begin at half a standard deviation around the mode, differently in every chain."""
         keys = jax.random.split(key, 3)
+        shapes = [whitening.center[name].shape for name in ("shared", "units")]
         standard = {
-            "shared": jax.random.normal(keys[0], (density.shared,)) / 2,
-            "units": jax.random.normal(keys[1], (density.units, density.per_unit)) / 2,
+            "shared": jax.random.normal(keys[0], shapes[0]) / 2,
+            "units": jax.random.normal(keys[1], shapes[1]) / 2,
         }
         return initialize(
             standard,
@@ -162,11 +148,11 @@ def build_sampler(
 
     kept_after = schedule.thinning * (FORGETTING if varies else 1)
 
-    def block(state: Any, data: Any, whitening: Transform) -> tuple[Any, Transition]:
+    def block(state: Any, data: Data, whitening: Transform) -> tuple[Any, Transition]:
         def draw(state: Any, own: Any) -> tuple[Any, Transition]:
             given = (data[0], own) if varies else data
             if varies:
-                energy, gradient = jax.value_and_grad(potential(given, whitening))(state.z)
+                energy, gradient = jax.value_and_grad(whitened(given, whitening))(state.z)
                 state = state._replace(potential_energy=energy, z_grad=gradient)
 
             def once(_: Any, carry: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
@@ -196,11 +182,13 @@ def build_sampler(
     return Sampler(jax.jit(start), jax.jit(block), vectorized)
 
 
-def compiled(sampler: Sampler, key: Array, first: Any, data: Any, whitening: Transform) -> Sampler:
+def compiled(
+    sampler: Sampler, key: Array, first: Data, data: Data, whitening: Transform
+) -> Sampler:
     """The sampler compiled for arguments of these shapes (arrays or their shapes and types).
 
-    ``first`` is the data of ``start``, ``data`` that of ``block``. ``start`` is traced before
-    ``block`` because NumPyro's pair shares its settings through it.
+    `first` is the data of `start`, `data` that of `block`. `start` is traced before
+    `block` because NumPyro's pair shares its settings through it.
     """
     start = sampler.start.lower(key, first, whitening).compile()  # type: ignore[attr-defined]
     state = jax.eval_shape(sampler.start, key, first, whitening)
@@ -209,9 +197,9 @@ def compiled(sampler: Sampler, key: Array, first: Any, data: Any, whitening: Tra
     return Sampler(start, block, sampler.vectorized, shape)
 
 
-Feed = Callable[[int, int], Any]
-"""Data of the block that begins at transition ``begin`` (counted from the start of warm-up) of a
-chain; ``feed(0, 0)`` has the shapes of all."""
+Feed: TypeAlias = Callable[[int, int], Data]
+"""Data of the block that begins at transition `begin` (counted from the start of warm-up) of a
+chain; `feed(0, 0)` has the shapes of all."""
 
 
 def _run(
@@ -225,7 +213,7 @@ def _run(
     stop: Event,
     checkpoint: Checkpoint | None,
 ) -> Transition:
-    """All draws after warm-up of the chain (or stacked chains) in ``state``, on the host."""
+    """All draws after warm-up of the chain (or stacked chains) in `state`, on the host."""
     kept: list[Transition] = []
     axis = np.ndim(state.i)
     total = schedule.warmup + schedule.draws
@@ -233,9 +221,7 @@ def _run(
         if stop.is_set():
             raise InterruptedError
         end = min(begin + BLOCK, total)
-        last = None
-        if checkpoint is not None:
-            last = checkpoint.load(chain, number, sampler.shape)
+        last = checkpoint and checkpoint.load(chain, number, sampler.shape)
         if last is None:
             last = sampler.block(state, feed(chain, begin), whitening)
             if checkpoint is not None:
@@ -262,9 +248,9 @@ def sample(
 ) -> Transition:
     """Run chains from their first states; a vectorised sampler has one state for all chains.
 
-    Otherwise chains run in ``workers`` threads of this process: XLA releases the interpreter lock,
+    Otherwise chains run in `workers` threads of this process: XLA releases the interpreter lock,
     so threads use as many cores as there are workers. Draws do not depend on the number of
-    workers, on ``report`` or on ``checkpoint``.
+    workers, on `report` or on `checkpoint`.
 
     Returns
     -------
@@ -275,17 +261,8 @@ def sample(
 
     def chain(number: int) -> Transition:
         with jax.enable_x64(new_val=True):  # JAX keeps this setting per thread
-            return _run(
-                sampler,
-                number,
-                states[number],
-                feed,
-                whitening,
-                schedule,
-                report,
-                stop,
-                checkpoint,
-            )
+            state = states[number]
+            return _run(sampler, number, state, feed, whitening, schedule, report, stop, checkpoint)
 
     if sampler.vectorized:
         return chain(0)

@@ -14,12 +14,16 @@ from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.cells import cell_groups
 from bayesrep.inference.density import Position
 from bayesrep.inference.problem import Problem, Programs, evaluate, pose, programs
+from bayesrep.models.model import Data
 from bayesrep.posterior.files import build_posterior
+from bayesrep.posterior.groups import Posterior
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.types import no_type_check
 
 
+@no_type_check
 def prior_predictive(
     study: Study | SufficientStatistics,
     *,
@@ -29,25 +33,25 @@ def prior_predictive(
     groups: str | None = None,
     datasets: Sequence[str] = REQUIRED_ROLES,
     **options: Any,
-) -> Any:
+) -> Posterior:
     """Draw parameters from the prior, and data of the study's size given them.
 
     Parameters
     ----------
     study
         Gives the numbers of images, annotators and classifiers; neither its selections nor its
-        classifiers' answers are used, except as ``observed_data`` to compare with.
+        classifiers' answers are used, except as `observed_data` to compare with.
     draws
         How many.
     model, seed, groups, datasets, options
-        As in :func:`bayesrep.fit`.
+        As in [bayesrep.fit][].
 
     Returns
     -------
     arviz.InferenceData or xarray.DataTree
-        Groups ``prior`` (as the posterior of a fit, with one chain), ``prior_predictive`` (images
+        Groups `prior` (as the posterior of a fit, with one chain), `prior_predictive` (images
         per cell of every data set and correct answers per cell, each draw) and
-        ``observed_data``, ready for ArviZ's plots.
+        `observed_data`, ready for ArviZ's plots.
     """
     if draws < 1:
         raise OptionError(f"draws must be at least 1; got {draws}")
@@ -69,7 +73,7 @@ def prior_predictive(
 
 
 def prior_positions(
-    problem: Problem, tools: Programs, data: Any, key: Array, draws: int
+    problem: Problem, tools: Programs, data: Data, key: Array, draws: int
 ) -> Position:
     """Positions [1, draws, ...] drawn from the prior."""
 

@@ -1,6 +1,6 @@
 """What is to be inferred: a model with its options, the data, and the programs for their shapes.
 
-Every way to the posterior (NUTS, Laplace, SVI) starts from a `Problem`. Data are arguments of the
+Every way to the posterior starts from a `Problem`. Data are arguments of the
 compiled programs, so problems of the same shape share them.
 """
 
@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.sharding import Mesh
-from numpy.typing import NDArray
+from jax.typing import ArrayLike
 from numpyro import handlers
 
 from bayesrep.errors import OptionError, StudyError, listing
@@ -23,6 +24,7 @@ from bayesrep.inference.dense import DenseWhitening, climb_from, dense_whitening
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.mode import Climb, climb
 from bayesrep.models import MODELS, Model
+from bayesrep.models.model import Data, Options
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import thinned_draws
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -34,6 +36,7 @@ from bayesrep.studies.statistics import (
     statistics_by_group,
 )
 from bayesrep.studies.study import Study
+from bayesrep.types import Floats, no_type_check
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +77,12 @@ class Problem:
     fingerprint: str
     mesh: Mesh | None = None
 
-    def data(self) -> Any:
+    def data(self) -> Data:
         """The arrays the model conditions on; call it with 64-bit floats enabled."""
         return self.model.data(self.cells, self.patterns, self.options, self.mesh)
 
 
+@no_type_check
 def pose(
     study: Study | SufficientStatistics,
     *,
@@ -88,7 +92,7 @@ def pose(
     datasets: Sequence[str] = REQUIRED_ROLES,
     mesh: Mesh | None = None,
 ) -> Problem:
-    """Check what is asked and gather the data for it; see :func:`bayesrep.fit`.
+    """Check what is asked and gather the data for it; see [bayesrep.fit][].
 
     Raises
     ------
@@ -163,9 +167,9 @@ def pose_again(fitted: Fitted) -> Problem:
 
 
 def at_draws(
-    problem: Problem, fitted: Fitted, function: Callable[[Any, Any], Any], draws: int
+    problem: Problem, fitted: Fitted, function: Callable[[Data, Options], Any], draws: int
 ) -> Any:
-    """What ``function(data, options)`` returns at some of the posterior's draws, [draw, ...].
+    """What `function(data, options)` returns at some of the posterior's draws, [draw, ...].
 
     Parameters
     ----------
@@ -192,62 +196,60 @@ def at_draws(
 class Programs(NamedTuple):
     """What is compiled for a model, its options and the shapes of the data.
 
-    ``start(values)`` is the position of sites' values, ``climb(start, data)`` goes up to a mode,
-    ``whiten(position, data)`` the change of variables there, and ``quantities(draws, data)`` all
+    `start(values)` is the position of sites' values, `climb(start, data)` goes up to a mode,
+    `whiten(position, data)` the change of variables there, and `quantities(draws, data)` all
     sites and deterministic quantities of draws [S, ...] of positions. Where units meet in the
-    likelihood, ``climb`` and ``whiten`` are those of the model's independent counterpart,
-    ``onward(whitening, data)`` goes from its mode to the model's and ``whiten_whole`` is the
+    likelihood, `climb` and `whiten` are those of the model's independent counterpart,
+    `onward(whitening, data)` goes from its mode to the model's and `whiten_whole` is the
     change of variables there; otherwise both are None.
     """
 
     density: Density
-    start: Callable[[Mapping[str, Any]], Position]
-    climb: Callable[[Position, Any], Climb]
-    whiten: Callable[[Position, Any], Whitening]
-    quantities: Callable[[Position, Any], dict[str, Any]]
-    onward: Callable[[Whitening, Any], Climb] | None
-    whiten_whole: Callable[[Position, Any], DenseWhitening] | None
+    start: Callable[[Mapping[str, ArrayLike]], Position]
+    climb: Callable[[Position, Data], Climb]
+    whiten: Callable[[Position, Data], Whitening]
+    quantities: Callable[[Position, Data], dict[str, Array]]
+    onward: Callable[[Whitening, Data], Climb] | None
+    whiten_whole: Callable[[Position, Data], DenseWhitening] | None
 
 
-def programs(problem: Problem, data: Any) -> Programs:
+def programs(problem: Problem, data: Data) -> Programs:
     """The programs for a problem, shared with earlier problems of the same shape."""
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple(jnp.shape(leaf) for leaf in leaves)
-    return _programs(problem.name, problem.options, structure, shapes)
+    return _programs(problem.model, problem.options, structure, shapes)
 
 
 @lru_cache(maxsize=16)
-def _programs(name: str, options: Any, structure: Any, shapes: Any) -> Programs:
-    model = MODELS[name]
+def _programs(model: Model, options: Options, structure: Any, shapes: Any) -> Programs:
     example = jax.tree.unflatten(structure, [jnp.zeros(shape) for shape in shapes])
-    density = build_density(
-        lambda data: model.function(data, options),
-        example,
-        offsets=lambda values: model.offsets(values, options),
-    )
 
-    near, onward, whiten_whole = density, None, None
-    if (independent := model.independent) is not None:
-        near = build_density(
-            lambda data: independent(data, options),
+    def build(function: Callable[[Data, Options], None]) -> Density:
+        return build_density(
+            lambda data: function(data, options),
             example,
             offsets=lambda values: model.offsets(values, options),
         )
+
+    density = near = build(model.function)
+    onward = whiten_whole = None
+    if model.independent is not None:
+        near = build(model.independent)
         onward = jax.jit(partial(climb_from, density))
         whiten_whole = jax.jit(partial(dense_whitening, density))
 
-    def whiten(at: Position, data: Any) -> Whitening:
+    def whiten(at: Position, data: Data) -> Whitening:
         return whitening(arrowhead_hessian(lambda q: near.potential(q, data), at), at)
 
-    def one(position: Position, data: Any) -> dict[str, Any]:
-        # lax.map cannot divide what is empty, such as the steps between one component, by batches.
-        values = density.quantities(position, data)
-        return {name: value for name, value in values.items() if jnp.size(value)}
+    def quantities(draws: Position, data: Data) -> dict[str, Array]:
+        def one(position: Position) -> dict[str, Array]:
+            # lax.map cannot divide what is empty, such as the steps between one component.
+            values = density.quantities(position, data)
+            return {name: value for name, value in values.items() if jnp.size(value)}
 
-    def quantities(draws: Position, data: Any) -> dict[str, Any]:
-        return jax.lax.map(lambda position: one(position, data), draws, batch_size=50)
+        return jax.lax.map(one, draws, batch_size=50)
 
-    def upwards(start: Position, data: Any) -> Climb:
+    def upwards(start: Position, data: Data) -> Climb:
         return climb(near, start, data)
 
     return Programs(
@@ -261,7 +263,7 @@ def _programs(name: str, options: Any, structure: Any, shapes: Any) -> Programs:
     )
 
 
-def find_mode(problem: Problem, compiled: Programs, data: Any) -> Climb:
+def find_mode(problem: Problem, compiled: Programs, data: Data) -> Climb:
     """Climb from the prior means, first on the annotations alone, then on everything."""
     start = compiled.start(problem.model.start(data, problem.options))
     on_annotations = compiled.climb(start, problem.model.annotations(data))
@@ -271,7 +273,7 @@ def find_mode(problem: Problem, compiled: Programs, data: Any) -> Climb:
     return compiled.onward(compiled.whiten(mode.position, data), data)
 
 
-def evaluate(compiled: Programs, draws: Position, data: Any) -> dict[str, NDArray[np.float64]]:
+def evaluate(compiled: Programs, draws: Position, data: Data) -> dict[str, Floats]:
     """Sites and quantities at positions [chain, draw, ...], as NumPy arrays of that form."""
     shape = draws["shared"].shape[:2]
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), draws)

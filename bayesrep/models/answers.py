@@ -1,12 +1,12 @@
 """All classifiers' answers on one image: the likelihood of a difficulty that they share.
 
 Classifiers answer independently given the image's virtual annotators J (or its selection frequency,
-at quadrature nodes) and its difficulty u ~ N(0, I)::
+at quadrature nodes) and its difficulty u ~ N(0, I):
 
     log P(f_x | k_x, n_x) = log Σ_j P(J = j | k_x, n_x) Σ_q w_q Π_c σ(±(m_cj + λ_c u_q))
                           = log Σ_jq exp( Σ_c f_xc m_cj + log P(j | k_x, n_x)
                                           + u_q Σ_c f_xc λ_c + log w_q − B_jq ),
-    B_jq = Σ_c log(1 + exp(m_cj + λ_c u_q)),     m from :func:`conditional_logit`
+    B_jq = Σ_c log(1 + exp(m_cj + λ_c u_q)),     m from `conditional_logit`
 
 Logits add, so an image's answers enter through two sums over classifiers: a product of [images,
 classifiers] with [classifiers, points + factors] instead of one with [classifiers, points × nodes].
@@ -20,23 +20,31 @@ shifts leave is at most C λ (range of u) / 4 in size, so nodes are divided into
 range, each with shifts of its own, and no factor leaves the range of floating point. Value and
 gradients are made together, chunk by chunk of images; nothing of the size images × grid is kept.
 
-Array names: N patterns (distinct images) in chunks of B, C classifiers, M cells, X points of the
-curves, Q nodes of the difficulty, F factors.
+Dimensions: `row` the patterns (distinct images) of a chunk, `point` of the curves, `factor` and
+`node` of the difficulty, nodes in a `block` of `inner`; `column` the classifiers, then the cells.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from numpy.typing import NDArray
 
 from bayesrep.studies.statistics import Patterns
+from bayesrep.types import Float, Int, no_type_check
 
-Floats = NDArray[np.float64]
+Logits: TypeAlias = Float[Array, "classifier point"]
+Spread: TypeAlias = Float[Array, "classifier node"]
+Loadings: TypeAlias = Float[Array, "classifier factor"]
+LogTable: TypeAlias = Float[Array, "cell point"]
+Rows: TypeAlias = Float[Array, "row column"]
+Natural: TypeAlias = Float[Array, "column entry"]
+"""What multiplies answers and cells: for each point, then for each factor."""
+Base: TypeAlias = Float[Array, "point node"]
+"""B of all points and nodes."""
 
 LARGEST_CHUNK = 2**19
 """Most entries of an array [images of a chunk, points + nodes]."""
@@ -52,29 +60,36 @@ TINY = 1e-300
 
 
 class Nodes(NamedTuple):
-    """Grid of difficulties, block by block (H blocks of Q / H nodes along the first factor)."""
+    """Grid of difficulties, block by block along the first factor."""
 
-    difficulty: Array  # [Q, F]
-    weight: Array  # [Q], sums to 1; 0 fills the last block
-    blocks: Array  # [H], only its length counts
+    difficulty: Float[Array, "node factor"]
+    weight: Float[Array, "node"]
+    """Sums to 1; 0 fills the last block."""
+    blocks: Float[Array, "block"]
+    """Only its length counts."""
 
 
+@no_type_check
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Answers:
     """Patterns of one data set in chunks; padded with rows that stand for no image.
 
-    ``rows`` hold the C answers and then the cell as M zeros and ones, so that one product serves
-    both. Where there is a ``mesh`` the images of every chunk lie spread over its devices.
+    `rows` hold the answers and then the cell as zeros and ones, so that one product serves both;
+    `images` are alike. Where there is a `mesh` the rows of every chunk lie spread over its devices.
     """
 
-    rows: Array  # [chunks, B, C + M]
-    images: Array  # [chunks, B] images alike
+    rows: Float[Array, "chunk row column"]
+    images: Float[Array, "chunk row"]
     mesh: Mesh | None = field(default=None, metadata={"static": True})
 
 
 def lay_out_answers(
-    patterns: Patterns, cell: NDArray[np.intp], cells: int, grid: int, mesh: Mesh | None = None
+    patterns: Patterns,
+    cell: Int[np.ndarray, "pattern"],
+    cells: int,
+    grid: int,
+    mesh: Mesh | None = None,
 ) -> Answers:
     """Arrange a data set's patterns.
 
@@ -83,11 +98,11 @@ def lay_out_answers(
     patterns
         Distinct images.
     cell
-        [N] place of each one's (k, n) among the model's pairs.
+        Place of each one's (k, n) among the model's pairs.
     cells
-        M.
+        How many pairs there are.
     grid
-        (X + Q / H) H, entries that an image has in the widest arrays.
+        Entries that an image has in the widest arrays, points and nodes in all blocks.
     mesh
         Devices over which to spread the images; one axis.
     """
@@ -125,8 +140,8 @@ def difficulty_nodes(size: int, factors: int, classifiers: int) -> Nodes:
 
 
 @jax.custom_jvp
-def conditional_logit(eta: Array, spread: Array, weight: Array) -> Array:
-    """The logit m [C, X] given u = 0 for which Σ_q w_q σ(m + λ u_q) = σ(η): η stays the marginal.
+def conditional_logit(eta: Logits, spread: Spread, weight: Float[Array, "node"]) -> Logits:
+    """The logit m given u = 0 for which Σ_q w_q σ(m + λ u_q) = σ(η): η stays the marginal.
 
     A classifier's curve then means the same in every model, whatever its loading, and what one
     classifier's data say about it does not depend on the difficulty at all.
@@ -134,11 +149,11 @@ def conditional_logit(eta: Array, spread: Array, weight: Array) -> Array:
     Parameters
     ----------
     eta
-        η [C, X], the marginal logit.
+        η, the marginal logit.
     spread
-        λ_c · u_q [C, Q].
+        λ_c · u_q.
     weight
-        w [Q].
+        w.
 
     Notes
     -----
@@ -169,15 +184,17 @@ def conditional_logit(eta: Array, spread: Array, weight: Array) -> Array:
 
 
 class _Solving(NamedTuple):
-    m: Array
-    low: Array
-    high: Array
-    moved: Array
-    steps: Array
+    m: Logits
+    low: Logits
+    high: Logits
+    moved: Float[Array, ""]
+    steps: Int[Array, ""]
 
 
-def _given(m: Array, spread: Array) -> tuple[Array, Array]:
-    """σ(m + λ u) and σ(−m − λ u) [C, X, Q], with exponentials of [C, X + Q] only."""
+def _given(
+    m: Logits, spread: Spread
+) -> tuple[Float[Array, "classifier point node"], Float[Array, "classifier point node"]]:
+    """σ(m + λ u) and σ(−m − λ u), with exponentials of m and of λ u only."""
     factors = (jnp.exp(-jnp.clip(part, -FAR, FAR)) for part in (m, spread))
     odds = next(factors)[:, :, None] * next(factors)[:, None, :]
     right = 1 / (1 + odds)
@@ -187,39 +204,40 @@ def _given(m: Array, spread: Array) -> tuple[Array, Array]:
 @conditional_logit.defjvp
 def _conditional_logit_jvp(
     primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
-) -> tuple[Array, Array]:
+) -> tuple[Logits, Logits]:
     """Implicit differentiation; the weights are constant."""
     eta, spread, weight = primals
     by_eta, by_spread, _ = tangents
     m = conditional_logit(eta, spread, weight)
     right, wrong = _given(m, spread)
-    slopes = weight[None, None, :] * right * wrong  # [C, X, Q]
+    slopes = weight[None, None, :] * right * wrong
     marginal = jax.nn.sigmoid(eta) * jax.nn.sigmoid(-eta)
     moved = marginal * by_eta - jnp.einsum("cxq,cq->cx", slopes, by_spread)
     return m, moved / slopes.sum(axis=-1)
 
 
 def log_answers(
-    eta: Array, loadings: Array, log_table: Array, answers: Answers, nodes: Nodes
-) -> Array:
+    eta: Logits, loadings: Loadings, log_table: LogTable, answers: Answers, nodes: Nodes
+) -> Float[Array, ""]:
     """Σ_x log P(f_x | k_x, n_x) over the images of a data set.
 
     Parameters
     ----------
     eta
-        Marginal logits of the accuracy curves [C, X].
+        Marginal logits of the accuracy curves.
     loadings
-        λ [C, F].
+        λ.
     log_table
-        log P(J = j | k, n) [M, X].
+        log P(J = j | k, n).
     answers, nodes
         Data and grid.
     """
     return _log_sum(*_natural(eta, loadings, log_table, nodes), answers, nodes)
 
 
-def _natural(eta: Array, loadings: Array, log_table: Array, nodes: Nodes) -> tuple[Array, Array]:
-    """What multiplies answers and cells [C + M, X + F], and B_jq [X, Q]."""
+def _natural(
+    eta: Logits, loadings: Loadings, log_table: LogTable, nodes: Nodes
+) -> tuple[Natural, Base]:
     spread = loadings @ nodes.difficulty.T
     logit = conditional_logit(eta, spread, nodes.weight)
     base = jax.nn.softplus(logit[:, :, None] + spread[:, None, :]).sum(axis=0)
@@ -230,22 +248,22 @@ def _natural(eta: Array, loadings: Array, log_table: Array, nodes: Nodes) -> tup
 class _Sums(NamedTuple):
     """Log likelihood of images and its gradient by natural parameters and base."""
 
-    value: Array
-    natural: Array
-    base: Array
+    value: Float[Array, ""]
+    natural: Natural
+    base: Float[Array, "..."]
 
 
 class _Grid(NamedTuple):
-    """The grid's part of the sum in blocks of nodes."""
+    """The grid's part of the sum in blocks of nodes: w_q exp(r_j + t_q − B_jq), and r and t."""
 
-    kernel: Array  # [H, X, Q / H] w_q exp(r_j + t_q − B_jq)
-    by_point: Array  # [H, 1, X] r
-    by_node: Array  # [H, 1, Q / H] t
+    kernel: Float[Array, "block point inner"]
+    by_point: Float[Array, "block 1 point"]
+    by_node: Float[Array, "block 1 inner"]
 
 
-def _grid(base: Array, nodes: Nodes) -> _Grid:
+def _grid(base: Base, nodes: Nodes) -> _Grid:
     blocks = len(nodes.blocks)
-    block = base.reshape(len(base), blocks, -1).transpose(1, 0, 2)  # [H, X, Q / H]
+    block = base.reshape(len(base), blocks, -1).transpose(1, 0, 2)
     fixed = jax.lax.stop_gradient(block)
     by_point = fixed.mean(axis=2, keepdims=True)
     by_node = (fixed - by_point).mean(axis=1, keepdims=True)
@@ -255,14 +273,14 @@ def _grid(base: Array, nodes: Nodes) -> _Grid:
 
 
 class _Shares(NamedTuple):
-    """Sum over the grid and its terms: share [x, j, q] = points · kernel · places."""
+    """Log of the sum over the grid, and its terms over it: points · kernel · places."""
 
-    value: Array  # [B] log of the sum
-    points: Array  # [H, B, X]
-    places: Array  # [H, B, Q / H], over the sum
+    value: Float[Array, "row"]
+    points: Float[Array, "block row point"]
+    places: Float[Array, "block row inner"]
 
 
-def _shares(rows: Array, natural: Array, grid: _Grid, nodes: Nodes) -> _Shares:
+def _shares(rows: Rows, natural: Natural, grid: _Grid, nodes: Nodes) -> _Shares:
     blocks, size = len(nodes.blocks), grid.by_point.shape[2]
     sums = rows @ natural
     by_point = sums[None, :, :size] - grid.by_point
@@ -272,7 +290,7 @@ def _shares(rows: Array, natural: Array, grid: _Grid, nodes: Nodes) -> _Shares:
     points, places = (
         jnp.exp(part - top[:, :, None]) for part, top in zip((by_point, by_node), tops, strict=True)
     )
-    total = jnp.sum(points @ grid.kernel * places, axis=2)  # [H, B]
+    total = jnp.sum(points @ grid.kernel * places, axis=2)
     level = tops[0] + tops[1]
     top = jax.lax.stop_gradient((level + jnp.log(total + TINY)).max(axis=0))
     scale = jnp.exp(level - top[None, :])
@@ -280,7 +298,13 @@ def _shares(rows: Array, natural: Array, grid: _Grid, nodes: Nodes) -> _Shares:
     return _Shares(top + jnp.log(whole), points, places * (scale / whole[None, :])[:, :, None])
 
 
-def _local_sums(natural: Array, base: Array, rows: Array, images: Array, nodes: Nodes) -> _Sums:
+def _local_sums(
+    natural: Natural,
+    base: Base,
+    rows: Float[Array, "chunk row column"],
+    images: Float[Array, "chunk row"],
+    nodes: Nodes,
+) -> _Sums:
     """Value and gradients over the chunks of one device."""
     grid = _grid(base, nodes)
 
@@ -289,7 +313,7 @@ def _local_sums(natural: Array, base: Array, rows: Array, images: Array, nodes: 
         value, points, places = _shares(rows, natural, grid, nodes)
         places = places * images[None, :, None]
         by_point, by_node = _margins(points, places, grid)
-        terms = points.transpose(0, 2, 1) @ places  # [H, X, Q / H], of the kernel
+        terms = points.transpose(0, 2, 1) @ places  # of the kernel
         more = _Sums(
             images @ value,
             rows.T @ jnp.concatenate([by_point, by_node @ nodes.difficulty], axis=1),
@@ -297,37 +321,35 @@ def _local_sums(natural: Array, base: Array, rows: Array, images: Array, nodes: 
         )
         return jax.tree.map(jnp.add, sums, more), None
 
-    nothing = _Sums(
-        jnp.zeros((), natural.dtype),
-        jnp.zeros_like(natural),
-        jnp.zeros_like(grid.kernel),
-    )
+    zero = jnp.zeros((), natural.dtype)
+    nothing = _Sums(zero, jnp.zeros_like(natural), jnp.zeros_like(grid.kernel))
     sums = jax.lax.scan(chunk, nothing, (rows, images))[0]
     return sums._replace(base=-_side_by_side(grid.kernel * sums.base))
 
 
-def _margins(points: Array, places: Array, grid: _Grid) -> tuple[Array, Array]:
-    """Shares summed over nodes [B, X] and over points [B, Q]."""
+def _margins(
+    points: Float[Array, "block row point"], places: Float[Array, "block row inner"], grid: _Grid
+) -> tuple[Float[Array, "row point"], Float[Array, "row node"]]:
+    """Shares summed over nodes and over points."""
     by_point = jnp.sum(points * (places @ grid.kernel.transpose(0, 2, 1)), axis=0)
     return by_point, _side_by_side(places * (points @ grid.kernel))
 
 
-def _side_by_side(blocks: Array) -> Array:
-    """[H, A, Q / H] as [A, Q]."""
+def _side_by_side(blocks: Float[Array, "block a inner"]) -> Float[Array, "a node"]:
     return blocks.transpose(1, 0, 2).reshape(blocks.shape[1], -1)
 
 
-def _sums(natural: Array, base: Array, answers: Answers, nodes: Nodes) -> _Sums:
+def _sums(natural: Natural, base: Base, answers: Answers, nodes: Nodes) -> _Sums:
     if answers.mesh is None:
         return _local_sums(natural, base, answers.rows, answers.images, nodes)
     axis = answers.mesh.axis_names[0]
 
-    def here(*arguments: Any) -> _Sums:
+    def on_device(*arguments: Any) -> _Sums:
         return jax.lax.psum(_local_sums(*arguments), axis)
 
     spread, everywhere = PartitionSpec(None, axis), PartitionSpec()
     shared = jax.shard_map(
-        here,
+        on_device,
         mesh=answers.mesh,
         in_specs=(everywhere, everywhere, spread, spread, everywhere),
         out_specs=everywhere,
@@ -337,13 +359,13 @@ def _sums(natural: Array, base: Array, answers: Answers, nodes: Nodes) -> _Sums:
 
 
 @jax.custom_vjp
-def _log_sum(natural: Array, base: Array, answers: Answers, nodes: Nodes) -> Array:
+def _log_sum(natural: Natural, base: Base, answers: Answers, nodes: Nodes) -> Float[Array, ""]:
     return _sums(natural, base, answers, nodes).value
 
 
 def _forward(
-    natural: Array, base: Array, answers: Answers, nodes: Nodes
-) -> tuple[Array, tuple[_Sums, Answers, Nodes]]:
+    natural: Natural, base: Base, answers: Answers, nodes: Nodes
+) -> tuple[Float[Array, ""], tuple[_Sums, Answers, Nodes]]:
     sums = _sums(natural, base, answers, nodes)
     return sums.value, (sums, answers, nodes)
 
@@ -358,30 +380,28 @@ _log_sum.defvjp(_forward, _backward)
 
 
 def image_moments(
-    eta: Array,
-    loadings: Array,
-    log_table: Array,
-    rows: Array,
+    eta: Logits,
+    loadings: Loadings,
+    log_table: LogTable,
+    rows: Rows,
     nodes: Nodes,
-    values: Array,
-) -> tuple[Array, Array]:
+    values: Float[Array, "value cell point"],
+) -> tuple[Float[Array, "value row"], Float[Array, "moment row"]]:
     """What the answers and annotations say of single images.
 
     Parameters
     ----------
     eta, loadings, log_table, nodes
-        As in :func:`log_answers`.
+        As in `log_answers`.
     rows
-        [B, C + M].
+        Of one chunk.
     values
-        [V, M, X] quantities given a point and a cell, such as E[s | k, n, j].
+        Quantities given a point and a cell, such as E[s | k, n, j].
 
     Returns
     -------
-    by_value : [V, B]
-        Their means given the annotations and all answers.
-    by_difficulty : [2 F, B]
-        Means of u, then of u².
+    tuple
+        The quantities' means given the annotations and all answers; means of u, then of u².
     """
     natural, base = _natural(eta, loadings, log_table, nodes)
     grid = _grid(base, nodes)

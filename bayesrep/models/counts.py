@@ -1,22 +1,24 @@
-"""Annotation counts under beta mixtures: cells of a data set and their likelihood.
+"""Annotation counts under beta mixtures: pairs (k, n), their likelihood, and averages over them.
 
 Where images were shown to one or a few numbers n of annotators the cells are completed to all k of
 each, which makes tables cheap and lets studies of one design share one compiled program.
 
-Array names: G groups of images, K components, M cells, X points of the accuracy curves.
+Dimensions: `component` K, `cell` the M pairs as the likelihood lays them out, `point` of the
+accuracy curves.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import betaln, logsumexp
-from numpy.typing import NDArray
 
+from bayesrep.models.curves import Curves
+from bayesrep.models.mixtures import Mixtures
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.beta_binomial import (
     below,
@@ -27,42 +29,49 @@ from bayesrep.numerics.beta_binomial import (
     virtual_annotators,
 )
 from bayesrep.studies.statistics import Cells
+from bayesrep.types import Float, Int, Ints, Shaped, no_type_check
+
+ByPoint: TypeAlias = Float[Array, "classifier group point"]
+ByCell: TypeAlias = Float[Array, "classifier group cell"]
+PerCell: TypeAlias = Float[Array, "cell"]
 
 LARGEST_GRID = 768
 
 
+@no_type_check
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class GridPairs:
     """All pairs (k, n) of a few n and k = 0..max n, row by row; those with k > n stay empty."""
 
-    log_choices: Array  # [M] log C(n, k), 0 where k > n
-    shown: tuple[int, ...] = field(metadata={"static": True})  # the D different n, increasing
+    log_choices: PerCell
+    """log C(n, k), 0 where k > n."""
+    shown: tuple[int, ...] = field(metadata={"static": True})
+    """The different n, increasing."""
 
 
 class ListedPairs(NamedTuple):
-    """Any M pairs (k, n)."""
+    """Any pairs (k, n); for the 0/1 matrices see `numerics.beta_binomial.below`."""
 
-    below_selected: Array  # [M, R] 0/1, see numerics.beta_binomial.below
-    below_rejected: Array  # [M, R]
-    below_shown: Array  # [M, R]
-    selected: Array  # [M] k
-    rejected: Array  # [M] n − k
-    log_choices: Array  # [M] log C(n, k)
+    below_selected: Float[Array, "cell step"]
+    below_rejected: Float[Array, "cell step"]
+    below_shown: Float[Array, "cell step"]
+    selected: PerCell
+    rejected: PerCell
+    log_choices: PerCell
 
 
 Pairs: TypeAlias = GridPairs | ListedPairs
 
 
-class Mixtures(NamedTuple):
-    """Beta mixtures of the groups of one data set; groups share the components."""
+class Counts(NamedTuple):
+    """Annotation counts of one data set: its pairs, and the images of every group at each."""
 
-    log_weights: Array  # [G, K]
-    a: Array  # [K]
-    b: Array  # [K]
+    pairs: Pairs
+    images: Float[Array, "group cell"]
 
 
-def _fits_grid(shown: NDArray[np.int64]) -> bool:
+def _fits_grid(shown: Int[np.ndarray, "size"]) -> bool:
     return len(shown) * (int(shown[-1]) + 1) <= LARGEST_GRID or len(shown) == 1
 
 
@@ -73,25 +82,14 @@ def complete(tables: Sequence[Cells]) -> list[Cells]:
     """
     shown = np.unique(np.concatenate([cells.shown for cells in tables]))
     if _fits_grid(shown):
-        n = np.repeat(shown, shown + 1)
-        k = np.concatenate([np.arange(size + 1) for size in shown])
-    else:
-        pairs = np.concatenate([np.stack([c.shown, c.selected], axis=1) for c in tables])
-        n, k = np.unique(pairs, axis=0).T
-    return [_on_pairs(cells, k, n) for cells in tables]
+        return [cells.completed(shown) for cells in tables]
+    pairs = np.concatenate([np.stack([c.shown, c.selected], axis=1) for c in tables])
+    n, k = np.unique(pairs, axis=0).T
+    return [cells.on(k, n) for cells in tables]
 
 
-def _on_pairs(cells: Cells, k: NDArray[np.int64], n: NDArray[np.int64]) -> Cells:
-    size = int(n.max()) + 1
-    place = np.searchsorted(n * size + k, cells.shown * size + cells.selected)
-    images = np.zeros(len(n), dtype=np.int64)
-    correct = np.zeros((len(n), cells.correct.shape[1]), dtype=np.int64)
-    images[place], correct[place] = cells.images, cells.correct
-    return Cells(k, n, images, correct)
-
-
-def places(cells: Cells) -> NDArray[np.int64]:
-    """Where completed cells [M] lie among the model's pairs."""
+def pair_of_cells(cells: Cells) -> Ints:
+    """Where completed cells lie among the model's pairs."""
     shown = np.unique(cells.shown)
     if not _fits_grid(shown):
         return np.arange(len(cells.shown))
@@ -103,7 +101,7 @@ def lay_out(cells: Cells) -> Pairs:
     shown = np.unique(cells.shown)
     log_choices = log_binomial(cells.shown, cells.selected)
     if _fits_grid(shown):
-        return GridPairs(jnp.asarray(on_places(log_choices, cells)), tuple(int(n) for n in shown))
+        return GridPairs(jnp.asarray(on_pairs(log_choices, cells)), tuple(int(n) for n in shown))
     rejected = cells.shown - cells.selected
     size = int(shown[-1])
     return ListedPairs(
@@ -116,41 +114,51 @@ def lay_out(cells: Cells) -> Pairs:
     )
 
 
-def on_places(values: NDArray[Any], cells: Cells) -> NDArray[np.float64]:
-    """Spread values of completed cells [..., M] over the model's pairs, 0 elsewhere."""
+def on_pairs(
+    values: Shaped[np.ndarray, "*batch completed"], cells: Cells
+) -> Float[np.ndarray, "*batch cell"]:
+    """Spread values of completed cells over the model's pairs, 0 elsewhere."""
     shown = np.unique(cells.shown)
     size = len(shown) * (int(shown[-1]) + 1) if _fits_grid(shown) else len(cells.shown)
     spread = np.zeros((*values.shape[:-1], size))
-    spread[..., places(cells)] = values
+    spread[..., pair_of_cells(cells)] = values
     return spread
 
 
-def _log_components(mixtures: Mixtures, pairs: ListedPairs) -> Array:
-    """log of weight times mass, without C(n, k), [G, K, M]."""
+def _log_components(mixtures: Mixtures, pairs: ListedPairs) -> Float[Array, "group component cell"]:
+    """log of weight times mass, without C(n, k)."""
     masses = log_cells(
         mixtures.a, mixtures.b, pairs.below_selected, pairs.below_rejected, pairs.below_shown
     )
     return mixtures.log_weights[:, :, None] + masses[None]
 
 
-def log_pair_masses(mixtures: Mixtures, pairs: Pairs) -> Array:
-    """log P(k | n) without C(n, k), [G, M]."""
+def log_pair_masses(mixtures: Mixtures, pairs: Pairs) -> Float[Array, "group cell"]:
+    """log P(k | n) without C(n, k)."""
     if isinstance(pairs, GridPairs):
         masses = log_masses(mixtures.log_weights, mixtures.a, mixtures.b, pairs.shown)
         return masses.reshape(masses.shape[0], -1)
     return logsumexp(_log_components(mixtures, pairs), axis=1)
 
 
-def log_virtual_tables(mixtures: Mixtures, pairs: Pairs, degree: int) -> tuple[Array, Array]:
-    """log P(k | n) [G, M], as `log_pair_masses`, and log P(J = j | k, n) [G, M, degree + 1].
+Tables: TypeAlias = tuple[Float[Array, "group cell"], Float[Array, "group cell point"]]
+"""log P(k | n) without C(n, k), and log P(point of the curves | k, n)."""
 
-    The second is equation M3.
-    """
+
+def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
+    """What a data set's mixtures say of the counts, and the counts of the curves' points."""
+    if family.exact:
+        return log_virtual_tables(mixtures, pairs, family.degree)
+    return log_node_tables(mixtures, pairs)
+
+
+def log_virtual_tables(mixtures: Mixtures, pairs: Pairs, degree: int) -> Tables:
+    """The tables where points are numbers J of virtual annotators: equation M3."""
     a, b, log_weights = mixtures.a, mixtures.b, mixtures.log_weights
     choices = log_binomial(degree, np.arange(degree + 1))
     if isinstance(pairs, GridPairs):
         both = log_masses(log_weights, a, b, [n + degree for n in pairs.shown])
-        joint = hankel(both, pairs.shown[-1] + 1, degree + 1)  # [G, D, k, j]
+        joint = hankel(both, pairs.shown[-1] + 1, degree + 1)  # [group, n, k, j]
         joint = joint + choices[None, None, None, :]
         log_joint = joint.reshape(joint.shape[0], -1, degree + 1)
         log_mass = logsumexp(log_joint, axis=-1)
@@ -164,8 +172,42 @@ def log_virtual_tables(mixtures: Mixtures, pairs: Pairs, degree: int) -> tuple[A
     return logsumexp(log_components, axis=1), jnp.log(table)
 
 
-def selected_and_rejected(pairs: Pairs) -> tuple[Array, Array]:
-    """k and n − k of all pairs, [M] each; 0 rejected where a place of the grid has k > n."""
+def log_node_tables(mixtures: Mixtures, pairs: Pairs) -> Tables:
+    """The tables where points are values of s, by quadrature."""
+    log_density = logit_quadrature.log_mixture_weights(*mixtures)
+    log_given = logit_quadrature.log_likelihood(*_selected_and_rejected(pairs))
+    log_joint = log_density[:, None, :] + log_given[None]
+    return log_pair_masses(mixtures, pairs), jax.nn.log_softmax(log_joint, axis=-1)
+
+
+def contract(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
+    """P(correct | k, n), a plain product where there is one group: equation M4.
+
+    Times P(k | n) it is equation 7 of Engstrom et al. (2020).
+    """
+    if table.shape[0] == 1:
+        return (curves[:, 0] @ table[0].T)[:, None, :]
+    return jnp.einsum("cgx,gmx->cgm", curves, table)
+
+
+def average_accuracy(
+    curves: ByPoint, mixtures: Mixtures, family: Curves
+) -> Float[Array, "classifier group"]:
+    """Accuracy under a data set's selection frequencies.
+
+    Engstrom et al. (2020), equations 3 and 6; in Bernstein form equation M5.
+    """
+    if family.exact:
+        choices = log_binomial(family.degree, np.arange(family.degree + 1))
+        masses = log_masses(*mixtures, [family.degree])
+        weights = jnp.exp(choices[None, :] + masses[:, 0])
+    else:
+        weights = jnp.exp(logit_quadrature.log_mixture_weights(*mixtures))
+    return jnp.einsum("cgx,gx->cg", curves, weights)
+
+
+def _selected_and_rejected(pairs: Pairs) -> tuple[PerCell, PerCell]:
+    """k and n − k of all pairs; 0 rejected where a place of the grid has k > n."""
     if isinstance(pairs, ListedPairs):
         return pairs.selected, pairs.rejected
     k = np.tile(np.arange(pairs.shown[-1] + 1.0), len(pairs.shown))
@@ -173,42 +215,19 @@ def selected_and_rejected(pairs: Pairs) -> tuple[Array, Array]:
     return jnp.asarray(k), jnp.asarray(np.maximum(n - k, 0))
 
 
-def log_node_tables(mixtures: Mixtures, pairs: Pairs) -> tuple[Array, Array]:
-    """log P(k | n) [G, M], as `log_pair_masses`, and log P(node | k, n) [G, M, X] by quadrature."""
-    selected, rejected = selected_and_rejected(pairs)
-    log_density = logit_quadrature.log_mixture_weights(mixtures.log_weights, mixtures.a, mixtures.b)
-    log_given = logit_quadrature.log_likelihood(selected, rejected)
-    log_joint = log_density[:, None, :] + log_given[None]
-    return log_pair_masses(mixtures, pairs), jax.nn.log_softmax(log_joint, axis=-1)
-
-
-def node_weights(mixtures: Mixtures) -> Array:
-    """P(node) under each group's mixture, [G, X]."""
-    return jnp.exp(
-        logit_quadrature.log_mixture_weights(mixtures.log_weights, mixtures.a, mixtures.b)
-    )
-
-
-def virtual_weights(mixtures: Mixtures, degree: int) -> Array:
-    """P(J = j) under each group's mixture, [G, degree + 1]."""
-    choices = log_binomial(degree, np.arange(degree + 1))
-    masses = log_masses(mixtures.log_weights, mixtures.a, mixtures.b, [degree])
-    return jnp.exp(choices[None, :] + masses[:, 0])
-
-
 def selection_moments(
-    mixtures: Mixtures, pairs: Pairs, points: NDArray[np.float64], *, exact: bool
-) -> Array:
-    """E[s | k, n, point of the curves] and E[s² | …], [2, M, X], under the first group's mixture.
+    mixtures: Mixtures, pairs: Pairs, family: Curves
+) -> Float[Array, "moment cell point"]:
+    """E[s | k, n, point of the curves] and E[s² | …] under the first group's mixture.
 
-    Where the curves are ``exact``, in Bernstein form, point j stands for j of d further annotators:
-    s is then a mixture of Beta(a + k + j, b + n − k + d − j). Otherwise the point is s.
+    Where the points are numbers j of d further annotators, s is a mixture of
+    Beta(a + k + j, b + n − k + d − j). Otherwise the point is s.
     """
-    selected, rejected = selected_and_rejected(pairs)
-    if not exact:
-        moments = jnp.stack([points, jnp.square(points)])
-        return jnp.broadcast_to(moments[:, None, :], (2, len(selected), len(points)))
-    further = jnp.arange(len(points), dtype=selected.dtype)
+    selected, rejected = _selected_and_rejected(pairs)
+    if not family.exact:
+        moments = jnp.stack([family.points, jnp.square(family.points)])
+        return jnp.broadcast_to(moments[:, None, :], (2, len(selected), len(family.points)))
+    further = jnp.arange(len(family.points), dtype=selected.dtype)
     a = mixtures.a[:, None, None] + (selected[:, None] + further[None, :])[None]
     b = mixtures.b[:, None, None] + (rejected[:, None] + further[None, ::-1])[None]
     mass = betaln(a, b) - betaln(mixtures.a, mixtures.b)[:, None, None]

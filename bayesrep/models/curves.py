@@ -2,37 +2,44 @@
 
 A curve is a vector of terms β; η = Φ β at the family's points and σ(η) is a probability there:
 
-``bernstein``
+`bernstein`
     Points j / d, j = 0..d: σ(η_j) is the probability of being right on an image that j of d
     virtual annotators select, and every integral is exact. Terms: Legendre polynomials.
-``spline``
+`spline`
     Points are quadrature nodes in s. Terms: level, slope, and cubic B-splines whose coefficients
     have a second-order random walk as prior.
-``gp``
+`gp`
     Points are quadrature nodes in s. Terms: level, slope, and a Gaussian process with a squared
-    exponential kernel in its Hilbert-space form (Riutort-Mayol et al. 2023, equation 8).
+    exponential kernel in its Hilbert-space form (Riutort-Mayol et al. (2023), equation 8).
 
 In between, the Bernstein form is its polynomial, and the others are evaluated at s itself.
 
-Every family has the terms level, slope (of 2 s − 1), then bends; ``scale`` makes the prior sd of
+Every family has the terms level, slope (of 2 s − 1), then bends; `scale` makes the prior sd of
 its bends comparable. A monotone curve takes the same terms differently: a level, and the
 logarithm of the slope as slope, bends, … of the family, integrated along the points (so that η
 rises everywhere).
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 from jax import Array
-from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
+from bayesrep.types import Float
 
-Floats = NDArray[np.float64]
+Terms: TypeAlias = Float[Array, "*batch term"]
+At: TypeAlias = Float[np.ndarray, "frequency"]
+Points: TypeAlias = Float[np.ndarray, "point"]
+Bends: TypeAlias = tuple[Float[np.ndarray, "point bend"], Float[np.ndarray, "bend"]]
+
 TERMS = {"bernstein": 5, "spline": 9, "gp": 10}
 """Curve families and the number of terms each has by default."""
 
@@ -47,60 +54,98 @@ class Curves:
     Attributes
     ----------
     name
-        ``bernstein``, ``spline`` or ``gp``.
+        `bernstein`, `spline` or `gp`.
     points
-        [X] in [0, 1], increasing.
+        In [0, 1], increasing.
     basis
-        [X, T] level, slope, bends; of a monotone curve the terms of log slope follow the level.
+        Level, slope, bends; of a monotone curve the terms of log slope follow the level.
     scale
-        [T − 2] prior sd of the bends relative to one another.
+        Prior sd of the bends relative to one another.
     monotone
         Whether η is the level plus the integral of exp(basis of the log slope).
     """
 
     name: str
-    points: Floats
-    basis: Floats
-    scale: Floats
+    points: Points
+    basis: Float[np.ndarray, "point term"]
+    scale: Float[np.ndarray, "bend"]
     monotone: bool
 
-    def probability(self, terms: Array) -> Array:
-        """σ(η) at the points, [..., X], of terms [..., T]."""
+    @property
+    def degree(self) -> int:
+        """d of the Bernstein form."""
+        return len(self.points) - 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether the points are numbers of virtual annotators, not values of s."""
+        return self.name == "bernstein"
+
+    def probability(self, terms: Terms) -> Float[Array, "*batch point"]:
+        """σ(η) at the points."""
         return jax.nn.sigmoid(self.logit(terms))
 
-    def logit(self, terms: Array) -> Array:
-        """η at the points, [..., X]."""
+    def logit(self, terms: Terms) -> Float[Array, "*batch point"]:
+        """η at the points."""
         if not self.monotone:
             return terms @ self.basis.T
         return terms[..., :1] + self._slope(terms) @ _integral(self.points, self.points).T
 
-    def accuracy(self, terms: Array, at: Floats) -> Array:
-        """The curve g(s), [..., S], of terms [..., T] at any s [S] in [0, 1]."""
-        if self.name == "bernstein":
-            return self.probability(terms) @ bernstein_basis(at, len(self.points) - 1).T
+    def accuracy(self, terms: Terms, at: At) -> Float[Array, "*batch frequency"]:
+        """The curve g(s) at any s in [0, 1]."""
+        if self.exact:
+            return self.probability(terms) @ bernstein_basis(at, self.degree).T
         if self.monotone:
             rise = self._slope(terms) @ _integral(self.points, at).T
             return jax.nn.sigmoid(terms[..., :1] + rise)
         return jax.nn.sigmoid(terms @ _columns(self.name, at, self.basis.shape[1])[0].T)
 
-    def _slope(self, terms: Array) -> Array:
-        """Derivative of a monotone η at the points, [..., X]."""
+    def _slope(self, terms: Terms) -> Float[Array, "*batch point"]:
+        """Derivative of a monotone η at the points."""
         return jnp.exp(terms[..., 1:] @ self.basis[:, :-1].T)
 
 
-def _integral(points: Floats, at: Floats) -> Floats:
-    """Matrix [S, X]: integrals up to ``at`` of what is linear between points [X], centred.
+class Priors(NamedTuple):
+    """Mean and sd of the population curve's terms, and sd of a classifier's around them."""
 
-    That is by the trapezoid rule, and less the integrals' mean over the points' [0, 1].
+    mean: Float[np.ndarray, "term"]
+    population: Float[np.ndarray, "term"]
+    own: Float[np.ndarray, "term"]
+
+
+def sample_curves(
+    family: Curves,
+    priors: Priors,
+    classifiers: int,
+    *,
+    names: tuple[str, str] = ("population_curve", "classifier_curve"),
+) -> Float[Array, "classifier point"]:
+    """Sample the logits η of every classifier's curve at the family's points.
+
+    `names` are those of the sites of the population's terms and of the classifiers'.
+    """
+    law = dist.Normal(priors.mean, priors.population).to_event(1)
+    population = jnp.asarray(numpyro.sample(names[0], law))
+    shape = (classifiers, len(priors.mean))
+    law = dist.Normal(jnp.broadcast_to(population, shape), np.broadcast_to(priors.own, shape))
+    with numpyro.plate("classifier", classifiers):
+        own = jnp.asarray(numpyro.sample(names[1], law.to_event(1)))
+    return family.logit(own)
+
+
+def _integral(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
+    """Integrals up to `at` of what is linear between points: the trapezoid rule, centred.
+
+    That is, less the integrals' mean over the points' [0, 1].
     """
     widths = np.gradient(points) if len(points) > 1 else np.ones(1)
     return _up_to(points, at) - (widths / widths.sum()) @ _up_to(points, points)
 
 
-def _up_to(points: Floats, at: Floats) -> Floats:
-    """Matrix [S, X] of the integrals from the first point."""
+def _up_to(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
+    """The same integrals from the first point."""
     steps = np.diff(points)
-    done = np.clip(at[:, None] - points[:-1], 0.0, steps)  # [S, X − 1] of every step
+    done = np.clip(at[:, None] - points[:-1], 0.0, steps)  # of every step
     # ∫ of a line over the first d of a step h:  (d − d² / 2h) left + (d² / 2h) right
     right = done**2 / (2 * np.where(steps > 0, steps, 1.0))
     matrix = np.zeros((len(at), len(points)))
@@ -115,11 +160,11 @@ def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curve
     Parameters
     ----------
     name
-        ``bernstein``, ``spline`` or ``gp``.
+        `bernstein`, `spline` or `gp`.
     degree
         d of the Bernstein form.
     terms
-        T >= 2 (``spline``: T >= 4).
+        T >= 2 (`spline`: T >= 4).
     monotone
         Whether curves may only rise.
     """
@@ -133,14 +178,16 @@ def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curve
     return Curves(name, points, basis, scale, monotone)
 
 
-def _columns(name: str, points: Floats, terms: int) -> tuple[Floats, Floats]:
-    """Level, slope and bends [X, T] at any points in [0, 1], and the bends' scale [T − 2]."""
+def _columns(
+    name: str, points: Points, terms: int
+) -> tuple[Float[np.ndarray, "point term"], Float[np.ndarray, "bend"]]:
+    """Level, slope and bends at any points in [0, 1], and the bends' scale."""
     line = np.column_stack([np.ones_like(points), 2 * points - 1])
     bends, scale = {"spline": _splines, "gp": _process}[name](points, terms - 2)
     return np.column_stack([line, bends]), scale
 
 
-def _splines(points: Floats, count: int) -> tuple[Floats, Floats]:
+def _splines(points: Points, count: int) -> Bends:
     """Cubic B-splines with a random walk of second order, as independent terms.
 
     Coefficients D'(D D')⁻¹ z have second differences z; what they leave out is a line.
@@ -148,13 +195,16 @@ def _splines(points: Floats, count: int) -> tuple[Floats, Floats]:
     size = count + 2
     knots = np.concatenate([np.zeros(3), np.linspace(0, 1, size - 2), np.ones(3)])
     splines = np.asarray(BSpline.design_matrix(points, knots, 3).toarray())
-    second = np.diff(np.eye(size), n=2, axis=0)  # [T − 2, T]
+    second = np.diff(np.eye(size), n=2, axis=0)
     bends = splines @ second.T @ np.linalg.inv(second @ second.T)
     return bends, np.full(count, (size - 3.0) ** -1.5)
 
 
-def _process(points: Floats, count: int) -> tuple[Floats, Floats]:
-    """Laplace eigenfunctions on [½ − L, ½ + L] and the square roots of the spectral density."""
+def _process(points: Points, count: int) -> Bends:
+    """Laplace eigenfunctions on [½ − L, ½ + L] and the square roots of the spectral density.
+
+    Riutort-Mayol et al. (2023), equation 8.
+    """
     frequency = np.pi * np.arange(1, count + 1) / (2 * _BOUNDARY)
     phase = frequency * (points[:, None] - 0.5 + _BOUNDARY)
     density = np.sqrt(2 * np.pi) * _LENGTH_SCALE * np.exp(-0.5 * (_LENGTH_SCALE * frequency) ** 2)

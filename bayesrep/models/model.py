@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +11,12 @@ from jax.typing import ArrayLike
 from numpyro import handlers
 
 from bayesrep.studies.statistics import Cells, Patterns
+from bayesrep.types import Float
+
+Data: TypeAlias = Any
+"""What a model conditions on: a tree of arrays into which it alone looks."""
+Options: TypeAlias = Any
+"""A model's own options."""
 
 
 class Form(NamedTuple):
@@ -24,8 +30,8 @@ class Form(NamedTuple):
 class LogPrior(NamedTuple):
     """Log prior density of a draw by what it speaks of."""
 
-    shared: Array  # []
-    own: Array  # [C]
+    shared: Float[Array, ""]
+    own: Float[Array, "classifier"]
 
 
 @dataclass(frozen=True)
@@ -35,33 +41,33 @@ class Model:
     Attributes
     ----------
     function
-        NumPyro model ``function(data, options)``. Latent sites have real support; those of a
-        classifier lie in the plate "classifier". Deterministic sites ``log_mass_i`` [group, cell],
-        ``cell_accuracy`` [classifier, group, cell] and ``adjusted_accuracy`` [classifier] are what
+        NumPyro model `function(data, options)`. Latent sites have real support; those of a
+        classifier lie in the plate "classifier". Deterministic sites `log_mass_i` [group, cell],
+        `cell_accuracy` [classifier, group, cell] and `adjusted_accuracy` [classifier] are what
         is reported of the cells.
     options
         Frozen dataclass of sizes and priors; its defaults are the recommended model.
     data
-        ``data(cells, patterns, options, mesh)``: from the cells of each group of images and the
-        distinct images, both by data set, to the arrays that ``function`` conditions on; a mesh of
+        `data(cells, patterns, options, mesh)`: from the cells of each group of images and the
+        distinct images, both by data set, to the arrays that `function` conditions on; a mesh of
         devices spreads the images over them.
     annotations
         The same data without any classifier's answers.
     start
-        ``start(data, options)``: values of all sites where the search for the mode begins.
+        `start(data, options)`: values of all sites where the search for the mode begins.
     offsets
-        ``offsets(values, options)``: shifts of some sites, computed from the others, that
+        `offsets(values, options)`: shifts of some sites, computed from the others, that
         straighten the posterior; the sampler's coordinate is the value less its shift.
     mixture_sites
         Sites that the annotations alone determine.
     dims
-        ``dims(data, options)``: names of the dimensions of every latent site and reported
+        `dims(data, options)`: names of the dimensions of every latent site and reported
         quantity.
     curves
-        ``curves(values, options, at, share)``: every classifier's accuracy [draw, C, S] at
-        selection frequencies ``at`` [S], from draws of sites and quantities; ``share`` [G] is that
+        `curves(values, options, at, share)`: every classifier's accuracy [draw, C, S] at
+        selection frequencies `at` [S], from draws of sites and quantities; `share` [G] is that
         of the reference's images, by group. Its integral against the reference's density of s is
-        ``adjusted_accuracy``, draw by draw.
+        `adjusted_accuracy`, draw by draw.
     methods
         Ways to its posterior: names of `bayesrep.fit`'s methods, and "cut" where its mixtures can
         be fitted to the annotations alone.
@@ -76,39 +82,39 @@ class Model:
         be spread over devices, and a gradient costs so much that every transition is kept.
     independent
         A NumPyro model of the same sites in which classifiers meet only through the sites outside
-        their plate, and whose mode is near; None where ``function`` is such a model.
+        their plate, and whose mode is near; None where `function` is such a model.
     answers
-        ``answers(data, options)``, called with the sites of a draw: for each data set whose answers
+        `answers(data, options)`, called with the sites of a draw: for each data set whose answers
         are modelled, from what all classifiers' answers to an image are drawn together: logits
         [C, X] at the points of the curves, loadings [C, F] of a standard normal difficulty, and
         P(point | cell) [M, X]. None where answers are independent given the cell.
     images
-        ``images(data, options)``, called with the sites of a draw: posterior moments of s and of
+        `images(data, options)`, called with the sites of a draw: posterior moments of s and of
         the difficulty of every distinct image; None where the model knows no single image.
     """
 
-    function: Callable[[Any, Any], None]
-    options: Callable[..., Any]
-    data: Callable[..., Any]
-    annotations: Callable[[Any], Any]
-    start: Callable[[Any, Any], Mapping[str, ArrayLike]]
-    offsets: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
+    function: Callable[[Data, Options], None]
+    options: Callable[..., Options]
+    data: Callable[..., Data]
+    annotations: Callable[[Data], Data]
+    start: Callable[[Data, Options], Mapping[str, ArrayLike]]
+    offsets: Callable[[Mapping[str, Array], Options], Mapping[str, Array]]
     mixture_sites: tuple[str, ...]
-    dims: Callable[[Any, Any], Mapping[str, tuple[str, ...]]]
-    curves: Callable[[Mapping[str, Any], Any, Any, Any], Any]
+    dims: Callable[[Data, Options], Mapping[str, tuple[str, ...]]]
+    curves: Callable[[Mapping[str, ArrayLike], Options, np.ndarray, np.ndarray], Array]
     methods: tuple[str, ...]
     collapsed: bool
     takes_groups: bool
     of_images: bool
-    independent: Callable[[Any, Any], None] | None = None
-    answers: Callable[[Any, Any], Sequence[Any]] | None = None
-    images: Callable[[Any, Any], Sequence[Any]] | None = None
+    independent: Callable[[Data, Options], None] | None = None
+    answers: Callable[[Data, Options], Sequence[Any]] | None = None
+    images: Callable[[Data, Options], Sequence[Any]] | None = None
 
-    def sites(self, options: Any, form: Form) -> tuple[str, ...]:
+    def sites(self, options: Options, form: Form) -> tuple[str, ...]:
         """Names of the latent sites for studies of this form."""
         return tuple(self.start(_any_data(self, options, form), options))
 
-    def log_prior(self, values: Mapping[str, Any], options: Any, form: Form) -> LogPrior:
+    def log_prior(self, values: Mapping[str, Array], options: Options, form: Form) -> LogPrior:
         """Log prior density of one draw of all sites, by name; traceable."""
         data = _any_data(self, options, form)
         substituted = handlers.substitute(self.function, data=dict(values))
@@ -123,7 +129,7 @@ class Model:
         return LogPrior(shared, own)
 
 
-def _any_data(model: Model, options: Any, form: Form) -> Any:
+def _any_data(model: Model, options: Options, form: Form) -> Data:
     """Data of the right form: one image each. A prior does not look at them."""
     one = np.ones(1, dtype=np.int64)
     cells = Cells(one, one, one, np.ones((1, form.classifiers), dtype=np.int64))

@@ -7,9 +7,11 @@ import numpy as np
 
 from bayesrep.bounds import at_most
 from bayesrep.errors import OptionError
-from bayesrep.models.curves import TERMS, Curves, curve_family
+from bayesrep.models.curves import TERMS, Curves, Priors, curve_family
+from bayesrep.types import no_type_check
 
 
+@no_type_check
 @dataclass(frozen=True)
 class JointOptions:
     """Structure, size and priors of the joint model; every prior is normal on the scale named.
@@ -24,7 +26,7 @@ class JointOptions:
         False gives every data set components of its own, with the same priors.
     curve
         Family of the accuracy curves: ``bernstein``, ``spline`` or ``gp``
-        (:mod:`bayesrep.models.curves`).
+        (`bayesrep.models.curves`).
     degree
         d of the Bernstein form. It smooths a curve over about sqrt(s (1 − s) / d).
     terms
@@ -103,6 +105,26 @@ class JointOptions:
         """The chosen curves' points and basis."""
         return curve_family(self.curve, self.degree, self.size, monotone=self.monotone)
 
+    @property
+    def log_steps(self) -> tuple[float, float]:
+        """Mean and sd of the log steps between components."""
+        mean, sd = self.log_step
+        return mean - 0.5 * float(np.log(max(self.components - 1, 1))), sd
+
+    def curve_priors(self) -> Priors:
+        """Priors of the curves' terms."""
+        scale = self.family().scale
+        mean = np.array([self.level[0], self.slope[0], *np.zeros(len(scale))])
+        population = np.array([self.level[1], self.slope[1], *self.bend * scale])
+        own = np.array(
+            [self.classifier_level, self.classifier_slope, *self.classifier_bend * scale]
+        )
+        if self.monotone:  # relative spreads, and a derivative by s instead of 2 s − 1
+            relative = np.where(np.arange(len(mean)) == 0, 1.0, mean[1])
+            mean[1] = np.log(2 * mean[1])
+            population, own = population / relative, own / relative
+        return Priors(mean, population, own)
+
 
 LARGEST_COMPONENTS = 6
 LARGEST_DEGREE = 400
@@ -131,24 +153,3 @@ def _check_option(name: str, value: Any, default: Any) -> None:
         isinstance(value, int) or (default is None and value is None)
     ):
         raise OptionError(f"{name} is a whole number; got {value!r}")
-
-
-def log_step_prior(options: JointOptions) -> tuple[float, float]:
-    """Mean and sd of the log steps between components."""
-    mean, sd = options.log_step
-    return mean - 0.5 * float(np.log(max(options.components - 1, 1))), sd
-
-
-def curve_priors(options: JointOptions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and sd of the population curve's terms and sd of a classifier's, each [T]."""
-    scale = options.family().scale
-    mean = np.array([options.level[0], options.slope[0], *np.zeros(len(scale))])
-    population = np.array([options.level[1], options.slope[1], *options.bend * scale])
-    own = np.array(
-        [options.classifier_level, options.classifier_slope, *options.classifier_bend * scale]
-    )
-    if options.monotone:  # relative spreads, and a derivative by s instead of 2 s − 1
-        relative = np.where(np.arange(len(mean)) == 0, 1.0, mean[1])
-        mean[1] = np.log(2 * mean[1])
-        population, own = population / relative, own / relative
-    return mean, population, own

@@ -1,8 +1,8 @@
 """The shared-difficulty model: every classifier at once, on the images that they share.
 
-The joint model (:mod:`bayesrep.models.joint`) is right about one classifier at a time. All
-classifiers see the same images, though, and miss together what is hard for machines whatever people
-say of it. Here every image has a difficulty beside its selection frequency::
+The joint model (`bayesrep.models.joint`) is right about one classifier at a time. All classifiers
+see the same images, though, and miss together what is hard for machines whatever people say of it.
+Here every image has a difficulty beside its selection frequency:
 
     u_x              ~  Normal(0, I)                                 F factors, one by default
     correct_cx | J, u ~  Bernoulli(σ(m_cJ + λ_c · u_x))              both data sets
@@ -21,9 +21,9 @@ between the two populations become known with their uncertainty.
 Further factors are identified by anchors: of factor f = 1, 2 one classifier has a positive loading,
 and none on the factors after it.
 
-Reference: DESIGN of the likelihood in :mod:`bayesrep.models.answers`. Bock and Aitkin (1981),
-"Marginal maximum likelihood estimation of item parameters", for the model of answers without s;
-Heagerty (1999), "Marginally specified logistic-normal models", for curves kept marginal.
+The likelihood is designed in `bayesrep.models.answers`. Bock and Aitkin (1981), "Marginal maximum
+likelihood estimation of item parameters", for the model of answers without s; Heagerty (1999),
+"Marginally specified logistic-normal models", for curves kept marginal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,6 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.sharding import Mesh
 from jax.typing import ArrayLike
-from numpy.typing import NDArray
 
 from bayesrep.bounds import at_most
 from bayesrep.errors import OptionError
@@ -52,34 +51,43 @@ from bayesrep.models.answers import (
     log_answers,
 )
 from bayesrep.models.counts import (
-    Mixtures,
+    average_accuracy,
     complete,
+    contract,
     log_pair_masses,
-    on_places,
-    places,
+    log_tables,
+    on_pairs,
+    pair_of_cells,
     selection_moments,
 )
+from bayesrep.models.curves import Curves, sample_curves
 from bayesrep.models.joint import (
     JointData,
     annotations_only,
-    average_accuracy,
-    contract,
+    joint_curves,
     joint_data,
     joint_dims,
     joint_start,
-    log_tables,
-    report,
-    sample_curves,
+    reported,
+)
+from bayesrep.models.mixtures import (
+    SITES,
+    Mixtures,
+    mixture_offsets,
     sample_mixtures,
     sample_normal,
 )
+from bayesrep.models.model import Model
 from bayesrep.models.options import JointOptions
+from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, Patterns
+from bayesrep.types import Float, Floats, Ints, no_type_check
 
 LARGEST_F = 3
 LARGEST_NODES = 1_000
 
 
+@no_type_check
 @dataclass(frozen=True)
 class SharedDifficultyOptions(JointOptions):
     """Structure and priors: those of the joint model, and of the difficulty and its loadings.
@@ -120,8 +128,8 @@ class SharedDifficultyOptions(JointOptions):
 class Sides(NamedTuple):
     """Cells of the reference's answers as the joint model keeps those of the replication."""
 
-    correct: Array  # [C, 1, M]
-    wrong: Array
+    correct: Float[Array, "classifier 1 cell"]
+    wrong: Float[Array, "classifier 1 cell"]
 
 
 class SharedData(NamedTuple):
@@ -131,8 +139,8 @@ class SharedData(NamedTuple):
     reference: Sides
     answers: tuple[Answers, ...]  # of the reference, if modelled, and of the replication
     nodes: Nodes
-    free: Array  # [C, F − 1] 1 where a further factor's loading is anything, else 0
-    anchor: Array  # [C, F − 1] 1 where it is positive
+    free: Float[Array, "classifier further"]  # 1 where a further factor's loading is anything
+    anchor: Float[Array, "classifier further"]  # 1 where it is positive
 
 
 def default_nodes(classifiers: int, factors: int) -> int:
@@ -158,7 +166,7 @@ def shared_data(
     Parameters
     ----------
     groups
-        One mapping of role to cells, as :func:`bayesrep.models.joint.joint_data` takes them.
+        One mapping of role to cells, as `joint_data` takes them.
     patterns
         Distinct images by role, at least of the reference and the replication.
     options
@@ -181,18 +189,13 @@ def shared_data(
     size = options.nodes or default_nodes(classifiers, options.factors)
     nodes = difficulty_nodes(size, options.factors, classifiers)
     grid = options.family().points.size * len(nodes.blocks) + len(nodes.weight)
-    roles = ("reference", "replication") if options.reference_answers else ("replication",)
+    roles = REQUIRED_ROLES if options.reference_answers else REQUIRED_ROLES[1:]
     answers = tuple(
-        lay_out_answers(
-            patterns[role],
-            *_places(patterns[role], cells[role]),
-            grid,
-            mesh,
-        )
-        for role in roles
+        lay_out_answers(patterns[r], *_pair_of_patterns(patterns[r], cells[r]), grid, mesh)
+        for r in roles
     )
     (table,) = complete([cells["reference"]])
-    correct = jnp.asarray(on_places(table.correct.T, table))[:, None]
+    correct = jnp.asarray(on_pairs(table.correct.T, table))[:, None]
     free, anchor = _anchors([patterns[role] for role in roles], options.factors)
     return SharedData(
         joint,
@@ -204,19 +207,17 @@ def shared_data(
     )
 
 
-def _places(patterns: Patterns, cells: Cells) -> tuple[NDArray[np.intp], int]:
+def _pair_of_patterns(patterns: Patterns, cells: Cells) -> tuple[Ints, int]:
     """Place of every pattern's (k, n) among the model's pairs, and how many pairs there are."""
     (table,) = complete([cells])
-    size = int(table.shown.max()) + 1
-    keys = table.shown * size + table.selected  # increasing
-    row = np.searchsorted(keys, patterns.shown * size + patterns.selected)
-    return places(table)[row], on_places(table.images, table).size
+    pair = pair_of_cells(table)[table.find(patterns.selected, patterns.shown)]
+    return pair, on_pairs(table.images, table).size
 
 
 def _anchors(
     datasets: Sequence[Patterns], factors: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Which further loadings are free and which positive, [C, F − 1] each.
+) -> tuple[Float[np.ndarray, "classifier further"], Float[np.ndarray, "classifier further"]]:
+    """Which further loadings are free and which positive.
 
     Anchors are the classifiers that stand out most in the second and third principal components
     of what their answers leave once the annotations are accounted for.
@@ -240,8 +241,8 @@ def _anchors(
     return free, anchor
 
 
-def _residual_scatter(patterns: Patterns) -> NDArray[np.float64]:
-    """Σ over images of products of the classifiers' answers less their mean in the cell, [C, C]."""
+def _residual_scatter(patterns: Patterns) -> Floats:
+    """Σ over images of products of two classifiers' answers less their means in the cell."""
     fresh = (np.diff(patterns.shown, prepend=-1) != 0) | (
         np.diff(patterns.selected, prepend=-1) != 0
     )
@@ -275,8 +276,10 @@ def shared_start(data: SharedData, options: SharedDifficultyOptions) -> dict[str
     return start
 
 
-def _loadings(data: SharedData, options: SharedDifficultyOptions) -> Array:
-    """Sample λ [C, F]; the sites are what standard deviations multiply."""
+def _loadings(
+    data: SharedData, options: SharedDifficultyOptions
+) -> Float[Array, "classifier factor"]:
+    """Sample λ; the sites are what standard deviations multiply."""
     classifiers, further = data.free.shape
     mean = sample_normal("population_loading", *options.loading, ())
     with numpyro.plate("classifier", classifiers):
@@ -291,45 +294,45 @@ def _loadings(data: SharedData, options: SharedDifficultyOptions) -> Array:
 
 
 class _Parts(NamedTuple):
-    """What both likelihoods share."""
+    """What both likelihoods share; by data set whose answers are modelled but for the mixtures."""
 
+    family: Curves
     mixtures: list[Mixtures]
-    logits: list[Array]  # η [C, X] of the data sets whose answers are modelled
-    tables: list[Array]  # log P(point | k, n) [M, X] of the same
-    loadings: Array  # [C, F]
+    logits: list[Float[Array, "classifier point"]]
+    tables: list[Float[Array, "cell point"]]  # log P(point | k, n)
+    loadings: Float[Array, "classifier factor"]
 
 
 def _sample(data: SharedData, options: SharedDifficultyOptions) -> _Parts:
     """All sites, the likelihood of the counts and what is reported."""
-    family, classifiers = options.family(), len(data.joint.correct)
-    mixtures = sample_mixtures(options, len(data.joint.datasets), 1)
-    logits = [sample_curves(options, family, classifiers)]
+    family, priors, classifiers = options.family(), options.curve_priors(), len(data.joint.correct)
+    mixtures = sample_mixtures(options, *data.joint.sizes)
+    logits = [sample_curves(family, priors, classifiers)]
     if options.reference_answers:
         names = ("reference_population_curve", "reference_classifier_curve")
-        logits.insert(0, sample_curves(options, family, classifiers, names=names))
+        logits.insert(0, sample_curves(family, priors, classifiers, names=names))
     loadings = _loadings(data, options)
     log_mass = [
         log_pair_masses(mixture, counts.pairs)
         for mixture, counts in zip(mixtures, data.joint.datasets, strict=True)
     ]
-    first = 2 - len(logits)
-    tables = []
-    for index in range(first, 2):
+    tables: list[Array] = []
+    for index in range(2 - len(logits), 2):
         pairs = data.joint.datasets[index].pairs
-        log_mass[index], table = log_tables(mixtures[index], pairs, options)
+        log_mass[index], table = log_tables(mixtures[index], pairs, family)
         tables.append(table[0])
     for index, (counts, masses) in enumerate(zip(data.joint.datasets, log_mass, strict=True)):
         numpyro.factor(f"counts_{index}", jnp.sum(counts.images * masses))
     curves = [jax.nn.sigmoid(logit)[:, None, :] for logit in logits]
     right = contract(curves[-1], jnp.exp(tables[-1])[None])
-    report(data.joint, options, mixtures, curves[-1], log_mass, right)
+    reported(data.joint, family, mixtures, curves[-1], log_mass, right)
     numpyro.deterministic("loading", loadings)
     if options.reference_answers:
-        reference = average_accuracy(curves[0], mixtures[0], options)[:, 0]
-        adjusted = average_accuracy(curves[1], mixtures[0], options)[:, 0]
+        reference = average_accuracy(curves[0], mixtures[0], family)[:, 0]
+        adjusted = average_accuracy(curves[1], mixtures[0], family)[:, 0]
         numpyro.deterministic("population_reference_accuracy", reference)
         numpyro.deterministic("population_gap", reference - adjusted)
-    return _Parts(mixtures, logits, tables, loadings)
+    return _Parts(family, mixtures, logits, tables, loadings)
 
 
 def shared_difficulty(data: SharedData, options: SharedDifficultyOptions) -> None:
@@ -362,42 +365,38 @@ def working_independence(data: SharedData, options: SharedDifficultyOptions) -> 
 class Images(NamedTuple):
     """What a draw of the parameters says of the images of one data set, pattern by pattern."""
 
-    frequency: Array  # [2, N] mean of s and of s² given annotations and answers
-    difficulty: Array  # [2 F, N] mean of u and of u²
+    frequency: Float[Array, "moment pattern"]
+    """Mean of s and of s² given annotations and answers."""
+    difficulty: Float[Array, "moments pattern"]
+    """Means of u, then of u², by factor."""
 
 
 def image_posteriors(data: SharedData, options: SharedDifficultyOptions) -> list[Images]:
     """Posterior moments of single images; call it with every site's value substituted.
 
-    One entry for each data set whose answers are modelled; N includes the padding.
+    One entry for each data set whose answers are modelled; patterns include the padding.
     """
     parts, first = _sample(data, options), 2 - len(data.answers)
-    found = []
+    images: list[Images] = []
     for index, answers in enumerate(data.answers):
-        role = first + index
-        pairs = data.joint.datasets[role].pairs
-        values = selection_moments(
-            parts.mixtures[role],
-            pairs,
-            options.family().points,
-            exact=options.curve == "bernstein",
-        )
+        pairs = data.joint.datasets[first + index].pairs
+        values = selection_moments(parts.mixtures[first + index], pairs, parts.family)
         moments = jax.lax.map(
             lambda rows, index=index, values=values: image_moments(
                 parts.logits[index], parts.loadings, parts.tables[index], rows, data.nodes, values
             ),
             answers.rows,
         )
-        found.append(Images(*(jnp.concatenate(list(part), axis=1) for part in moments)))
-    return found
+        images.append(Images(*(jnp.concatenate(list(part), axis=1) for part in moments)))
+    return images
 
 
 class Predictive(NamedTuple):
     """From which the answers on one data set are drawn: J, u, then every classifier's answer."""
 
-    logit: Array  # [C, X] given u = 0
-    loadings: Array  # [C, F]
-    table: Array  # [M, X] P(point | k, n)
+    logit: Float[Array, "classifier point"]  # given u = 0
+    loadings: Float[Array, "classifier factor"]
+    table: Float[Array, "cell point"]  # P(point | k, n)
 
 
 def predictive(data: SharedData, options: SharedDifficultyOptions) -> list[Predictive]:
@@ -430,3 +429,23 @@ def shared_dims(data: SharedData, options: SharedDifficultyOptions) -> dict[str,
             "population_gap": ("classifier",),
         }
     return dims
+
+
+MODEL = Model(
+    function=shared_difficulty,
+    options=SharedDifficultyOptions,
+    data=shared_data,
+    annotations=shared_annotations_only,
+    start=shared_start,
+    offsets=mixture_offsets,
+    mixture_sites=SITES,
+    dims=shared_dims,
+    curves=joint_curves,  # of the marginal logit, whatever the difficulty
+    methods=("nuts", "laplace"),
+    collapsed=False,
+    takes_groups=False,
+    of_images=True,
+    independent=working_independence,
+    answers=predictive,
+    images=image_posteriors,
+)

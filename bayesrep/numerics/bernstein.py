@@ -5,38 +5,23 @@ annotators; if j of them select it, the classifier is right with probability c_j
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bayesrep.numerics.beta_binomial import log_binomial
+from bayesrep.numerics.binomial import log_binomial
+from bayesrep.types import Float
 
 
-def bernstein_basis(s: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
-    """The Bernstein polynomials of one degree at points ``s`` [S] in [0, 1].
-
-    Returns
-    -------
-    float64 [S, degree + 1]
-        Rows sum to 1.
-    """
+def bernstein_basis(
+    s: Float[np.ndarray, "frequency"], degree: int
+) -> Float[np.ndarray, "frequency {degree}+1"]:
+    """The Bernstein polynomials of one degree at points in [0, 1]; rows sum to 1."""
     j = np.arange(degree + 1)
-    s = np.asarray(s, dtype=np.float64)[:, None]
-    return np.exp(log_binomial(degree, j)) * s**j * (1 - s) ** (degree - j)
+    return np.exp(log_binomial(degree, j)) * s[:, None] ** j * (1 - s[:, None]) ** (degree - j)
 
 
-def smooth_basis(degree: int, size: int) -> NDArray[np.float64]:
+def smooth_basis(degree: int, size: int) -> Float[np.ndarray, "{degree}+1 {size}"]:
     """Columns from smooth to wiggly on the points x_j = j/d: 1, then Legendre polynomials.
 
-    Parameters
-    ----------
-    degree
-        d; there are d + 1 points.
-    size
-        Number of columns.
-
-    Returns
-    -------
-    float64 [degree + 1, size]
-        Column r is the Legendre polynomial P_r(2 x − 1): 1 in size at both ends.
+    Column r is the Legendre polynomial P_r(2 x − 1): 1 in size at both ends.
     """
     points = np.linspace(-1.0, 1.0, degree + 1)
     return np.polynomial.legendre.legvander(points, size - 1).astype(np.float64)

@@ -17,27 +17,23 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import betainc, gammaln, xlogy
 from jax.typing import ArrayLike
-from numpy.typing import NDArray
 
-from bayesrep.numerics.splines import (
-    KNOTS,
-    bspline_basis,
-    bsplines_in_truncated_powers,
-)
+from bayesrep.numerics.splines import KNOTS, bspline_basis, bsplines_in_truncated_powers
+from bayesrep.types import Float
 
 GRID = 1000
 """Points of the published code's grid on [0, 1]."""
 
 
-def expected_bsplines(a: ArrayLike, b: ArrayLike) -> Array:
-    """E[B_j(s)] for s ~ Beta(a, b), arrays of parameters of any shape [...]; returns [..., 7]."""
+def expected_bsplines(a: ArrayLike, b: ArrayLike) -> Float[Array, "*batch 7"]:
+    """E[B_j(s)] for s ~ Beta(a, b), arrays of parameters of any shape."""
     a, b = jnp.asarray(a), jnp.asarray(b)
-    moments = _moments(a, b)  # [..., 4]
+    moments = _moments(a, b)
     expected = jnp.concatenate([moments, _above_knots(a, b, moments)], axis=-1)
     return expected @ bsplines_in_truncated_powers()
 
 
-def _moments(a: Array, b: Array) -> Array:
+def _moments(a: Float[Array, "*batch"], b: Float[Array, "*batch"]) -> Float[Array, "*batch 4"]:
     """E[s^p], p = 0..3, as ratios of rising factorials."""
     steps = [(a + i) / (a + b + i) for i in range(3)]
     return jnp.stack(
@@ -45,8 +41,10 @@ def _moments(a: Array, b: Array) -> Array:
     )
 
 
-def _above_knots(a: Array, b: Array, moments: Array) -> Array:
-    """E[(s − t)³₊] for every knot t; [..., 3]."""
+def _above_knots(
+    a: Float[Array, "*batch"], b: Float[Array, "*batch"], moments: Float[Array, "*batch 4"]
+) -> Float[Array, "*batch 3"]:
+    """E[(s − t)³₊] for every knot t."""
     knots = jnp.asarray(KNOTS).reshape((1,) * a.ndim + (-1,))
     a, b = a[..., None], b[..., None]
     mass = betainc(*jnp.broadcast_arrays(b, a, 1 - knots))  # P(s > t)
@@ -60,28 +58,26 @@ def _above_knots(a: Array, b: Array, moments: Array) -> Array:
     return jnp.maximum(total, 0.0)
 
 
-def _log_beta(a: Array, b: Array) -> Array:
+def _log_beta(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, "..."]:
     """log B(a, b); jax.scipy.special.betaln is off by 1e-6 near a = 8."""
     return gammaln(a) + gammaln(b) - gammaln(a + b)
 
 
-def published_sum(a: ArrayLike, b: ArrayLike, weights: ArrayLike, likelihood: ArrayLike) -> Array:
+def published_sum(
+    a: ArrayLike, b: ArrayLike, weights: ArrayLike, likelihood: ArrayLike
+) -> Float[Array, "cell 7"]:
     """∫ B_j(s) P(k | n, s) p(s) ds by the rule of the published code, for comparison.
 
-    A left Riemann sum: 999 of the 1,000 points of ``linspace(0, 1, 1000)``, step 1/1000, the last
+    A left Riemann sum: 999 of the 1,000 points of `linspace(0, 1, 1000)`, step 1/1000, the last
     node left out and infinite densities set to 0. It is short of the integral where p is large at
     an end (MadryLab/dataset-replication-analysis, src/utils/splineqp_utils.py).
 
     Parameters
     ----------
-    a, b, weights : [K]
+    a, b, weights
         The mixture p.
-    likelihood : [M, 1000]
-        P(k | n, s) of the cells on :func:`published_grid`.
-
-    Returns
-    -------
-    [M, 7]
+    likelihood : [cell, 1000]
+        P(k | n, s) of the cells on `published_grid`.
     """
     a, b, weights = map(jnp.asarray, (a, b, weights))
     s = jnp.asarray(published_grid())[None, :]
@@ -92,6 +88,6 @@ def published_sum(a: ArrayLike, b: ArrayLike, weights: ArrayLike, likelihood: Ar
     return products[:, :-1] @ bspline_basis(published_grid())[:-1] / GRID
 
 
-def published_grid() -> NDArray[np.float64]:
+def published_grid() -> Float[np.ndarray, "1000"]:
     """The 1,000 points on which the published code bounds and integrates curves."""
     return np.linspace(0.0, 1.0, GRID)

@@ -4,82 +4,55 @@ Every function takes the classifiers along the last axis, so it serves one estim
 [draw, C] alike. Equation numbers are those of Engstrom et al. (2020).
 """
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TypeAlias
 
-Floats = NDArray[np.float64]
+import numpy as np
+
+from bayesrep.types import Float, Shaped
+
 INTERVAL = (0.025, 0.975)
 """The quantiles that bound a 95 % interval."""
 
+Given: TypeAlias = Shaped[np.ndarray, "... classifier"]
+Values: TypeAlias = Float[np.ndarray, "*draw classifier"]
+Summaries: TypeAlias = Float[np.ndarray, "*draw"]
 
-def bias_corrected_gap(reference_accuracy: ArrayLike, adjusted_accuracy: ArrayLike) -> Floats:
-    """The part of the accuracy drop that selection does not explain: equation 2, first term.
 
-    Parameters
-    ----------
-    reference_accuracy
-        [C] accuracy on the reference.
-    adjusted_accuracy
-        [..., C].
-
-    Returns
-    -------
-    float64 [..., C]
-    """
+def bias_corrected_gap(reference_accuracy: Given, adjusted_accuracy: Given) -> Values:
+    """The part of the accuracy drop that selection does not explain: equation 2, first term."""
     return np.asarray(reference_accuracy, float) - np.asarray(adjusted_accuracy, float)
 
 
-def selection_gap(adjusted_accuracy: ArrayLike, replication_accuracy: ArrayLike) -> Floats:
-    """The part of the accuracy drop that selection explains: equation 2, second term.
-
-    Parameters
-    ----------
-    adjusted_accuracy
-        [..., C].
-    replication_accuracy
-        [C] accuracy on the replication.
-
-    Returns
-    -------
-    float64 [..., C]
-    """
+def selection_gap(adjusted_accuracy: Given, replication_accuracy: Given) -> Values:
+    """The part of the accuracy drop that selection explains: equation 2, second term."""
     return np.asarray(adjusted_accuracy, float) - np.asarray(replication_accuracy, float)
 
 
 def share_explained(
-    reference_accuracy: ArrayLike, replication_accuracy: ArrayLike, adjusted_accuracy: ArrayLike
-) -> Floats:
+    reference_accuracy: Given, replication_accuracy: Given, adjusted_accuracy: Given
+) -> Summaries:
     """The selection gap's share of the raw gap, both averaged over classifiers.
 
-    Parameters
-    ----------
-    reference_accuracy, replication_accuracy, adjusted_accuracy
-        [..., C].
-
-    Returns
-    -------
-    float64 [...]
-        NaN where the mean raw gap is 0.
+    NaN where the mean raw gap is 0.
     """
     raw = np.subtract(reference_accuracy, replication_accuracy).mean(axis=-1)
     selected = selection_gap(adjusted_accuracy, replication_accuracy).mean(axis=-1)
-    return selected / np.where(raw == 0, np.nan, raw)
+    return np.asarray(selected / np.where(raw == 0, np.nan, raw))
 
 
-def measured_gap(reference_correct: ArrayLike, replication_correct: ArrayLike) -> Floats:
-    """The mean accuracy gap as measured, with its 95 % interval over samples of images.
+def measured_gap(
+    reference_correct: Shaped[np.ndarray, "image classifier"],
+    replication_correct: Shaped[np.ndarray, "other_image classifier"],
+) -> Float[np.ndarray, "3"]:
+    """The mean accuracy gap as measured, with both ends of its 95 % interval over images.
 
     Classifiers answer the same images, so the spread is that of their mean answer over images.
 
     Parameters
     ----------
     reference_correct, replication_correct
-        [N, C] and [N', C], which answers are right.
-
-    Returns
-    -------
-    float64 [3]
-        The gap and both ends; these are NaN where a data set has one image only.
+        Which answers are right. The ends are NaN where a data set has one
+        image only.
     """
     sides = [
         np.asarray(side, float).mean(axis=1) for side in (reference_correct, replication_correct)
@@ -91,47 +64,26 @@ def measured_gap(reference_correct: ArrayLike, replication_correct: ArrayLike) -
     return value + 1.959963984540054 * error * np.array([0.0, -1.0, 1.0])
 
 
-def accuracy_line(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> tuple[Floats, Floats]:
-    """Least-squares line of ``accuracy`` on the reference accuracy over classifiers.
+def accuracy_line(reference_accuracy: Given, accuracy: Given) -> tuple[Summaries, Summaries]:
+    """Slope and intercept of the least-squares line of an accuracy on the reference accuracy.
 
-    Parameters
-    ----------
-    reference_accuracy
-        [..., C], at least two different values.
-    accuracy
-        [..., C], replication or adjusted accuracy.
-
-    Returns
-    -------
-    slope, intercept : float64 [...]
-        NaN where all reference accuracies are equal.
+    NaN where all reference accuracies are equal.
     """
     x, y = np.asarray(reference_accuracy, float), np.asarray(accuracy, float)
     mean = x.mean(axis=-1)
     centered = x - mean[..., None]
     scale = np.sum(centered**2, axis=-1)
     slope = np.sum(centered * y, axis=-1) / np.where(scale > 0, scale, np.nan)
-    return slope, y.mean(axis=-1) - slope * mean
+    return np.asarray(slope), np.asarray(y.mean(axis=-1) - slope * mean)
 
 
-def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> Floats:
+def slope_standard_error(reference_accuracy: Given, accuracy: Given) -> Summaries:
     """Standard error of `accuracy_line`'s slope by ordinary regression.
 
     It measures how far classifiers scatter about the line, as if they were a random sample that
     erred independently. They share the images: the bootstrap over images says how far the line
-    itself would move on other images.
-
-    Parameters
-    ----------
-    reference_accuracy
-        [..., C].
-    accuracy
-        [..., C], replication or adjusted accuracy.
-
-    Returns
-    -------
-    float64 [...]
-        NaN for fewer than three classifiers or equal reference accuracies.
+    itself would move on other images. NaN for fewer than three classifiers or equal reference
+    accuracies.
     """
     x, y = np.asarray(reference_accuracy, float), np.asarray(accuracy, float)
     slope, intercept = accuracy_line(x, y)
@@ -139,21 +91,11 @@ def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> 
     scale = np.sum((x - x.mean(axis=-1, keepdims=True)) ** 2, axis=-1)
     freedom = x.shape[-1] - 2
     variance = np.sum(residual**2, axis=-1) / (freedom if freedom > 0 else np.nan)
-    return np.sqrt(variance / np.where(scale > 0, scale, np.nan))
+    return np.asarray(np.sqrt(variance / np.where(scale > 0, scale, np.nan)))
 
 
-def ranks(accuracy: ArrayLike) -> Floats:
-    """Rank of every classifier, 1 for the most accurate; ties share their mean rank.
-
-    Parameters
-    ----------
-    accuracy
-        [..., C].
-
-    Returns
-    -------
-    float64 [..., C]
-    """
-    from scipy.stats import rankdata
+def ranks(accuracy: Given) -> Values:
+    """Rank of every classifier, 1 for the most accurate; ties share their mean rank."""
+    from scipy.stats import rankdata  # takes long to import
 
     return np.asarray(rankdata(-np.asarray(accuracy, float), axis=-1), dtype=float)

@@ -14,12 +14,16 @@ triangular solver, batched inside nested loops, left XLA's CPU runtime waiting f
 0.10.2, from 700 problems on), and a call for each 7 × 7 matrix costs more than its arithmetic.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
+
+from bayesrep.types import Bool, Float, Int
+
+Bound: TypeAlias = Float[Array, ""] | float
 
 TOLERANCE = 1e-9
 """By how much a bound may be missed."""
@@ -29,38 +33,33 @@ _MOST_STEPS = 200
 
 
 class _State(NamedTuple):
-    z: Array  # [P] the point
-    active: Array  # [P, P] rows: normals of the bounds that bind, pointing inwards
-    multipliers: Array  # [P]
-    used: Array  # bool [P]: which of the rows are
-    pending: Array  # [P] normal of the bound being restored
-    bound: Array  # its right-hand side
-    weight: Array  # its multiplier so far
-    busy: Array  # bool: is a bound being restored
-    done: Array  # bool
-    steps: Array
+    z: Float[Array, "parameter"]  # the point
+    active: Float[Array, "slot parameter"]  # normals of the bounds that bind, pointing inwards
+    multipliers: Float[Array, "slot"]
+    used: Bool[Array, "slot"]
+    pending: Float[Array, "parameter"]  # normal of the bound being restored
+    bound: Float[Array, ""]  # its right-hand side
+    weight: Float[Array, ""]  # its multiplier so far
+    busy: Bool[Array, ""]  # is a bound being restored
+    done: Bool[Array, ""]
+    steps: Int[Array, ""]
 
 
 def bounded_least_squares(
-    design: ArrayLike, targets: ArrayLike, rows: ArrayLike, lower: float, upper: float
-) -> Array:
-    """Solve one problem for every target.
+    design: ArrayLike, targets: ArrayLike, rows: ArrayLike, lower: Bound, upper: Bound
+) -> Float[Array, "problem parameter"]:
+    """The ω of every target.
 
     Parameters
     ----------
-    design : [M, P]
+    design : [cell, parameter]
         D, of full column rank.
-    targets : [C, M]
+    targets : [problem, cell]
         y of each problem.
-    rows : [B, P]
+    rows : [bound, parameter]
         G; some ω satisfies lower < G ω < upper.
     lower, upper
         The bounds.
-
-    Returns
-    -------
-    [C, P]
-        ω of each problem.
     """
     q, inverse = _orthonormal(jnp.asarray(design))
     bounded = jnp.asarray(rows)
@@ -70,8 +69,10 @@ def bounded_least_squares(
     return nearest @ inverse.T
 
 
-def _orthonormal(design: Array) -> tuple[Array, Array]:
-    """Q [M, P] with QᵀQ = 1 and R⁻¹ [P, P] with Q = D R⁻¹, by Gram and Schmidt, twice."""
+def _orthonormal(
+    design: Float[Array, "cell parameter"],
+) -> tuple[Float[Array, "cell parameter"], Float[Array, "parameter parameter"]]:
+    """Q with QᵀQ = 1 and R⁻¹ with Q = D R⁻¹, by Gram and Schmidt, twice."""
     columns: list[Array] = []
     combinations: list[Array] = []
     for column, combination in zip(design.T, jnp.eye(design.shape[1]), strict=True):
@@ -86,8 +87,10 @@ def _orthonormal(design: Array) -> tuple[Array, Array]:
     return jnp.stack(columns, axis=1), jnp.stack(combinations, axis=1)
 
 
-def _solve_positive(matrix: Array, right: Array) -> Array:
-    """Solve a positive definite system [P, P] by elimination without pivots."""
+def _solve_positive(
+    matrix: Float[Array, "slot slot"], right: Float[Array, "slot"]
+) -> Float[Array, "slot"]:
+    """Solve a positive definite system by elimination without pivots."""
     rows = jnp.concatenate([matrix, right[:, None]], axis=1)
     for i in range(matrix.shape[0]):
         pivot = rows[i] / rows[i, i]
@@ -96,8 +99,10 @@ def _solve_positive(matrix: Array, right: Array) -> Array:
     return rows[:, -1]
 
 
-def _project(z: Array, inverse: Array, rows: Array, lower: float, upper: float) -> Array:
-    """The point nearest to ``z`` [P] with lower ≤ rows @ inverse @ point ≤ upper."""
+def _project(
+    z: Float[Array, "parameter"], inverse: Array, rows: Array, lower: Bound, upper: Bound
+) -> Float[Array, "parameter"]:
+    """The point nearest to `z` with lower ≤ rows @ inverse @ point ≤ upper."""
     size = z.shape[0]
     no, zero = jnp.asarray(False), jnp.zeros(())  # noqa: FBT003 - an array's value
     state = _State(
@@ -117,7 +122,7 @@ def _project(z: Array, inverse: Array, rows: Array, lower: float, upper: float) 
 
 
 def _most_violated(
-    state: _State, inverse: Array, rows: Array, lower: float, upper: float
+    state: _State, inverse: Array, rows: Array, lower: Bound, upper: Bound
 ) -> _State:
     """Unless a bound is being restored, choose the most violated one; done where none is."""
     # All problems share the rows: kept apart from each problem's inverse, this is one product.

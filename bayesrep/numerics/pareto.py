@@ -7,27 +7,23 @@ Technometrics 51: the mean of b = −k/σ under its profile likelihood and a wea
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-Floats = NDArray[np.float64]
+from bayesrep.types import Float
 
 MIN_TAIL = 5
 _PRIOR_SIZE = 10  # observations that the weak prior k = 0.5 is worth
 
 
-def pareto_smooth(log_ratios: Floats) -> tuple[Floats, Floats]:
-    """Pareto smoothed importance weights.
-
-    Parameters
-    ----------
-    log_ratios
-        Logarithms of raw weights [R, S]: R problems, S draws.
+def pareto_smooth(
+    log_ratios: Float[np.ndarray, "problem draw"],
+) -> tuple[Float[np.ndarray, "problem draw"], Float[np.ndarray, "problem"]]:
+    """Pareto smoothed importance weights, for logarithms of raw weights.
 
     Returns
     -------
     tuple
-        Logarithms of weights that sum to 1 [R, S], and the Pareto shape k [R]: up to 0.7 an
+        Logarithms of weights that sum to 1 over draws, and the Pareto shape k: up to 0.7 an
         average under these weights can be trusted.
     """
     count = log_ratios.shape[1]
@@ -52,21 +48,25 @@ def pareto_smooth(log_ratios: Floats) -> tuple[Floats, Floats]:
     return weights - logsumexp(weights, axis=1, keepdims=True), shape
 
 
-def _pareto_quantiles(p: Floats, k: Floats) -> Floats:
+def _pareto_quantiles(
+    p: Float[np.ndarray, "step"], k: Float[np.ndarray, "problem 1"]
+) -> Float[np.ndarray, "problem step"]:
     near = np.abs(k) < 1e-12
     safe = np.where(near, 1.0, k)
     return np.where(near, -np.log1p(-p), np.expm1(-safe * np.log1p(-p)) / safe)
 
 
-def _fit_pareto(excess: Floats) -> tuple[Floats, Floats]:
-    """Shape k and scale σ [R] of generalised Pareto distributions of sorted excesses [R, T]."""
+def _fit_pareto(
+    excess: Float[np.ndarray, "problem step"],
+) -> tuple[Float[np.ndarray, "problem"], Float[np.ndarray, "problem"]]:
+    """Shape k and scale σ of generalised Pareto distributions of sorted excesses."""
     rows, size = excess.shape
     grid = 30 + int(np.sqrt(size))
     quartile = excess[:, int(size / 4 + 0.5) - 1]
     b = 1 - np.sqrt(grid / (np.arange(grid) + 0.5))
-    b = b / (3 * np.maximum(quartile, 1e-300)[:, None]) + 1 / excess[:, -1:]  # [R, grid]
+    b = b / (3 * np.maximum(quartile, 1e-300)[:, None]) + 1 / excess[:, -1:]
     k = np.empty((rows, grid))
-    for column in range(grid):  # not [R, grid, T] at once: R may be thousands
+    for column in range(grid):  # not at once: problems may be thousands
         k[:, column] = np.log1p(-b[:, column, None] * excess).mean(axis=1)
     profile = size * (np.log(-b / k) - k - 1)
     weight = np.exp(profile - logsumexp(profile, axis=1, keepdims=True))

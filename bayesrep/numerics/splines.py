@@ -1,15 +1,17 @@
 """Cubic splines on [0, 1] for accuracy curves, in two bases of one space.
 
-The truncated-power basis 1, s, s², s³, (s − t)³₊ is the paper's (equation 8, section 5.3). The
+The truncated-power basis 1, s, s², s³, (s − t)³₊ is that of Engstrom et al. (2020), equation 8. The
 B-spline basis spans the same functions, is well conditioned, and its coefficients bound the curve:
 where all of them lie in [l, u], so does g(s) for every s.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
-Floats = NDArray[np.float64]
+from bayesrep.types import Float
+
+Points = Float[np.ndarray, "frequency"]
+Basis = Float[np.ndarray, "frequency 7"]
 
 KNOTS = (0.5, 0.7, 0.9)
 """Inner knots of the published curves (the released code's default)."""
@@ -18,21 +20,20 @@ SIZE = 4 + len(KNOTS)
 """Coefficients of a curve."""
 
 
-def truncated_power_basis(s: Floats) -> Floats:
-    """1, s, s², s³ and (s − t)³₊ for every knot t, at points ``s`` [S]; returns [S, 7]."""
-    s = np.asarray(s, dtype=np.float64)
+def truncated_power_basis(s: Points) -> Basis:
+    """1, s, s², s³ and (s − t)³₊ for every knot t."""
     powers = [s**power for power in range(4)]
     return np.stack([*powers, *(np.maximum(s - knot, 0) ** 3 for knot in KNOTS)], axis=-1)
 
 
-def bspline_basis(s: Floats) -> Floats:
-    """The cubic B-splines on the same knots at points ``s`` [S]; rows of the [S, 7] sum to 1."""
+def bspline_basis(s: Points) -> Basis:
+    """The cubic B-splines on the same knots; rows sum to 1."""
     knots = np.concatenate([np.zeros(4), KNOTS, np.ones(4)])
-    return BSpline.design_matrix(np.asarray(s, dtype=np.float64), knots, 3).toarray()
+    return BSpline.design_matrix(s, knots, 3).toarray()
 
 
-def bsplines_in_truncated_powers() -> Floats:
-    """The matrix T [7, 7] with B-splines = truncated powers @ T.
+def bsplines_in_truncated_powers() -> Float[np.ndarray, "7 7"]:
+    """The matrix T with B-splines = truncated powers @ T.
 
     A curve's B-spline coefficients ω have truncated-power coefficients T ω.
     """

@@ -9,16 +9,16 @@ different n become comparable without simulating anything: counts are replaced b
 """
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from bayesrep.errors import OptionError
+from bayesrep.numerics.binomial import log_binomial
+from bayesrep.types import Float, Int
 
-__all__ = ["check_annotators", "thinning_matrix"]
+Counts = Int[np.ndarray, "cell"]
 
 
-def check_annotators(annotators: int, shown: NDArray[np.int64]) -> None:
-    """Raise OptionError unless all images, with n = ``shown``, have n' annotators to keep."""
+def check_annotators(annotators: int, shown: Counts) -> None:
+    """Raise OptionError unless all images, with n = `shown`, have n' annotators to keep."""
     smallest = int(shown.min())
     if not 1 <= annotators <= smallest:
         raise OptionError(
@@ -28,36 +28,25 @@ def check_annotators(annotators: int, shown: NDArray[np.int64]) -> None:
 
 
 def thinning_matrix(
-    selected: NDArray[np.int64], shown: NDArray[np.int64], annotators: int
-) -> NDArray[np.float64]:
-    """Return the probability of each thinned count for each cell.
+    selected: Counts, shown: Counts, annotators: int
+) -> Float[np.ndarray, "cell {annotators}+1"]:
+    """The probability of each thinned count for each cell.
 
     Parameters
     ----------
-    selected, shown : int64 [M]
+    selected, shown
         k of n of each cell.
     annotators
-        n', at least 1 and at most the smallest ``shown``.
-
-    Returns
-    -------
-    float64 [M, n' + 1]
-        Rows sum to 1; where n = n' a row is exactly 1 at k and 0 elsewhere.
+        n', at least 1 and at most the smallest `shown`. Where n = n' a row is exactly 1 at k and 0
+        elsewhere.
 
     Raises
     ------
     OptionError
-        Where ``annotators`` is out of range: annotators can be forgotten, not added.
+        Where `annotators` is out of range: annotators can be forgotten, not added.
     """
     check_annotators(annotators, shown)
     k, n = selected[:, None], shown[:, None]
     kept = np.arange(annotators + 1)[None, :]
-    log_ways = _log_binomial(k, kept) + _log_binomial(n - k, annotators - kept)
-    return np.exp(log_ways - _log_binomial(n, np.full_like(n, annotators)))
-
-
-def _log_binomial(n: NDArray[np.int64], k: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return log C(n, k), minus infinity where k > n."""
-    inside = k <= n
-    rest = np.where(inside, n - k, 0)
-    return np.where(inside, gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(rest + 1.0), -np.inf)
+    log_ways = log_binomial(k, kept) + log_binomial(n - k, annotators - kept)
+    return np.exp(log_ways - log_binomial(n, annotators))

@@ -1,0 +1,156 @@
+"""Beta mixtures of the selection frequencies of several data sets, as models sample them.
+
+Data sets share the components but for small deviations, and weigh them each in its own way; groups
+of images within a data set weigh them around that. Components are identified by their order: the
+lowest logit mean, then positive steps whose priors keep them away from zero, so labels do not
+switch. Every prior is normal on an unbounded scale; `JointOptions` lists them.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jax import Array
+from jax.typing import ArrayLike
+
+from bayesrep.models.options import JointOptions
+from bayesrep.types import Float
+
+SITES = (
+    "first_location",
+    "log_step",
+    "log_concentration",
+    "location_deviation",
+    "concentration_deviation",
+    "weight_logit",
+    "group_weight_logit",
+)
+"""All sites of `sample_mixtures`: those that annotations alone determine."""
+
+
+class Mixtures(NamedTuple):
+    """Beta mixtures of the groups of one data set; groups share the components."""
+
+    log_weights: Float[Array, "group component"]
+    a: Float[Array, "component"]
+    b: Float[Array, "component"]
+
+
+def sample_normal(
+    name: str, location: ArrayLike, scale: ArrayLike, shape: tuple[int, ...]
+) -> Float[Array, "..."]:
+    """A site of independent normals."""
+    law = dist.Normal(location, scale).expand(shape).to_event(len(shape))
+    return jnp.asarray(numpyro.sample(name, law))
+
+
+def contrasts(datasets: int) -> Float[np.ndarray, "dataset contrast"]:
+    """Orthonormal contrasts over √2: unit normals give differences of sd 1."""
+    rows = np.linalg.qr(np.column_stack([np.ones(datasets), np.eye(datasets)[:, 1:]]))[0][:, 1:]
+    return rows * np.sign(rows[-1]) / np.sqrt(2)
+
+
+def heights(steps: Float[Array, "*batch step"]) -> Float[Array, "*batch component"]:
+    """Logit means of the components above the lowest one's, of log steps between them."""
+    return _after_zero(jnp.cumsum(jnp.exp(steps), axis=-1))
+
+
+def _after_zero(values: Float[Array, "*batch step"]) -> Float[Array, "*batch component"]:
+    return jnp.concatenate([jnp.zeros((*values.shape[:-1], 1)), values], axis=-1)
+
+
+def sample_mixtures(options: JointOptions, datasets: int, groups: int) -> list[Mixtures]:
+    """Sample the mixtures of all data sets."""
+    size = options.components
+    own = () if options.shared_components else (datasets,)
+    first = sample_normal("first_location", *options.first_location, own)
+    steps = sample_normal("log_step", *options.log_steps, (*own, size - 1))
+    concentration = sample_normal("log_concentration", *options.log_concentration, (*own, size))
+    location = first[..., None] + heights(steps)
+    if options.shared_components:
+        shape, between = (datasets - 1, size), contrasts(datasets)
+        location = location[None, :] + between @ sample_normal(
+            "location_deviation", 0.0, options.location_deviation, shape
+        )
+        concentration = concentration[None, :] + between @ sample_normal(
+            "concentration_deviation", 0.0, options.concentration_deviation, shape
+        )
+    weight = sample_normal("weight_logit", 0.0, options.weight, (datasets, size - 1))[:, None, :]
+    if groups > 1:
+        weight = sample_normal(
+            "group_weight_logit",
+            jnp.tile(weight, (1, groups, 1)),
+            options.group_weight,
+            (datasets, groups, size - 1),
+        )
+    mean, total = jax.nn.sigmoid(location), jnp.exp(concentration)
+    log_weights = jax.nn.log_softmax(_after_zero(weight), axis=-1)
+    numpyro.deterministic("component_mean", mean)
+    numpyro.deterministic("component_concentration", total)
+    return [
+        Mixtures(log_weights[i], mean[i] * total[i], (1 - mean[i]) * total[i])
+        for i in range(datasets)
+    ]
+
+
+def mixture_start(options: JointOptions, datasets: int, groups: int) -> dict[str, ArrayLike]:
+    """The prior means of all sites."""
+    size = options.components
+    own = () if options.shared_components else (datasets,)
+    start: dict[str, ArrayLike] = {
+        "first_location": np.full(own, options.first_location[0]),
+        "log_step": np.full((*own, size - 1), options.log_steps[0]),
+        "log_concentration": np.full((*own, size), options.log_concentration[0]),
+        "weight_logit": np.zeros((datasets, size - 1)),
+    }
+    if options.shared_components:
+        start["location_deviation"] = np.zeros((datasets - 1, size))
+        start["concentration_deviation"] = np.zeros((datasets - 1, size))
+    if groups > 1:
+        start["group_weight_logit"] = np.zeros((datasets, groups, size - 1))
+    return start
+
+
+def mixture_dims(options: JointOptions, groups: int) -> dict[str, tuple[str, ...]]:
+    """Names of the dimensions of every site that is not empty, and of the components."""
+    own = () if options.shared_components else ("dataset",)
+    dims = {
+        "first_location": own,
+        "log_concentration": (*own, "component"),
+        "component_mean": ("dataset", "component"),
+        "component_concentration": ("dataset", "component"),
+    }
+    if options.components > 1:
+        dims |= {"log_step": (*own, "step"), "weight_logit": ("dataset", "step")}
+        if groups > 1:
+            dims["group_weight_logit"] = ("dataset", "group", "step")
+    if options.shared_components:
+        dims["location_deviation"] = ("contrast", "component")
+        dims["concentration_deviation"] = ("contrast", "component")
+    return dims
+
+
+def mixture_offsets(values: Mapping[str, Array], options: JointOptions) -> dict[str, Array]:
+    """Where to measure locations from, so that the sampler meets a straighter posterior.
+
+    The data fix the mean of p_i(s) far better than anything else about it, so locations, steps
+    and weights must move together, along a curve. Locations measured from minus the weighted mean
+    height of the components (on the logit scale, by data set) leave that mean nearly alone. The
+    offsets depend on other sites only: adding them changes no volume, and no prior.
+    """
+    logits = values["weight_logit"]
+    weight = jax.nn.softmax(_after_zero(logits), axis=1)
+    height = jnp.sum(weight * jnp.broadcast_to(heights(values["log_step"]), weight.shape), axis=1)
+    if not options.shared_components:
+        return {"first_location": -height}
+    # Contrasts are orthogonal columns of length 1 / √2: twice their transpose inverts them.
+    between = -2 * contrasts(len(logits)).T @ height
+    shape = values["location_deviation"].shape
+    return {
+        "first_location": -height.mean(),
+        "location_deviation": jnp.broadcast_to(between[:, None], shape),
+    }

@@ -1,0 +1,222 @@
+"""What every model is held to as soon as it is registered; nothing here knows one by name.
+
+The law of its curves is in test_model_curves.py.
+"""
+
+import warnings
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from numpyro import handlers
+
+import bayesrep
+from bayesrep.inference.fit import METHODS
+from bayesrep.inference.problem import pose, programs
+from bayesrep.models import MODELS
+from bayesrep.models.model import Form
+from bayesrep.report.content import curves_of
+
+CLASSIFIERS = 3
+CELLS = ("log_mass_0", "log_mass_1", "cell_accuracy")
+
+
+@pytest.fixture(autouse=True)
+def wide():
+    with jax.enable_x64(new_val=True):
+        yield
+
+
+def with_sides(study, change):
+    sides = {
+        role: change({name: np.asarray(getattr(data, name)) for name in KEPT})
+        for role, data in study.datasets.items()
+    }
+    return bayesrep.Study.from_arrays(**sides, classifiers=study.classifiers)
+
+
+KEPT = ("selected", "shown", "correct")
+
+
+class Case:
+    """A model, a small study, and one program: its density with the gradient."""
+
+    def __init__(self, name):
+        self.name, self.model = name, MODELS[name]
+        self.study = bayesrep.simulate_study(
+            seed=3, images=60, annotators=4, classifiers=CLASSIFIERS
+        )
+        self.problem = pose(self.study, model=name, options={})
+        self.options, self.data = self.problem.options, self.problem.data()
+        self.density = programs(self.problem, self.data).density
+        self.program = jax.jit(jax.value_and_grad(self.density.potential))
+        self.start = self.model.start(self.data, self.options)
+        self.dims = self.model.dims(self.data, self.options)
+        random = np.random.default_rng(0)
+        self.values = {
+            site: np.asarray(value) + 0.2 * random.standard_normal(np.shape(value))
+            for site, value in self.start.items()
+        }
+        self.trace = {}
+
+        def shapes_only(data):
+            with handlers.seed(rng_seed=0):
+                self.trace.update(handlers.trace(self.model.function).get_trace(data, self.options))
+
+        jax.eval_shape(shapes_only, self.data)
+
+    @property
+    def latent(self):
+        return {
+            name: site
+            for name, site in self.trace.items()
+            if site["type"] == "sample" and not site["is_observed"]
+        }
+
+    def of(self, study):
+        return pose(study, model=self.name, options={}).data()
+
+    def at(self, values, data):
+        return self.program(self.density.to_position(values), data)
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def case(request):
+    with jax.enable_x64(new_val=True):
+        return Case(request.param)
+
+
+def test_facts_go_together(case):
+    model = case.model
+    assert "nuts" in model.methods
+    assert set(model.methods) <= set(METHODS)
+    assert model.collapsed == (model.answers is None)  # else agreement has no law to draw from
+    assert model.images is None or model.of_images
+    assert not (model.of_images and model.takes_groups)
+    assert "cut" not in model.methods or model.independent is None
+    shared = {name for name, site in case.latent.items() if not site["cond_indep_stack"]}
+    assert set(model.mixture_sites) & set(case.latent) <= shared
+    assert set(model.mixture_sites) & set(case.latent)
+
+
+def test_sites_are_those_of_the_trace_and_all_have_a_start(case):
+    form = Form(CLASSIFIERS, case.problem.roles, 1)
+    assert set(case.model.sites(case.options, form)) == set(case.latent)
+    for name, site in case.latent.items():
+        assert np.shape(case.start[name]) == np.shape(site["value"]), name
+
+
+def test_dims_name_every_site_and_quantity(case):
+    quantities = {n: s for n, s in case.trace.items() if s["type"] == "deterministic"}
+    assert set(CELLS) <= set(quantities)
+    sizes = {"classifier": CLASSIFIERS, "dataset": 2}
+    for name, site in {**case.latent, **quantities}.items():
+        shape = np.shape(site["value"])
+        if name in CELLS or 0 in shape:
+            continue
+        dims = case.dims[name]
+        assert len(dims) == len(shape), name
+        for dim, size in zip(dims, shape, strict=True):
+            assert sizes.setdefault(dim, size) == size, (name, dim)
+    assert set(case.dims) <= set(case.trace)
+    assert case.dims["adjusted_accuracy"] == ("classifier",)
+
+
+def test_the_prior_is_that_of_the_trace(case):
+    form = Form(CLASSIFIERS, case.problem.roles, 1)
+    prior = jax.jit(lambda values: case.model.log_prior(values, case.options, form))
+
+    def traced(values):
+        with handlers.substitute(data=values), handlers.seed(rng_seed=0):
+            trace = handlers.trace(case.model.function).get_trace(case.data, case.options)
+        return sum(trace[n]["fn"].log_prob(trace[n]["value"]).sum() for n in case.latent)
+
+    found = prior(case.values)
+    assert found.own.shape == (CLASSIFIERS,)
+    wanted = float(jax.jit(traced)(case.values))
+    assert float(found.shared + found.own.sum()) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_the_gradient_is_finite_and_neither_gathers_nor_scatters(case):
+    value, gradient = case.at(case.start, case.data)
+    assert np.isfinite(value)
+    assert all(np.isfinite(leaf).all() for leaf in gradient.values())
+    text = case.program.lower(case.density.to_position(case.start), case.data).as_text()
+    assert "scatter" not in text
+    assert "gather" not in text
+
+
+def test_the_order_of_images_does_not_matter(case):
+    order = np.random.default_rng(0).permutation(60)
+    moved = case.of(with_sides(case.study, lambda side: {n: v[order] for n, v in side.items()}))
+    jax.tree.map(np.testing.assert_array_equal, moved, case.data)
+
+
+def test_classifiers_are_told_apart_by_their_answers_alone(case):
+    order = np.array([2, 0, 1])
+    moved = case.of(
+        with_sides(case.study, lambda side: {**side, "correct": side["correct"][:, order]})
+    )
+    values = {
+        name: np.take(value, order, case.dims[name].index("classifier"))
+        if "classifier" in case.dims.get(name, ())
+        else value
+        for name, value in case.values.items()
+    }
+    assert float(case.at(values, moved)[0]) == pytest.approx(
+        float(case.at(case.values, case.data)[0]), rel=1e-12
+    )
+
+
+def test_annotations_are_without_answers(case):
+    random = np.random.default_rng(1)
+    other = case.of(
+        with_sides(
+            case.study, lambda side: {**side, "correct": random.random(side["correct"].shape) < 0.5}
+        )
+    )
+    first, second, whole = (
+        float(case.at(case.values, data)[0])
+        for data in (case.model.annotations(case.data), case.model.annotations(other), case.data)
+    )
+    assert first == pytest.approx(second, rel=1e-12)
+    assert whole > first + 1  # an answer costs log probability
+
+
+def test_what_is_said_of_single_images_has_the_form_that_others_take(case):
+    def shapes(function):
+        substituted = handlers.substitute(function, data=case.values)
+        return jax.eval_shape(lambda data: substituted(data, case.options), case.data)
+
+    if case.model.answers is not None:
+        for logit, loadings, table in shapes(case.model.answers):
+            assert logit.shape[0] == loadings.shape[0] == CLASSIFIERS
+            assert logit.shape[1] == table.shape[1]
+    if case.model.images is not None:
+        for frequency, difficulty in shapes(case.model.images):
+            assert frequency.shape[0] == 2
+            assert difficulty.shape[0] % 2 == 0
+            assert difficulty.shape[1] == frequency.shape[1]
+
+
+def test_a_further_model_is_registered_and_that_is_all(monkeypatch):
+    """Fitted, summarised, diagnosed, checked and drawn by its facts, under a name nobody knows.
+
+    The study and the schedule are those of test_fit.py.
+    """
+    monkeypatch.setitem(MODELS, "twin", replace(MODELS["joint"]))
+    study = bayesrep.simulate_study(seed=1, images=800, annotators=8, classifiers=3)
+    arguments = {"method": "laplace", "chains": 2, "draws": 100, "degree": 8, "terms": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
+        twin, joint = (
+            bayesrep.fit(study, model=name, progress=False, **arguments)
+            for name in ("twin", "joint")
+        )
+        assert twin["posterior"].attrs["model"] == "twin"
+        assert bayesrep.diagnose(twin, study).sentences
+    one, other = (bayesrep.summarize(study, fit) for fit in (twin, joint))
+    assert one.drop("method").equals(other.drop("method"))
+    assert bayesrep.check_agreement(study, twin).summary.height == 4
+    np.testing.assert_array_equal(curves_of(study, twin).bands, curves_of(study, joint).bands)
