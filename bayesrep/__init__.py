@@ -11,6 +11,8 @@ that defines it on first use.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from bayesrep.version import __version__
+
 if TYPE_CHECKING:
     from bayesrep.checks import check_agreement, diagnose
     from bayesrep.errors import (
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     )
     from bayesrep.vision import predict
 
-__version__ = "0.1.0"
 
 __all__ = [
     "BayesrepError",

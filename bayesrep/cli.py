@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from bayesrep import __version__, process
+from bayesrep import process
 from bayesrep.commands.output import DONE, FINDING, MISTAKE, say, show_warning
 from bayesrep.errors import BayesrepError, ConvergenceError, reason
+from bayesrep.version import __version__
 
 COMMANDS: Mapping[str, str] = {
     "demo": "simulate a study, fit it, compare with the truth",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "bayesrep"
-ROOF = "(the package)"  # `bayesrep/__init__.py`: public names, from every floor when asked for
+ROOF = "(the package)"  # `bayesrep/__init__.py`: the public names
 
 Arrow = tuple[str, str]  # from, to: who imports whom
 
@@ -63,9 +63,10 @@ class House:
         return [room for floor in self.floors for room in floor]
 
     def floor(self, room: str) -> int:
-        """How many floors lie below a room; the package's own names lie above all."""
-        places = [room in floor for floor in reversed(self.floors)]
-        return places.index(True) if True in places else len(places)
+        """How many floors lie below a room; commands are the first to use the public names."""
+        if room == ROOF:
+            return self.floor("commands") - 1
+        return [room in floor for floor in reversed(self.floors)].index(True)
 
     @property
     def upward(self) -> list[Arrow]:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep import __version__
 from bayesrep.inference.cells import cell_groups, cell_names
 from bayesrep.inference.problem import Problem
 from bayesrep.posterior.files import Coordinate
 from bayesrep.posterior.groups import cell_coordinates
+from bayesrep.version import __version__
 
 PACKAGES = ("jax", "jaxlib", "numpyro", "optax", "numpy", "arviz")
 Attributes = dict[str, str | int | float]

@@ -10,11 +10,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from bayesrep import __version__
 from bayesrep.atomic import replaced_file
 from bayesrep.report import methods, vega
 from bayesrep.report.sections import Content
 from bayesrep.studies.study import Study
+from bayesrep.version import __version__
 
 
 def write_page(content: Content, path: str | Path) -> None:

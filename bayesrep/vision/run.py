@@ -277,6 +277,6 @@ def _facts() -> dict[str, str]:
     import timm
     import torch
 
-    from bayesrep import __version__
+    from bayesrep.version import __version__
 
     return {"bayesrep": __version__, "timm": timm.__version__, "torch": torch.__version__}
