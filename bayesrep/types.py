@@ -1,4 +1,4 @@
-"""Arrays with their shapes, as annotations: ``Float[Array, "classifier point"]``.
+"""Arrays with their shapes, as annotations: `Float[Array, "classifier point"]`.
 
 jaxtyping gives them their meaning where it is installed, which is where bayesrep is developed: the
 tests check every annotated shape at every call. Elsewhere an annotation stands for any array.

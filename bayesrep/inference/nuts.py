@@ -282,6 +282,6 @@ def sample(
     return jax.tree.map(lambda *chains: np.stack(chains), *results)
 
 
-def unwhiten(whitening: Transform, draws: Position) -> Position:
+def unwhiten(whitening: Transform, draws: Position | dict[str, np.ndarray]) -> Position:
     """Unconstrained parameters [chain, draw, ...] of whitened draws."""
     return jax.jit(jax.vmap(jax.vmap(whitening.__call__)))(draws)
