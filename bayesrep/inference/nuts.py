@@ -182,9 +182,7 @@ def build_sampler(
     return Sampler(jax.jit(start), jax.jit(block), vectorized)
 
 
-def compiled(
-    sampler: Sampler, key: Array, first: Data, data: Data, whitening: Transform
-) -> Sampler:
+def compiled(sampler: Sampler, key: Any, first: Data, data: Data, whitening: Any) -> Sampler:
     """The sampler compiled for arguments of these shapes (arrays or their shapes and types).
 
     `first` is the data of `start`, `data` that of `block`. `start` is traced before
