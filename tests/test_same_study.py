@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import bayesrep
-from bayesrep import PosteriorError, StudyError, SufficientStatistics
-from bayesrep.checks import compare
+from bayesrep import PosteriorError, SufficientStatistics
+from bayesrep.checks import compare_fits
 from bayesrep.cli import main
 from bayesrep.inference.fit import METHODS
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.report.content import gather
 from bayesrep.report.figure_names import FIGURES
-from bayesrep.summary.tables import joint_draws as together
+from bayesrep.summary import joint_draws
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
 
@@ -80,7 +80,7 @@ USES = {
     "describe_images": bayesrep.describe_images,
     "check_agreement": bayesrep.check_agreement,
     "diagnose": lambda study, posterior: bayesrep.diagnose(posterior, study),
-    "together": together,
+    "joint_draws": joint_draws,
     "report": lambda study, posterior: gather(study, posterior, bootstrap=0),
     **{f"figure {name}": figure.draw for name, figure in FIGURES.items() if figure.needs_posterior},
 }
@@ -88,7 +88,7 @@ USES = {
 
 @pytest.mark.parametrize("use", USES)
 def test_equal_cells_are_not_the_same_study(other, posterior, use):
-    with pytest.raises(StudyError, match=f"{OTHER} .*the counts are equal, but not the images"):
+    with pytest.raises(PosteriorError, match=f"{OTHER} .*the counts are equal, but not the images"):
         USES[use](other, posterior)
 
 
@@ -122,7 +122,7 @@ def reversed_images(sides):
     ids=["order", "names", "answers"],
 )
 def test_other_images_are_not_the_same_study(study, posterior, change):
-    with pytest.raises(StudyError, match=OTHER):
+    with pytest.raises(PosteriorError, match=OTHER):
         bayesrep.summarize(with_sets(study, change), posterior)
 
 
@@ -140,7 +140,7 @@ def test_from_statistics_only_the_counts_can_be_compared(study, other, posterior
     one, two = map(SufficientStatistics.from_study, (study, other))
     assert bayesrep.summarize(two, posterior).equals(bayesrep.summarize(one, posterior))
     few = SufficientStatistics.from_study(bayesrep.simulate_study(seed=6, images=60, classifiers=4))
-    with pytest.raises(StudyError, match=OTHER):
+    with pytest.raises(PosteriorError, match=OTHER):
         bayesrep.summarize(few, posterior)
 
 
@@ -152,14 +152,14 @@ def test_a_fit_of_statistics_is_one_of_every_study_that_has_them(study, other, o
     wanted = bayesrep.summarize(other, fitted(other, "joint"))
     assert bayesrep.summarize(other, of_statistics).equals(wanted)
     few = bayesrep.simulate_study(seed=6, images=60, classifiers=4)
-    with pytest.raises(StudyError, match=OTHER):
+    with pytest.raises(PosteriorError, match=OTHER):
         bayesrep.summarize(few, of_statistics)
-    assert len(compare({"a": of_statistics, "b": joint})) == 2
+    assert len(compare_fits({"a": of_statistics, "b": joint})) == 2
 
 
 def test_fits_of_equal_cells_are_not_compared(study, other):
-    with pytest.raises(StudyError, match="different studies"):
-        compare({"a": fitted(study, "joint"), "b": fitted(other, "joint")})
+    with pytest.raises(PosteriorError, match="different studies"):
+        compare_fits({"a": fitted(study, "joint"), "b": fitted(other, "joint")})
 
 
 def test_a_file_of_an_earlier_version_is_refused_in_one_line(study, posterior):
@@ -167,7 +167,8 @@ def test_a_file_of_an_earlier_version_is_refused_in_one_line(study, posterior):
     attributes = dict(old.posterior.attrs)
     del old.posterior.attrs["statistics_digest"]
     try:
-        with pytest.raises(StudyError, match="does not say to which counts .* fit the study again"):
+        message = "does not say to which counts .* fit the study again"
+        with pytest.raises(PosteriorError, match=message):
             bayesrep.summarize(study, old)
     finally:  # copies of ArviZ 0.23 share their groups
         old.posterior.attrs.update(attributes)
