@@ -1,4 +1,4 @@
-"""From a model to draws: one door, :func:`fit`; its posteriors are written and read again."""
+"""From a model to draws: one door, `fit`; its posteriors are written and read again."""
 
 from bayesrep.inference.approximate import distance
 from bayesrep.inference.fit import fit

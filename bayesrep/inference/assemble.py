@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bayesrep.inference.cells import cell_groups, cell_names
 from bayesrep.inference.problem import Problem
+from bayesrep.models.model import Data
 from bayesrep.posterior.files import Coordinate
 from bayesrep.posterior.groups import cell_coordinates
 from bayesrep.version import __version__
@@ -26,7 +27,7 @@ def versions() -> dict[str, str]:
 
 
 def posterior_group(
-    problem: Problem, data: Any, values: Mapping[str, NDArray[Any]]
+    problem: Problem, data: Data, values: Mapping[str, NDArray[Any]]
 ) -> dict[str, tuple[tuple[str, ...], NDArray[Any]]]:
     """Reported quantities with their dimensions, from draws [chain, draw, ...]."""
     group = {
@@ -45,7 +46,7 @@ def posterior_group(
 
 def posterior_groups(
     problem: Problem,
-    data: Any,
+    data: Data,
     values: Mapping[str, NDArray[Any]],
     stats: Mapping[str, NDArray[Any]],
     *,

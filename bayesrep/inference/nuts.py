@@ -182,9 +182,7 @@ def build_sampler(
     return Sampler(jax.jit(start), jax.jit(block), vectorized)
 
 
-def compiled(
-    sampler: Sampler, key: Array, first: Data, data: Data, whitening: Transform
-) -> Sampler:
+def compiled(sampler: Sampler, key: Any, first: Data, data: Data, whitening: Any) -> Sampler:
     """The sampler compiled for arguments of these shapes (arrays or their shapes and types).
 
     `first` is the data of `start`, `data` that of `block`. `start` is traced before
@@ -282,6 +280,6 @@ def sample(
     return jax.tree.map(lambda *chains: np.stack(chains), *results)
 
 
-def unwhiten(whitening: Transform, draws: Position) -> Position:
+def unwhiten(whitening: Transform, draws: Position | dict[str, np.ndarray]) -> Position:
     """Unconstrained parameters [chain, draw, ...] of whitened draws."""
     return jax.jit(jax.vmap(jax.vmap(whitening.__call__)))(draws)

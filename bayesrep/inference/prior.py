@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import numpy as np
 from jax import Array
 from numpyro import handlers
 
@@ -84,4 +83,4 @@ def prior_positions(
         return tools.density.to_position(values)
 
     positions = jax.jit(jax.vmap(one))(jax.random.split(key, draws))
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], positions)
+    return jax.tree.map(lambda leaf: leaf[None], positions)

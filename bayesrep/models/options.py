@@ -25,13 +25,13 @@ class JointOptions:
     shared_components
         False gives every data set components of its own, with the same priors.
     curve
-        Family of the accuracy curves: ``bernstein``, ``spline`` or ``gp``
+        Family of the accuracy curves: `bernstein`, `spline` or `gp`
         (`bayesrep.models.curves`).
     degree
         d of the Bernstein form. It smooths a curve over about sqrt(s (1 − s) / d).
     terms
         Terms of an accuracy curve on the logit scale: level, slope, bends. Default: 5 for
-        ``bernstein``, 9 for ``spline``, 10 for ``gp``.
+        `bernstein`, 9 for `spline`, 10 for `gp`.
     monotone
         Only curves that rise with s. Slopes then have log-normal priors of the same median and
         relative spread.
@@ -49,7 +49,7 @@ class JointOptions:
     level, slope
         (mean, sd) of the population curve's first two terms.
     bend
-        sd of the population curve's bends (term r >= 2 of ``bernstein``: bend / (r − 1)).
+        sd of the population curve's bends (term r >= 2 of `bernstein`: bend / (r − 1)).
     classifier_level, classifier_slope, classifier_bend
         sd of a classifier's terms around the population's, in the same order.
     group_level, classifier_group_level

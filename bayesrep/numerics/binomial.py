@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from bayesrep.types import Float, Int
+from bayesrep.types import Float, Shaped
 
-Count = Int[np.ndarray, "..."] | int
+Count = Shaped[np.ndarray, "..."] | int
 
 
 def log_binomial(n: Count, k: Count) -> Float[np.ndarray, "..."]:

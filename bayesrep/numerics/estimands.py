@@ -7,29 +7,29 @@ Every function takes the classifiers along the last axis, so it serves one estim
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from bayesrep.types import Float, Shaped
+from bayesrep.types import Float
 
 INTERVAL = (0.025, 0.975)
 """The quantiles that bound a 95 % interval."""
 
-Given: TypeAlias = Shaped[np.ndarray, "... classifier"]
 Values: TypeAlias = Float[np.ndarray, "*draw classifier"]
-Summaries: TypeAlias = Float[np.ndarray, "*draw"]
+Summaries: TypeAlias = Float[np.ndarray, "*draw"] | np.float64
 
 
-def bias_corrected_gap(reference_accuracy: Given, adjusted_accuracy: Given) -> Values:
+def bias_corrected_gap(reference_accuracy: ArrayLike, adjusted_accuracy: ArrayLike) -> Values:
     """The part of the accuracy drop that selection does not explain: equation 2, first term."""
     return np.asarray(reference_accuracy, float) - np.asarray(adjusted_accuracy, float)
 
 
-def selection_gap(adjusted_accuracy: Given, replication_accuracy: Given) -> Values:
+def selection_gap(adjusted_accuracy: ArrayLike, replication_accuracy: ArrayLike) -> Values:
     """The part of the accuracy drop that selection explains: equation 2, second term."""
     return np.asarray(adjusted_accuracy, float) - np.asarray(replication_accuracy, float)
 
 
 def share_explained(
-    reference_accuracy: Given, replication_accuracy: Given, adjusted_accuracy: Given
+    reference_accuracy: ArrayLike, replication_accuracy: ArrayLike, adjusted_accuracy: ArrayLike
 ) -> Summaries:
     """The selection gap's share of the raw gap, both averaged over classifiers.
 
@@ -37,12 +37,11 @@ def share_explained(
     """
     raw = np.subtract(reference_accuracy, replication_accuracy).mean(axis=-1)
     selected = selection_gap(adjusted_accuracy, replication_accuracy).mean(axis=-1)
-    return np.asarray(selected / np.where(raw == 0, np.nan, raw))
+    return selected / np.where(raw == 0, np.nan, raw)
 
 
 def measured_gap(
-    reference_correct: Shaped[np.ndarray, "image classifier"],
-    replication_correct: Shaped[np.ndarray, "other_image classifier"],
+    reference_correct: ArrayLike, replication_correct: ArrayLike
 ) -> Float[np.ndarray, "3"]:
     """The mean accuracy gap as measured, with both ends of its 95 % interval over images.
 
@@ -51,7 +50,7 @@ def measured_gap(
     Parameters
     ----------
     reference_correct, replication_correct
-        Which answers are right. The ends are NaN where a data set has one
+        [image, classifier], which answers are right. The ends are NaN where a data set has one
         image only.
     """
     sides = [
@@ -64,7 +63,9 @@ def measured_gap(
     return value + 1.959963984540054 * error * np.array([0.0, -1.0, 1.0])
 
 
-def accuracy_line(reference_accuracy: Given, accuracy: Given) -> tuple[Summaries, Summaries]:
+def accuracy_line(
+    reference_accuracy: ArrayLike, accuracy: ArrayLike
+) -> tuple[Summaries, Summaries]:
     """Slope and intercept of the least-squares line of an accuracy on the reference accuracy.
 
     NaN where all reference accuracies are equal.
@@ -74,10 +75,10 @@ def accuracy_line(reference_accuracy: Given, accuracy: Given) -> tuple[Summaries
     centered = x - mean[..., None]
     scale = np.sum(centered**2, axis=-1)
     slope = np.sum(centered * y, axis=-1) / np.where(scale > 0, scale, np.nan)
-    return np.asarray(slope), np.asarray(y.mean(axis=-1) - slope * mean)
+    return slope, y.mean(axis=-1) - slope * mean
 
 
-def slope_standard_error(reference_accuracy: Given, accuracy: Given) -> Summaries:
+def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> Summaries:
     """Standard error of `accuracy_line`'s slope by ordinary regression.
 
     It measures how far classifiers scatter about the line, as if they were a random sample that
@@ -86,15 +87,15 @@ def slope_standard_error(reference_accuracy: Given, accuracy: Given) -> Summarie
     accuracies.
     """
     x, y = np.asarray(reference_accuracy, float), np.asarray(accuracy, float)
-    slope, intercept = accuracy_line(x, y)
+    slope, intercept = map(np.asarray, accuracy_line(x, y))
     residual = y - slope[..., None] * x - intercept[..., None]
     scale = np.sum((x - x.mean(axis=-1, keepdims=True)) ** 2, axis=-1)
     freedom = x.shape[-1] - 2
     variance = np.sum(residual**2, axis=-1) / (freedom if freedom > 0 else np.nan)
-    return np.asarray(np.sqrt(variance / np.where(scale > 0, scale, np.nan)))
+    return np.sqrt(variance / np.where(scale > 0, scale, np.nan))
 
 
-def ranks(accuracy: Given) -> Values:
+def ranks(accuracy: ArrayLike) -> Values:
     """Rank of every classifier, 1 for the most accurate; ties share their mean rank."""
     from scipy.stats import rankdata  # takes long to import
 

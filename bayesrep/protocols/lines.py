@@ -99,7 +99,7 @@ def _line(x: Floats, y: Floats, draws: tuple[Floats, ...] | None) -> Iterator[di
         slope, intercept = np.nan, np.nan
     else:
         slope, intercept = map(float, accuracy_line(x, y))
-    slopes, intercepts = (None, None) if draws is None else accuracy_line(*draws)
+    slopes, intercepts = (None, None) if draws is None else map(np.asarray, accuracy_line(*draws))
     freedom = len(x) - 2
     spread, centre, scale = _scatter(x, y)
     at_zero = spread * np.sqrt(1 / max(len(x), 1) + centre**2 / scale)
