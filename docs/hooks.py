@@ -10,8 +10,7 @@ from unittest import mock
 from bayesrep.cli import main
 
 _HELP = re.compile(r"<!-- help:? ?([a-z]*) -->")
-_ROLE = re.compile(r":(?:mod|func|class|meth|attr|data|exc):<code>~?([\w.]+)</code>")
-_LITERAL = re.compile(r"::</p>(?=\s*<(?:div class=\"[\w -]*highlight|pre))")
+_NAME = re.compile(r'(?<!">)<code>(bayesrep\.[\w.]+)</code>')  # not in a link already
 # Where a docstring names several parameters at once, mkdocstrings gives all of them the default of
 # the first. The signature above them has every default right.
 _DEFAULT = re.compile(r",\s+default:\s+<code>.*?</code>\s*\)", flags=re.DOTALL)
@@ -34,6 +33,6 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Turn the roles of docstrings into links, where there is such a page, and `::` into `:`."""
+    """Turn the package's names into links, where there is such an entry."""
     link = r'<autoref identifier="\1" optional><code>\1</code></autoref>'
-    return _DEFAULT.sub(")", _LITERAL.sub(":</p>", _ROLE.sub(link, html)))
+    return _DEFAULT.sub(")", _NAME.sub(link, html))
