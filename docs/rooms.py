@@ -64,9 +64,9 @@ class House:
 
     def floor(self, room: str) -> int:
         """How many floors lie below a room; commands are the first to use the public names."""
-        if room == ROOF:
-            return self.floor("commands") - 1
-        return [room in floor for floor in reversed(self.floors)].index(True)
+        user = "commands" if room == ROOF else room
+        places = [user in floor for floor in reversed(self.floors)]
+        return places.index(True) - (room == ROOF) if True in places else len(places)
 
     @property
     def upward(self) -> list[Arrow]:
@@ -193,7 +193,7 @@ def apart(order: list[Spot], wished: dict[Spot, float]) -> dict[Spot, float]:
 
 def width(spot: Spot) -> float:
     """What a room, or an arrow that passes, takes of its floor."""
-    return 7.8 * len(spot) + 28 if isinstance(spot, str) else 12
+    return 7.8 * len(spot) + 28 if isinstance(spot, str) else 9
 
 
 def picture(house: House) -> str:

@@ -16,7 +16,9 @@ from bayesrep.inference.fit import METHODS
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models import MODELS
 from bayesrep.models.model import Form
-from bayesrep.report.content import curves_of
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.report.sections import Curves
+from bayesrep.report.sections.section import Source
 
 CLASSIFIERS = 3
 CELLS = ("log_mass_0", "log_mass_1", "cell_accuracy")
@@ -219,4 +221,5 @@ def test_a_further_model_is_registered_and_that_is_all(monkeypatch):
     one, other = (bayesrep.summarize(study, fit) for fit in (twin, joint))
     assert one.drop("method").equals(other.drop("method"))
     assert bayesrep.check_agreement(study, twin).summary.height == 4
-    np.testing.assert_array_equal(curves_of(study, twin).bands, curves_of(study, joint).bands)
+    drawn = [Curves.of(Source(study, Fitted(study, fit))).bands for fit in (twin, joint)]
+    np.testing.assert_array_equal(*drawn)

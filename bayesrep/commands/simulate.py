@@ -2,21 +2,21 @@
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import get_args
 
 import bayesrep
+from bayesrep.choices import Process
 from bayesrep.commands.options import add_shared, ends, given
 from bayesrep.commands.output import emit, new_study
 
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    from bayesrep.studies.simulate import PROCESSES
-
     option("out", type=Path, metavar="OUT")
     option("--images", type=int, help="in each data set (10000)")
     option("--annotators", type=_annotators, metavar="N|LOW:HIGH", help="per image (36)")
     option("--classifiers", type=int, help="how many (136)")
-    option("--process", choices=tuple(PROCESSES))
+    option("--process", choices=get_args(Process))
     add_shared(parser, "--seed", "--force")
 
 

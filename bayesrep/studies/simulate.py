@@ -25,13 +25,14 @@ import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq, root
 from scipy.special import expit, ndtr, ndtri, roots_sh_jacobi
 
 from bayesrep.bounds import at_most
+from bayesrep.choices import Process
 from bayesrep.errors import OptionError
 from bayesrep.studies.manifest import Truth
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -135,7 +136,7 @@ _LOGIT_NORMAL = {
     "replication": _Mixture((0.65, 0.35), (2.2, 1.0), (0.6, 0.8)),
 }
 
-PROCESSES: Mapping[str, _Process] = {
+PROCESSES: Mapping[Process, _Process] = {
     "outside": _Process(_LOGIT_NORMAL, _logit_normal_nodes, _draw_logit_normal, _probit_curve),
     "non-monotone": _Process(_LOGIT_NORMAL, _logit_normal_nodes, _draw_logit_normal, _wavy_curve),
     "inside": _Process(
@@ -256,7 +257,7 @@ def simulate_study(
     images: int = 10_000,
     annotators: int | tuple[int, int] = 36,
     classifiers: int = 136,
-    process: Literal["outside", "non-monotone", "inside"] = "outside",
+    process: Process = "outside",
 ) -> Study:
     """Simulate a dataset replication whose true adjusted accuracies are known.
 
