@@ -90,7 +90,7 @@ def analyse(
     """
     estimators = resolve(methods)
     resampled = _to_resample(study, bootstrap, interval)
-    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
+    statistics = SufficientStatistics.of(study)
     whole = Replicates.of(statistics)
     analyses = [
         _without_bootstrap(name, statistics, whole, estimator(whole, seed=seed))

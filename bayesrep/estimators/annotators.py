@@ -70,7 +70,7 @@ def compare_annotators(study: Study | SufficientStatistics) -> pl.DataFrame:
     InterpolationWarning
         Where the replication has no image at a count of n that the reference has.
     """
-    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
+    statistics = SufficientStatistics.of(study)
     naive = _naive(Replicates.of(statistics))[:, 0]
     size, classifiers = naive.shape
     n = np.arange(2, size + 1)[:, None]

@@ -83,7 +83,7 @@ class Replicates:
     @classmethod
     def of(cls, study: Study | SufficientStatistics) -> "Replicates":
         """The study alone."""
-        statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
+        statistics = SufficientStatistics.of(study)
         return cls(CellCounts.of(statistics.reference), CellCounts.of(statistics.replication))
 
     def __len__(self) -> int:

@@ -115,7 +115,7 @@ def pose(
             f"the {model} model has no {listing(unknown, 'option')}; its options are "
             + ", ".join(sorted(known))
         )
-    statistics = SufficientStatistics.from_study(study) if isinstance(study, Study) else study
+    statistics = SufficientStatistics.of(study)
     roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))
     if missing := [role for role in roles if role not in statistics.cells]:
         has = ", ".join(statistics.cells)

@@ -68,9 +68,7 @@ class Fitted:
     @cached_property
     def statistics(self) -> SufficientStatistics:
         """The study's sufficient statistics."""
-        if isinstance(self.study, Study):
-            return SufficientStatistics.from_study(self.study)
-        return self.study
+        return SufficientStatistics.of(self.study)
 
     @cached_property
     def group(self) -> xr.Dataset:

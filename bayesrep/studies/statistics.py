@@ -159,6 +159,11 @@ class SufficientStatistics:
                 )
 
     @classmethod
+    def of(cls, study: "Study | SufficientStatistics") -> "SufficientStatistics":
+        """Those of a study; where there are statistics only, these."""
+        return cls.from_study(study) if isinstance(study, Study) else study
+
+    @classmethod
     def from_study(cls, study: Study) -> Self:
         """Count a study's images into cells, using little memory beyond the study itself.
 
