@@ -129,13 +129,24 @@ def pytest_configure(config):
         sys.meta_path.insert(0, NoCompilers())
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+GROUPS = {name: group[0] for group in TOGETHER for name in group}
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist, whose own loadgroup pytest 9.2 has unsettled
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = os.path.basename(nodeid.split("::")[0]).removesuffix(".py")
+            return GROUPS.get(file, file)
+
+    return ByGroup(config, log)
+
+
 def pytest_collection_modifyitems(config, items):
-    groups = {name: group[0] for group in TOGETHER for name in group}
-    order = {name: place for place, name in enumerate(groups)}
+    order = {name: place for place, name in enumerate(GROUPS)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(groups.get(item.path.stem, item.path.stem)))
     if config.getoption("--no-compilation"):
         left_out = [item for item in items if item.get_closest_marker("compiles")]
         items[:] = [item for item in items if item not in left_out]
