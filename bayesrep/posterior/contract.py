@@ -8,7 +8,7 @@ import xarray as xr
 
 from bayesrep.files.strict_json import parse
 from bayesrep.models import MODELS
-from bayesrep.posterior.groups import CellNames, Posterior, find_group
+from bayesrep.posterior.groups import CellNames, Posterior, find_group, options_of
 from bayesrep.studies.rules import LARGEST_COUNT, REQUIRED_ROLES
 from bayesrep.types import Floats
 
@@ -180,7 +180,6 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[str]:
         yield f"its model {model[:50]!r} is not one of {', '.join(MODELS)}"
         return
     try:
-        pairs = read["options"].items()
-        MODELS[model].options(**{k: tuple(v) if isinstance(v, list) else v for k, v in pairs})
+        options_of(MODELS[model], read["options"])
     except (TypeError, ValueError):
         yield f"its options are not those of the {model} model"

@@ -1,6 +1,7 @@
 """What an ArviZ object holds: its groups, its cells, and what it records of how it was made."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -87,6 +88,11 @@ class Recorded(NamedTuple):
     thinning: int
 
 
+def options_of(model: Model, given: Mapping[str, Any]) -> Any:
+    """A model's options as they are read from JSON, which knows no tuples."""
+    return model.options(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+
+
 def recorded(posterior: Posterior) -> Recorded:
     """What a posterior records of how it was made.
 
@@ -97,12 +103,11 @@ def recorded(posterior: Posterior) -> Recorded:
     """
     attributes = need_group(posterior, "posterior").attrs
     try:
-        name, options = str(attributes["model"]), json.loads(str(attributes["options"]))
-        given = {key: tuple(v) if isinstance(v, list) else v for key, v in options.items()}
+        name = str(attributes["model"])
         return Recorded(
             name,
             MODELS[name],
-            MODELS[name].options(**given),
+            options_of(MODELS[name], json.loads(str(attributes["options"]))),
             tuple(map(str, json.loads(str(attributes["datasets"])))),
             str(attributes["groups"]) or None,
             str(attributes.get("method", "nuts")),

@@ -13,10 +13,10 @@ from scipy.stats import norm
 
 from bayesrep.choices import AccuracyInterval
 from bayesrep.errors import OptionError
+from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.types import Floats
 
 INTERVALS = get_args(AccuracyInterval)
-TAILS = (0.025, 0.975)
 _EXACT = 1e-5  # of the spread: where a quantile is good enough
 
 
@@ -58,13 +58,13 @@ def proportion_interval(
     x, n = np.broadcast_arrays(np.asarray(right, float), np.asarray(images, float))
     n = np.where(n > 0, n, np.nan)
     if kind == "jeffreys":
-        lower, upper = (betaincinv(x + 0.5, n - x + 0.5, tail) for tail in TAILS)
+        lower, upper = (betaincinv(x + 0.5, n - x + 0.5, tail) for tail in INTERVAL)
     elif kind == "clopper-pearson":
         # Where nothing is right, x = 0 is no parameter of a beta function; the end is 0 there.
-        lower = betaincinv(np.where(x > 0, x, 1), n - x + 1, TAILS[0])
-        upper = betaincinv(x + 1, np.where(x < n, n - x, 1), TAILS[1])
+        lower = betaincinv(np.where(x > 0, x, 1), n - x + 1, INTERVAL[0])
+        upper = betaincinv(x + 1, np.where(x < n, n - x, 1), INTERVAL[1])
     elif kind == "wilson":
-        z = norm.ppf(TAILS[1])
+        z = norm.ppf(INTERVAL[1])
         middle = (x + z**2 / 2) / (n + z**2)
         half = z / (n + z**2) * np.sqrt(x * (n - x) / n + z**2 / 4)
         return np.maximum(middle - half, 0), np.minimum(middle + half, 1)
@@ -109,7 +109,7 @@ def independent_difference(
         return betainc(a[..., None], b[..., None], at) @ _MANY_WEIGHTS
 
     spread = np.sqrt(_beta_variance(a, b) + _beta_variance(c, d))
-    low, high = (_quantile(below, a / (a + b) - c / (c + d), spread, tail) for tail in TAILS)
+    low, high = (_quantile(below, a / (a + b) - c / (c + d), spread, tail) for tail in INTERVAL)
     negative = below(np.zeros_like(a))
     return (
         np.where(swap, -high, low),
@@ -155,7 +155,7 @@ def paired_difference(
     ends = np.empty((2, *mean.shape))
     for part, below in ((by_share, _below_by_share), (~by_share, _below_by_first)):
         cell = below(b[part], c[part], rest[part])
-        for end, tail in enumerate(TAILS):
+        for end, tail in enumerate(INTERVAL):
             ends[end, part] = _quantile(cell, mean[part], spread[part], tail)
     return mean, ends[0], ends[1], betainc(c, b, 0.5)
 

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from scipy.stats import t as student
 
-from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
-from bayesrep.protocols.intervals import TAILS
+from bayesrep.numerics.estimands import INTERVAL, accuracy_line, slope_standard_error
 from bayesrep.types import Bools, Floats
 
 SCALES = ("linear", "probit")
@@ -118,8 +117,8 @@ def _scatter(x: Floats, y: Floats) -> tuple[float, float, float]:
 def _row(
     quantity: str, estimate: float, draws: Floats | None, error: float, freedom: int
 ) -> dict[str, object]:
-    ends = (np.nan, np.nan) if draws is None else np.quantile(draws, TAILS)
-    half = student.ppf(TAILS[1], freedom) * error if freedom > 0 else np.nan
+    ends = (np.nan, np.nan) if draws is None else np.quantile(draws, INTERVAL)
+    half = student.ppf(INTERVAL[1], freedom) * error if freedom > 0 else np.nan
     return {
         "quantity": quantity,
         "estimate": float(estimate),
@@ -156,7 +155,7 @@ def line_band(
     spread, centre, size = _scatter(x, y)
     middle = slope * where + intercept
     error = spread * np.sqrt(1 / len(x) + (where - centre) ** 2 / size)
-    half = student.ppf(TAILS[1], len(x) - 2) * error
+    half = student.ppf(INTERVAL[1], len(x) - 2) * error
     ends = (middle, middle - half, middle + half)
     if scale == "linear":
         return ends

@@ -23,7 +23,6 @@ from bayesrep.protocols.subsets import class_subsets
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools, Floats, Ints
 
-METRICS = ("top-1", "top-5", "multi-label", "top-5 corrections")
 EMPTY = get_args(Empty)
 LARGEST_TRIALS = 100_000  # random orders of all classes are held at once
 _PARTS = ("all", "one label", "several labels")

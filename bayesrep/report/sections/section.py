@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from bayesrep.errors import BayesrepError, EstimateWarning, PosteriorError, reason
 from bayesrep.estimators import METHODS, analyse
 from bayesrep.estimators.analysis import Analysis
+from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.vega import Spec
 from bayesrep.studies.study import Study
-from bayesrep.summary.tables import INTERVAL
 from bayesrep.types import Floats
 
 DRAWS = 200  # of the posterior, for bands
