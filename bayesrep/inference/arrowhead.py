@@ -1,25 +1,29 @@
-"""Hessians with an arrowhead: their products, factors and use as a change of variables.
+"""Hessians with an arrowhead: their blocks, factors and use as a change of variables.
 
 With shared parameters x (P of them) and units y_c (Q each) the Hessian of a potential is
 
     H = [[A, Bᵀ], [B, D]],   D block diagonal over units.
 
 Probing all units at once with the same unit vector gives the whole of D, because units do not
-meet, so P + Q Hessian-vector products suffice whatever the number of units. Eliminating the units
-first (D_c = L_c L_cᵀ, W_c = L_c⁻¹ B_c, S = A − Σ W_cᵀ W_c = L L ᵀ) keeps every factor small.
+meet, so P + Q Hessian-vector products suffice whatever the number of units. They are compiled;
+the linear algebra of small blocks is NumPy's. Eliminating the units first (with D⁻¹ = R Rᵀ and
+half = Rᵀ B, S = A − halfᵀ half) keeps every factor small.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from bayesrep.inference.density import Position
 from bayesrep.types import Float
 
 Potential: TypeAlias = Callable[[Position], Array]
+Matrix: TypeAlias = Float[np.ndarray, "n n"]
 
 
 class Arrowhead(NamedTuple):
@@ -30,11 +34,21 @@ class Arrowhead(NamedTuple):
     units: Float[Array, "unit own own"]
 
 
+class SecondOrder(NamedTuple):
+    """A potential, its gradient and its Hessian at a position."""
+
+    value: Float[Array, ""]
+    gradient: Position
+    hessian: Arrowhead
+
+
 class Whitening(NamedTuple):
     """An affine map ξ → parameters under which a normal approximation is standard.
 
     shared = center_s + to_shared ξ_s
     units  = center_u + to_units ξ_u − drag ξ_s
+
+    `to_shared` is lower triangular: the first of the shared parameters depend on the first ξ alone.
     """
 
     center: Position
@@ -51,63 +65,109 @@ class Whitening(NamedTuple):
             - self.drag @ standard["shared"],
         }
 
-    def log_volume(self) -> Float[Array, ""]:
-        """Log of the volume that one unit of volume in standard coordinates becomes."""
-        return jnp.linalg.slogdet(self.to_shared)[1] + jnp.linalg.slogdet(self.to_units)[1].sum()
 
-
-def arrowhead_hessian(potential: Potential, position: Position) -> Arrowhead:
-    """The Hessian of a potential whose units meet only through the shared parameters."""
-    gradient = jax.grad(potential)
+def second_order(potential: Potential, position: Position) -> SecondOrder:
+    """What a Newton step needs of a potential whose units meet only through what they share."""
     shared, (units, per_unit) = position["shared"].shape[0], position["units"].shape
-
-    def product(direction: Position) -> Position:
-        return jax.jvp(gradient, (position,), (direction,))[1]
-
-    def along_shared(axis: Float[Array, "shared"]) -> Position:
-        return product({"shared": axis, "units": jnp.zeros((units, per_unit))})
-
-    def along_units(axis: Float[Array, "own"]) -> Float[Array, "unit own"]:
-        direction = {"shared": jnp.zeros(shared), "units": jnp.tile(axis, (units, 1))}
-        return product(direction)["units"]
-
-    columns = jax.lax.map(along_shared, jnp.eye(shared))
-    blocks = jax.lax.map(along_units, jnp.eye(per_unit))
-    return Arrowhead(
-        shared=(columns["shared"] + columns["shared"].T) / 2,
-        cross=jnp.moveaxis(columns["units"], 0, 2),
-        units=(jnp.moveaxis(blocks, 0, 2) + jnp.moveaxis(blocks, 0, 1)) / 2,
+    # One linear map for both kinds of directions, so that the gradient is traced once.
+    (value, gradient), product = jax.linearize(jax.value_and_grad(potential), position)
+    size = shared + per_unit
+    axes = {
+        "shared": jnp.eye(size, shared),
+        "units": jnp.broadcast_to(
+            jnp.eye(size, per_unit, -shared)[:, None, :], (size, units, per_unit)
+        ),
+    }
+    products = jax.vmap(lambda axis: product(axis)[1])(axes)
+    blocks = jnp.moveaxis(products["units"], 0, 2)
+    by_shared = products["shared"][:shared]
+    by_units = blocks[:, :, shared:]
+    return SecondOrder(
+        value,
+        gradient,
+        Arrowhead(
+            (by_shared + by_shared.T) / 2,
+            blocks[:, :, :shared],
+            (by_units + by_units.swapaxes(1, 2)) / 2,
+        ),
     )
 
 
 def inverse_root(
-    matrix: Float[Array, "*batch n n"], floor: float = 1e-2
-) -> Float[Array, "*batch n n"]:
+    matrix: Float[np.ndarray, "*batch n n"], floor: float = 1e-2
+) -> Float[np.ndarray, "*batch n n"]:
     """M with M Mᵀ = |matrix|⁻¹, eigenvalues below `floor` raised to it."""
-    values, vectors = jnp.linalg.eigh(matrix)
-    return vectors / jnp.sqrt(jnp.maximum(jnp.abs(values), floor))[..., None, :]
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors / np.sqrt(np.maximum(np.abs(values), floor))[..., None, :]
 
 
-def whitening(hessian: Arrowhead, center: Position, *, floor: float = 1e-2) -> Whitening:
+def lower_root(root: Matrix) -> Matrix:
+    """The lower triangular M with M Mᵀ = root rootᵀ."""
+    return np.linalg.qr(root.T, mode="r").T
+
+
+class _Eliminated(NamedTuple):
+    """An arrowhead with the units eliminated: R of each, Rᵀ B, and S."""
+
+    to_units: Float[np.ndarray, "unit own own"]
+    half: Float[np.ndarray, "unit own shared"]
+    shared: Matrix
+
+
+def _eliminate(hessian: Arrowhead, floor: float) -> _Eliminated:
+    shared, cross, units = map(np.asarray, hessian)
+    to_units = inverse_root(units, floor)
+    half = to_units.swapaxes(1, 2) @ cross
+    flat = half.reshape(-1, half.shape[2])
+    return _Eliminated(to_units, half, shared - flat.T @ flat)
+
+
+def whitening(
+    hessian: Arrowhead,
+    center: Position,
+    *,
+    floor: float = 1e-2,
+    held: Matrix | None = None,
+) -> Whitening:
     """The change of variables that makes a normal with this precision standard.
 
     Negative curvature is replaced by its absolute value and curvature below `floor` by the floor
     (the priors of our models have precisions near 1), so the result is usable away from a mode.
+
+    Parameters
+    ----------
+    hessian, center, floor
+        The precision, and where.
+    held
+        A lower root of the covariance of the first shared parameters, where it is not the
+        Hessian that tells their spread. The others then have their conditional precision.
     """
-    to_units = inverse_root(hessian.units, floor)
-    half = jnp.einsum("cqr,cqp->crp", to_units, hessian.cross)
-    to_shared = inverse_root(hessian.shared - jnp.einsum("crp,crs->ps", half, half), floor)
-    drag = jnp.einsum("cqr,crp->cqp", to_units, half) @ to_shared
-    return Whitening(center, to_shared, to_units, drag)
+    to_units, half, precision = _eliminate(hessian, floor)
+    if held is None:
+        to_shared = lower_root(inverse_root(precision, floor))
+    else:
+        size = len(held)
+        free = inverse_root(precision[size:, size:], floor)
+        to_shared = np.zeros_like(precision)
+        to_shared[:size, :size] = held
+        to_shared[size:, size:] = lower_root(free)
+        to_shared[size:, :size] = -free @ free.T @ precision[size:, :size] @ held
+    drag = to_units @ half @ to_shared
+    return jax.tree.map(jnp.asarray, Whitening(center, to_shared, to_units, drag))
 
 
-def newton_direction(hessian: Arrowhead, gradient: Position) -> Position:
-    """−|H|⁻¹ gradient, with the whitening's guards."""
-    zero = jax.tree.map(jnp.zeros_like, gradient)
-    white = whitening(hessian, zero)
-    standard = {
-        "shared": white.to_shared.T @ gradient["shared"]
-        - jnp.einsum("cqp,cq->p", white.drag, gradient["units"]),
-        "units": jnp.einsum("cqr,cq->cr", white.to_units, gradient["units"]),
+def newton_direction(
+    hessian: Arrowhead, gradient: Position, *, floor: float = 1e-2, held: int = 0
+) -> dict[str, NDArray[Any]]:
+    """−|H|⁻¹ gradient, with the whitening's guards; the first `held` shared ones do not move."""
+    to_units, half, precision = _eliminate(hessian, floor)
+    by_shared, by_units = (np.asarray(gradient[name]) for name in ("shared", "units"))
+    inner = np.einsum("cqr,cq->cr", to_units, by_units)
+    reduced = by_shared - np.einsum("crp,cr->p", half, inner)
+    root = inverse_root(precision[held:, held:], floor)
+    shared = np.zeros_like(by_shared)
+    shared[held:] = -root @ (root.T @ reduced[held:])
+    return {
+        "shared": shared,
+        "units": -np.einsum("cqr,cr->cq", to_units, inner + half @ shared),
     }
-    return jax.tree.map(jnp.negative, white(standard))

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from bayesrep.inference.arrowhead import Whitening, inverse_root
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.mode import Climb
 from bayesrep.models.model import Data
 from bayesrep.types import Float
 
@@ -36,10 +36,6 @@ class DenseWhitening(NamedTuple):
         flat, back = ravel_pytree(standard)
         return jax.tree.map(jnp.add, self.center, back(self.root @ flat))
 
-    def log_volume(self) -> Float[Array, ""]:
-        """Log of the volume that one unit of volume in standard coordinates becomes."""
-        return jnp.linalg.slogdet(self.root)[1]
-
 
 Transform: TypeAlias = Whitening | DenseWhitening
 """A change of variables that makes a normal approximation standard."""
@@ -52,7 +48,7 @@ def climb_from(
     *,
     tolerance: float = 1e-6,
     limit: int = 500,
-) -> Climb:
+) -> Position:
     """Minimise the potential by L-BFGS from the centre of `near`, in its coordinates; traceable.
 
     Ends when the squared gradient in those coordinates is below `tolerance` or after `limit`
@@ -79,8 +75,7 @@ def climb_from(
 
     first = jax.tree.map(jnp.zeros_like, near.center)
     begin = (first, solver.init(first), jnp.asarray(jnp.inf), jnp.asarray(0))
-    standard, _, left, count = jax.lax.while_loop(unfinished, step, begin)
-    return Climb(near(standard), potential(standard), left, count)
+    return near(jax.lax.while_loop(unfinished, step, begin)[0])
 
 
 def dense_hessian(
@@ -97,14 +92,8 @@ def dense_hessian(
     return (columns + columns.T) / 2
 
 
-def dense_whitening(density: Density, position: Position, data: Data) -> DenseWhitening:
-    """The change of variables that makes the normal approximation at a mode standard.
-
-    One Newton step first takes what is left of the way to the mode.
-    """
-    flat, back = ravel_pytree(position)
-    root = inverse_root(dense_hessian(density, position, data))
-    gradient = jax.grad(lambda at: density.potential(back(at), data))(flat)
-    better = flat - root @ (root.T @ gradient)
-    lower = density.potential(back(better), data) < density.potential(position, data)
-    return DenseWhitening(back(jnp.where(lower, better, flat)), root)
+def dense_whitening(
+    center: Position, hessian: Float[Array, "parameter parameter"]
+) -> DenseWhitening:
+    """The change of variables that makes the normal approximation at a mode standard."""
+    return DenseWhitening(center, jnp.asarray(inverse_root(np.asarray(hessian))))

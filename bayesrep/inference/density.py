@@ -8,7 +8,7 @@ works on that pair and knows no model.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from numpyro import handlers
 from numpyro.distributions import constraints
-from numpyro.infer.util import constrain_fn, potential_energy
+from numpyro.infer.util import constrain_fn
 
 from bayesrep.models.model import Data
 from bayesrep.types import Float
@@ -26,6 +26,13 @@ Position: TypeAlias = dict[str, Array]
 Program: TypeAlias = Callable[[Data], None]
 Offsets: TypeAlias = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 """Shifts of some sites computed from the others."""
+
+
+class Potentials(NamedTuple):
+    """Negative log density in parts: of what is shared, and of each unit given that."""
+
+    shared: Float[Array, ""]
+    units: Float[Array, "unit"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,8 @@ class Density:
     offsets
         A site's value is its coordinate plus its offset; no offset depends on a site that has one,
         so the change of variables keeps volumes.
+    plate
+        Name of the plate over units.
     shared, units, per_unit
         P, C and Q of the pair of arrays; C = 0 when no site lies in the unit plate.
     """
@@ -58,6 +67,7 @@ class Density:
     model: Program
     offsets: Offsets
     sites: Mapping[str, _Site]
+    plate: str
     shared: int
     units: int
     per_unit: int
@@ -84,7 +94,25 @@ class Density:
 
     def potential(self, position: Position, data: Data) -> Float[Array, ""]:
         """Negative log joint density of the unconstrained parameters and the data."""
-        return jnp.asarray(potential_energy(self.model, (data,), {}, self.to_sites(position)))
+        parts = self.potentials(position, data)
+        return parts.shared + parts.units.sum()
+
+    def potentials(self, position: Position, data: Data) -> Potentials:
+        """The potential by parts; sites and factors outside the plate are shared."""
+        given = handlers.substitute(self.model, data=self.to_sites(position))
+        shared, units = jnp.zeros(()), jnp.zeros(self.units)
+        for site in handlers.trace(given).get_trace(data).values():
+            if site["type"] != "sample":
+                continue
+            log_density = jnp.asarray(site["fn"].log_prob(site["value"]))
+            axis = _plate_axis(site, self.plate)
+            if axis is None:
+                shared = shared - log_density.sum()
+            else:
+                axis += log_density.ndim
+                others = tuple(i for i in range(log_density.ndim) if i != axis)
+                units = units - log_density.sum(axis=others)
+        return Potentials(shared, units)
 
     def quantities(self, position: Position, data: Data) -> dict[str, Array]:
         """All sites and deterministic quantities of the model at one position."""
@@ -103,11 +131,15 @@ def _take(site: _Site, position: Position) -> Array:
     return jnp.moveaxis(block.reshape(block.shape[0], *rest), 0, site.unit_axis)
 
 
+def _plate_axis(site: Mapping[str, Any], plate: str) -> int | None:
+    """Of the log density, counted from the right."""
+    return next((f.dim for f in site["cond_indep_stack"] if f.name == plate), None)
+
+
 def _unit_axis(site: Mapping[str, Any], plate: str) -> int | None:
-    for frame in site["cond_indep_stack"]:
-        if frame.name == plate:
-            return len(jnp.shape(site["value"])) - site["fn"].event_dim + frame.dim
-    return None
+    """Of the value, counted from the left."""
+    axis = _plate_axis(site, plate)
+    return None if axis is None else len(jnp.shape(site["value"])) - site["fn"].event_dim + axis
 
 
 def build_density(
@@ -158,4 +190,4 @@ def build_density(
             units = shape[axis]
             sites[name] = _Site(shape, axis, per_unit, size // units)
             per_unit += size // units
-    return Density(model, offsets, sites, shared, units, per_unit)
+    return Density(model, offsets, sites, unit_plate, shared, units, per_unit)

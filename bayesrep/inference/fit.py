@@ -13,12 +13,10 @@ import jax.numpy as jnp
 from bayesrep import bounds
 from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
-from bayesrep.inference.approximate import Approximation
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.cut import cut
 from bayesrep.inference.device import Choice, choose, spread_over
-from bayesrep.inference.flow import STEPS, flow
 from bayesrep.inference.laplace import laplace
 from bayesrep.inference.nuts import Schedule
 from bayesrep.inference.problem import Problem, Programs, evaluate, pose, programs
@@ -26,7 +24,7 @@ from bayesrep.inference.run import Drawn, Run, nuts
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.groups import Posterior, need_group
-from bayesrep.posterior.verdict import advise, diagnostics, judge, judge_approximation
+from bayesrep.posterior.verdict import advise, diagnostics, judge, judge_weights
 from bayesrep.progress import progress_bar
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
@@ -54,31 +52,10 @@ class Way(NamedTuple):
     of_chains: bool
 
 
-def _laplace(run: Run) -> Drawn:
-    run.bar.stage("finding the mode")
-    size = run.schedule.chains, run.schedule.draws
-    approximation = laplace(run.problem, run.tools, run.data, jax.random.key(run.seed), *size)
-    run.bar.advance(1)
-    return _independent(approximation)
-
-
-def _flow(run: Run) -> Drawn:
-    run.bar.stage("optimising")
-    size = run.schedule.chains, run.schedule.draws
-    key, advance = jax.random.key(run.seed), run.bar.advance
-    return _independent(flow(run.problem, run.tools, run.data, key, *size, advance=advance))
-
-
-def _independent(found: Approximation) -> Drawn:
-    stats = {"lp": found.log_density, "log_approximation": found.log_approximation}
-    return Drawn(found.position, stats, {"pareto_k": found.pareto_k})
-
-
 METHODS: Mapping[str, Way] = {
     "nuts": Way(nuts, lambda s: s.chains * (s.warmup + s.draws), of_chains=True),
     "cut": Way(cut, lambda s: 2 * s.chains * (s.warmup + s.draws), of_chains=True),
-    "laplace": Way(_laplace, lambda _: 1, of_chains=False),
-    "flow": Way(_flow, lambda _: STEPS, of_chains=False),
+    "laplace": Way(laplace, lambda _: 1, of_chains=False),
 }
 """By what a model's `methods` call it; "cut" is the method "nuts" with cut feedback."""
 
@@ -120,11 +97,11 @@ def fit(
         that differ in counts or answers; chains keep every draw. Further variables: `loading`,
         `population_reference_accuracy` and `population_gap`.
     method
-        "nuts", the reference; or a quick approximation: "laplace", a normal by exact Hessians
-        (`bayesrep.inference.laplace`), or "flow", a normalising flow (`bayesrep.inference.flow`).
-        Approximations have independent draws, need no warm-up, and carry the attribute `pareto_k`.
+        "nuts": chains (`bayesrep.inference.nuts`); or "laplace": weighted independent draws of
+        normal approximations (`bayesrep.inference.laplace`), which need no warm-up. Their attributes
+        `pareto_k` and `ess` certify them: below 0.7 and at least 400 they are as good as chains.
     chains, warmup, draws
-        Number of chains, and of adaptation steps and kept draws in each. Three NUTS transitions
+        Number of chains, and of adaptation steps and kept draws in each. Two NUTS transitions
         are made for every kept draw.
     seed
         Seed of everything random.
@@ -273,7 +250,7 @@ def _verdict(problem: Problem, posterior: Posterior, way: Way) -> dict[str, str 
         verdict = judge(checks, int(diverging.sum()), diverging.size)
     else:
         made = need_group(posterior, "posterior").attrs
-        verdict = judge_approximation(made["method"], made["pareto_k"])
+        verdict = judge_weights(made["pareto_k"], made["ess"])
     advice = advise(problem.statistics)
     for sentence in (*(() if verdict.converged else (verdict.sentence,)), *advice):
         warnings.warn(sentence, ConvergenceWarning, stacklevel=3)

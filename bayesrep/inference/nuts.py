@@ -1,12 +1,25 @@
-"""NUTS in whitened coordinates: one compiled block of draws, chains side by side.
+"""NUTS on what units share, and exact steps for the units: chains side by side in one program.
 
-The sampler is NumPyro's. What is ours is its setting: coordinates in which the normal
-approximation at the mode is standard (`bayesrep.inference.dense.Transform`), data
-passed as arguments so that one compilation serves every study of the same shape, and a host loop
-over short blocks, so that progress, interruption and draws do not depend on each other.
+A transition has three parts, each of which leaves the posterior of (ξ, z) invariant
+(`bayesrep.inference.marginal` has the coordinates):
 
-Whitened chains swing from one side of the posterior to the other, which makes means very precise
-but lets spreads mix slowly; `thinning` transitions are therefore made for every draw kept.
+1. NumPyro's NUTS moves ξ under the surrogate S, which costs a fraction of the posterior.
+2. The move is accepted with probability min(1, exp(−ΔE + ΔS)), E being the potential of (ξ, z):
+   NUTS is reversible under exp(−S), so the pair is under exp(−E) (Christen, Fox (2005), delayed
+   acceptance, with NUTS for the first stage's proposals).
+3. Each unit's z_c is proposed afresh from its normal, and accepted for itself.
+
+A model whose units meet in the likelihood has no such parts: its potential is its own surrogate,
+and a transition is one of NUTS.
+
+In the warm-up all chains stop after every block and what they visited improves the surrogate;
+after it, each runs for itself. A host loop over short blocks makes progress, interruption,
+checkpoint and draws independent of each other.
+
+References
+----------
+Christen, Fox (2005), "Markov chain Monte Carlo using an approximation", JCGS 14. Hoffman, Gelman
+(2014), "The No-U-Turn sampler", JMLR 15.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,18 +32,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.flatten_util import ravel_pytree
 from numpyro.infer.hmc import hmc
+from numpyro.infer.util import ParamInfo
 
 from bayesrep.inference.checkpoint import Checkpoint
-from bayesrep.inference.dense import Transform
-from bayesrep.inference.density import Position
-from bayesrep.models.model import Data
-from bayesrep.types import Shaped
+from bayesrep.inference.density import Density, Position
+from bayesrep.inference.marginal import Marginal, Setting, Units
+from bayesrep.inference.tuning import Visits
+from bayesrep.types import Float, Shaped
 
 BLOCK = 25
 MAX_TREE_DEPTH = 10
 FORGETTING = 3
-
+"""How many times as many transitions a draw has where the held parameters change before it."""
 
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
@@ -38,8 +53,9 @@ Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 class Transition(NamedTuple):
     """One kept draw and what the sampler did for it; stacked, [draw, ...].
 
-    `diverging` is any of the thinned transitions, `num_steps` are the gradient evaluations of all,
-    the others are of the last one; `lp` is the log density of the unconstrained parameters.
+    `diverging` is any of the transitions between two kept draws, `num_steps` are the gradient
+    evaluations of all and `acceptance_rate` is the mean of accepting what NUTS proposed; the others
+    are of the last one. `lp` is the log density of the unconstrained parameters.
     """
 
     position: Position
@@ -51,8 +67,6 @@ class Transition(NamedTuple):
     lp: Statistic
 
 
-Potential: TypeAlias = Callable[[Position, Data], Array]
-"""Negative log density of the unconstrained parameters and the data."""
 Report: TypeAlias = Callable[[int, int], None]
 """Called with the number of draws a block finished and its divergences after warm-up."""
 
@@ -68,29 +82,101 @@ class Schedule:
     chains: int
     warmup: int
     draws: int
-    thinning: int = 3
-    target_accept: float = 0.98
+    thinning: int = 2
+    target_accept: float = 0.9
 
     def thrifty(self) -> "Schedule":
         """The same for a model whose gradient is dear.
 
-        Twice as large steps and no thinning: spreads mix no faster by the draw, but five times as
-        many draws cost the same.
+        No thinning: spreads mix no faster by the draw, but so many draws cost less. Its posterior
+        is sampled as it is, so steps are smaller.
         """
         return replace(self, thinning=1, target_accept=0.95)
 
 
-@dataclass(frozen=True, eq=False)
-class Sampler:
-    """NUTS for one density and schedule; both functions are jitted or compiled.
+@dataclass(frozen=True)
+class Target:
+    """What NUTS sees of a posterior in ξ, and what makes a step of it exact.
 
     Attributes
     ----------
-    start : (key, data, whitening) -> state
-    block : (state, data, whitening) -> state, Transition of `BLOCK` draws
-        Of a sampler that `varies`, `data` is a pair whose second part has one entry per draw.
+    size
+        Length of ξ.
+    potential
+        `potential(setting, ξ)`: the surrogate, with the shared parameters' own part.
+    position
+        `position(setting, ξ, ζ)`: parameters at coordinates.
+    marginal
+        The parts that the exact steps need; None where `potential` is the posterior's.
+    """
+
+    size: int
+    potential: Callable[[Any, Array], Array]
+    position: Callable[[Any, Array, Array], Position]
+    marginal: Marginal | None = None
+
+    @property
+    def units(self) -> tuple[int, int]:
+        """Number of units and of each one's own parameters, outside ξ."""
+        density = None if self.marginal is None else self.marginal.density
+        return (0, 0) if density is None else (density.units, density.per_unit)
+
+
+def of_marginal(marginal: Marginal) -> Target:
+    """The target of a model whose units meet only through what they share."""
+
+    def potential(setting: Any, shared: Array) -> Array:
+        return marginal.shared_potential(setting, shared) + marginal.surrogate(setting, shared)
+
+    return Target(marginal.density.shared, potential, marginal.position, marginal)
+
+
+def of_density(density: Density, like: Position) -> Target:
+    """The target of any density, in the coordinates of a `DenseWhitening`; `like` is a position."""
+    flat, back = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), like))
+
+    def position(setting: Any, shared: Array, _: Array) -> Position:
+        return setting[1](back(shared))
+
+    def potential(setting: Any, shared: Array) -> Array:
+        return density.potential(setting[1](back(shared)), setting[0])
+
+    return Target(len(flat), potential, position)
+
+
+class Known(NamedTuple):
+    """What is known of the point (ξ, z) where a chain is: the parts of its potential."""
+
+    shared: Float[Array, ""]
+    units: Units
+    standard: Float[Array, "unit own"]
+    exact: Float[Array, "unit"]
+
+    @property
+    def energy(self) -> Float[Array, ""]:
+        """E, the potential of (ξ, z)."""
+        return self.shared + self.exact.sum()
+
+
+class State(NamedTuple):
+    """Of a chain between two blocks: NumPyro's, the point, and the key of the exact steps."""
+
+    hmc: Any
+    known: Known | None
+    key: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """NUTS for one target and schedule; both functions are jitted or compiled.
+
+    Attributes
+    ----------
+    start : key -> State
+    block : (State, setting, given) -> State, Transition of `BLOCK` draws, Visits or None
+        `given` [draw, H] are the values of the first H shared coordinates.
     vectorized
-        Whether both take keys and states stacked over chains.
+        Whether all take keys, states and held values stacked over chains.
     shape
         Shapes and types of what a compiled `block` returns.
     """
@@ -100,147 +186,245 @@ class Sampler:
     vectorized: bool
     shape: Any = None
 
-    def states(self, keys: Array, data: Data, whitening: Transform) -> list[Any]:
+    def states(self, keys: Array) -> list[Any]:
         """First states for one key of each chain, as `sample` takes them."""
-        batches = [keys] if self.vectorized else keys
-        return [self.start(batch, data, whitening) for batch in batches]
+        return [self.start(batch) for batch in ([keys] if self.vectorized else keys)]
 
 
 def build_sampler(
-    potential: Potential, schedule: Schedule, *, vectorized: bool = False, varies: bool = False
+    target: Target, schedule: Schedule, *, vectorized: bool = False, held: int = 0
 ) -> Sampler:
-    """Put NumPyro's NUTS to work on a density in whitened coordinates.
+    """Put NumPyro's NUTS to work on a target.
 
     Parameters
     ----------
-    potential, schedule
-        What to sample and how long; both are fixed in the compiled program, the data are not.
+    target, schedule
+        What to sample and how long; both are fixed in the compiled program, the setting is not.
     vectorized
         Run all chains in lock step as one batch, as a GPU likes it.
-    varies
-        The density conditions on pairs (data, x) where x is another for every draw: each draw
-        begins at the last one's position, so it takes `FORGETTING` times as many transitions.
+    held
+        H, how many of the first coordinates are not sampled but given, anew for every draw. Each
+        draw then begins at the last one's position, so it takes `FORGETTING` times as many
+        transitions.
     """
+    repeats = schedule.thinning * (FORGETTING if held else 1)
 
-    def whitened(data: Data, whitening: Transform) -> Callable[[Position], Array]:
-        return lambda standard: potential(whitening(standard), data)
+    def seen(setting: Any, fixed: Array) -> Callable[[Array], Array]:
+        return lambda free: target.potential(setting, jnp.concatenate([fixed, free]))
 
-    initialize, transition = hmc(potential_fn_gen=whitened, algo="NUTS")
+    initialize, transition = hmc(potential_fn_gen=seen, algo="NUTS")
 
-    def start(key: Array, data: Data, whitening: Transform) -> Any:
-        """Begin at half a standard deviation around the mode, differently in every chain."""
-        keys = jax.random.split(key, 3)
-        shapes = [whitening.center[name].shape for name in ("shared", "units")]
-        standard = {
-            "shared": jax.random.normal(keys[0], shapes[0]) / 2,
-            "units": jax.random.normal(keys[1], shapes[1]) / 2,
-        }
-        return initialize(
-            standard,
+    def start(key: Array) -> State:
+        """Begin at half a standard deviation around the centre, differently in every chain."""
+        keys = jax.random.split(key, 4)
+        free = jax.random.normal(keys[0], (target.size - held,)) / 2
+        # A block evaluates the potential before its first transition.
+        unknown = ParamInfo(free, jnp.zeros(()), jnp.zeros_like(free))
+        state = initialize(
+            unknown,
             schedule.warmup,
             step_size=0.3,
             target_accept_prob=schedule.target_accept,
             max_tree_depth=MAX_TREE_DEPTH,
-            dense_mass=[("shared",)],  # type: ignore[arg-type]  # annotated as bool only
-            model_args=(data, whitening),
-            rng_key=keys[2],
+            dense_mass=target.marginal is not None,
+            model_args=(None, jnp.zeros(held)),
+            rng_key=keys[1],
         )
+        known = None if target.marginal is None else _nothing(target.marginal, keys[2])
+        return State(state, known, keys[3])
 
-    kept_after = schedule.thinning * (FORGETTING if varies else 1)
+    def look(state: State, setting: Any, fixed: Array) -> State:
+        """Evaluate the potential where its setting or the held coordinates are new."""
+        energy, gradient = jax.value_and_grad(seen(setting, fixed))(state.hmc.z)
+        return state._replace(hmc=state.hmc._replace(potential_energy=energy, z_grad=gradient))
 
-    def block(state: Any, data: Data, whitening: Transform) -> tuple[Any, Transition]:
-        def draw(state: Any, own: Any) -> tuple[Any, Transition]:
-            given = (data[0], own) if varies else data
-            if varies:
-                energy, gradient = jax.value_and_grad(whitened(given, whitening))(state.z)
-                state = state._replace(potential_energy=energy, z_grad=gradient)
+    def once(state: State, setting: Any, fixed: Array) -> tuple[State, Array, Visits | None]:
+        """One transition, the probability of its acceptance, and what it visited."""
+        proposed = transition(state.hmc, (setting, fixed), {})
+        if target.marginal is None:
+            return state._replace(hmc=proposed), proposed.accept_prob, None
+        return _exactly(target.marginal, setting, fixed, state, proposed)
 
-            def once(_: Any, carry: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
-                state, steps, diverging = carry
-                state = transition(state, (given, whitening))
-                return state, steps + state.num_steps, diverging | state.diverging
+    def draw(
+        state: State, setting: Any, fixed: Array
+    ) -> tuple[State, tuple[Transition, Visits | None]]:
+        if held:
+            state = look(state, setting, fixed)
+            # Wherever the last draw was, this one begins where the surrogate has its mass.
+            state = state._replace(known=_unlikely(state.known))
 
-            repeats = jnp.where(state.i < schedule.warmup, 1, kept_after)
-            nothing = (state, jnp.zeros_like(state.num_steps), jnp.zeros_like(state.diverging))
-            state, steps, diverging = jax.lax.fori_loop(0, repeats, once, nothing)
-            return state, Transition(
-                position=state.z,
-                diverging=diverging,
-                num_steps=steps,
-                acceptance_rate=state.accept_prob,
-                energy=state.energy,
-                step_size=state.adapt_state.step_size,
-                lp=-state.potential_energy,
-            )
+        def again(_: Any, carry: Any) -> Any:
+            state, steps, diverging, accepted, _ = carry
+            state, acceptance, visit = once(state, setting, fixed)
+            steps, diverging = steps + state.hmc.num_steps, diverging | state.hmc.diverging
+            return state, steps, diverging, accepted + acceptance, visit
 
-        return jax.lax.scan(draw, state, data[1] if varies else None, length=BLOCK)
+        count = jnp.where(state.hmc.i < schedule.warmup, 1, repeats)
+        visit = jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
+            jax.eval_shape(once, state, setting, fixed)[2],
+        )
+        nothing = jnp.zeros_like(state.hmc.num_steps), jnp.zeros_like(state.hmc.diverging)
+        state, steps, diverging, accepted, visit = jax.lax.fori_loop(
+            0, count, again, (state, *nothing, jnp.zeros(()), visit)
+        )
+        units, lp, known = jnp.zeros(target.units), -state.hmc.potential_energy, state.known
+        if known is not None:
+            units = known.units.at(known.standard)
+            lp = known.units.log_factor.sum() - known.energy
+        made = Transition(
+            position=target.position(setting, jnp.concatenate([fixed, state.hmc.z]), units),
+            diverging=diverging,
+            num_steps=steps,
+            acceptance_rate=accepted / count,
+            energy=state.hmc.energy,
+            step_size=state.hmc.adapt_state.step_size,
+            lp=lp,
+        )
+        return state, (made, visit)
+
+    def block(
+        state: State, setting: Any, given: Float[Array, "draw held"]
+    ) -> tuple[State, Transition, Visits | None]:
+        state, (made, visits) = jax.lax.scan(
+            lambda state, fixed: draw(state, setting, fixed), look(state, setting, given[0]), given
+        )
+        return state, made, visits
 
     if vectorized:
-        over = (None, 0) if varies else None
-        start = jax.vmap(start, in_axes=(0, None, None))
-        block = jax.vmap(block, in_axes=(0, over, None))
+        start = jax.vmap(start)
+        block = jax.vmap(block, in_axes=(0, None, 0))
     return Sampler(jax.jit(start), jax.jit(block), vectorized)
 
 
-def compiled(sampler: Sampler, key: Any, first: Data, data: Data, whitening: Any) -> Sampler:
+def _nothing(marginal: Marginal, key: Array) -> Known:
+    """Before the first transition: a point so unlikely that the first proposal is taken."""
+    units, own = marginal.density.units, marginal.density.per_unit
+    nowhere = Units(jnp.zeros((units, own)), jnp.zeros((units, own, own)), jnp.zeros(units))
+    standard = jax.random.normal(key, (units, own))
+    return Known(jnp.asarray(jnp.inf), nowhere, standard, jnp.zeros(units))
+
+
+def _unlikely(known: Known | None) -> Known | None:
+    return None if known is None else known._replace(shared=jnp.full_like(known.shared, jnp.inf))
+
+
+def _exactly(
+    marginal: Marginal, setting: Setting, fixed: Array, state: State, proposed: Any
+) -> tuple[State, Float[Array, ""], Visits]:
+    """Accept or refuse what NUTS proposes, then renew the units."""
+    key, *keys = jax.random.split(state.key, 4)
+    old = state.known
+    at = jnp.concatenate([fixed, proposed.z])
+    units = marginal.units(setting, at)
+    new = Known(
+        marginal.shared_potential(setting, at),
+        units,
+        old.standard,
+        marginal.exact(setting, at, units, old.standard),
+    )
+    level, log_factor = units.level.sum(), units.log_factor.sum()
+    visit = Visits(at, new.shared + level, level, log_factor, units.center)
+
+    # ΔS − ΔE
+    gain = (proposed.potential_energy - new.energy) - (state.hmc.potential_energy - old.energy)
+    acceptance = jnp.nan_to_num(jnp.exp(jnp.minimum(gain, 0.0)), nan=0.0)
+    accepted = jax.random.uniform(keys[0]) < acceptance
+
+    def chosen(new: Any, old: Any) -> Any:
+        return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
+
+    names = ("z", "z_grad", "potential_energy")
+    place = {n: chosen(getattr(proposed, n), getattr(state.hmc, n)) for n in names}
+    known = chosen(new, old)
+
+    fresh = jax.random.normal(keys[1], known.standard.shape)
+    shared = jnp.concatenate([fixed, place["z"]])
+    exact = marginal.exact(setting, shared, known.units, fresh)
+    normal = 0.5 * jnp.sum(jnp.square(fresh) - jnp.square(known.standard), axis=1)
+    renewed = jnp.log(jax.random.uniform(keys[2], exact.shape)) < known.exact - exact + normal
+    known = known._replace(
+        standard=jnp.where(renewed[:, None], fresh, known.standard),
+        exact=jnp.where(renewed, exact, known.exact),
+    )
+    return State(proposed._replace(**place), known, key), acceptance, visit
+
+
+def compiled(sampler: Sampler, key: Any, setting: Any, given: Any) -> Sampler:
     """The sampler compiled for arguments of these shapes (arrays or their shapes and types).
 
-    `first` is the data of `start`, `data` that of `block`. `start` is traced before
-    `block` because NumPyro's pair shares its settings through it.
+    `start` is traced before `block` because NumPyro's pair shares its settings through it.
     """
-    start = sampler.start.lower(key, first, whitening).compile()  # type: ignore[attr-defined]
-    state = jax.eval_shape(sampler.start, key, first, whitening)
-    block = sampler.block.lower(state, data, whitening).compile()  # type: ignore[attr-defined]
-    shape = jax.eval_shape(sampler.block, state, data, whitening)
+    start = sampler.start.lower(key).compile()  # type: ignore[attr-defined]
+    state = jax.eval_shape(sampler.start, key)
+    block = sampler.block.lower(state, setting, given).compile()  # type: ignore[attr-defined]
+    shape = jax.eval_shape(sampler.block, state, setting, given)
     return Sampler(start, block, sampler.vectorized, shape)
 
 
-Feed: TypeAlias = Callable[[int, int], Data]
-"""Data of the block that begins at transition `begin` (counted from the start of warm-up) of a
+Feed: TypeAlias = Callable[[int, int], Float[Array, "*chain draw held"]]
+"""Held coordinates of the block that begins at a draw (counted from the start of warm-up) of a
 chain; `feed(0, 0)` has the shapes of all."""
+Tune: TypeAlias = Callable[[Any, Sequence[Visits]], Any]
+"""A better setting, from a setting and what all chains visited in each block so far."""
 
 
-def _run(
-    sampler: Sampler,
-    chain: int,
-    state: Any,
-    feed: Feed,
-    whitening: Transform,
-    schedule: Schedule,
-    report: Report,
-    stop: Event,
-    checkpoint: Checkpoint | None,
-) -> Transition:
-    """All draws after warm-up of the chain (or stacked chains) in `state`, on the host."""
-    kept: list[Transition] = []
-    axis = np.ndim(state.i)
-    total = schedule.warmup + schedule.draws
-    for number, begin in enumerate(range(0, total, BLOCK)):
-        if stop.is_set():
+@dataclass(frozen=True, eq=False)
+class _Runner:
+    """What runs blocks, and keeps them."""
+
+    sampler: Sampler
+    feed: Feed
+    schedule: Schedule
+    report: Report
+    checkpoint: Checkpoint | None
+    stop: Event
+
+    def block(self, chain: int, number: int, state: Any, setting: Any) -> tuple[Any, Any, Any]:
+        """The next state, the kept transitions and the visits of one block, on the host.
+
+        What was visited after the warm-up teaches nobody, and is not kept.
+        """
+        if self.stop.is_set():
             raise InterruptedError
-        end = min(begin + BLOCK, total)
-        last = checkpoint and checkpoint.load(chain, number, sampler.shape)
+        begin, warmup = number * BLOCK, self.schedule.warmup
+        end = min(begin + BLOCK, warmup + self.schedule.draws)
+        form = self.sampler.shape if begin < warmup else (*self.sampler.shape[:2], None)
+        last = self.checkpoint and self.checkpoint.load(chain, number, form)
         if last is None:
-            last = sampler.block(state, feed(chain, begin), whitening)
-            if checkpoint is not None:
-                checkpoint.save(chain, number, last)
-        state, transitions = last
-        first = max(schedule.warmup - begin, 0)
-        window = (slice(None),) * axis + (slice(min(first, end - begin), end - begin),)
-        host = jax.tree.map(lambda leaf, w=window: np.asarray(leaf[w]), transitions)
-        kept.append(host)
-        report((end - begin) * (len(state.i) if axis else 1), int(host.diverging.sum()))
-    return jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *kept)
+            last = self.sampler.block(state, setting, self.feed(chain, begin))
+            last = last if begin < warmup else (*last[:2], None)
+            if self.checkpoint is not None:
+                self.checkpoint.save(chain, number, last)
+        state, made, visits = last
+        axis = np.ndim(state.hmc.i)
+        first = min(max(warmup - begin, 0), end - begin)
+        window = (slice(None),) * axis + (slice(first, end - begin),)
+        made = jax.tree.map(lambda leaf: np.asarray(leaf[window]), made)
+        visits = jax.tree.map(np.asarray, visits)
+        chains = len(state.hmc.i) if axis else 1
+        self.report((end - begin) * chains, int(made.diverging.sum()))
+        return state, made, visits
+
+    def rest(self, chain: int, first: int, state: Any, setting: Any) -> list[Any]:
+        """Kept transitions of all blocks from the first."""
+        total = self.schedule.warmup + self.schedule.draws
+        kept: list[Any] = []
+        for number in range(first, -(-total // BLOCK)):
+            state, made, _ = self.block(chain, number, state, setting)
+            kept.append(made)
+        return kept
 
 
 def sample(
     sampler: Sampler,
     states: Sequence[Any],
+    setting: Any,
     feed: Feed,
-    whitening: Transform,
     schedule: Schedule,
     report: Report,
     *,
+    tune: Tune,
     workers: int,
     checkpoint: Checkpoint | None = None,
 ) -> Transition:
@@ -253,33 +437,71 @@ def sample(
     Returns
     -------
     Transition
-        NumPy arrays [chain, draw, ...] in whitened coordinates.
+        NumPy arrays [chain, draw, ...].
     """
-    stop = Event()
-
-    def chain(number: int) -> Transition:
-        with jax.enable_x64(new_val=True):  # JAX keeps this setting per thread
-            state = states[number]
-            return _run(sampler, number, state, feed, whitening, schedule, report, stop, checkpoint)
-
-    if sampler.vectorized:
-        return chain(0)
+    runner = _Runner(sampler, feed, schedule, report, checkpoint, Event())
+    learning = schedule.warmup // BLOCK
+    visited: list[Visits] = []
+    kept: list[list[Any]] = [[] for _ in states]
     with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(chain, number) for number in range(len(states))]
-        try:
-            # A signal may arrive in a thread of XLA; only a main thread that wakes up sees it.
-            while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done:
-                if any(future.done() and future.exception() for future in futures):
-                    break
-            results = [future.result() for future in futures]
-        except BaseException:
-            stop.set()
-            for future in futures:
-                future.cancel()
-            raise
+        for number in range(learning):
+            jobs = [(runner.block, c, number, state, setting) for c, state in enumerate(states)]
+            done = _together(pool, runner.stop, jobs)
+            states = [state for state, _, _ in done]
+            visited.append(_all_chains([visits for _, _, visits in done]))
+            if _is_time(number + 1, learning):
+                setting = tune(setting, visited)
+        jobs = [(runner.rest, c, learning, state, setting) for c, state in enumerate(states)]
+        kept = _together(pool, runner.stop, jobs)
+    axis = 1 if sampler.vectorized else 0
+    results = [
+        jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *blocks) for blocks in kept
+    ]
+    if sampler.vectorized:
+        return results[0]
     return jax.tree.map(lambda *chains: np.stack(chains), *results)
 
 
-def unwhiten(whitening: Transform, draws: Position | dict[str, np.ndarray]) -> Position:
-    """Unconstrained parameters [chain, draw, ...] of whitened draws."""
-    return jax.jit(jax.vmap(jax.vmap(whitening.__call__)))(draws)
+def _is_time(done: int, blocks: int) -> bool:
+    """Whether to learn after so many blocks: at first after each, then at every half more.
+
+    Not after the last ones, so that step sizes are those of what is sampled in the end.
+    """
+    times, at = set[int](), 1
+    while at <= blocks - max(blocks // 10, 1):
+        times.add(at)
+        at += max(1, at // 2)
+    return done in times
+
+
+def _all_chains(visits: Sequence[Any]) -> Any:
+    """Visits of all chains, one after another."""
+    if visits[0] is None:
+        return None
+    points = Visits(*(np.concatenate(leaves) for leaves in zip(*visits, strict=True)))
+    if points.potential.ndim == 2:  # stacked over chains already
+        points = Visits(*(leaf.reshape(-1, *leaf.shape[2:]) for leaf in points))
+    return points
+
+
+def _together(
+    pool: ThreadPoolExecutor, stop: Event, jobs: Sequence[tuple[Callable[..., Any], *tuple[Any, ...]]]
+) -> list[Any]:
+    """Results of jobs that run side by side; an interrupt stops them all."""
+
+    def run(function: Callable[..., Any], *arguments: Any) -> Any:
+        with jax.enable_x64(new_val=True):  # JAX keeps this setting per thread
+            return function(*arguments)
+
+    futures = [pool.submit(run, *job) for job in jobs]
+    try:
+        # A signal may arrive in a thread of XLA; only a main thread that wakes up sees it.
+        while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done:
+            if any(future.done() and future.exception() for future in futures):
+                break
+        return [future.result() for future in futures]
+    except BaseException:
+        stop.set()
+        for future in futures:
+            future.cancel()
+        raise

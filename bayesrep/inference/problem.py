@@ -19,10 +19,10 @@ from jax.typing import ArrayLike
 from numpyro import handlers
 
 from bayesrep.errors import OptionError, StudyError, listing
-from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
-from bayesrep.inference.dense import DenseWhitening, climb_from, dense_whitening
+from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, whitening
+from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense_whitening
 from bayesrep.inference.density import Density, Position, build_density
-from bayesrep.inference.mode import Climb, climb
+from bayesrep.inference.mode import climb
 from bayesrep.models import MODELS, Model
 from bayesrep.models.model import Data, Options
 from bayesrep.posterior.fitted import Fitted
@@ -196,21 +196,32 @@ def at_draws(
 class Programs(NamedTuple):
     """What is compiled for a model, its options and the shapes of the data.
 
-    `start(values)` is the position of sites' values, `climb(start, data)` goes up to a mode,
-    `whiten(position, data)` the change of variables there, and `quantities(draws, data)` all
-    sites and deterministic quantities of draws [S, ...] of positions. Where units meet in the
-    likelihood, `climb` and `whiten` are those of the model's independent counterpart,
-    `onward(whitening, data)` goes from its mode to the model's and `whiten_whole` is the
-    change of variables there; otherwise both are None.
+    Attributes
+    ----------
+    density
+        Of the model.
+    separable
+        Whether its units meet only through what they share.
+    start
+        `start(values)`: the position of sites' values.
+    expand
+        `expand(position, data)`: value, gradient and arrowhead Hessian of the potential, or, where
+        units meet in the likelihood, of that of the model's independent counterpart.
+    quantities
+        `quantities(draws, data)`: all sites and deterministic quantities of draws [S, ...] of
+        positions.
+    onward, hessian
+        `onward(whitening, data)` goes from the counterpart's mode to the model's, and
+        `hessian(position, data)` is the whole Hessian there; None where units are separable.
     """
 
     density: Density
+    separable: bool
     start: Callable[[Mapping[str, ArrayLike]], Position]
-    climb: Callable[[Position, Data], Climb]
-    whiten: Callable[[Position, Data], Whitening]
+    expand: Callable[[Position, Data], SecondOrder]
     quantities: Callable[[Position, Data], dict[str, Array]]
-    onward: Callable[[Whitening, Data], Climb] | None
-    whiten_whole: Callable[[Position, Data], DenseWhitening] | None
+    onward: Callable[[Whitening, Data], Position] | None
+    hessian: Callable[[Position, Data], Array] | None
 
 
 def programs(problem: Problem, data: Data) -> Programs:
@@ -232,14 +243,14 @@ def _programs(model: Model, options: Options, structure: Any, shapes: Any) -> Pr
         )
 
     density = near = build(model.function)
-    onward = whiten_whole = None
+    onward = hessian = None
     if model.independent is not None:
         near = build(model.independent)
         onward = jax.jit(partial(climb_from, density))
-        whiten_whole = jax.jit(partial(dense_whitening, density))
+        hessian = jax.jit(partial(dense_hessian, density))
 
-    def whiten(at: Position, data: Data) -> Whitening:
-        return whitening(arrowhead_hessian(lambda q: near.potential(q, data), at), at)
+    def expand(position: Position, data: Data) -> SecondOrder:
+        return second_order(lambda at: near.potential(at, data), position)
 
     def quantities(draws: Position, data: Data) -> dict[str, Array]:
         def one(position: Position) -> dict[str, Array]:
@@ -249,28 +260,30 @@ def _programs(model: Model, options: Options, structure: Any, shapes: Any) -> Pr
 
         return jax.lax.map(one, draws, batch_size=50)
 
-    def upwards(start: Position, data: Data) -> Climb:
-        return climb(near, start, data)
-
     return Programs(
         density,
+        model.independent is None,
         jax.jit(density.to_position),
-        jax.jit(upwards),
-        jax.jit(whiten),
+        jax.jit(expand),
         jax.jit(quantities),
         onward,
-        whiten_whole,
+        hessian,
     )
 
 
-def find_mode(problem: Problem, compiled: Programs, data: Data) -> Climb:
-    """Climb from the prior means, first on the annotations alone, then on everything."""
+def find_mode(problem: Problem, compiled: Programs, data: Data) -> Transform:
+    """Coordinates around a mode, in which the normal approximation there is standard.
+
+    The climb begins at the prior means, first on the annotations alone, then on everything.
+    """
     start = compiled.start(problem.model.start(data, problem.options))
-    on_annotations = compiled.climb(start, problem.model.annotations(data))
-    mode = compiled.climb(on_annotations.position, data)
-    if compiled.onward is None:
-        return mode
-    return compiled.onward(compiled.whiten(mode.position, data), data)
+    on_annotations = climb(compiled.expand, start, problem.model.annotations(data))
+    mode = climb(compiled.expand, on_annotations.position, data)
+    near = whitening(mode.there.hessian, mode.position)
+    if compiled.onward is None or compiled.hessian is None:
+        return near
+    position = compiled.onward(near, data)
+    return dense_whitening(position, compiled.hessian(position, data))
 
 
 def evaluate(compiled: Programs, draws: Position, data: Data) -> dict[str, Floats]:

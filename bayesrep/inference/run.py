@@ -1,9 +1,9 @@
 """A fit while it is made: what every way to the posterior is given, what it returns, its chains."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,22 +13,25 @@ import numpy as np
 from jax import Array
 
 from bayesrep.inference.checkpoint import Checkpoint
-from bayesrep.inference.dense import Transform
-from bayesrep.inference.density import Position
+from bayesrep.inference.density import Density, Position
 from bayesrep.inference.device import Choice
-from bayesrep.inference.laplace import normal_at
+from bayesrep.inference.marginal import Marginal, Setting
 from bayesrep.inference.nuts import (
+    BLOCK,
     Feed,
-    Potential,
     Sampler,
     Schedule,
+    Target,
     Transition,
+    Tune,
     build_sampler,
     compiled,
+    of_density,
+    of_marginal,
     sample,
-    unwhiten,
 )
 from bayesrep.inference.problem import Problem, Programs, find_mode
+from bayesrep.inference.tuning import Visits, learn
 from bayesrep.models.model import Data
 from bayesrep.progress import Progress
 from bayesrep.types import Shaped
@@ -60,8 +63,7 @@ class Run:
 
     def keys(self, stage: int) -> Array:
         """One key for each chain of a stage."""
-        key = self.key(stage) if stage else jax.random.key(self.seed)
-        return jax.random.split(key, self.schedule.chains)
+        return jax.random.split(self.key(stage), self.schedule.chains)
 
 
 class Drawn(NamedTuple):
@@ -72,60 +74,72 @@ class Drawn(NamedTuple):
     facts: Mapping[str, float]
 
 
-def of_chains(position: Position, result: Transition) -> Drawn:
+def of_chains(result: Transition) -> Drawn:
     """Draws with the sampler's statistics."""
-    return Drawn(position, {name: getattr(result, name) for name in STATISTICS}, {})
+    return Drawn(result.position, {name: getattr(result, name) for name in STATISTICS}, {})
 
 
 def nuts(run: Run) -> Drawn:
     """Draws of the posterior given everything."""
-    return of_chains(*around_mode(run, run.data, part="joint", stage=0))
+    return of_chains(around_mode(run, run.data, part="joint", stage=0))
 
 
-def around_mode(run: Run, data: Data, *, part: str, stage: int) -> tuple[Position, Transition]:
+def around_mode(run: Run, data: Data, *, part: str, stage: int) -> Transition:
     """Chains in coordinates in which the normal approximation at the mode is standard."""
     run.bar.stage("finding the mode")
-    mode = find_mode(run.problem, run.tools, data)
-    transform = normal_at(run.tools, mode.position, data, run.key(stage))
-    potential = run.tools.density.potential
-    result = chains(run, potential, transform, lambda *_: data, data, part=part, stage=stage)
-    return unwhiten(transform, result.position), result
+    whitening = find_mode(run.problem, run.tools, data)
+    return chains(run, data, whitening, part=part, stage=stage)
+
+
+def nothing_held(_: int, __: int) -> Array:
+    """The feed of chains that hold no coordinate."""
+    return jnp.zeros((BLOCK, 0))
+
+
+def improve(setting: Setting, visits: Sequence[Visits]) -> Setting:
+    """The setting with what was learnt from visits."""
+    return setting._replace(guide=learn(setting.guide, visits))
 
 
 def chains(
     run: Run,
-    potential: Potential,
-    transform: Transform,
-    feed: Feed,
-    first: Data,
+    data: Data,
+    whitening: Any,
     *,
     part: str,
     stage: int,
-    varies: bool = False,
+    feed: Feed = nothing_held,
+    held: int = 0,
 ) -> Transition:
     """Compile and run the chains of one stage; `part` begins the names of its files."""
     run.bar.stage("compiling")
+    density = run.tools.density
+    if run.tools.separable:
+        setting: Any = Setting(data, whitening, Marginal(density).untaught())
+        tune: Tune = improve
+    else:
+        setting, tune = (data, whitening), lambda setting, _: setting
     keys = run.keys(stage)
-    leaves, structure = jax.tree.flatten(
-        (keys if run.vectorized else keys[0], first, feed(0, 0), transform)
-    )
+    leaves, structure = jax.tree.flatten((keys if run.vectorized else keys[0], setting, feed(0, 0)))
     ready = _ready(
-        potential,
+        density,
         run.schedule,
         structure,
         tuple((leaf.shape, leaf.dtype) for leaf in map(jnp.asarray, leaves)),
+        separable=run.tools.separable,
         vectorized=run.vectorized,
-        varies=varies,
+        held=held,
         device=run.device.device,
     )
     run.bar.stage("sampling")
     return sample(
         ready,
-        ready.states(keys, first, transform),
+        ready.states(keys),
+        setting,
         feed,
-        transform,
         run.schedule,
         run.bar.advance,
+        tune=tune,
         workers=min(len(keys), os.cpu_count() or 1),
         checkpoint=None if run.folder is None else Checkpoint(run.folder, part),
     )
@@ -133,18 +147,20 @@ def chains(
 
 @lru_cache(maxsize=4)
 def _ready(
-    potential: Potential,
+    density: Density,
     schedule: Schedule,
     structure: Any,
     types: Any,
     *,
+    separable: bool,
     vectorized: bool,
-    varies: bool,
+    held: int,
     device: Any,
 ) -> Sampler:
     """The compiled sampler for arguments of these shapes and types on a device."""
     del device  # part of the cache's key: compilation is for the default device
     leaves = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in types]
-    key, first, data, transform = jax.tree.unflatten(structure, leaves)
-    sampler = build_sampler(potential, schedule, vectorized=vectorized, varies=varies)
-    return compiled(sampler, key, first, data, transform)
+    key, setting, given = jax.tree.unflatten(structure, leaves)
+    target = of_marginal(Marginal(density)) if separable else of_density(density, setting[1].center)
+    sampler = build_sampler(target, schedule, vectorized=vectorized, held=held)
+    return compiled(sampler, key, setting, given)

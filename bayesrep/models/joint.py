@@ -157,8 +157,9 @@ def joint(data: JointData, options: JointOptions) -> None:
         numpyro.factor(f"counts_{index}", jnp.sum(counts.images * masses))
 
     right = contract(curves, jnp.exp(log_table))
-    log_right = jnp.sum(data.correct * jnp.log(right) + data.wrong * jnp.log1p(-right))
-    numpyro.factor("correct", log_right)
+    log_right = data.correct * jnp.log(right) + data.wrong * jnp.log1p(-right)
+    with numpyro.plate("classifier", len(data.correct)):
+        numpyro.factor("correct", log_right.sum(axis=(1, 2)))
     reported(data, family, mixtures, curves, log_mass, right)
 
 
@@ -268,7 +269,7 @@ MODEL = Model(
     mixture_sites=SITES,
     dims=joint_dims,
     curves=joint_curves,
-    methods=("nuts", "cut", "laplace", "flow"),
+    methods=("nuts", "cut", "laplace"),
     collapsed=True,
     takes_groups=True,
     of_images=False,

@@ -62,6 +62,7 @@ FURTHER: Mapping[str, type | tuple[type, ...]] = {
     "seed": (int, np.integer),
     "converged": (int, np.integer),
     "pareto_k": (int, float, np.integer, np.floating),
+    "ess": (int, float, np.integer, np.floating),
 }
 
 

@@ -114,20 +114,29 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
     return Verdict(converged=False, sentence=sentence)
 
 
-def judge_approximation(method: str, pareto_k: float) -> Verdict:
-    """What can be said of an approximation without a NUTS fit beside it.
+def judge_weights(pareto_k: float, ess: float) -> Verdict:
+    """What importance weights say of the draws of an approximation.
 
-    Its draws are independent, so nothing has to converge; whether it lies where the posterior
-    does is another question, which Pareto's k answers only where it is small.
+    Parameters
+    ----------
+    pareto_k
+        Shape of their tail.
+    ess
+        Their effective number.
     """
-    said = f"An approximation ({method}), Pareto k {pareto_k:.2f}"
-    if pareto_k <= MAX_PARETO_K:
-        return Verdict(converged=True, sentence=f"{said}: close to the posterior.")
-    return Verdict(
-        converged=True,
-        sentence=f"{said} (at most {MAX_PARETO_K} wanted): good for a quick look; confirm what "
-        "matters with method='nuts'.",
+    said = f"weights with Pareto k {pareto_k:.2f} and effective size {ess:.0f}"
+    if pareto_k < MAX_PARETO_K and ess >= MIN_ESS:
+        return Verdict(converged=True, sentence=f"The weighted draws hold: {said}.")
+    problem = (
+        f"Pareto k is {pareto_k:.2f} (below {MAX_PARETO_K} wanted)"
+        if not pareto_k < MAX_PARETO_K
+        else f"their effective size is {ess:.0f} (at least {MIN_ESS:.0f} wanted)"
     )
+    sentence = (
+        "The normal approximation is too far from the posterior for its weights to mend it: "
+        f"{problem}. Fit with method='nuts'."
+    )
+    return Verdict(converged=False, sentence=sentence)
 
 
 def advise(statistics: SufficientStatistics) -> tuple[str, ...]:
