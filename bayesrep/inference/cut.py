@@ -7,16 +7,16 @@ triangular, so holding a mixture is holding the first coordinates, and the other
 it: they are measured from where it puts the mode, to first order.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
+from bayesrep.inference.arrowhead import lower_root, whitening
 from bayesrep.inference.density import Density
 from bayesrep.inference.mode import climb
 from bayesrep.inference.nuts import BLOCK
-from bayesrep.inference.run import Drawn, Run, around_mode, chains, of_chains
+from bayesrep.inference.problem import Mode
+from bayesrep.inference.run import Drawn, Run, around_mode, chains, compiled_meanwhile, of_chains
 from bayesrep.types import Float
 
 
@@ -27,7 +27,8 @@ def cut(run: Run) -> Drawn:
     size = _of_mixture(density, model.mixture_sites)
     mixture = alone.position["shared"][:, :, :size]
     run.bar.stage("finding the mode")
-    coordinates = _around_mixtures(run, mixture)
+    mode = _around_mixtures(run, mixture)
+    coordinates = mode.whitening
     root = np.asarray(coordinates.to_shared)[:size, :size]
     center = np.asarray(coordinates.center["shared"])[:size]
     given = np.linalg.solve(root, (mixture - center)[..., None])[..., 0]
@@ -43,9 +44,10 @@ def cut(run: Run) -> Drawn:
         block = slice(begin, begin + BLOCK)
         return jnp.asarray(held[:, block] if run.vectorized else held[chain, block])
 
-    return of_chains(
-        chains(run, run.data, coordinates, part="curves", stage=1, feed=feed, held=size)
-    )
+    with compiled_meanwhile(run, run.data, held=size) as ready:
+        return of_chains(
+            chains(run, run.data, mode, ready, part="curves", stage=1, feed=feed, stay=True)
+        )
 
 
 def _of_mixture(density: Density, names: tuple[str, ...]) -> int:
@@ -53,7 +55,7 @@ def _of_mixture(density: Density, names: tuple[str, ...]) -> int:
     return sum(site.size for name, site in density.sites.items() if name in names)
 
 
-def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw held"]) -> Whitening:
+def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw held"]) -> Mode:
     """Coordinates in which draws of mixtures, and curves given them, are about standard normal."""
     tools, size = run.tools, mixture.shape[2]
     draws = mixture.reshape(-1, size)
@@ -61,4 +63,4 @@ def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw held"]) ->
     start = start | {"shared": start["shared"].at[:size].set(draws.mean(axis=0))}
     mode = climb(tools.expand, start, run.data, held=size)
     spread = lower_root((draws - draws.mean(axis=0)).T / np.sqrt(len(draws)))
-    return jax.tree.map(jnp.asarray, whitening(mode.there.hessian, mode.position, held=spread))
+    return Mode(whitening(mode.there.hessian, mode.position, held=spread), mode.there.value)

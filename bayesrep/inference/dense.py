@@ -48,7 +48,7 @@ def climb_from(
     *,
     tolerance: float = 1e-6,
     limit: int = 500,
-) -> Position:
+) -> tuple[Position, Float[Array, ""]]:
     """Minimise the potential by L-BFGS from the centre of `near`, in its coordinates; traceable.
 
     Ends when the squared gradient in those coordinates is below `tolerance` or after `limit`
@@ -75,7 +75,8 @@ def climb_from(
 
     first = jax.tree.map(jnp.zeros_like, near.center)
     begin = (first, solver.init(first), jnp.asarray(jnp.inf), jnp.asarray(0))
-    return near(jax.lax.while_loop(unfinished, step, begin)[0])
+    standard = jax.lax.while_loop(unfinished, step, begin)[0]
+    return near(standard), potential(standard)
 
 
 def dense_hessian(

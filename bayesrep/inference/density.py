@@ -8,6 +8,7 @@ works on that pair and knows no model.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -92,13 +93,24 @@ class Density:
             "units": jnp.concatenate(units, axis=1) if units else jnp.zeros((self.units, 0)),
         }
 
+    def origin(self) -> Position:
+        """Zeros of a position's shape."""
+        return {
+            "shared": jnp.zeros(self.shared),
+            "units": jnp.zeros((self.units, self.per_unit)),
+        }
+
     def potential(self, position: Position, data: Data) -> Float[Array, ""]:
         """Negative log joint density of the unconstrained parameters and the data."""
         parts = self.potentials(position, data)
         return parts.shared + parts.units.sum()
 
-    def potentials(self, position: Position, data: Data) -> Potentials:
+    @cached_property
+    def potentials(self) -> Callable[[Position, Data], Potentials]:
         """The potential by parts; sites and factors outside the plate are shared."""
+        return jax.jit(self._potentials)  # NumPyro's handlers run once, however often it is used
+
+    def _potentials(self, position: Position, data: Data) -> Potentials:
         given = handlers.substitute(self.model, data=self.to_sites(position))
         shared, units = jnp.zeros(()), jnp.zeros(self.units)
         for site in handlers.trace(given).get_trace(data).values():

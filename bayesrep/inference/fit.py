@@ -67,7 +67,7 @@ def fit(
     model: str = "joint",
     method: Method = "nuts",
     chains: int = 4,
-    warmup: int = 500,
+    warmup: int = 250,
     draws: int = 500,
     seed: int = 0,
     progress: bool = True,
@@ -98,8 +98,8 @@ def fit(
         `population_reference_accuracy` and `population_gap`.
     method
         "nuts": chains (`bayesrep.inference.nuts`); or "laplace": weighted independent draws of
-        normal approximations (`bayesrep.inference.laplace`), which need no warm-up. Their attributes
-        `pareto_k` and `ess` certify them: below 0.7 and at least 400 they are as good as chains.
+        normal approximations (`bayesrep.inference.laplace`), which need no warm-up. The
+        attributes `pareto_k` and `ess` certify them: below 0.7 and at least 400 they are as good as chains.
     chains, warmup, draws
         Number of chains, and of adaptation steps and kept draws in each. Two NUTS transitions
         are made for every kept draw.

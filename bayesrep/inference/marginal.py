@@ -2,12 +2,12 @@
 
 Everything is in the coordinates ξ (shared) and ζ_c (units) of a `Whitening`. Given ξ the units are
 independent, and each is close to a normal: one Newton step from a guess gives its centre m_c(ξ) and
-the Cholesky factor L_c(ξ) of its precision. Its own coordinates z_c, standard normal but for what
-the normal misses, are measured from there,
+a root R_c(ξ) of its covariance. Its own coordinates z_c, standard normal but for what the normal
+misses, are measured from there,
 
-    ζ_c = m_c(ξ) + L_c(ξ)⁻ᵀ z_c,
+    ζ_c = m_c(ξ) + R_c(ξ) z_c,
 
-and a unit adds  −log p(y_c, data_c | ξ) + log |L_c|  to the potential of (ξ, z): exact whatever the
+and a unit adds  −log p(y_c, data_c | ξ) − log |R_c|  to the potential of (ξ, z): exact whatever the
 step's quality. Integrated by the normal (Laplace) it is the unit's *level* V_c(ξ).
 
 The *surrogate* of Σ_c V_c(ξ) is cheap: a quadratic in ξ and, where that is too crude, the units'
@@ -26,10 +26,10 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.density import Density, Position
 from bayesrep.models.model import Data
-from bayesrep.types import Bool, Float
+from bayesrep.types import Float
 
 FLOOR = 0.1
-"""Of a pivot of a unit's precision, which is near the identity."""
+"""Of the diagonal of a unit's precision where that is not positive; it is near the identity."""
 LONGEST = 3.0
 """Of a Newton step, in a unit's standard deviations."""
 LARGEST_GUESS = 2**23
@@ -42,17 +42,14 @@ class Guide(NamedTuple):
     Attributes
     ----------
     level
-        Coefficients of Σ_c V_c or, where `whole`, of what the units' potentials at their guessed
-        centres leave of it; the constant's is 0.
+        Coefficients of Σ_c V_c or, where the surrogate is whole, of what the units' potentials at
+        their guessed centres leave of it.
     guess
         Coefficients of the units' centres.
-    whole
-        Whether the surrogate looks at the units.
     """
 
     level: Float[Array, "feature"]
     guess: Float[Array, "some unit own"]
-    whole: Bool[Array, ""]
 
 
 class Setting(NamedTuple):
@@ -64,43 +61,55 @@ class Setting(NamedTuple):
 
 
 class Units(NamedTuple):
-    """The units given ξ: centres m, factors L of their precisions, and levels V."""
+    """The units given ξ: centres m, roots R of their covariances, and levels V."""
 
     center: Float[Array, "unit own"]
-    factor: Float[Array, "unit own own"]
+    root: Float[Array, "unit own own"]
     level: Float[Array, "unit"]
 
     @property
-    def log_factor(self) -> Float[Array, "unit"]:
-        """log |L|."""
-        return jnp.sum(jnp.log(jnp.diagonal(self.factor, axis1=1, axis2=2)), axis=1)
+    def log_volume(self) -> Float[Array, "unit"]:
+        """log |R|."""
+        return jnp.sum(jnp.log(jnp.diagonal(self.root, axis1=1, axis2=2)), axis=1)
 
     def at(self, standard: Float[Array, "unit own"]) -> Float[Array, "unit own"]:
-        """ζ = m + L⁻ᵀ z."""
-        return self.center + _solve_transposed(self.factor, standard)
+        """ζ = m + R z."""
+        return self.center + jnp.einsum("cqr,cr->cq", self.root, standard)
 
 
-def features(shared: Any, count: int) -> Any:
-    """`products` of ξ, drawn in far out, so that no polynomial runs away and S stays proper."""
+def drawn_in(shared: Any) -> Any:
+    """ξ [..., shared] of NumPy or JAX, less far out: no polynomial of it runs away."""
     xp: Any = np if isinstance(shared, np.ndarray) else jnp
     squares = xp.sum(xp.square(shared), axis=-1, keepdims=True)
-    return products(shared / xp.sqrt(1 + squares / (4.0 * (shared.shape[-1] + 10.0))), count)
+    return shared / xp.sqrt(1 + squares / (4.0 * (shared.shape[-1] + 10.0)))
 
 
-def products(shared: Any, count: int) -> Any:
-    """The first of 1, ξ and all ξ_i ξ_j, of points [..., shared] of NumPy or JAX."""
-    xp: Any = np if isinstance(shared, np.ndarray) else jnp
-    size = shared.shape[-1]
-    parts = [xp.ones_like(shared[..., :1]), shared]
-    if count > 1 + size:
-        # Row i of the upper triangle; static slices, whose gradients are no scatter.
-        parts += [shared[..., i : i + 1] * shared[..., i:] for i in range(size)]
-    return xp.concatenate(parts, axis=-1)
+def features(shared: Float[Array, "shared"], count: int) -> Float[Array, "{count}"]:
+    """The first of 1, ξ and all ξ_i ξ_j, of ξ drawn in."""
+    drawn = drawn_in(shared)
+    parts = [jnp.ones(1, shared.dtype), drawn]
+    if count > 1 + len(shared):
+        parts.append(jnp.ravel(drawn[:, None] * drawn[None, :]))
+    return jnp.concatenate(parts)
 
 
 def feature_count(size: int) -> int:
     """Length of all `features` of so many shared parameters."""
-    return 1 + size + size * (size + 1) // 2
+    return 1 + size + size * size
+
+
+class Visits(NamedTuple):
+    """Points ξ at which the units were looked at.
+
+    `potential` is that of the marginal; `level` and `log_volume` are the sums over units of V_c and
+    of log |R_c|.
+    """
+
+    shared: Float[Array, "*point shared"]
+    potential: Float[Array, "*point"]
+    level: Float[Array, "*point"]
+    log_volume: Float[Array, "*point"]
+    center: Float[Array, "*point unit own"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +124,18 @@ class Marginal:
         entries = density.units * density.per_unit
         some = count if count * entries <= LARGEST_GUESS else 1 + density.shared
         guess = jnp.zeros((some, density.units, density.per_unit))
-        return Guide(jnp.zeros(count), guess, jnp.asarray(density.units > 0))
+        return Guide(jnp.zeros(count), guess)
+
+    def first_setting(self, data: Data, center: Position) -> Setting:
+        """Coordinates of no scale around a centre, and an untaught guide."""
+        size, units, own = self.density.shared, self.density.units, self.density.per_unit
+        plain = Whitening(
+            center,
+            jnp.eye(size),
+            jnp.broadcast_to(jnp.eye(own), (units, own, own)),
+            jnp.zeros((units, own, size)),
+        )
+        return Setting(data, plain, self.untaught())
 
     def position(
         self, setting: Setting, shared: Float[Array, "shared"], units: Float[Array, "unit own"]
@@ -152,17 +172,22 @@ class Marginal:
             return each.sum(), each
 
         (gradient, values), product = jax.linearize(jax.grad(total, has_aux=True), guess)
-        axes = jnp.broadcast_to(
-            jnp.eye(guess.shape[1])[:, None, :], (guess.shape[1], *guess.shape)
-        )
+        axes = jnp.broadcast_to(jnp.eye(guess.shape[1])[:, None, :], (guess.shape[1], *guess.shape))
         hessian = jnp.moveaxis(jax.vmap(lambda axis: product(axis)[0])(axes), 0, 2)
-        factor = _cholesky((hessian + hessian.swapaxes(1, 2)) / 2)
-        half = _solve(factor, gradient)
+        root = _inverse_root((hessian + hessian.swapaxes(1, 2)) / 2)
+        half = jnp.einsum("cqr,cq->cr", root, gradient)
         squared = jnp.sum(jnp.square(half), axis=1)
         shrink = jnp.minimum(1.0, LONGEST / jnp.sqrt(jnp.maximum(squared, 1e-300)))
-        center = guess - shrink[:, None] * _solve_transposed(factor, half)
-        found = Units(center, factor, values)
-        return found._replace(level=values - 0.5 * squared + found.log_factor)
+        center = guess - shrink[:, None] * jnp.einsum("cqr,cr->cq", root, half)
+        units = Units(center, root, values)
+        return units._replace(level=values - 0.5 * squared - units.log_volume)
+
+    def visit(self, setting: Setting, shared: Float[Array, "shared"]) -> tuple[Visits, Units]:
+        """Look at ξ; and the units there."""
+        units = self.units(setting, shared)
+        level, log_volume = units.level.sum(), units.log_volume.sum()
+        potential = self.shared_potential(setting, shared) + level
+        return Visits(shared, potential, level, log_volume, units.center), units
 
     def exact(
         self,
@@ -172,52 +197,28 @@ class Marginal:
         standard: Float[Array, "unit own"],
     ) -> Float[Array, "unit"]:
         """What each unit adds to the potential of (ξ, z)."""
-        return self.unit_potentials(setting, shared, given.at(standard)) + given.log_factor
+        return self.unit_potentials(setting, shared, given.at(standard)) - given.log_volume
 
-    def surrogate(self, setting: Setting, shared: Float[Array, "shared"]) -> Float[Array, ""]:
-        """Of Σ_c V_c(ξ), up to a constant."""
-        guide = setting.guide
-        level = features(shared, len(guide.level)) @ guide.level
-
-        def at_guess(shared: Array) -> Array:
-            return self.unit_potentials(setting, shared, self.guess(setting, shared)).sum()
-
-        return level + jax.lax.cond(
-            guide.whole, at_guess, lambda shared: jnp.zeros((), shared.dtype), shared
-        )
-
-
-def _cholesky(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit own own"]:
-    """Lower factors, all units at once; pivots below the floor are raised to it."""
-    left, columns = matrix, list[Array]()
-    for i in range(matrix.shape[1]):
-        pivot = jnp.sqrt(jnp.maximum(left[:, i, i], FLOOR))
-        below = left[:, i + 1 :, i] / pivot[:, None]
-        zeros = jnp.zeros((len(matrix), i), matrix.dtype)
-        column = jnp.concatenate([zeros, pivot[:, None], below], axis=1)
-        columns.append(column)
-        left = left - column[:, :, None] * column[:, None, :]
-    return jnp.stack(columns, axis=2)
+    def surrogate(
+        self, setting: Setting, shared: Float[Array, "shared"], *, whole: bool
+    ) -> Float[Array, ""]:
+        """Of Σ_c V_c(ξ); the whole one looks at the units."""
+        level = setting.guide.level
+        value = features(shared, len(level)) @ level
+        if whole:
+            guess = self.guess(setting, shared)
+            value = value + self.unit_potentials(setting, shared, guess).sum()
+        return value
 
 
-def _solve(
-    factor: Float[Array, "unit own own"], right: Float[Array, "unit own"]
-) -> Float[Array, "unit own"]:
-    """L⁻¹ b."""
-    solved: list[Array] = []
-    for i in range(right.shape[1]):
-        known = sum((factor[:, i, j] * solved[j] for j in range(i)), jnp.zeros(()))
-        solved.append((right[:, i] - known) / factor[:, i, i])
-    return jnp.stack(solved, axis=1)
-
-
-def _solve_transposed(
-    factor: Float[Array, "unit own own"], right: Float[Array, "unit own"]
-) -> Float[Array, "unit own"]:
-    """L⁻ᵀ b."""
-    size = right.shape[1]
-    solved: list[Array] = [jnp.zeros(())] * size
-    for i in reversed(range(size)):
-        known = sum((factor[:, j, i] * solved[j] for j in range(i + 1, size)), jnp.zeros(()))
-        solved[i] = (right[:, i] - known) / factor[:, i, i]
-    return jnp.stack(solved, axis=1)
+def _inverse_root(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit own own"]:
+    """Upper triangular R with R Rᵀ the inverse, or a diagonal one where that is not positive."""
+    factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
+    identity = jnp.broadcast_to(jnp.eye(matrix.shape[1], dtype=matrix.dtype), matrix.shape)
+    root = jax.lax.linalg.triangular_solve(
+        factor, identity, left_side=True, lower=True, transpose_a=True
+    )
+    diagonal = jnp.diagonal(matrix, axis1=1, axis2=2)
+    plain = identity / jnp.sqrt(jnp.maximum(diagonal, FLOOR))[:, None, :]
+    sound = jnp.isfinite(root).all(axis=(1, 2), keepdims=True)
+    return jnp.where(sound, root, plain)

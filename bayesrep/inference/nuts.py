@@ -25,6 +25,7 @@ Christen, Fox (2005), "Markov chain Monte Carlo using an approximation", JCGS 14
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Event
 from typing import Any, NamedTuple, TypeAlias
 
@@ -37,15 +38,15 @@ from numpyro.infer.hmc import hmc
 from numpyro.infer.util import ParamInfo
 
 from bayesrep.inference.checkpoint import Checkpoint
+from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.marginal import Marginal, Setting, Units
-from bayesrep.inference.tuning import Visits
+from bayesrep.inference.marginal import Marginal, Setting, Units, Visits
 from bayesrep.types import Float, Shaped
 
 BLOCK = 25
 MAX_TREE_DEPTH = 10
 FORGETTING = 3
-"""How many times as many transitions a draw has where the held parameters change before it."""
+"""Exact steps to a draw where the held parameters change before it."""
 
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
@@ -82,8 +83,8 @@ class Schedule:
     chains: int
     warmup: int
     draws: int
-    thinning: int = 2
-    target_accept: float = 0.9
+    thinning: int = 3
+    target_accept: float = 0.8
 
     def thrifty(self) -> "Schedule":
         """The same for a model whose gradient is dear.
@@ -122,18 +123,22 @@ class Target:
         return (0, 0) if density is None else (density.units, density.per_unit)
 
 
-def of_marginal(marginal: Marginal) -> Target:
-    """The target of a model whose units meet only through what they share."""
+def of_marginal(marginal: Marginal, *, whole: bool) -> Target:
+    """The target of a model whose units meet only through what they share.
+
+    `whole` is whether the surrogate looks at the units.
+    """
 
     def potential(setting: Any, shared: Array) -> Array:
-        return marginal.shared_potential(setting, shared) + marginal.surrogate(setting, shared)
+        surrogate = marginal.surrogate(setting, shared, whole=whole)
+        return marginal.shared_potential(setting, shared) + surrogate
 
     return Target(marginal.density.shared, potential, marginal.position, marginal)
 
 
-def of_density(density: Density, like: Position) -> Target:
-    """The target of any density, in the coordinates of a `DenseWhitening`; `like` is a position."""
-    flat, back = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), like))
+def of_density(density: Density) -> Target:
+    """The target of any density, in the coordinates of a `DenseWhitening`."""
+    flat, back = ravel_pytree(density.origin())
 
     def position(setting: Any, shared: Array, _: Array) -> Position:
         return setting[1](back(shared))
@@ -172,7 +177,7 @@ class Sampler:
 
     Attributes
     ----------
-    start : key -> State
+    start : (key, potential at the mode) -> State
     block : (State, setting, given) -> State, Transition of `BLOCK` draws, Visits or None
         `given` [draw, H] are the values of the first H shared coordinates.
     vectorized
@@ -186,9 +191,9 @@ class Sampler:
     vectorized: bool
     shape: Any = None
 
-    def states(self, keys: Array) -> list[Any]:
+    def states(self, keys: Array, lowest: Array) -> list[Any]:
         """First states for one key of each chain, as `sample` takes them."""
-        return [self.start(batch) for batch in ([keys] if self.vectorized else keys)]
+        return [self.start(batch, lowest) for batch in ([keys] if self.vectorized else keys)]
 
 
 def build_sampler(
@@ -203,25 +208,23 @@ def build_sampler(
     vectorized
         Run all chains in lock step as one batch, as a GPU likes it.
     held
-        H, how many of the first coordinates are not sampled but given, anew for every draw. Each
-        draw then begins at the last one's position, so it takes `FORGETTING` times as many
-        transitions.
+        H, how many of the first coordinates are not sampled but given, anew for every draw, which
+        then takes `FORGETTING` exact steps.
     """
-    repeats = schedule.thinning * (FORGETTING if held else 1)
 
     def seen(setting: Any, fixed: Array) -> Callable[[Array], Array]:
         return lambda free: target.potential(setting, jnp.concatenate([fixed, free]))
 
     initialize, transition = hmc(potential_fn_gen=seen, algo="NUTS")
 
-    def start(key: Array) -> State:
-        """Begin at half a standard deviation around the centre, differently in every chain."""
+    def start(key: Array, lowest: Array) -> State:
+        """Begin at half a standard deviation around the mode, differently in every chain."""
         keys = jax.random.split(key, 4)
         free = jax.random.normal(keys[0], (target.size - held,)) / 2
-        # A block evaluates the potential before its first transition.
-        unknown = ParamInfo(free, jnp.zeros(()), jnp.zeros_like(free))
+        # Nearly; evaluating it would take another program.
+        potential = lowest + 0.5 * jnp.vdot(free, free)
         state = initialize(
-            unknown,
+            ParamInfo(free, potential, free),
             schedule.warmup,
             step_size=0.3,
             target_accept_prob=schedule.target_accept,
@@ -234,49 +237,52 @@ def build_sampler(
         return State(state, known, keys[3])
 
     def look(state: State, setting: Any, fixed: Array) -> State:
-        """Evaluate the potential where its setting or the held coordinates are new."""
+        """Evaluate the potential where the held coordinates are new."""
         energy, gradient = jax.value_and_grad(seen(setting, fixed))(state.hmc.z)
         return state._replace(hmc=state.hmc._replace(potential_energy=energy, z_grad=gradient))
 
-    def once(state: State, setting: Any, fixed: Array) -> tuple[State, Array, Visits | None]:
-        """One transition, the probability of its acceptance, and what it visited."""
-        proposed = transition(state.hmc, (setting, fixed), {})
+    def again(_: Any, carry: tuple[Any, Array, Array], setting: Any, fixed: Array) -> Any:
+        hmc_state, steps, diverging = carry
+        hmc_state = transition(hmc_state, (setting, fixed), {})
+        return hmc_state, steps + hmc_state.num_steps, diverging | hmc_state.diverging
+
+    def once(carry: Any, setting: Any, fixed: Array) -> tuple[Any, Array, Visits | None]:
+        """Transitions of NUTS, and one exact step; its acceptance, and what it visited."""
+        state, steps, diverging = carry
+        count = jnp.where(state.hmc.i < schedule.warmup, 1, schedule.thinning)
+        proposed, steps, diverging = jax.lax.fori_loop(
+            0, count, partial(again, setting=setting, fixed=fixed), (state.hmc, steps, diverging)
+        )
         if target.marginal is None:
-            return state._replace(hmc=proposed), proposed.accept_prob, None
-        return _exactly(target.marginal, setting, fixed, state, proposed)
+            state = state._replace(hmc=proposed)
+            return (state, steps, diverging), proposed.accept_prob, None
+        state, acceptance, visit = _exactly(target.marginal, setting, fixed, state, proposed)
+        return (state, steps, diverging), acceptance, visit
 
     def draw(
         state: State, setting: Any, fixed: Array
     ) -> tuple[State, tuple[Transition, Visits | None]]:
+        none = jnp.zeros_like(state.hmc.num_steps), jnp.zeros_like(state.hmc.diverging)
         if held:
             state = look(state, setting, fixed)
             # Wherever the last draw was, this one begins where the surrogate has its mass.
             state = state._replace(known=_unlikely(state.known))
-
-        def again(_: Any, carry: Any) -> Any:
-            state, steps, diverging, accepted, _ = carry
-            state, acceptance, visit = once(state, setting, fixed)
-            steps, diverging = steps + state.hmc.num_steps, diverging | state.hmc.diverging
-            return state, steps, diverging, accepted + acceptance, visit
-
-        count = jnp.where(state.hmc.i < schedule.warmup, 1, repeats)
-        visit = jax.tree.map(
-            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
-            jax.eval_shape(once, state, setting, fixed)[2],
-        )
-        nothing = jnp.zeros_like(state.hmc.num_steps), jnp.zeros_like(state.hmc.diverging)
-        state, steps, diverging, accepted, visit = jax.lax.fori_loop(
-            0, count, again, (state, *nothing, jnp.zeros(()), visit)
-        )
+            first, _, _ = once((state, *none), setting, fixed)
+            carry = jax.lax.fori_loop(
+                0, FORGETTING - 2, lambda _, carry: once(carry, setting, fixed)[0], first
+            )
+        else:
+            carry = state, *none
+        (state, steps, diverging), acceptance, visit = once(carry, setting, fixed)
         units, lp, known = jnp.zeros(target.units), -state.hmc.potential_energy, state.known
         if known is not None:
             units = known.units.at(known.standard)
-            lp = known.units.log_factor.sum() - known.energy
+            lp = -known.units.log_volume.sum() - known.energy
         made = Transition(
             position=target.position(setting, jnp.concatenate([fixed, state.hmc.z]), units),
             diverging=diverging,
             num_steps=steps,
-            acceptance_rate=accepted / count,
+            acceptance_rate=acceptance,
             energy=state.hmc.energy,
             step_size=state.hmc.adapt_state.step_size,
             lp=lp,
@@ -287,14 +293,18 @@ def build_sampler(
         state: State, setting: Any, given: Float[Array, "draw held"]
     ) -> tuple[State, Transition, Visits | None]:
         state, (made, visits) = jax.lax.scan(
-            lambda state, fixed: draw(state, setting, fixed), look(state, setting, given[0]), given
+            lambda state, fixed: draw(state, setting, fixed), state, given
         )
         return state, made, visits
 
     if vectorized:
-        start = jax.vmap(start)
+        start = jax.vmap(start, in_axes=(0, None))
         block = jax.vmap(block, in_axes=(0, None, 0))
-    return Sampler(jax.jit(start), jax.jit(block), vectorized)
+    return Sampler(
+        jax.jit(start, compiler_options=compiler_options(quick=True)),
+        jax.jit(block, compiler_options=compiler_options()),
+        vectorized,
+    )
 
 
 def _nothing(marginal: Marginal, key: Array) -> Known:
@@ -316,15 +326,9 @@ def _exactly(
     key, *keys = jax.random.split(state.key, 4)
     old = state.known
     at = jnp.concatenate([fixed, proposed.z])
-    units = marginal.units(setting, at)
-    new = Known(
-        marginal.shared_potential(setting, at),
-        units,
-        old.standard,
-        marginal.exact(setting, at, units, old.standard),
-    )
-    level, log_factor = units.level.sum(), units.log_factor.sum()
-    visit = Visits(at, new.shared + level, level, log_factor, units.center)
+    visit, units = marginal.visit(setting, at)
+    exact = marginal.exact(setting, at, units, old.standard)
+    new = Known(visit.potential - visit.level, units, old.standard, exact)
 
     # ΔS − ΔE
     gain = (proposed.potential_energy - new.energy) - (state.hmc.potential_energy - old.energy)
@@ -350,13 +354,13 @@ def _exactly(
     return State(proposed._replace(**place), known, key), acceptance, visit
 
 
-def compiled(sampler: Sampler, key: Any, setting: Any, given: Any) -> Sampler:
+def compiled(sampler: Sampler, key: Any, lowest: Any, setting: Any, given: Any) -> Sampler:
     """The sampler compiled for arguments of these shapes (arrays or their shapes and types).
 
     `start` is traced before `block` because NumPyro's pair shares its settings through it.
     """
-    start = sampler.start.lower(key).compile()  # type: ignore[attr-defined]
-    state = jax.eval_shape(sampler.start, key)
+    start = sampler.start.lower(key, lowest).compile()  # type: ignore[attr-defined]
+    state = jax.eval_shape(sampler.start, key, lowest)
     block = sampler.block.lower(state, setting, given).compile()  # type: ignore[attr-defined]
     shape = jax.eval_shape(sampler.block, state, setting, given)
     return Sampler(start, block, sampler.vectorized, shape)
@@ -426,13 +430,14 @@ def sample(
     *,
     tune: Tune,
     workers: int,
+    visited: Sequence[Visits] = (),
     checkpoint: Checkpoint | None = None,
 ) -> Transition:
     """Run chains from their first states; a vectorised sampler has one state for all chains.
 
     Otherwise chains run in `workers` threads of this process: XLA releases the interpreter lock,
     so threads use as many cores as there are workers. Draws do not depend on the number of
-    workers, on `report` or on `checkpoint`.
+    workers, on `report` or on `checkpoint`. `visited` is what was seen before them.
 
     Returns
     -------
@@ -441,16 +446,16 @@ def sample(
     """
     runner = _Runner(sampler, feed, schedule, report, checkpoint, Event())
     learning = schedule.warmup // BLOCK
-    visited: list[Visits] = []
+    seen = list(visited)
     kept: list[list[Any]] = [[] for _ in states]
     with ThreadPoolExecutor(workers) as pool:
         for number in range(learning):
             jobs = [(runner.block, c, number, state, setting) for c, state in enumerate(states)]
             done = _together(pool, runner.stop, jobs)
             states = [state for state, _, _ in done]
-            visited.append(_all_chains([visits for _, _, visits in done]))
+            seen.append(_all_chains([visits for _, _, visits in done]))
             if _is_time(number + 1, learning):
-                setting = tune(setting, visited)
+                setting = tune(setting, seen)
         jobs = [(runner.rest, c, learning, state, setting) for c, state in enumerate(states)]
         kept = _together(pool, runner.stop, jobs)
     axis = 1 if sampler.vectorized else 0
@@ -485,7 +490,9 @@ def _all_chains(visits: Sequence[Any]) -> Any:
 
 
 def _together(
-    pool: ThreadPoolExecutor, stop: Event, jobs: Sequence[tuple[Callable[..., Any], *tuple[Any, ...]]]
+    pool: ThreadPoolExecutor,
+    stop: Event,
+    jobs: Sequence[tuple[Callable[..., Any], *tuple[Any, ...]]],
 ) -> list[Any]:
     """Results of jobs that run side by side; an interrupt stops them all."""
 

@@ -20,6 +20,7 @@ from numpyro import handlers
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, whitening
+from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense_whitening
 from bayesrep.inference.density import Density, Position, build_density
 from bayesrep.inference.mode import climb
@@ -36,7 +37,7 @@ from bayesrep.studies.statistics import (
     statistics_by_group,
 )
 from bayesrep.studies.study import Study
-from bayesrep.types import Floats, no_type_check
+from bayesrep.types import Float, Floats, no_type_check
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +221,7 @@ class Programs(NamedTuple):
     start: Callable[[Mapping[str, ArrayLike]], Position]
     expand: Callable[[Position, Data], SecondOrder]
     quantities: Callable[[Position, Data], dict[str, Array]]
-    onward: Callable[[Whitening, Data], Position] | None
+    onward: Callable[[Whitening, Data], tuple[Position, Array]] | None
     hessian: Callable[[Position, Data], Array] | None
 
 
@@ -264,26 +265,30 @@ def _programs(model: Model, options: Options, structure: Any, shapes: Any) -> Pr
         density,
         model.independent is None,
         jax.jit(density.to_position),
-        jax.jit(expand),
-        jax.jit(quantities),
+        jax.jit(expand, compiler_options=compiler_options(quick=True)),
+        jax.jit(quantities, compiler_options=compiler_options()),
         onward,
         hessian,
     )
 
 
-def find_mode(problem: Problem, compiled: Programs, data: Data) -> Transform:
-    """Coordinates around a mode, in which the normal approximation there is standard.
+class Mode(NamedTuple):
+    """Coordinates in which the normal approximation at a mode is standard; the potential there."""
 
-    The climb begins at the prior means, first on the annotations alone, then on everything.
-    """
+    whitening: Transform
+    potential: Float[Array, ""]
+
+
+def find_mode(problem: Problem, compiled: Programs, data: Data) -> Mode:
+    """Climb from the prior means, first on the annotations alone, then on everything."""
     start = compiled.start(problem.model.start(data, problem.options))
     on_annotations = climb(compiled.expand, start, problem.model.annotations(data))
     mode = climb(compiled.expand, on_annotations.position, data)
     near = whitening(mode.there.hessian, mode.position)
     if compiled.onward is None or compiled.hessian is None:
-        return near
-    position = compiled.onward(near, data)
-    return dense_whitening(position, compiled.hessian(position, data))
+        return Mode(near, mode.there.value)
+    position, potential = compiled.onward(near, data)
+    return Mode(dense_whitening(position, compiled.hessian(position, data)), potential)
 
 
 def evaluate(compiled: Programs, draws: Position, data: Data) -> dict[str, Floats]:

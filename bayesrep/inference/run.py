@@ -1,11 +1,13 @@
 """A fit while it is made: what every way to the posterior is given, what it returns, its chains."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -13,25 +15,25 @@ import numpy as np
 from jax import Array
 
 from bayesrep.inference.checkpoint import Checkpoint
+from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.device import Choice
-from bayesrep.inference.marginal import Marginal, Setting
+from bayesrep.inference.marginal import Marginal, Visits
 from bayesrep.inference.nuts import (
     BLOCK,
     Feed,
     Sampler,
     Schedule,
-    Target,
     Transition,
-    Tune,
     build_sampler,
     compiled,
     of_density,
     of_marginal,
     sample,
 )
-from bayesrep.inference.problem import Problem, Programs, find_mode
-from bayesrep.inference.tuning import Visits, learn
+from bayesrep.inference.problem import Mode, Problem, Programs, find_mode
+from bayesrep.inference.settle import looking, settle
+from bayesrep.inference.tuning import learn
 from bayesrep.models.model import Data
 from bayesrep.progress import Progress
 from bayesrep.types import Shaped
@@ -86,9 +88,14 @@ def nuts(run: Run) -> Drawn:
 
 def around_mode(run: Run, data: Data, *, part: str, stage: int) -> Transition:
     """Chains in coordinates in which the normal approximation at the mode is standard."""
-    run.bar.stage("finding the mode")
-    whitening = find_mode(run.problem, run.tools, data)
-    return chains(run, data, whitening, part=part, stage=stage)
+    with compiled_meanwhile(run, data) as ready:
+        run.bar.stage("finding the mode")
+        mode = find_mode(run.problem, run.tools, data)
+        return chains(run, data, mode, ready, part=part, stage=stage)
+
+
+Ready: TypeAlias = Callable[[bool], Sampler]
+"""The compiled sampler, by whether the surrogate has to see the units."""
 
 
 def nothing_held(_: int, __: int) -> Array:
@@ -96,50 +103,85 @@ def nothing_held(_: int, __: int) -> Array:
     return jnp.zeros((BLOCK, 0))
 
 
-def improve(setting: Setting, visits: Sequence[Visits]) -> Setting:
-    """The setting with what was learnt from visits."""
-    return setting._replace(guide=learn(setting.guide, visits))
+@contextmanager
+def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Ready]:
+    """Compile the sampler for the usual surrogate in a thread, beside what comes before sampling."""
+    device, chains = run.device.device, run.schedule.chains
+    given = jax.ShapeDtypeStruct((BLOCK, held), float)
+    keys = jax.eval_shape(lambda: run.keys(0))
+    if run.vectorized:
+        given = jax.ShapeDtypeStruct((chains, BLOCK, held), float)
+    else:
+        keys = jax.ShapeDtypeStruct((), keys.dtype)
+    leaves, structure = jax.tree.flatten(data)
+    shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+
+    def ready(whole: bool) -> Sampler:  # noqa: FBT001
+        with jax.enable_x64(new_val=True), jax.default_device(device):
+            return _ready(
+                run.tools.density,
+                run.schedule,
+                structure,
+                shapes,
+                keys,
+                given,
+                separable=run.tools.separable,
+                whole=whole,
+                vectorized=run.vectorized,
+                device=device,
+            )
+
+    usual = not run.tools.separable
+    with ThreadPoolExecutor(1) as pool:
+        begun = pool.submit(ready, usual)
+        yield lambda whole: begun.result() if whole == usual else ready(whole)
 
 
 def chains(
     run: Run,
     data: Data,
-    whitening: Any,
+    mode: Mode,
+    ready: Ready,
     *,
     part: str,
     stage: int,
     feed: Feed = nothing_held,
-    held: int = 0,
+    stay: bool = False,
 ) -> Transition:
-    """Compile and run the chains of one stage; `part` begins the names of its files."""
-    run.bar.stage("compiling")
-    density = run.tools.density
+    """Run the chains of one stage; `part` begins the names of its files.
+
+    `stay` leaves the coordinates as they are, where some are held.
+    """
+    whole = True
+    setting: Any = data, mode.whitening
+    potential: Any = mode.potential
+    visited: Sequence[Visits] = ()
     if run.tools.separable:
-        setting: Any = Setting(data, whitening, Marginal(density).untaught())
-        tune: Tune = improve
-    else:
-        setting, tune = (data, whitening), lambda setting, _: setting
-    keys = run.keys(stage)
-    leaves, structure = jax.tree.flatten((keys if run.vectorized else keys[0], setting, feed(0, 0)))
-    ready = _ready(
-        density,
-        run.schedule,
-        structure,
-        tuple((leaf.shape, leaf.dtype) for leaf in map(jnp.asarray, leaves)),
-        separable=run.tools.separable,
-        vectorized=run.vectorized,
-        held=held,
-        device=run.device.device,
-    )
+        run.bar.stage("looking around")
+        seed = [run.seed, 4, stage]
+        look = looking(run.tools.density)
+        setting, whole, potential, visited = settle(
+            run.tools.density, mode, data, look, seed, stay=stay
+        )
+
+    def improve(setting: Any, visits: Sequence[Visits]) -> Any:
+        if not run.tools.separable:
+            return setting
+        return setting._replace(guide=learn(setting.guide, visits, whole=whole).guide)
+
+    run.bar.stage("compiling")
+    sampler = ready(whole)
     run.bar.stage("sampling")
+    keys = run.keys(stage)
     return sample(
-        ready,
-        ready.states(keys),
+        sampler,
+        sampler.states(keys, jnp.asarray(potential)),
         setting,
         feed,
         run.schedule,
         run.bar.advance,
-        tune=tune,
+        tune=improve,
+        visited=visited,
         workers=min(len(keys), os.cpu_count() or 1),
         checkpoint=None if run.folder is None else Checkpoint(run.folder, part),
     )
@@ -150,17 +192,26 @@ def _ready(
     density: Density,
     schedule: Schedule,
     structure: Any,
-    types: Any,
+    shapes: Any,
+    keys: Any,
+    given: Any,
     *,
     separable: bool,
+    whole: bool,
     vectorized: bool,
-    held: int,
     device: Any,
 ) -> Sampler:
     """The compiled sampler for arguments of these shapes and types on a device."""
     del device  # part of the cache's key: compilation is for the default device
-    leaves = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in types]
-    key, setting, given = jax.tree.unflatten(structure, leaves)
-    target = of_marginal(Marginal(density)) if separable else of_density(density, setting[1].center)
-    sampler = build_sampler(target, schedule, vectorized=vectorized, held=held)
-    return compiled(sampler, key, setting, given)
+    data = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*shape) for shape in shapes])
+    like = jax.eval_shape(lambda: density.origin())
+    if separable:
+        marginal = Marginal(density)
+        target = of_marginal(marginal, whole=whole)
+        setting: Any = jax.eval_shape(marginal.first_setting, data, like)
+    else:
+        target = of_density(density)
+        size = density.shared + density.units * density.per_unit
+        setting = data, DenseWhitening(like, jax.ShapeDtypeStruct((size, size), float))
+    sampler = build_sampler(target, schedule, vectorized=vectorized, held=given.shape[-1])
+    return compiled(sampler, keys, jax.ShapeDtypeStruct((), float), setting, given)

@@ -15,30 +15,13 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from bayesrep.inference.marginal import Guide, features
+from bayesrep.inference.marginal import Guide, Visits, drawn_in
 from bayesrep.types import Float
 
 PENALTIES = 10.0 ** np.arange(-4, 5)
-CRUDE = 0.3
-"""Largest sd of what a quadratic leaves, in nats, with which the surrogate need not see units."""
 LATEST = 600
 """Points to learn from, at most."""
-
-
-class Visits(NamedTuple):
-    """Points ξ at which the units were looked at.
-
-    `potential` is that of the marginal; `level` and `log_factor` are the sums over units of V_c and
-    of log |L_c|.
-    """
-
-    shared: Float[Array, "*point shared"]
-    potential: Float[Array, "*point"]
-    level: Float[Array, "*point"]
-    log_factor: Float[Array, "*point"]
-    center: Float[Array, "*point unit own"]
 
 
 class Ridge(NamedTuple):
@@ -75,34 +58,64 @@ def ridge(
     return Ridge(np.concatenate([constant[None], slopes]), deviation)
 
 
+def products(shared: Float[np.ndarray, "point shared"]) -> Float[np.ndarray, "point feature"]:
+    """1, ξ, and ξ_i ξ_j for i ≤ j."""
+    first, second = np.triu_indices(shared.shape[1])
+    return np.concatenate(
+        [np.ones((len(shared), 1)), shared, shared[:, first] * shared[:, second]], axis=1
+    )
+
+
+def squared(
+    coefficients: Float[np.ndarray, "feature output"], size: int
+) -> Float[np.ndarray, "all_features output"]:
+    """Coefficients of `products` as those of 1, ξ and all ξ_i ξ_j."""
+    linear, rest = np.split(coefficients, [1 + size])
+    if not len(rest):
+        return linear
+    first, second = np.triu_indices(size)
+    full = np.zeros((size, size, coefficients.shape[1]))
+    full[first, second] = rest / 2
+    full = full + full.swapaxes(0, 1)
+    return np.concatenate([linear, full.reshape(size * size, -1)])
+
+
 def importance(potential: Float[np.ndarray, "point"], size: int) -> Float[np.ndarray, "point"]:
     """Weights of points: 1 about the typical potential, less above."""
     above = np.maximum(potential - np.median(potential) - size, 0.0)
     return 1 / np.square(1 + above / size)
 
 
-def learn(guide: Guide, visits: Sequence[Visits]) -> Guide:
-    """A better guide, from visits in their order, the later half of which is learnt from."""
+class Learnt(NamedTuple):
+    """A guide, and the standard deviation of what it leaves, in nats."""
+
+    guide: Guide
+    left: float
+
+
+def learn(guide: Guide, visits: Sequence[Visits], *, whole: bool) -> Learnt:
+    """A better guide from visits in their order, the later half of which is learnt from.
+
+    `whole` is whether the surrogate looks at the units.
+    """
     late = visits[max(0, len(visits) // 2 - 1) :]
     every = Visits(*(np.concatenate(leaves)[-LATEST:] for leaves in zip(*late, strict=True)))
     usable = np.isfinite(every.potential) & np.isfinite(every.center).all(axis=(1, 2))
-    count, size = len(guide.level), every.shared.shape[1]
+    size = every.shared.shape[1]
     if usable.sum() < 2 * (1 + size):
-        return guide
+        return Learnt(guide, np.inf)
     every = Visits(*(np.asarray(leaf)[usable] for leaf in every))
-    inputs = features(np.asarray(every.shared), count)
+    inputs = products(drawn_in(np.asarray(every.shared)))
     weights = importance(np.asarray(every.potential), size)
-    level = ridge(inputs, every.level[:, None], weights)
-    whole = len(inputs) < 2 * count or level.left > CRUDE
-    guess = guide.guess
-    if whole or bool(guide.whole):
-        some = inputs[:, : len(guess)]
-        centers = every.center.reshape(len(inputs), -1)
-        fitted = ridge(some, centers, weights).coefficients
-        guess = jnp.asarray(fitted.reshape(guess.shape))
-        if whole:
-            # At the guess a unit's potential is above V − log |L|, by half the distance squared.
-            missed = np.square(some @ fitted - centers).sum(axis=1)
-            level = ridge(inputs, (every.log_factor - 0.5 * missed)[:, None], weights)
-    coefficients = np.append(0.0, level.coefficients[1:, 0])
-    return Guide(jnp.asarray(coefficients), guess, jnp.asarray(whole))
+    some = inputs if len(guide.guess) > 1 + size else inputs[:, : 1 + size]
+    centers = every.center.reshape(len(inputs), -1)
+    fitted = ridge(some, centers, weights).coefficients
+    guess = jnp.asarray(squared(fitted, size).reshape(guide.guess.shape))
+    left = np.asarray(every.level)
+    if whole:
+        # At the guess a unit's potential is above V + log |R|, by half the distance squared.
+        left = -every.log_volume - 0.5 * np.square(some @ fitted - centers).sum(axis=1)
+    level = ridge(inputs, left[:, None], weights)
+    # With its constant: a chain goes on from what an earlier guide said of its place.
+    coefficients = jnp.asarray(squared(level.coefficients, size)[:, 0])
+    return Learnt(Guide(coefficients, guess), level.left)

@@ -1,0 +1,173 @@
+"""Where a marginal posterior has its mass: rounds of points that a normal moves towards.
+
+Each round draws mirrored points from the normal at hand, regresses the marginal potential on a
+quadratic, and moves to that quadratic's centre and curvature. These are then means over the normal,
+as those of the normal nearest in KL(q ‖ p) are. What the units looked like at the points is the
+first that the guide learns.
+
+References
+----------
+Opper, Archambeau (2009), "The variational Gaussian approximation revisited", Neural Computation 21,
+equations 6 and 7.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from bayesrep.inference.arrowhead import Whitening, lower_root
+from bayesrep.inference.compiling import compiler_options
+from bayesrep.inference.density import Density
+from bayesrep.inference.marginal import Marginal, Setting
+from bayesrep.inference.problem import Mode
+from bayesrep.inference.tuning import Visits, importance, learn, products, ridge, squared
+from bayesrep.models.model import Data
+from bayesrep.types import Float, Shaped
+
+ROUNDS = 4
+POINTS = 256
+CHUNK = 32
+CRUDE = 0.5
+"""Largest sd of what a quadratic leaves, in nats, with which the surrogate need not see units."""
+
+
+class Settled(NamedTuple):
+    """Coordinates in which a marginal is about standard normal, and what was learnt at what points.
+
+    `whole` says whether the surrogate has to see the units; `potential` is that of the centre.
+    """
+
+    setting: Setting
+    whole: bool
+    potential: float
+    visits: Sequence[Visits]
+
+
+Look: TypeAlias = Callable[[Setting, Float[np.ndarray, "point shared"]], Visits]
+"""What is at points ξ; NumPy arrays."""
+
+
+def settle(
+    density: Density,
+    mode: Mode,
+    data: Data,
+    look: Look,
+    seed: int | Sequence[int],
+    *,
+    stay: bool = False,
+) -> Settled:
+    """Move from a mode to where the mass is.
+
+    Parameters
+    ----------
+    density, mode, data, look
+        What to look at, from where, and how.
+    seed
+        Of the points.
+    stay
+        Learn, but leave the coordinates as they are.
+    """
+    whitening, size = mode.whitening, density.shared
+    assert isinstance(whitening, Whitening)
+    random = np.random.default_rng(seed)
+    setting = Setting(data, whitening, Marginal(density).untaught())
+    center, root, potential = np.zeros(size), np.eye(size), float(mode.potential)
+    visited: list[Visits] = []
+    for _ in range(ROUNDS):
+        half = random.standard_normal((POINTS // 2, size))
+        standard = np.concatenate([half, -half])
+        visits = look(setting, center + standard @ root.T)
+        visited.append(visits)
+        setting = setting._replace(guide=learn(setting.guide, visited, whole=True).guide)
+        if not stay:
+            center, root, potential = _nearer(center, root, standard, visits.potential)
+    setting = Setting(data, _moved(whitening, center, root), setting.guide)
+    visited = [
+        each._replace(shared=np.linalg.solve(root, (each.shared - center).T).T) for each in visited
+    ]
+    quadratic = learn(setting.guide, visited, whole=False)
+    whole = quadratic.left > CRUDE
+    guide = learn(setting.guide, visited, whole=whole).guide
+    return Settled(setting._replace(guide=guide), whole, potential, visited)
+
+
+def _moved(
+    whitening: Whitening,
+    center: Float[np.ndarray, "shared"],
+    root: Float[np.ndarray, "shared shared"],
+) -> Whitening:
+    """The same coordinates, measured from a centre in units of a root."""
+    drag = np.asarray(whitening.drag)
+    middle = {
+        "shared": np.asarray(whitening.center["shared"]) + np.asarray(whitening.to_shared) @ center,
+        "units": np.asarray(whitening.center["units"]) - drag @ center,
+    }
+    moved = whitening._replace(
+        center=middle, to_shared=whitening.to_shared @ root, drag=drag @ root
+    )
+    return jax.tree.map(jnp.asarray, moved)
+
+
+def _nearer(
+    center: Float[np.ndarray, "shared"],
+    root: Float[np.ndarray, "shared shared"],
+    standard: Float[np.ndarray, "point shared"],
+    potential: Float[np.ndarray, "point"],
+) -> tuple[Float[np.ndarray, "shared"], Float[np.ndarray, "shared shared"], float]:
+    """Centre, lower root and lowest potential of the quadratic through a normal's points."""
+    usable = np.isfinite(potential)
+    standard, potential = standard[usable], potential[usable]
+    size = standard.shape[1]
+    left = potential - 0.5 * np.square(standard).sum(axis=1)
+    fitted = ridge(products(standard), left[:, None], importance(potential, size)).coefficients
+    constant, slope, bend = np.split(squared(fitted, size)[:, 0], [1, 1 + size])
+    values, vectors = np.linalg.eigh(np.eye(size) + 2 * bend.reshape(size, size))
+    values = np.clip(values, 0.2, 25.0)
+    step = -(vectors / values) @ vectors.T @ slope
+    step *= min(1.0, 2 * np.sqrt(size) / max(float(np.linalg.norm(step)), 1e-300))
+    lowest = float(constant[0] + 0.5 * slope @ step)
+    return center + root @ step, root @ lower_root(vectors / np.sqrt(values)), lowest
+
+
+def looking(density: Density) -> Look:
+    """The plain way to look."""
+    return lambda setting, points: side_by_side(_looking(density), setting, points)
+
+
+@lru_cache(maxsize=16)
+def _looking(density: Density) -> Callable[[Setting, tuple[Array]], Visits]:
+    marginal = Marginal(density)
+
+    def one(setting: Setting, shared: Array) -> Visits:
+        return marginal.visit(setting, shared)[0]
+
+    def chunk(setting: Setting, points: tuple[Array]) -> Visits:
+        return jax.lax.map(lambda shared: one(setting, shared), points[0])
+
+    return jax.jit(chunk, compiler_options=compiler_options())
+
+
+def side_by_side(
+    program: Callable[[Setting, Any], Any], setting: Setting, *points: Shaped[Any, "point ..."]
+) -> Any:
+    """Results of a program for points, as many chunks at a time as there are cores; NumPy arrays."""
+    count = len(points[0])
+    size = -(-count // CHUNK) * CHUNK
+    filled = [leaf[np.arange(size) % count] for leaf in points]
+
+    def chunk(begin: int) -> Any:
+        with jax.enable_x64(new_val=True):  # JAX keeps this setting per thread
+            part = tuple(leaf[begin : begin + CHUNK] for leaf in filled)
+            return jax.tree.map(np.asarray, program(setting, part))
+
+    first = chunk(0)  # compiled once, not by every thread
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        parts = [first, *pool.map(chunk, range(CHUNK, size, CHUNK))]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
