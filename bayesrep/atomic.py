@@ -3,10 +3,11 @@
 import os
 import platform
 import shutil
+import stat
 import uuid
 import zlib
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -15,15 +16,70 @@ def user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bayesrep"
 
 
+LARGEST_CACHE = 2**28  # bytes; some hundred compiled programs
+LEAST_COMPILATION = 0.1  # seconds; what takes less is compiled again as soon
+
+
 def programs_cache() -> Path:
-    """Where compiled programs are kept, for each kind of processor: machines share homes."""
+    """Where compiled programs are kept, for each kind of processor: machines share homes.
+
+    The folder is there, is this user's alone, and has room for more.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be made or others could write to it.
+    """
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
     said = next((line for line in lines if line.startswith(("flags", "Features"))), "")
     features = said or platform.processor()
-    return user_cache() / f"xla-{platform.machine()}-{zlib.crc32(features.encode()):08x}"
+    name = f"programs-{platform.machine()}-{zlib.crc32(features.encode()):08x}"
+    folder = user_cache() / name
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    refuse_shared(folder)
+    make_room(folder, LARGEST_CACHE)
+    return folder
+
+
+def refuse_shared(folder: Path) -> None:
+    """Refuse a folder whose files will be run, if this user alone cannot decide what is in it.
+
+    Raises
+    ------
+    PermissionError
+        Where another user owns it or can write to it, or can put another in its place by way of a
+        folder above it.
+    """
+    if not hasattr(os, "geteuid"):  # Windows keeps a user's folders from the others
+        return
+    ways = (folder.absolute(), folder.resolve())
+    for each in dict.fromkeys(place for way in ways for place in (way, *way.parents)):
+        status, own = each.stat(), each in ways
+        if status.st_uid not in {os.geteuid()} | (set() if own else {0}):
+            raise PermissionError(f"{each} belongs to another user")
+        # Above it a sticky bit keeps others from what is not theirs, as in /tmp.
+        if status.st_mode & 0o022 and (own or not status.st_mode & stat.S_ISVTX):
+            raise PermissionError(f"others can write to {each} (chmod go-w ends that)")
+
+
+def make_room(folder: Path, most: int) -> None:
+    """Delete the files that were not used for longest, until at most so many bytes are left."""
+    files: list[tuple[float, int, Path]] = []
+    for file in folder.iterdir():
+        with suppress(OSError):  # another process may be doing the same
+            status = file.stat()
+            files.append((max(status.st_atime, status.st_mtime), status.st_size, file))
+    total = sum(size for _, size, _ in files)
+    for _, size, file in sorted(files):
+        if total <= most:
+            return
+        with suppress(OSError):
+            file.unlink()
+        total -= size
 
 
 @contextmanager

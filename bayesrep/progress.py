@@ -1,12 +1,57 @@
 """What a long computation says on standard error."""
 
 import sys
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
 from tqdm import tqdm
+
+
+class Stopwatch:
+    """Where the time goes: each stage ends when the next begins.
+
+    Spans of work that happens within stages, such as compilation, are counted by themselves.
+    """
+
+    def __init__(self) -> None:
+        self._stages: list[tuple[str, float]] = []
+        self._spans: list[tuple[str, float, float]] = []
+
+    def stage(self, name: str) -> None:
+        """End the stage before and begin this one, which may have begun before."""
+        self._stages.append((name, time.time()))
+
+    def span(self, name: str, begin: float, end: float) -> None:
+        """Count what was done between two times (`time.time`) as a stage of its own.
+
+        Spans of one name may be nested and may be those of several threads.
+        """
+        self._spans.append((name, begin, end))
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of every stage until now, in the order in which they began."""
+        taken = dict.fromkeys([name for name, _ in self._stages], 0.0)
+        ends = [*(begin for _, begin in self._stages[1:]), time.time()]
+        for (name, begin), end in zip(self._stages, ends, strict=True):
+            taken[name] += end - begin
+            for other in dict.fromkeys(each for each, _, _ in self._spans):
+                own = [(max(b, begin), min(e, end)) for n, b, e in self._spans if n == other]
+                apart = _covered(own)
+                taken[name] -= apart
+                taken[other] = taken.get(other, 0.0) + apart
+        return {name: round(value, 3) for name, value in taken.items()}
+
+
+def _covered(spans: Iterable[tuple[float, float]]) -> float:
+    """How much of a line intervals cover; those that end before they begin are empty."""
+    total, reached = 0.0, float("-inf")
+    for begin, end in sorted(spans):
+        total += max(end - max(begin, reached), 0.0)
+        reached = max(reached, end)
+    return total
 
 
 class Progress:
@@ -18,13 +63,16 @@ class Progress:
         tqdm's.
     noun
         What is counted beside the steps, empty where nothing is.
+    watch
+        Hears of the stages.
     """
 
-    def __init__(self, bar: Any, noun: str) -> None:
-        self._bar, self._noun, self._count, self._lock = bar, noun, 0, Lock()
+    def __init__(self, bar: Any, noun: str, watch: Stopwatch) -> None:
+        self._bar, self._noun, self._watch, self._count, self._lock = bar, noun, watch, 0, Lock()
 
     def stage(self, name: str) -> None:
         """Name what is being done."""
+        self._watch.stage(name)
         self._bar.set_description_str(name)
 
     def advance(self, steps: int, count: int = 0) -> None:
@@ -46,8 +94,10 @@ class Progress:
 
 
 @contextmanager
-def progress_bar(total: int, unit: str, noun: str = "", *, show: bool) -> Generator[Progress]:
+def progress_bar(
+    total: int, unit: str, noun: str = "", *, show: bool, watch: Stopwatch | None = None
+) -> Generator[Progress]:
     """A `Progress` over `total` units on standard error, silent unless `show`."""
     options: Any = {"file": sys.stderr, "dynamic_ncols": True, "disable": not show}
     with tqdm(total=total, unit=unit, **options) as bar:
-        yield Progress(bar, noun)
+        yield Progress(bar, noun, watch or Stopwatch())

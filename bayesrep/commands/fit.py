@@ -1,5 +1,6 @@
 """`bayesrep fit`: fit a model and write its posterior, converged or not."""
 
+import json
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any, get_args
@@ -7,8 +8,9 @@ from typing import Any, get_args
 import bayesrep
 from bayesrep import process
 from bayesrep.choices import Feedback, Method
-from bayesrep.commands.options import add_shared, given, keep_compiled
+from bayesrep.commands.options import add_shared, given
 from bayesrep.commands.output import emit, finding, new_file
+from bayesrep.progress import Stopwatch
 
 
 def add(parser: ArgumentParser) -> None:
@@ -78,24 +80,34 @@ def _literal(text: str) -> Any:
 
 def run(arguments: Namespace) -> int:
     new_file(arguments.out, force=arguments.force)
-    keep_compiled()
     from bayesrep.files import trial
 
+    watch = Stopwatch()
+    watch.stage("importing")
     trial.start()  # beside the import of JAX
     fit = bayesrep.fit
+    watch.stage("reading")
     study = bayesrep.read_study(arguments.study)
+    before = watch.seconds()
     posterior = fit(
         study, progress=not arguments.no_progress, **given(arguments, fit), **dict(arguments.set)
     )
+    watch.stage("writing")
     bayesrep.write_posterior(posterior, arguments.out, force=arguments.force)
     attributes = posterior["posterior"].attrs
+    seconds = before | json.loads(attributes["seconds"]) | {"writing": watch.seconds()["writing"]}
     verdict = attributes["verdict"]
     text = (
         f"{verdict}\nWritten to {arguments.out}\n"
         f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
     )
     converged = bool(attributes["converged"])
-    facts = {"posterior": str(arguments.out), "converged": converged, "verdict": verdict}
+    facts = {
+        "posterior": str(arguments.out),
+        "converged": converged,
+        "verdict": verdict,
+        "seconds": seconds,
+    }
     emit(arguments, text, facts, study.left_out)
     return 0 if converged else finding("the fit was written but has not converged")
 

@@ -1,10 +1,18 @@
-"""How the programs of a fit are compiled."""
+"""How the programs of a fit are compiled, where they are kept, and how long that takes."""
 
 import os
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import version
+from typing import Any
 
 import jax
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+from bayesrep.atomic import LEAST_COMPILATION, programs_cache
+from bayesrep.progress import Stopwatch
 
 CompilerOptions = dict[str, int | bool]
 """Options of XLA for one program, as `jax.jit(..., compiler_options=...)` takes them."""
@@ -35,3 +43,50 @@ def compiler_options(*, quick: bool = False) -> CompilerOptions:
         as fast.
     """
     return dict(_options(os.environ.get("XLA_FLAGS", ""), quick=quick))
+
+
+@contextmanager
+def kept_programs() -> Generator[None]:
+    """Keep the programs compiled inside for later processes, unless the user decided where.
+
+    The user decides by JAX's own settings, such as `JAX_COMPILATION_CACHE_DIR`. They are the same
+    afterwards. JAX runs what it finds there: see `bayesrep.atomic.refuse_shared`.
+    """
+    settings: Any = jax.config
+    place, least = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
+    before = {name: getattr(settings, name) for name in (place, least)}
+    if before[place] is not None or not settings.jax_enable_compilation_cache:
+        yield
+        return
+    try:
+        folder = programs_cache()
+    except (OSError, RuntimeError) as error:  # Python's word for a user without a home
+        warnings.warn(f"compiled programs are not kept: {error}", stacklevel=5)
+        yield
+        return
+    try:
+        _configure({place: str(folder), least: LEAST_COMPILATION})
+        yield
+    finally:
+        _configure(before)
+
+
+def _configure(settings: dict[str, Any]) -> None:
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    reset_cache()  # JAX reads where its cache is once
+
+
+@contextmanager
+def compilation_timed(watch: Stopwatch) -> Generator[None]:
+    """Count as a stage of its own what JAX traces and compiles inside, in whatever stage."""
+
+    def hear(event: str, start_time: float, end_time: float, **_: str | int) -> None:
+        if event.startswith("/jax/core/compile/"):
+            watch.span("compiling", start_time, end_time)
+
+    jax.monitoring.register_event_time_span_listener(hear)
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_time_span_listener(hear)
