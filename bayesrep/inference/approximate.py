@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 from jax import Array
-from scipy.stats import wasserstein_distance
 
 from bayesrep.errors import PosteriorError
 from bayesrep.inference.density import Density, Position
@@ -135,6 +134,8 @@ def distance(reference: Posterior, other: Posterior) -> pl.DataFrame:
         reference) and `wasserstein` (1-Wasserstein distance of the marginals; two samples of S
         independent draws of one normal are about 1.1 / √S apart).
     """
+    from scipy.stats import wasserstein_distance  # takes long to import
+
     ours, theirs = (_by_classifier(one) for one in (reference, other))
     if ours.keys() != theirs.keys():
         raise PosteriorError("the two posteriors are of different classifiers")

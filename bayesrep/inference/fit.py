@@ -266,10 +266,10 @@ def _identity(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _choose_device(
     device: str, chains: int, problem: Problem, tools: Programs, data: Data
 ) -> Choice:
-    start = tools.start(problem.model.start(data, problem.options))
     gradient = jax.jit(jax.vmap(jax.grad(tools.density.potential), in_axes=(0, None)))
 
     def timed(one: Any, batch: int) -> Any:
+        start = tools.start(problem.model.start(data, problem.options))
         many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), start)
         return jax.block_until_ready(gradient(*jax.device_put((many, data), one)))
 

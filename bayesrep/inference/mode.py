@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from bayesrep.inference.arrowhead import arrowhead_hessian, newton_direction
@@ -11,7 +12,7 @@ from bayesrep.inference.density import Density, Position
 from bayesrep.models.model import Data
 from bayesrep.types import Float, Int
 
-STEP_SIZES = 0.5 ** jnp.arange(14)
+STEP_SIZES = 0.5 ** np.arange(14)
 
 
 class Climb(NamedTuple):
