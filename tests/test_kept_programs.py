@@ -1,4 +1,4 @@
-"""Where compiled programs are kept between processes, and from whom they are taken: JAX runs them."""
+"""Where compiled programs are kept between processes, and by whom they may be: JAX runs them."""
 
 import json
 import os

@@ -61,7 +61,7 @@ def kept_programs() -> Generator[None]:
     try:
         folder = programs_cache()
     except (OSError, RuntimeError) as error:  # Python's word for a user without a home
-        warnings.warn(f"compiled programs are not kept: {error}", stacklevel=5)
+        warnings.warn(f"compiled programs are not kept: {error}", stacklevel=6)
         yield
         return
     try:

@@ -57,7 +57,6 @@ def climb_from(
     Ends when the squared gradient in those coordinates is below `tolerance` or after `limit`
     steps.
     """
-
     import optax  # takes long to import, and few models have units that meet
 
     def potential(standard: Position) -> Float[Array, ""]:

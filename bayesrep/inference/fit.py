@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+import xarray as xr
 
 from bayesrep import bounds
 from bayesrep.choices import Feedback, Method
@@ -26,7 +27,7 @@ from bayesrep.inference.nuts import Schedule
 from bayesrep.inference.problem import Problem, Programs, evaluate, pose, programs
 from bayesrep.inference.run import Drawn, Run, nuts
 from bayesrep.models.model import Data
-from bayesrep.posterior.files import build_posterior
+from bayesrep.posterior.files import build_tree, in_arviz
 from bayesrep.posterior.groups import Posterior, need_group
 from bayesrep.posterior.verdict import advise, diagnostics, judge, judge_approximation
 from bayesrep.progress import Stopwatch, progress_bar
@@ -86,6 +87,7 @@ METHODS: Mapping[str, Way] = {
 
 
 @no_type_check
+@in_arviz
 def fit(
     study: Study | SufficientStatistics,
     *,
@@ -103,7 +105,7 @@ def fit(
     devices: int = 1,
     checkpoint: str | Path | None = None,
     **options: Any,
-) -> Posterior:
+) -> xr.DataTree:
     """Sample the joint posterior of selection frequencies and accuracy curves.
 
     Time and memory depend on the number of classifiers and of distinct (k, n) pairs, never on the
@@ -235,9 +237,9 @@ def fit(
     contents = posterior_groups(problem, data, values, drawn.stats, seed=seed)
     facts |= drawn.facts
     names = coordinates(problem)
-    facts |= _verdict(problem, build_posterior(contents, names, facts), way)
+    facts |= _verdict(problem, build_tree(contents, names, facts), way)
     facts["seconds"] = json.dumps(watch.seconds())
-    return build_posterior(contents, names, facts)
+    return build_tree(contents, names, facts)
 
 
 def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> None:
@@ -287,7 +289,7 @@ def _verdict(problem: Problem, posterior: Posterior, way: Way) -> dict[str, str 
         verdict = judge_approximation(made["method"], made["pareto_k"])
     advice = advise(problem.statistics)
     for sentence in (*(() if verdict.converged else (verdict.sentence,)), *advice):
-        warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
     return {
         "converged": int(verdict.converged),
         "verdict": verdict.sentence,
