@@ -329,6 +329,13 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path):
     status, text, _ = run(capsys, "fit", study_path, "--out", out, *options)
     assert status == 0
     assert "An approximation (laplace), Pareto k" in text
+    status, text, _ = run(
+        capsys, "fit", study_path, "--out", out, *options, "--draws", 50, "--force", "--json"
+    )
+    seconds = json.loads(text)["seconds"]
+    assert list(seconds)[:3] == ["reading", "importing", "posing"]
+    assert {"compiling", "finding the mode", "evaluating", "judging", "writing"} <= set(seconds)
+    assert all(value >= 0 for value in seconds.values())
     fit = ("fit", study_path, "--out", tmp_path / "never.nc", "--no-progress")
     for more, words in (
         (("--set", "degre=8"), "has no option 'degre'"),

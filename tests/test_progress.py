@@ -2,7 +2,10 @@
 
 from threading import Thread
 
-from bayesrep.progress import progress_bar
+import pytest
+
+from bayesrep import progress
+from bayesrep.progress import Stopwatch, progress_bar
 
 
 def test_a_bar_names_its_stage_and_what_it_counts(capsys):
@@ -35,3 +38,33 @@ def test_silence(capsys):
         bar.pause()
         bar.say("a line of its own")
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time, as tests set it."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "time", lambda: now[0])
+    return now
+
+
+def test_each_stage_ends_when_the_next_begins(clock):
+    watch = Stopwatch()
+    with progress_bar(40, "draw", show=False, watch=watch) as bar:
+        for begin, name in ((1, "reading"), (3, "sampling"), (7, "reading")):
+            clock[0] = begin
+            bar.stage(name)
+        clock[0] = 8
+    assert watch.seconds() == {"reading": 3, "sampling": 4}
+
+
+def test_spans_of_work_are_counted_once_and_apart_from_their_stages(clock):
+    watch = Stopwatch()
+    watch.stage("finding the mode")
+    watch.span("compiling", 0.5, 2.0)  # within the next one, as the traces of functions are
+    watch.span("compiling", 0.0, 3.0)
+    clock[0] = 4
+    watch.stage("sampling")
+    watch.span("compiling", 2.0, 6.0)  # in two stages, and before that of another thread ended
+    clock[0] = 10
+    assert watch.seconds() == {"finding the mode": 0, "sampling": 4, "compiling": 6}

@@ -1,14 +1,19 @@
 """`bayesrep fit`: fit a model and write its posterior, converged or not."""
 
+import inspect
+import json
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any, get_args
 
 import bayesrep
 from bayesrep import process
 from bayesrep.choices import Feedback, Method
-from bayesrep.commands.options import add_shared, given, keep_compiled
+from bayesrep.commands.options import add_shared, given
 from bayesrep.commands.output import emit, finding, new_file
+from bayesrep.progress import Stopwatch
 
 
 def add(parser: ArgumentParser) -> None:
@@ -78,24 +83,39 @@ def _literal(text: str) -> Any:
 
 def run(arguments: Namespace) -> int:
     new_file(arguments.out, force=arguments.force)
-    keep_compiled()
     from bayesrep.files import trial
 
-    trial.start()  # beside the import of JAX
+    watch = Stopwatch()
+    watch.stage("reading")
+    trial.start()
+    read_study = bayesrep.read_study
+    # Reading waits for the other process; JAX shares no module with it that is not there by now.
+    beside = Thread(target=import_module, args=("numpyro",), daemon=True)
+    beside.start()
+    study = read_study(arguments.study)
+    watch.stage("importing")  # what is left of it
+    beside.join()
     fit = bayesrep.fit
-    study = bayesrep.read_study(arguments.study)
-    posterior = fit(
+    before = watch.seconds()
+    tree = inspect.unwrap(fit)(  # what is only written needs no ArviZ
         study, progress=not arguments.no_progress, **given(arguments, fit), **dict(arguments.set)
     )
-    bayesrep.write_posterior(posterior, arguments.out, force=arguments.force)
-    attributes = posterior["posterior"].attrs
+    watch.stage("writing")
+    bayesrep.write_posterior(tree, arguments.out, force=arguments.force)
+    attributes = tree["posterior"].attrs
+    seconds = before | json.loads(attributes["seconds"]) | {"writing": watch.seconds()["writing"]}
     verdict = attributes["verdict"]
     text = (
         f"{verdict}\nWritten to {arguments.out}\n"
         f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
     )
     converged = bool(attributes["converged"])
-    facts = {"posterior": str(arguments.out), "converged": converged, "verdict": verdict}
+    facts = {
+        "posterior": str(arguments.out),
+        "converged": converged,
+        "verdict": verdict,
+        "seconds": seconds,
+    }
     emit(arguments, text, facts, study.left_out)
     return 0 if converged else finding("the fit was written but has not converged")
 

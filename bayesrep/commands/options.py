@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep import bounds
-from bayesrep.atomic import programs_cache
+from bayesrep.atomic import LEAST_COMPILATION, programs_cache
 from bayesrep.choices import AccuracyInterval
-from bayesrep.commands.output import new_table
+from bayesrep.commands.output import new_table, say
 from bayesrep.errors import reason
 
 
@@ -102,6 +102,15 @@ def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
 
 
 def keep_compiled() -> None:
-    """Keep compiled programs between commands, unless the user already decided where."""
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(programs_cache()))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
+    """Keep compiled programs between commands, unless the user already decided where.
+
+    `fit` does so by itself; this is for what else a command compiles, before JAX is imported.
+    """
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    try:
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(programs_cache())
+    except (OSError, RuntimeError) as error:
+        say(f"compiled programs are not kept: {error}")
+        return
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", str(LEAST_COMPILATION))

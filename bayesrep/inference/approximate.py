@@ -2,7 +2,6 @@
 
 import numpy as np
 import polars as pl
-from scipy.stats import wasserstein_distance
 
 from bayesrep.errors import PosteriorError
 from bayesrep.posterior.groups import Posterior, need_group
@@ -27,6 +26,8 @@ def distance(reference: Posterior, other: Posterior) -> pl.DataFrame:
         reference) and `wasserstein` (1-Wasserstein distance of the marginals; two samples of S
         independent draws of one normal are about 1.1 / √S apart).
     """
+    from scipy.stats import wasserstein_distance  # its import takes a while
+
     ours, theirs = (_by_classifier(one) for one in (reference, other))
     if ours.keys() != theirs.keys():
         raise PosteriorError("the two posteriors are of different classifiers")

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import platform
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -23,7 +24,10 @@ Attributes = dict[str, str | int | float]
 
 def versions() -> dict[str, str]:
     """What the numbers were made with."""
-    return {"bayesrep": __version__, **{name: version(name) for name in PACKAGES}}
+    return {"bayesrep": __version__, **{name: _version(name) for name in PACKAGES}}
+
+
+_version = lru_cache(version)  # reads a file of its package
 
 
 def posterior_group(

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
@@ -54,6 +53,7 @@ def climb_from(
     Ends when the squared gradient in those coordinates is below `tolerance` or after `limit`
     steps.
     """
+    import optax  # takes long to import, and few models have units that meet
 
     def potential(standard: Position) -> Float[Array, ""]:
         return density.potential(near(standard), data)

@@ -1,6 +1,7 @@
 """The one door to a posterior: data in, ArviZ object out."""
 
 import dataclasses
+import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -9,12 +10,14 @@ from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+import xarray as xr
 
 from bayesrep import bounds
 from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
+from bayesrep.inference.compiling import compilation_timed, kept_programs
 from bayesrep.inference.cut import cut
 from bayesrep.inference.device import Choice, choose, spread_over
 from bayesrep.inference.laplace import laplace
@@ -22,10 +25,10 @@ from bayesrep.inference.nuts import Schedule
 from bayesrep.inference.problem import Problem, Programs, evaluate, pose, programs
 from bayesrep.inference.run import Drawn, Run, nuts
 from bayesrep.models.model import Data
-from bayesrep.posterior.files import build_posterior
+from bayesrep.posterior.files import build_tree, in_arviz
 from bayesrep.posterior.groups import Posterior, need_group
 from bayesrep.posterior.verdict import advise, diagnostics, judge, judge_weights
-from bayesrep.progress import progress_bar
+from bayesrep.progress import Stopwatch, progress_bar
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -61,6 +64,7 @@ METHODS: Mapping[str, Way] = {
 
 
 @no_type_check
+@in_arviz
 def fit(
     study: Study | SufficientStatistics,
     *,
@@ -78,13 +82,14 @@ def fit(
     devices: int = 1,
     checkpoint: str | Path | None = None,
     **options: Any,
-) -> Posterior:
+) -> xr.DataTree:
     """Sample the joint posterior of selection frequencies and accuracy curves.
 
     Time and memory depend on the number of classifiers and of distinct (k, n) pairs, never on the
     number of images. Chains run in threads on a CPU and as one batch on a GPU, in float64 either
-    way; JAX's configuration is left as it was. The same arguments on the same machine give the
-    same draws, with or without the progress bar or a checkpoint.
+    way; JAX's configuration is left as it was. Compiled programs are kept for later processes. The
+    same arguments on the same machine give the same draws, with or without the progress bar or a
+    checkpoint.
 
     Parameters
     ----------
@@ -141,7 +146,8 @@ def fit(
         `posterior_predictive` (every tenth draw) and `observed_data` hold one entry per
         (k, n) cell. `sample_stats`: `diverging`, `num_steps`, `energy`,
         `acceptance_rate`, `step_size`, `lp`. Attributes: versions, device, precision, seed,
-        options, the convergence verdict, `study_fingerprint` (`bayesrep.Study.fingerprint`; empty
+        options, the convergence verdict, `seconds` (of every stage of the fit, as JSON),
+        `study_fingerprint` (`bayesrep.Study.fingerprint`; empty
         for a fit of statistics) and `statistics_digest` (`bayesrep.SufficientStatistics.digest`).
 
     Raises
@@ -159,6 +165,8 @@ def fit(
         If R-hat > 1.01, an effective sample size < 400 or a draw diverged; says which quantity
         and what to try. Also where the data cannot identify the mixture.
     """
+    watch = Stopwatch()
+    watch.stage("posing")
     _check(method, feedback, chains, warmup, draws)
     if method != "nuts" and (feedback == "cut" or checkpoint is not None):
         raise OptionError(f"cut feedback and checkpoints are for method='nuts'; got {method!r}")
@@ -176,9 +184,12 @@ def fit(
         schedule = schedule.thrifty()
     way = METHODS[name]
     with ExitStack() as stack:
+        stack.enter_context(kept_programs())
+        stack.enter_context(compilation_timed(watch))
         stack.enter_context(jax.enable_x64(new_val=True))
-        steps = way.steps(schedule)
-        bar = stack.enter_context(progress_bar(steps, "draw", "divergences", show=progress))
+        bar = stack.enter_context(
+            progress_bar(way.steps(schedule), "draw", "divergences", show=progress, watch=watch)
+        )
         data = problem.data()
         tools = programs(problem, data)
         if mesh is None:
@@ -199,11 +210,13 @@ def fit(
         drawn = way.draw(Run(problem, tools, data, schedule, seed, chosen, bar, folder))
         bar.stage("evaluating")
         values = evaluate(tools, drawn.position, data)
+    watch.stage("judging")
     contents = posterior_groups(problem, data, values, drawn.stats, seed=seed)
     facts |= drawn.facts
     names = coordinates(problem)
-    facts |= _verdict(problem, build_posterior(contents, names, facts), way)
-    return build_posterior(contents, names, facts)
+    facts |= _verdict(problem, build_tree(contents, names, facts), way)
+    facts["seconds"] = json.dumps(watch.seconds())
+    return build_tree(contents, names, facts)
 
 
 def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> None:
@@ -232,10 +245,10 @@ def _identity(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _choose_device(
     device: str, chains: int, problem: Problem, tools: Programs, data: Data
 ) -> Choice:
-    start = tools.start(problem.model.start(data, problem.options))
     gradient = jax.jit(jax.vmap(jax.grad(tools.density.potential), in_axes=(0, None)))
 
     def timed(one: Any, batch: int) -> Any:
+        start = tools.start(problem.model.start(data, problem.options))
         many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), start)
         return jax.block_until_ready(gradient(*jax.device_put((many, data), one)))
 
@@ -253,7 +266,7 @@ def _verdict(problem: Problem, posterior: Posterior, way: Way) -> dict[str, str 
         verdict = judge_weights(made["pareto_k"], made["ess"])
     advice = advise(problem.statistics)
     for sentence in (*(() if verdict.converged else (verdict.sentence,)), *advice):
-        warnings.warn(sentence, ConvergenceWarning, stacklevel=3)
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=4)
     return {
         "converged": int(verdict.converged),
         "verdict": verdict.sentence,

@@ -234,7 +234,7 @@ def programs(problem: Problem, data: Data) -> Programs:
 
 @lru_cache(maxsize=16)
 def _programs(model: Model, options: Options, structure: Any, shapes: Any) -> Programs:
-    example = jax.tree.unflatten(structure, [jnp.zeros(shape) for shape in shapes])
+    example = jax.tree.unflatten(structure, [np.zeros(shape) for shape in shapes])
 
     def build(function: Callable[[Data, Options], None]) -> Density:
         return build_density(

@@ -29,7 +29,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax import Array
-from scipy.interpolate import BSpline
 
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
@@ -192,6 +191,8 @@ def _splines(points: Points, count: int) -> Bends:
 
     Coefficients D'(D D')⁻¹ z have second differences z; what they leave out is a line.
     """
+    from scipy.interpolate import BSpline  # takes long to import
+
     size = count + 2
     knots = np.concatenate([np.zeros(3), np.linspace(0, 1, size - 2), np.ones(3)])
     splines = np.asarray(BSpline.design_matrix(points, knots, 3).toarray())

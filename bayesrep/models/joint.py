@@ -92,26 +92,28 @@ def joint_data(groups: Sequence[Mapping[str, Cells]]) -> JointData:
         reference first, then the replication; all have the same roles.
     """
     datasets: list[Counts] = []
+    images: dict[str, np.ndarray] = {}
     correct = np.empty(0)
     for role in groups[0]:
         tables = complete([cells[role] for cells in groups])
-        images = np.stack([on_pairs(cells.images, cells) for cells in tables])
-        datasets.append(Counts(lay_out(tables[0]), jnp.asarray(images)))
+        images[role] = np.stack([on_pairs(cells.images, cells) for cells in tables])
+        datasets.append(Counts(lay_out(tables[0]), jnp.asarray(images[role])))
         if role == "replication":
             correct = np.stack([on_pairs(cells.correct.T, cells) for cells in tables], axis=1)
-    reference, replication = datasets[:2]
-    total = reference.images.sum(axis=1)
+    # In NumPy: JAX would compile a program for each operation.
+    total = images["reference"].sum(axis=1)
     return JointData(
         datasets=tuple(datasets),
         correct=jnp.asarray(correct),
-        wrong=replication.images[None] - jnp.asarray(correct),
-        share=total / total.sum(),
+        wrong=jnp.asarray(images["replication"][None] - correct),
+        share=jnp.asarray(total / total.sum()),
     )
 
 
 def annotations_only(data: JointData) -> JointData:
     """The same data with every classifier's answers removed (shapes unchanged)."""
-    return data._replace(correct=jnp.zeros_like(data.correct), wrong=jnp.zeros_like(data.wrong))
+    nothing = jnp.asarray(np.zeros(data.correct.shape, data.correct.dtype))
+    return data._replace(correct=nothing, wrong=nothing)
 
 
 def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:

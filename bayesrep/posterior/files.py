@@ -5,10 +5,12 @@ here from one xarray data set per group, with names and coordinates alike.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 import xarray as xr
@@ -24,6 +26,7 @@ Group = Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
 """Variable name -> (dimension names, values)."""
 Coordinate = tuple[str, NDArray[Any]]
 """The dimension along which it is, and its values."""
+Arguments = ParamSpec("Arguments")
 
 
 def arviz() -> ModuleType:
@@ -39,7 +42,34 @@ def build_posterior(
     coordinates: Mapping[str, Coordinate],
     attributes: Mapping[str, str | int | float],
 ) -> Posterior:
-    """An ArviZ object of the given groups.
+    """An ArviZ object of the given groups; see `build_tree`."""
+    return in_arviz(build_tree)(groups, coordinates, attributes)
+
+
+def in_arviz(function: Callable[Arguments, xr.DataTree]) -> Callable[Arguments, Posterior]:
+    """A function that returns the tree of another as the installed ArviZ keeps it.
+
+    ArviZ takes a second to import. Who only writes the tree calls the function inside
+    (`inspect.unwrap`).
+    """
+
+    @wraps(function)
+    def wrapper(*arguments: Arguments.args, **options: Arguments.kwargs) -> Posterior:
+        tree = function(*arguments, **options)
+        if int(version("arviz").split(".")[0]) >= 1:
+            return tree
+        groups = {name: group.to_dataset() for name, group in tree.children.items()}
+        return arviz().InferenceData(attrs=dict(tree.attrs), **groups)
+
+    return wrapper
+
+
+def build_tree(
+    groups: Mapping[str, Group],
+    coordinates: Mapping[str, Coordinate],
+    attributes: Mapping[str, str | int | float],
+) -> xr.DataTree:
+    """A tree of the given groups.
 
     Parameters
     ----------
@@ -51,10 +81,6 @@ def build_posterior(
         Attached to every group, so that they survive a round trip through any version.
     """
     datasets = {name: _dataset(group, coordinates, attributes) for name, group in groups.items()}
-    module = arviz()
-    inference_data = vars(module).get("InferenceData")  # asking 1.x for the name warns
-    if inference_data is not None:
-        return inference_data(attrs=dict(attributes), **datasets)
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(attributes)), **datasets})
 
 

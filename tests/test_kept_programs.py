@@ -1,0 +1,131 @@
+"""Where compiled programs are kept between processes, and by whom they may be: JAX runs them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bayesrep.atomic import make_room, programs_cache, refuse_shared
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A user's cache; the folders above tmp_path are pytest's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_the_folder_is_its_users_alone_from_the_beginning(home):
+    old = os.umask(0o002)
+    try:
+        folder = programs_cache()
+    finally:
+        os.umask(old)
+    assert folder.parent == home / "bayesrep"
+    assert folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o700
+    assert programs_cache() == folder
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o1777])
+def test_a_folder_that_others_can_write_to_is_refused(home, mode):
+    folder = programs_cache()
+    folder.chmod(mode)
+    with pytest.raises(PermissionError, match=r"^others can write to .*/programs-"):
+        programs_cache()
+
+
+def test_a_folder_that_others_can_replace_is_refused(home):
+    folder = programs_cache()
+    folder.parent.chmod(0o777)
+    with pytest.raises(PermissionError, match=r"^others can write to .*/bayesrep \(chmod"):
+        refuse_shared(folder)
+    folder.parent.chmod(0o1777)  # as /tmp: others may add their own, and no more
+    refuse_shared(folder)
+
+
+def test_a_folder_of_another_user_is_refused(home, monkeypatch):
+    folder = programs_cache()
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(PermissionError, match="belongs to another user$"):
+        refuse_shared(folder)
+
+
+def test_a_link_is_followed_to_where_others_can_write(home):
+    folder = programs_cache()
+    (home / "theirs").mkdir()
+    (home / "theirs").chmod(0o777)
+    folder.rmdir()
+    folder.symlink_to(home / "theirs")
+    with pytest.raises(PermissionError, match="others can write to"):
+        programs_cache()
+
+
+def test_what_was_not_used_for_longest_makes_room(tmp_path):
+    for age, name in enumerate("abcd"):
+        (tmp_path / name).write_bytes(bytes(10))
+        os.utime(tmp_path / name, (1e9 - age, 1e9 - age))
+    make_room(tmp_path, 25)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "b"]
+
+
+PROGRAM = """
+import json, sys, warnings
+import jax, jax.numpy as jnp
+from bayesrep.inference import compiling
+compiling.LEAST_COMPILATION = 0
+names = [n for n in jax.config.values if "cache" in n]
+before = {n: jax.config.values[n] for n in names}
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    with compiling.kept_programs():
+        inside = float(jax.jit(lambda x: jnp.sin(x) + 1)(2.0))
+    after = {n: jax.config.values[n] for n in names}
+    jax.jit(lambda x: jnp.cos(x) + 1)(2.0)  # the caller's own: not kept
+json.dump([inside, before == after, [str(each.message) for each in said]], sys.stdout)
+"""
+
+
+def compile_one(home, **environment):
+    """What another process says, and the programs that are there afterwards."""
+    inherited = {n: v for n, v in os.environ.items() if not n.startswith(("JAX_COMP", "JAX_PERS"))}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**inherited, "XDG_CACHE_HOME": str(home), **environment},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return json.loads(done.stdout), sorted((home / "bayesrep").glob("programs-*/*-cache"))
+
+
+@pytest.mark.compiles
+def test_programs_are_kept_for_later_processes_and_jax_is_left_as_it_was(home):
+    (value, same, said), programs = compile_one(home)
+    assert (same, said) == (True, [])
+    assert any("lambda" in program.name for program in programs)
+    assert compile_one(home) == ([value, True, []], programs)
+    for program in programs:  # as one that was not written to its end
+        program.write_bytes(program.read_bytes()[:100])
+    (again, same, said), _ = compile_one(home)
+    assert (again, same) == (value, True)
+    assert all("Error reading persistent compilation cache entry" in line for line in said)
+    assert said
+
+
+@pytest.mark.compiles
+def test_the_user_decides_where(home, tmp_path):
+    (_, same, said), programs = compile_one(home, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "own"))
+    assert (same, said, programs) == (True, [], [])
+    assert not (home / "bayesrep").exists()
+
+
+@pytest.mark.compiles
+def test_without_a_safe_place_nothing_is_kept_and_one_line_says_why(home):
+    (home / "bayesrep").mkdir()
+    (home / "bayesrep").chmod(0o777)
+    (_, same, said), programs = compile_one(home)
+    assert (same, programs) == (True, [])
+    (line,) = said
+    assert line.startswith("compiled programs are not kept: others can write to")
