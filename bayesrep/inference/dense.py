@@ -103,8 +103,17 @@ def dense_whitening(density: Density, position: Position, data: Data) -> DenseWh
     One Newton step first takes what is left of the way to the mode.
     """
     flat, back = ravel_pytree(position)
-    root = inverse_root(dense_hessian(density, position, data))
+    root = _symmetric(inverse_root(dense_hessian(density, position, data)))
     gradient = jax.grad(lambda at: density.potential(back(at), data))(flat)
     better = flat - root @ (root.T @ gradient)
     lower = density.potential(back(better), data) < density.potential(position, data)
     return DenseWhitening(back(jnp.where(lower, better, flat)), root)
+
+
+def _symmetric(root: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The symmetric one of a matrix's roots V S, of which there is one only.
+
+    The signs of the eigenvectors V are rounding's: devices that sum in another order would part at
+    the first draw.
+    """
+    return root @ (root / jnp.linalg.norm(root, axis=0)[None, :]).T
