@@ -1,14 +1,14 @@
 """Hamiltonian trajectories that follow the normal approximation exactly.
 
-In coordinates ξ in which the normal approximation is standard, the potential is φ(ξ) = ½ |ξ|² + r(ξ)
-with a small r. Under ½ |ξ|² alone position and momentum turn about each other,
+In coordinates ξ in which the normal approximation is standard, the potential is
+φ(ξ) = ½ |ξ|² + r(ξ) with a small r. Under ½ |ξ|² alone position and momentum turn about each other,
 
     (ξ, p)  →  (ξ cos ε + p sin ε,  p cos ε − ξ sin ε),
 
 whatever ε, and a quarter turn forgets where it began. So a step is half a kick by −ε ∇r, a turn by
-ε, and half a kick: an integrator that keeps volumes and can be reversed, and whose error comes from r
-only. Where a leapfrog step has to be small against the number of parameters these may be large, and
-a quarter turn of three of them takes three gradients. The end is accepted as in any Hamiltonian
+ε, and half a kick: an integrator that keeps volumes and can be reversed, and whose error comes from
+r only. Where a leapfrog step has to be small against the number of parameters these may be large,
+and a quarter turn in three of them takes three gradients. The end is accepted as in any Hamiltonian
 Monte Carlo, so the draws are the posterior's whatever r is.
 
 References
@@ -82,25 +82,25 @@ def turning(
     """
     first, update = dual_averaging()
 
+    settings: dict[str, Any] = {}
+
     def initialize(
         position: Any,
         num_warmup: int,
         *,
         step_size: float = 0.5,
         target_accept_prob: float = 0.9,
-        model_args: tuple[Any, ...],
         rng_key: Array,
     ) -> Turning:
+        """So unlikely a point that the first end is accepted: nothing is evaluated here."""
         settings.update(warmup=num_warmup, target=target_accept_prob)
-        potential, gradient = jax.value_and_grad(potential_fn_gen(*model_args))(position)
-        adapting = Adapting(jnp.asarray(step_size), first(jnp.log(jnp.asarray(step_size))))
-        nothing, none = jnp.zeros(()), jnp.asarray(0)
-        no = jnp.asarray(False)  # noqa: FBT003
+        log_size = jnp.log(jnp.asarray(step_size, float))
+        averaging = first(log_size)  # type: ignore[arg-type]  # an array does as well
+        adapting = Adapting(jnp.exp(log_size), averaging)
+        nowhere, nothing, none = jnp.asarray(jnp.inf), jnp.zeros(()), jnp.asarray(0)
         return Turning(
-            none, position, gradient, potential, potential, none, nothing, no, adapting, rng_key
+            none, position, position, nowhere, nowhere, none, nothing, none > 0, adapting, rng_key
         )
-
-    settings: dict[str, Any] = {}
 
     def transition(
         state: Turning, model_args: tuple[Any, ...], model_kwargs: Any = None
@@ -147,9 +147,7 @@ def turning(
     return initialize, transition
 
 
-def _step(
-    phase: _Phase, size: Array, slope: Callable[[Array], tuple[Array, Array]]
-) -> _Phase:
+def _step(phase: _Phase, size: Array, slope: Callable[[Array], tuple[Array, Array]]) -> _Phase:
     """Half a kick by what is not normal, a turn, half a kick."""
     momentum = phase.momentum - size / 2 * (phase.gradient - phase.at)
     at = jnp.cos(size) * phase.at + jnp.sin(size) * momentum
