@@ -1,9 +1,14 @@
 """The shared-difficulty model: its likelihood by brute force, its reductions, its hard cases."""
 
+import contextlib
+import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
+import warnings
+from typing import NamedTuple
 
 import jax
 import jax.flatten_util
@@ -568,3 +573,76 @@ def test_images_spread_over_devices_give_the_same_density_and_gradient():
         env={**os.environ, "XLA_FLAGS": f"{flags} --xla_force_host_platform_device_count=2"},
     )
     assert done.stdout.strip() == "same", done.stderr
+
+
+SHORT = {"chains": 2, "warmup": 10, "draws": 10, "reference_answers": False, "progress": False}
+"""A fit that compiles what every fit does, and takes few steps of it."""
+
+ONE_OF_TWO = """
+    import json, sys, warnings
+    import jax
+    rank, address, target, short = sys.argv[1:]
+    patience = {"initialization_timeout": 90, "heartbeat_timeout_seconds": 60}
+    jax.distributed.initialize(address, 2, int(rank), shutdown_timeout_seconds=60, **patience)
+    import numpy as np, bayesrep
+    from bayesrep.errors import OptionError
+    assert len(jax.local_devices()) == 1
+    warnings.simplefilter("ignore")
+    study = bayesrep.simulate_study(seed=1, images=60, annotators=4, classifiers=2)
+    how = {"model": "shared-difficulty", "devices": 2, **json.loads(short)}
+    try:
+        bayesrep.fit(study, **how, checkpoint=target)
+    except OptionError as error:
+        assert "keeps no checkpoint" in str(error), error
+    made = bayesrep.fit(study, **how).posterior
+    np.savez(target, **{name: made[name].values for name in made.data_vars})
+"""
+
+
+def started_together(script, *arguments, processes=2, limit=240):
+    """Run one script as several processes that know of each other; what failed is shown."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    running = [
+        subprocess.Popen(
+            [*command, str(rank), address, *(one[rank] for one in arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(processes)
+    ]
+    try:
+        yield
+        said = [process.communicate(timeout=limit)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    assert [process.returncode for process in running] == [0] * processes, "\n".join(said)
+
+
+def test_two_processes_make_the_draws_of_one(tmp_path):
+    """Bit by bit between them; of one device sums over images are rounded in another order."""
+    targets = [str(tmp_path / f"{rank}.npz") for rank in range(2)]
+    together = contextlib.contextmanager(started_together)
+    with together(ONE_OF_TWO, targets, [json.dumps(SHORT)] * 2), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        study = bayesrep.simulate_study(seed=1, images=60, annotators=4, classifiers=2)
+        alone = bayesrep.fit(study, model="shared-difficulty", **SHORT).posterior
+    one, other = ({**np.load(target)} for target in targets)
+    assert set(one) == set(other) == set(alone.data_vars)
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, other[name], err_msg=name)
+        np.testing.assert_allclose(values, alone[name], rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+def test_every_process_has_to_have_a_device(monkeypatch):
+    class Device(NamedTuple):
+        process_index: int
+
+    monkeypatch.setattr(jax, "devices", lambda *_: [Device(0), Device(0), Device(1), Device(1)])
+    with pytest.raises(ValueError, match="devices must be from 3 to 4 .cpu.; got 2"):
+        spread_over("cpu", 2)

@@ -97,4 +97,8 @@ def dense_whitening(
     center: Position, hessian: Float[Array, "parameter parameter"]
 ) -> DenseWhitening:
     """The change of variables that makes the normal approximation at a mode standard."""
-    return DenseWhitening(center, jnp.asarray(inverse_root(np.asarray(hessian))))
+    root = inverse_root(np.asarray(hessian))
+    # The symmetric root, of which there is one only: the signs of eigenvectors are rounding's, and
+    # devices that sum in another order would part at the first draw.
+    symmetric = root @ (root / np.linalg.norm(root, axis=0)).T
+    return DenseWhitening(center, jnp.asarray(symmetric))

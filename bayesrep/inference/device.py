@@ -35,9 +35,12 @@ class Choice:
 
 
 def available() -> dict[str, Any]:
-    """The first device of every platform that JAX can use here, by platform name."""
-    devices = {device.platform: device for device in reversed(jax.devices())}
-    return {**devices, "cpu": jax.devices("cpu")[0]}
+    """The first device of every platform that JAX can use here, by platform name.
+
+    Those of this process: where it is one of several, JAX lists the others' too.
+    """
+    devices = {device.platform: device for device in reversed(jax.local_devices())}
+    return {**devices, "cpu": jax.local_devices(backend="cpu")[0]}
 
 
 def choose(device: str, chains: int, gradient: Callable[[Any, int], Any]) -> Choice:
@@ -89,18 +92,25 @@ def spread_over(device: str, count: int) -> Mesh:
     device
         A platform of JAX; `"auto"` for JAX's default.
     count
-        At least 1.
+        At least 1. Of several processes (`jax.distributed`) each must have one among them.
 
     Raises
     ------
     OptionError
-        If there are not as many.
+        If there are not as many, or a process would be left without one.
     """
     name = jax.default_backend() if device == "auto" else _platform(device)
     devices = jax.devices(name)
-    if not 1 <= count <= len(devices):
-        raise OptionError(f"devices must be from 1 to {len(devices)} ({name}); got {count}")
+    owners = [one.process_index for one in devices]
+    least = 1 + max(owners.index(process) for process in owners)
+    if not least <= count <= len(devices):
+        raise OptionError(f"devices must be from {least} to {len(devices)} ({name}); got {count}")
     return Mesh(np.array(devices[:count]), ("images",))
+
+
+def together(mesh: Mesh) -> Choice:
+    """All devices of a mesh; what they need not share each process does on its own first one."""
+    return Choice(mesh.local_devices[0], f"{mesh.size} devices, as asked", together=True)
 
 
 def fastest(devices: Mapping[str, Any], seconds: Mapping[str, float]) -> Choice:

@@ -19,7 +19,7 @@ from bayesrep.inference.assemble import attributes, coordinates, posterior_group
 from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.compiling import compilation_timed, kept_programs
 from bayesrep.inference.cut import cut
-from bayesrep.inference.device import Choice, choose, spread_over
+from bayesrep.inference.device import Choice, choose, spread_over, together
 from bayesrep.inference.laplace import laplace
 from bayesrep.inference.nuts import Schedule
 from bayesrep.inference.problem import Problem, Programs, evaluate, pose, programs
@@ -128,7 +128,8 @@ def fit(
         fastest; or a platform, "cpu" or "gpu". The attribute `device_choice` says why.
     devices
         Spread the images of `model="shared-difficulty"` over this many devices of the kind chosen
-        (`jax.sharding`); chains then run as one batch.
+        (`jax.sharding`); chains then run as one batch. Under `jax.distributed` every process makes
+        this call, with devices of all of them, and ends with the same draws.
     checkpoint
         A folder for the draws as they are made. After an interruption of any kind the same call
         goes on there and ends with the same draws.
@@ -171,6 +172,8 @@ def fit(
     if method != "nuts" and (feedback == "cut" or checkpoint is not None):
         raise OptionError(f"cut feedback and checkpoints are for method='nuts'; got {method!r}")
     mesh = None if devices == 1 else spread_over(device, devices)
+    if checkpoint is not None and mesh is not None and mesh.is_multi_process:
+        raise OptionError("a fit over several processes keeps no checkpoint")
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets, mesh=mesh)
     name = "cut" if feedback == "cut" else method
     if name not in (ways := problem.model.methods):
@@ -195,7 +198,7 @@ def fit(
         if mesh is None:
             chosen = _choose_device(device, chains, problem, tools, data)
         else:
-            chosen = Choice(mesh.devices[0], f"{devices} devices, as asked", together=True)
+            chosen = together(mesh)
         stack.enter_context(jax.default_device(chosen.device))
         facts = attributes(
             problem,
