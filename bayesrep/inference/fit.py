@@ -21,7 +21,7 @@ from bayesrep.inference.device import Choice, choose, spread_over
 from bayesrep.inference.flow import STEPS, flow
 from bayesrep.inference.laplace import laplace
 from bayesrep.inference.nuts import Schedule
-from bayesrep.inference.problem import Problem, Programs, evaluate, pose, programs
+from bayesrep.inference.problem import Problem, Programs, pose, programs
 from bayesrep.inference.run import Drawn, Run, nuts
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import build_posterior
@@ -221,9 +221,9 @@ def fit(
         folder = None if checkpoint is None else open_checkpoint(checkpoint, _identity(facts))
         drawn = way.draw(Run(problem, tools, data, schedule, seed, chosen, bar, folder))
         bar.stage("evaluating")
-        values = evaluate(tools, drawn.position, data)
-    contents = posterior_groups(problem, data, values, drawn.stats, seed=seed)
+        contents = posterior_groups(problem, tools, data, drawn.position, drawn.stats, seed=seed)
     facts |= drawn.facts
+    del drawn  # of ten thousand classifiers nearly a gigabyte
     names = coordinates(problem)
     facts |= _verdict(problem, build_posterior(contents, names, facts), way)
     return build_posterior(contents, names, facts)

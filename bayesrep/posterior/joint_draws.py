@@ -153,9 +153,9 @@ def excess_covariance(
 
 
 def reference_draws(
-    adjusted: Float[np.ndarray, "chain draw classifier"],
+    adjusted: Float[np.ndarray, "chain kept classifier"],
     together: Float[np.ndarray, "chain draw classifier"],
-    log_mass: Float[np.ndarray, "chain draw cell"],
+    log_mass: Float[np.ndarray, "chain kept cell"],
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
     *,
@@ -170,9 +170,9 @@ def reference_draws(
     Parameters
     ----------
     adjusted
-        Draws of the posterior.
+        Draws of the posterior: those of which there is `log_mass`.
     together
-        The same as joint draws.
+        All of them, as joint draws.
     log_mass
         Draws of log P(k | n), for one image of each cell.
     cell, correct
