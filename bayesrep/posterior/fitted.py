@@ -16,7 +16,15 @@ from bayesrep.posterior.groups import (
     place_of_cells,
     recorded,
 )
-from bayesrep.posterior.joint_draws import JointDraws, excess_covariance, moved, reference_draws
+from bayesrep.posterior.joint_draws import (
+    MOST_WHOLE,
+    JointDraws,
+    excess_covariance,
+    leading_excess,
+    moved,
+    moved_along,
+    reference_draws,
+)
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
@@ -127,13 +135,17 @@ class Fitted:
         if not self.recorded.model.collapsed:
             return self.adjusted
         likelihood = self.need("log_likelihood", "log_right")
-        excess = excess_covariance(
+        among = (
             self.adjusted[:, draws_of(likelihood, self.group)],
             likelihood["log_right"].values,
             self.cell_of_images("replication"),
             self.images.replication.correct,
         )
-        return moved(self.adjusted, excess)
+        if self.adjusted.shape[2] <= MOST_WHOLE:
+            return moved(self.adjusted, excess_covariance(*among))
+        reference = self.statistics.accuracy("reference")
+        mean_and_slope = np.column_stack([np.ones_like(reference), reference])
+        return moved_along(self.adjusted, *leading_excess(*among, mean_and_slope))
 
     def joint_draws(self, seed: int = 0) -> JointDraws:
         """Draws of all classifiers' accuracies that know of the images these share.
