@@ -292,10 +292,10 @@ def _along_images(
     """
     variances, vectors = _leading(moves)
     scaled = influence[cell] @ vectors / np.sqrt(variances)  # J Λ^(−1/2)
-    basis, within = np.linalg.qr(scaled)
-    left, lengths, _ = np.linalg.svd(within)
-    basis = basis @ left
-    shrunk = 1 - np.sqrt(np.clip(1 - np.square(lengths), 0, None))
+    basis, lengths, right = np.linalg.svd(scaled, full_matrices=False)
+    lengths = np.minimum(lengths, 1)  # more than all is noise: nothing explains so much
+    scaled = basis * lengths @ right
+    shrunk = 1 - np.sqrt(1 - np.square(lengths))
     draws = (moves @ vectors / np.sqrt(variances)) @ (scaled.T @ residual)
     for rows in np.array_split(np.arange(len(moves)), -(-len(moves) // 200)):
         weights = random.standard_normal((len(rows), len(cell)))
@@ -306,10 +306,9 @@ def _along_images(
 
 def _leading(moves: Floats) -> tuple[Floats, Floats]:
     """Variances [K] and directions [C, K] of draws [S, C] that these determine well, of many."""
-    from scipy.linalg import eigh
-
-    size = len(moves)
-    kept = max(1, min(moves.shape[1], size // DRAWS_A_DIRECTION))
-    values, vectors = eigh(moves @ moves.T, subset_by_index=(size - kept, size - 1))
-    values = np.clip(values, values.max() * 1e-12, None)
-    return values / (size - 1), moves.T @ vectors / np.sqrt(values)
+    draws, classifiers = moves.shape
+    few = draws < classifiers  # the smaller of the two matrices has the same eigenvalues
+    values, vectors = np.linalg.eigh(moves @ moves.T if few else moves.T @ moves)
+    kept = slice(-max(1, min(len(values), draws // DRAWS_A_DIRECTION)), None)
+    values, vectors = np.clip(values[kept], values.max() * 1e-12, None), vectors[:, kept]
+    return values / (draws - 1), moves.T @ vectors / np.sqrt(values) if few else vectors
