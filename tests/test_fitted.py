@@ -219,12 +219,12 @@ def test_population_draws_of_many_are_those_of_few(monkeypatch):
     """With and without a matrix of classifiers by classifiers: moments over many draws."""
     rng = np.random.default_rng(0)
     adjusted = 0.7 + 0.01 * rng.normal(size=(4, 2500, 3))
-    log_mass = 5 * (adjusted - 0.7) @ rng.normal(size=(3, 4)) - 2
+    log_mass = 2 * (adjusted - 0.7) @ rng.normal(size=(3, 4)) - 2
     cell, correct = rng.integers(0, 4, 400), rng.random((400, 3)) < 0.7
     arguments = adjusted, adjusted, log_mass, cell, correct
-    one = reference_draws(*arguments, seed=0)
+    one = reference_draws(*arguments, seed=1)
     monkeypatch.setattr(joint_draws, "MOST_WHOLE", 1)
-    other = reference_draws(*arguments, seed=0)
+    other = reference_draws(*arguments, seed=2)
     for draws in (one, other):
         assert draws.shape == adjusted.shape
     joint = [np.concatenate([adjusted, d], axis=2).reshape(-1, 6) for d in (one, other)]
@@ -232,7 +232,7 @@ def test_population_draws_of_many_are_those_of_few(monkeypatch):
     covariances = [np.cov(each.T) for each in joint]
     scale = np.sqrt(np.diag(covariances[0]))
     apart = (covariances[1] - covariances[0]) / np.outer(scale, scale)
-    assert np.abs(apart).max() < 0.04
+    assert np.abs(apart).max() < 0.07  # of chance 0.02
 
 
 def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):

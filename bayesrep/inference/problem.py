@@ -283,7 +283,8 @@ Part: TypeAlias = tuple[Ints, Mapping[str, NDArray[Any]]]
 
 def evaluate(compiled: Programs, draws: Position, data: Data) -> dict[str, Floats]:
     """Sites and quantities at positions [chain, draw, ...], as NumPy arrays of that form."""
-    return gather(in_parts(compiled, draws, data), *draws["shared"].shape[:2])
+    chains, length = draws["shared"].shape[:2]
+    return gather(in_parts(compiled, draws, data), chains, length)
 
 
 def in_parts(compiled: Programs, draws: Position, data: Data) -> Iterator[Part]:

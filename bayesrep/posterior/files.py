@@ -86,8 +86,10 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
     try:
         with replaced_file(target) as partial:
             # Draws hardly get smaller by compression, which takes ten times as long as writing.
-            plain = {} if isinstance(posterior, xr.DataTree) else {"compress": False}
-            posterior.to_netcdf(str(partial), engine="h5netcdf", **plain)
+            plain: dict[str, Any] = {"engine": "h5netcdf"}
+            if not isinstance(posterior, xr.DataTree):
+                plain["compress"] = False
+            posterior.to_netcdf(str(partial), **plain)
             netcdf.seal(partial)
     except OSError as error:
         raise PosteriorError(f"cannot write {target}: {reason(error)}") from None
