@@ -5,15 +5,25 @@ import itertools
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesrep import ConvergenceError, PosteriorError, SufficientStatistics, simulate_study
+from bayesrep.checks import compare_fits
 from bayesrep.errors import StudyError
-from bayesrep.posterior.files import build_posterior
+from bayesrep.posterior import joint_draws
+from bayesrep.posterior.files import arviz, build_posterior, read_posterior, write_posterior
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import CellNames, find_group, place_of_cells, recorded
-from bayesrep.posterior.joint_draws import BLOCKS, excess_covariance, moved
+from bayesrep.posterior.groups import CellNames, draws_of, find_group, place_of_cells, recorded
+from bayesrep.posterior.joint_draws import (
+    BLOCKS,
+    excess_covariance,
+    leading_excess,
+    moved,
+    moved_along,
+    reference_draws,
+)
 from bayesrep.summary.tables import accuracies, gaps
 from experiments.fuzzing import samples
 
@@ -175,3 +185,75 @@ def test_a_value_does_not_change(study):
     fitted = Fitted(study, samples.posterior())
     with pytest.raises(dataclasses.FrozenInstanceError):
         fitted.study = simulate_study(images=20, classifiers=2)
+
+
+def test_leading_directions_are_those_of_the_whole():
+    """One difficulty of images, shared by all: its direction, and what it adds, are found."""
+    rng = np.random.default_rng(0)
+    classifiers, images = 40, 300
+    log_right = np.log(rng.beta(50, 30, size=(2, 100, classifiers, 4)))
+    logit = log_right - np.log1p(-np.exp(log_right))
+    adjusted = 0.7 + 0.01 * logit.mean(axis=3)
+    hard = rng.normal(size=(images, 1)) + 0.5 * rng.normal(size=(images, classifiers))
+    cell, correct = rng.integers(0, 4, images), hard < 0.5
+    among = (adjusted, log_right, cell, correct)
+    whole, ones = excess_covariance(*among), np.ones((classifiers, 1))
+    directions, excess = leading_excess(*among, ones)
+    np.testing.assert_allclose(directions.T @ directions, np.eye(len(excess)), atol=1e-12)
+    np.testing.assert_allclose(excess, directions.T @ whole @ directions, atol=1e-18, rtol=1e-9)
+    np.testing.assert_allclose(directions @ (directions.T @ ones), ones)
+    top = np.linalg.eigvalsh(whole)[-1]
+    assert np.linalg.eigvalsh(excess)[-1] == pytest.approx(top, rel=0.01)
+    # In all directions it is the same move, but for how own spreads are kept.
+    draws = moved_along(adjusted, np.eye(classifiers), whole)
+    np.testing.assert_allclose(draws.std(axis=(0, 1)), adjusted.std(axis=(0, 1)), rtol=1e-9)
+    np.testing.assert_allclose(draws.mean(axis=(0, 1)), adjusted.mean(axis=(0, 1)), rtol=1e-9)
+    np.testing.assert_allclose(
+        np.corrcoef(draws.reshape(-1, classifiers).T),
+        np.corrcoef(moved(adjusted, whole).reshape(-1, classifiers).T),
+        atol=1e-9,
+    )
+
+
+def test_population_draws_of_many_are_those_of_few(monkeypatch):
+    """With and without a matrix of classifiers by classifiers: moments over many draws."""
+    rng = np.random.default_rng(0)
+    adjusted = 0.7 + 0.01 * rng.normal(size=(4, 2500, 3))
+    log_mass = 2 * (adjusted - 0.7) @ rng.normal(size=(3, 4)) - 2
+    cell, correct = rng.integers(0, 4, 400), rng.random((400, 3)) < 0.7
+    arguments = adjusted, adjusted, log_mass, cell, correct
+    one = reference_draws(*arguments, seed=1)
+    monkeypatch.setattr(joint_draws, "MOST_WHOLE", 1)
+    other = reference_draws(*arguments, seed=2)
+    for draws in (one, other):
+        assert draws.shape == adjusted.shape
+    joint = [np.concatenate([adjusted, d], axis=2).reshape(-1, 6) for d in (one, other)]
+    np.testing.assert_allclose(other.mean(axis=(0, 1)), one.mean(axis=(0, 1)), atol=5e-4)
+    covariances = [np.cov(each.T) for each in joint]
+    scale = np.sqrt(np.diag(covariances[0]))
+    apart = (covariances[1] - covariances[0]) / np.outer(scale, scale)
+    assert np.abs(apart).max() < 0.07  # of chance 0.02
+
+
+def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
+    """What is kept of some draws only is combined with these."""
+    posterior = samples.posterior()
+    some = {"log_likelihood": find_group(posterior, "log_likelihood").isel(draw=slice(0, None, 3))}
+    for name in ("posterior", "observed_data", "sample_stats"):
+        some[name] = find_group(posterior, name)
+    thinned = type(posterior)(**some) if hasattr(arviz(), "InferenceData") else None
+    thinned = thinned or xr.DataTree.from_dict(some)
+    kept = np.arange(0, 20, 3)
+    np.testing.assert_array_equal(draws_of(some["log_likelihood"], some["posterior"]), kept)
+    write_posterior(thinned, tmp_path / "thinned.nc")
+    again = read_posterior(tmp_path / "thinned.nc")
+    fitted = Fitted(study, again)
+    assert fitted.joint_draws().adjusted.shape == fitted.adjusted.shape
+    log_right = some["log_likelihood"]["log_right"].values
+    among = fitted.cell_of_images("replication"), study.replication.correct
+    wanted = moved(fitted.adjusted, excess_covariance(fitted.adjusted[:, kept], log_right, *among))
+    np.testing.assert_array_equal(fitted.joint_draws().adjusted, wanted)
+    assert len(compare_fits({"a": again})) == 1
+    foreign = some["log_likelihood"].assign_coords(draw=kept + 100)
+    with pytest.raises(PosteriorError, match="other draws"):
+        draws_of(foreign, some["posterior"])

@@ -38,10 +38,10 @@ import polars as pl
 from bayesrep.checks.finding import Finding
 from bayesrep.errors import PosteriorError
 from bayesrep.models.model import Form
+from bayesrep.numerics.convergence import mean_ess
 from bayesrep.numerics.pareto import pareto_smooth
-from bayesrep.posterior.files import arviz
-from bayesrep.posterior.groups import Posterior, need_group, recorded
-from bayesrep.types import Float, Floats
+from bayesrep.posterior.groups import Posterior, draws_of, need_group, recorded
+from bayesrep.types import Float, Floats, Ints
 
 STEP = 0.01
 THRESHOLD = 0.05
@@ -87,8 +87,16 @@ class PriorParts(NamedTuple):
     own: Float[np.ndarray, "chain draw classifier"]
 
 
-def prior_parts(posterior: Posterior) -> PriorParts | None:
-    """The prior's density by what it speaks of; None where not all sites are in the file."""
+def prior_parts(posterior: Posterior, draws: Ints | slice = slice(None)) -> PriorParts | None:
+    """The prior's density by what it speaks of; None where not all sites are in the file.
+
+    Parameters
+    ----------
+    posterior
+        From `bayesrep.fit`.
+    draws
+        Which draws of each chain.
+    """
     group = need_group(posterior, "posterior", "adjusted_accuracy")
     made = recorded(posterior)
     groups = len(group["group"]) if made.grouping and "group" in group.coords else 1
@@ -99,7 +107,7 @@ def prior_parts(posterior: Posterior) -> PriorParts | None:
             return None
         by_draw = jax.jit(jax.vmap(lambda v: made.model.log_prior(v, made.options, form)))
         chains = [  # one at a time: the curves of thousands of classifiers are large
-            by_draw({name: jnp.asarray(group[name].values[chain]) for name in latent})
+            by_draw({name: jnp.asarray(group[name].values[chain, draws]) for name in latent})
             for chain in range(group.sizes["chain"])
         ]
         return PriorParts(*(np.stack([np.asarray(c[i]) for c in chains]) for i in (0, 1)))
@@ -161,16 +169,10 @@ def power_scaling(
     indices = distances.reshape(-1, 2).mean(axis=1) / np.log2(1 + step)
     deviation = values - values.mean()
     terms = np.log(2) * deviation * log_part / max(float(deviation.std()), 1e-300)
-    error = float(terms.std()) / np.sqrt(_effective_size(terms.reshape(quantity.shape)))
+    size = float(np.nan_to_num(mean_ess(terms.reshape(*quantity.shape, 1))[0], nan=terms.size))
+    error = float(terms.std()) / np.sqrt(size)
     noise = float(np.sqrt(np.square(indices[1:]).mean()))
     return Scaling(float(indices[0]), noise, float(terms.mean()), error, float(shape[:2].max()))
-
-
-def _effective_size(draws: Float[np.ndarray, "chain draw"]) -> float:
-    """ESS of a mean."""
-    module = arviz()
-    size = module.ess(module.convert_to_dataset({"x": draws}), method="mean")["x"].values
-    return float(np.nan_to_num(size, nan=draws.size))
 
 
 def reading(prior: float, likelihood: float, noise: float) -> str:
@@ -206,23 +208,25 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     if made.cut:
         raise PosteriorError('prior sensitivity is not available with feedback="cut"')
     group = need_group(posterior, "posterior", "adjusted_accuracy", "bias_corrected_gap")
-    answers = need_group(posterior, "log_likelihood", "correct")["correct"].values
-    likelihood, parts = log_likelihood(posterior), prior_parts(posterior)
+    answers = need_group(posterior, "log_likelihood", "correct")
+    # The answers' likelihood of thousands of classifiers is kept of some draws only.
+    kept = draws_of(answers, group)
+    by_classifier = answers["correct"].values.sum(axis=3, dtype=np.float64)
+    likelihood, parts = log_likelihood(posterior), prior_parts(posterior, kept)
     apart = made.model.collapsed or parts is None
     if parts is None:  # the whole prior, for every quantity
-        parts = PriorParts(log_joint(posterior) - likelihood, np.zeros(answers.shape[:3]))
+        whole = log_joint(posterior)[:, kept] - likelihood
+        parts = PriorParts(whole, np.zeros(by_classifier.shape))
     elif not apart:  # all answers have one likelihood: what the prior leaves of the density
-        likelihood = log_joint(posterior) - parts.shared - parts.own.sum(axis=2)
-    counts = likelihood - answers.sum(axis=(2, 3), dtype=np.float64)
-    mean_gap = group["bias_corrected_gap"].values.mean(axis=2)
+        likelihood = log_joint(posterior)[:, kept] - parts.shared - parts.own.sum(axis=2)
+    counts = likelihood - by_classifier.sum(axis=2)
+    mean_gap = group["bias_corrected_gap"].values[:, kept].mean(axis=2)
     rows = [_row(MEAN_GAP, mean_gap, parts.shared, likelihood, step)]
     adjusted = group["adjusted_accuracy"]
     for index, name in enumerate(adjusted["classifier"].values):
-        likely = likelihood
-        if apart:
-            likely = counts + answers[:, :, index].sum(axis=2, dtype=np.float64)
+        likely = counts + by_classifier[:, :, index] if apart else likelihood
         prior = parts.shared + parts.own[:, :, index]
-        rows.append(_row(str(name), adjusted.values[:, :, index], prior, likely, step))
+        rows.append(_row(str(name), adjusted.values[:, kept, index], prior, likely, step))
     return pl.DataFrame(rows)
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.inference.cells import cell_groups, cell_names
-from bayesrep.inference.problem import Problem
+from bayesrep.inference.cells import cell_groups, cell_names, evaluate_cells, thinning
+from bayesrep.inference.density import Position
+from bayesrep.inference.problem import Problem, Programs
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import Coordinate
 from bayesrep.posterior.groups import cell_coordinates
@@ -50,17 +51,20 @@ def posterior_group(
 
 def posterior_groups(
     problem: Problem,
+    tools: Programs,
     data: Data,
-    values: Mapping[str, NDArray[Any]],
+    draws: Position,
     stats: Mapping[str, NDArray[Any]],
     *,
     seed: int,
 ) -> dict[str, Any]:
-    """All groups of the ArviZ object of a fit."""
+    """All groups of the ArviZ object of a fit, of draws [chain, draw, ...] of positions."""
+    every = thinning(problem, *draws["shared"].shape[:2])
+    values = evaluate_cells(problem, tools, data, draws, every)
     return {
         "posterior": posterior_group(problem, data, values),
         "sample_stats": {name: (("chain", "draw"), value) for name, value in stats.items()},
-        **cell_groups(problem, values, seed=seed),
+        **cell_groups(problem, values, every, seed=seed),
     }
 
 

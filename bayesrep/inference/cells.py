@@ -3,20 +3,24 @@
 With groups of images a cell belongs to one group.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.inference.problem import Problem
+from bayesrep.inference.density import Position
+from bayesrep.inference.problem import Part, Problem, Programs, gather, in_parts
 from bayesrep.models.counts import complete, pair_of_cells
+from bayesrep.models.model import Data
 from bayesrep.numerics.beta_binomial import log_binomial
 from bayesrep.posterior.groups import CellNames
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Int
 
 PREDICTIVE_EVERY = 10
+LARGEST_LIKELIHOOD = 2**27
+"""Numbers that the log likelihood of the answers holds at most, half a gigabyte."""
 
 
 def completed_cells(problem: Problem) -> dict[str, list[Cells]]:
@@ -61,12 +65,70 @@ def predicted_images(
     return np.concatenate(parts, axis=1)
 
 
+class Thinning(NamedTuple):
+    """Every how many draws of a chain the log likelihood of the cells is kept, or predicted."""
+
+    likelihood: int
+    predictive: int = PREDICTIVE_EVERY
+
+
+def thinning(problem: Problem, chains: int, length: int) -> Thinning:
+    """That of a fit: the log likelihood of all draws, unless it is too large."""
+    cells = completed_cells(problem)["replication"]
+    answers = len(problem.statistics.classifiers) * sum(len(each.images) for each in cells)
+    numbers = chains * length * answers
+    return Thinning(min(length, -(-numbers // LARGEST_LIKELIHOOD)))
+
+
+def evaluate_cells(
+    problem: Problem, tools: Programs, data: Data, draws: Position, every: Thinning
+) -> dict[str, NDArray[Any]]:
+    """Sites and quantities at positions [chain, draw, ...]; of the cells what `cell_groups` takes.
+
+    In place of `cell_accuracy` stand `accuracy` [chain, draw, C, cell] at the draws that predict,
+    and `log_right` and `correct` at those of which the log likelihood is kept. All of it is never
+    in memory: of ten thousand classifiers it is more than all else together.
+    """
+    chains, length = draws["shared"].shape[:2]
+    tables = completed_cells(problem)["replication"]
+    pairs, images, right = pair_of_cells(tables[0]), *_answers(tables)
+    choices = log_binomial(images, right)
+
+    def parts() -> Iterator[Part]:
+        for rows, values in in_parts(tools, draws, data):
+            accuracy = values["cell_accuracy"]
+            yield rows, {name: v for name, v in values.items() if v is not accuracy}
+            if len(pairs) < accuracy.shape[3]:
+                accuracy = accuracy[..., pairs]
+            accuracy = accuracy.reshape(*accuracy.shape[:2], -1)
+            predicting, kept = (rows % length % step == 0 for step in every[::-1])
+            yield rows[predicting], {"accuracy": accuracy[predicting]}
+            accuracy = accuracy[kept]
+            log_right = np.log(accuracy)
+            correct = right * log_right
+            correct += (images - right) * np.log1p(-accuracy)
+            correct += choices
+            single = {"log_right": log_right, "correct": correct}
+            yield rows[kept], {name: v.astype(np.float32) for name, v in single.items()}
+
+    steps = {"accuracy": every.predictive} | dict.fromkeys(("log_right", "correct"), every[0])
+    return gather(parts(), chains, length, steps)
+
+
+def _answers(
+    tables: Sequence[Cells],
+) -> tuple[Int[np.ndarray, "all_cells"], Int[np.ndarray, "classifier all_cells"]]:
+    """Images, and right answers, groups one after another."""
+    images = np.concatenate([cells.images for cells in tables])
+    return images, np.concatenate([cells.correct for cells in tables]).T
+
+
 def cell_groups(
     problem: Problem,
     values: Mapping[str, NDArray[Any]],
+    every: Thinning,
     *,
     seed: int,
-    every: int = PREDICTIVE_EVERY,
     new_images: bool = False,
 ) -> dict[str, Any]:
     """Groups `log_likelihood`, `posterior_predictive` and `observed_data`.
@@ -75,13 +137,11 @@ def cell_groups(
     ----------
     problem
         What was fitted.
-    values
-        `log_mass_i` [chain, draw, G, M] of data set i and `cell_accuracy`
-        [chain, draw, C, G, M], on the model's pairs.
+    values, every
+        `log_mass_i` [chain, draw, G, M] of data set i on the model's pairs, and what else
+        `evaluate_cells` says of cells, with its thinning.
     seed
         Seed of the predictive draws.
-    every
-        Every how many draws there is a predictive one.
     new_images
         Predict answers on the predicted images of each cell; otherwise on the observed ones, so
         that accuracies by cell can be compared with the observed.
@@ -91,37 +151,37 @@ def cell_groups(
     dict
         `log_likelihood` holds for every data set `ROLE_images` (the images of a cell
         together), `correct` (the answers in a cell together, binomial) and `log_right`, the
-        logarithm of P(correct | k, n), from which single answers follow.
+        logarithm of P(correct | k, n), from which single answers follow. Where it is thinned,
+        `draw` says which draws it has.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     log_likelihood, predictive, observed = {}, {}, {}
     tables = completed_cells(problem)
     for index, (role, groups) in enumerate(tables.items()):
         log_mass = values[f"log_mass_{index}"][..., pair_of_cells(groups[0])]
-        outer = log_mass.shape[:2]
         name, dims = f"{role}_images", (f"{role}_cell",)
         images = np.concatenate([cells.images for cells in groups])
-        thin = log_mass[:, ::every]
+        thin = log_mass[:, :: every.predictive]
         drawn = predicted_images(rng, groups, thin.reshape(-1, *thin.shape[2:]))
-        log_likelihood[name] = (("chain", "draw", *dims), images * log_mass.reshape(*outer, -1))
+        kept = log_mass[:, :: every.likelihood]
+        kept = images * kept.reshape(*kept.shape[:2], -1)
+        log_likelihood[name] = (("chain", "draw", *dims), kept)
         predictive[name] = (("chain", "draw", *dims), drawn.reshape(*thin.shape[:2], -1))
         observed[name] = (dims, images)
 
-    groups = tables["replication"]
-    accuracy = values["cell_accuracy"][..., pair_of_cells(groups[0])]
-    accuracy = accuracy.reshape(*accuracy.shape[:3], -1)
-    images = np.concatenate([cells.images for cells in groups])
-    right = np.concatenate([cells.correct for cells in groups]).T
+    images, right = _answers(tables["replication"])
     dims = ("classifier", "replication_cell")
-    log_right = np.log(accuracy)
-    log_mass = right * log_right + (images - right) * np.log1p(-accuracy)
-    log_mass += log_binomial(images, right)
-    log_likelihood["correct"] = (("chain", "draw", *dims), log_mass.astype(np.float32))
-    log_likelihood["log_right"] = (("chain", "draw", *dims), log_right.astype(np.float32))
-    thin = accuracy[:, ::every]
-    shown = predictive["replication_images"][1][:, :, None] if new_images else images
-    drawn = rng.binomial(shown, thin)
-    predictive["correct"] = (("chain", "draw", *dims), drawn.astype(np.int32))
+    for name in ("correct", "log_right"):
+        log_likelihood[name] = (("chain", "draw", *dims), values[name])
+    if every.likelihood > 1:
+        draws = np.arange(values["log_mass_0"].shape[1])[:: every.likelihood]
+        log_likelihood["draw"] = (("draw",), draws)
+    shown = predictive["replication_images"][1] if new_images else images
+    shown = np.broadcast_to(shown, (*values["accuracy"].shape[:2], len(images)))
+    drawn = np.empty(values["accuracy"].shape, dtype=np.int32)
+    for place in np.ndindex(drawn.shape[:2]):  # all at once take twice the memory
+        drawn[place] = rng.binomial(shown[place], values["accuracy"][place])
+    predictive["correct"] = (("chain", "draw", *dims), drawn)
     observed["correct"] = (dims, right)
     return {
         "log_likelihood": log_likelihood,

@@ -22,7 +22,7 @@ from bayesrep.inference.cut import cut
 from bayesrep.inference.device import Choice, choose, spread_over, together
 from bayesrep.inference.laplace import laplace
 from bayesrep.inference.nuts import Schedule
-from bayesrep.inference.problem import Problem, Programs, evaluate, pose, programs
+from bayesrep.inference.problem import Problem, Programs, pose, programs
 from bayesrep.inference.run import Drawn, Run, nuts
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import build_tree, in_arviz
@@ -212,10 +212,10 @@ def fit(
         folder = None if checkpoint is None else open_checkpoint(checkpoint, _identity(facts))
         drawn = way.draw(Run(problem, tools, data, schedule, seed, chosen, bar, folder))
         bar.stage("evaluating")
-        values = evaluate(tools, drawn.position, data)
+        contents = posterior_groups(problem, tools, data, drawn.position, drawn.stats, seed=seed)
     watch.stage("judging")
-    contents = posterior_groups(problem, data, values, drawn.stats, seed=seed)
     facts |= drawn.facts
+    del drawn  # of ten thousand classifiers nearly a gigabyte
     names = coordinates(problem)
     facts |= _verdict(problem, build_tree(contents, names, facts), way)
     facts["seconds"] = json.dumps(watch.seconds())

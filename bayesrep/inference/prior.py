@@ -10,9 +10,9 @@ from numpyro import handlers
 from bayesrep import bounds
 from bayesrep.errors import OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_group
-from bayesrep.inference.cells import cell_groups
+from bayesrep.inference.cells import Thinning, cell_groups, evaluate_cells
 from bayesrep.inference.density import Position
-from bayesrep.inference.problem import Problem, Programs, evaluate, pose, programs
+from bayesrep.inference.problem import Problem, Programs, pose, programs
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import build_posterior
 from bayesrep.posterior.groups import Posterior
@@ -60,8 +60,9 @@ def prior_predictive(
         data = problem.data()
         tools = programs(problem, data)
         key = jax.random.key(seed)
-        values = evaluate(tools, prior_positions(problem, tools, data, key, draws), data)
-    cells = cell_groups(problem, values, seed=seed, every=1, new_images=True)
+        positions, every = prior_positions(problem, tools, data, key, draws), Thinning(draws, 1)
+        values = evaluate_cells(problem, tools, data, positions, every)
+    cells = cell_groups(problem, values, every, seed=seed, new_images=True)
     contents = {
         "prior": posterior_group(problem, data, values),
         "prior_predictive": cells["posterior_predictive"],

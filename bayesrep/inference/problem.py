@@ -5,10 +5,10 @@ compiled programs, so problems of the same shape share them.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 from jax.typing import ArrayLike
+from numpy.typing import NDArray
 from numpyro import handlers
 
 from bayesrep.errors import OptionError, StudyError, listing
@@ -37,7 +38,11 @@ from bayesrep.studies.statistics import (
     statistics_by_group,
 )
 from bayesrep.studies.study import Study
-from bayesrep.types import Float, Floats, no_type_check
+from bayesrep.types import Float, Floats, Ints, no_type_check
+
+MOST_AT_ONCE = 50
+NUMBERS_AT_ONCE = 2**24
+"""Draws that are evaluated together: so many, or as many as the data fit into this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,11 +260,10 @@ def _programs(model: Model, options: Options, structure: Any, shapes: Any) -> Pr
 
     def quantities(draws: Position, data: Data) -> dict[str, Array]:
         def one(position: Position) -> dict[str, Array]:
-            # lax.map cannot divide what is empty, such as the steps between one component.
             values = density.quantities(position, data)
             return {name: value for name, value in values.items() if jnp.size(value)}
 
-        return jax.lax.map(one, draws, batch_size=50)
+        return jax.vmap(one)(draws)
 
     return Programs(
         density,
@@ -291,9 +295,52 @@ def find_mode(problem: Problem, compiled: Programs, data: Data) -> Mode:
     return Mode(dense_whitening(position, compiled.hessian(position, data)), potential)
 
 
+Part: TypeAlias = tuple[Ints, Mapping[str, NDArray[Any]]]
+"""Which of the draws, all chains in a row, and values of theirs by name."""
+
+
 def evaluate(compiled: Programs, draws: Position, data: Data) -> dict[str, Floats]:
     """Sites and quantities at positions [chain, draw, ...], as NumPy arrays of that form."""
-    shape = draws["shared"].shape[:2]
+    chains, length = draws["shared"].shape[:2]
+    return gather(in_parts(compiled, draws, data), chains, length)
+
+
+def in_parts(compiled: Programs, draws: Position, data: Data) -> Iterator[Part]:
+    """Yield sites and quantities at positions [chain, draw, ...], some draws at a time."""
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), draws)
-    values = compiled.quantities(flat, data)
-    return {n: np.asarray(v).reshape(*shape, *v.shape[1:]) for n, v in sorted(values.items())}
+    total = len(flat["shared"])
+    a_draw = sum(jnp.size(leaf) for leaf in jax.tree.leaves(data))
+    size = min(total, max(1, min(MOST_AT_ONCE, NUMBERS_AT_ONCE // a_draw)))
+    for start in range(0, total, size):
+        # One shape, and one program: the last part begins within the one before it.
+        first = min(start, total - size)
+        part = {name: leaf[first : first + size] for name, leaf in flat.items()}
+        values = compiled.quantities(part, data)
+        done = start - first
+        rows = np.arange(start, first + size)
+        yield rows, {name: np.asarray(value)[done:] for name, value in values.items()}
+
+
+def gather(
+    parts: Iterable[Part], chains: int, length: int, steps: Mapping[str, int] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Values by name [chain, draw, ...], of parts that together have all draws of each.
+
+    Parameters
+    ----------
+    parts
+        In any order; they need not have the same names.
+    chains, length
+        Of the draws.
+    steps
+        Of names of which the parts have only every so many-th draw of each chain.
+    """
+    whole: dict[str, NDArray[Any]] = {}
+    for rows, values in parts:
+        for name, value in values.items():
+            step = (steps or {}).get(name, 1)
+            if name not in whole:
+                shape = (chains, -(-length // step), *value.shape[1:])
+                whole[name] = np.empty(shape, value.dtype)
+            whole[name][rows // length, rows % length // step] = value
+    return dict(sorted(whole.items()))

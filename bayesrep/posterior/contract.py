@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from bayesrep.errors import PosteriorError
 from bayesrep.files.strict_json import parse
 from bayesrep.models import MODELS
-from bayesrep.posterior.groups import CellNames, Posterior, find_group, options_of
+from bayesrep.posterior.groups import CellNames, Posterior, draws_of, find_group, options_of
 from bayesrep.studies.rules import LARGEST_COUNT, REQUIRED_ROLES
 from bayesrep.types import Floats
 
@@ -49,6 +50,8 @@ CELLS = ("reference_cell", "replication_cell")
 """Dimensions along which `CellNames` says what they are."""
 IMAGES = ("reference_images", "replication_images")
 """What observed_data and log_likelihood hold, where they are there at all."""
+THINNED = (("posterior_predictive", "draw"), ("log_likelihood", "draw"))
+"""Groups that may have some draws only: predictions, and what would be too large otherwise."""
 TEXTS = ("study_fingerprint", "model", "options", "datasets", "groups")
 JSON: Mapping[str, type] = {"options": dict, "datasets": list, "schedule": dict, "versions": dict}
 FURTHER: Mapping[str, type | tuple[type, ...]] = {
@@ -77,10 +80,14 @@ def violations(posterior: Posterior) -> Iterator[str]:
     for name, group in groups.items():
         yield from _group_violations(name, group)
         for dim, size in group.sizes.items():
-            # Predictions are made at some of the draws only.
-            known = f"{name}, {dim}" if name == "posterior_predictive" and dim in EVERY else dim
+            known = f"{name}, {dim}" if (name, dim) in THINNED else dim
             if sizes.setdefault(str(known), size) != size and dim in (*EVERY, *NAMES, *CELLS):
                 yield f"its groups differ in the number of {dim}"
+    if "log_likelihood" in groups:
+        try:
+            draws_of(groups["log_likelihood"], groups["posterior"])
+        except (KeyError, TypeError, PosteriorError):
+            yield "its groups differ in their draws"
     accuracy = groups["posterior"]["adjusted_accuracy"].values
     if accuracy.dtype.kind != "f" or not accuracy.size or not _within(accuracy):
         yield "adjusted_accuracy is not between 0 and 1"

@@ -76,7 +76,8 @@ def build_tree(
     groups
         By group name ("posterior", "sample_stats", ...).
     coordinates
-        By name; dimensions without one of their own name count from 0.
+        By name; dimensions without one of their own name, nor a variable of it in their group,
+        count from 0.
     attributes
         Attached to every group, so that they survive a round trip through any version.
     """
@@ -93,7 +94,7 @@ def _dataset(
         dim: size for dims, v in group.values() for dim, size in zip(dims, v.shape, strict=True)
     }
     named = {name: each for name, each in coordinates.items() if each[0] in sizes}
-    counted = {dim: np.arange(size) for dim, size in sizes.items() if dim not in named}
+    counted = {dim: np.arange(size) for dim, size in sizes.items() if dim not in {*named, *group}}
     return xr.Dataset(dict(group), coords={**counted, **named}, attrs=dict(attributes))
 
 
@@ -110,7 +111,11 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
         raise PosteriorError(f"{target} exists; choose another path or pass force=True (--force)")
     try:
         with replaced_file(target) as partial:
-            posterior.to_netcdf(str(partial), engine="h5netcdf")
+            # Draws hardly get smaller by compression, which takes ten times as long as writing.
+            plain: dict[str, Any] = {"engine": "h5netcdf"}
+            if not isinstance(posterior, xr.DataTree):
+                plain["compress"] = False
+            posterior.to_netcdf(str(partial), **plain)
             netcdf.seal(partial)
     except OSError as error:
         raise PosteriorError(f"cannot write {target}: {reason(error)}") from None

@@ -11,11 +11,20 @@ from bayesrep.posterior.groups import (
     Posterior,
     Recorded,
     cells_along,
+    draws_of,
     need_group,
     place_of_cells,
     recorded,
 )
-from bayesrep.posterior.joint_draws import JointDraws, excess_covariance, moved, reference_draws
+from bayesrep.posterior.joint_draws import (
+    MOST_WHOLE,
+    JointDraws,
+    excess_covariance,
+    leading_excess,
+    moved,
+    moved_along,
+    reference_draws,
+)
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
@@ -125,9 +134,18 @@ class Fitted:
         """Joint draws of the adjusted accuracies: those of a collapsed model are moved."""
         if not self.recorded.model.collapsed:
             return self.adjusted
-        log_right = self.need("log_likelihood", "log_right")["log_right"].values
-        cell, correct = self.cell_of_images("replication"), self.images.replication.correct
-        return moved(self.adjusted, excess_covariance(self.adjusted, log_right, cell, correct))
+        likelihood = self.need("log_likelihood", "log_right")
+        among = (
+            self.adjusted[:, draws_of(likelihood, self.group)],
+            likelihood["log_right"].values,
+            self.cell_of_images("replication"),
+            self.images.replication.correct,
+        )
+        if self.adjusted.shape[2] <= MOST_WHOLE:
+            return moved(self.adjusted, excess_covariance(*among))
+        reference = self.statistics.accuracy("reference")
+        mean_and_slope = np.column_stack([np.ones_like(reference), reference])
+        return moved_along(self.adjusted, *leading_excess(*among, mean_and_slope))
 
     def joint_draws(self, seed: int = 0) -> JointDraws:
         """Draws of all classifiers' accuracies that know of the images these share.
@@ -141,12 +159,12 @@ class Fitted:
             population = self.group["population_reference_accuracy"].values
             return JointDraws(self._together, np.asarray(population, dtype=float))
         name = "reference_images"
-        likelihood = self.need("log_likelihood", name)[name].values
+        likelihood = self.need("log_likelihood", name)
         images = self.need("observed_data", name)[name].values
         reference = reference_draws(
-            self.adjusted,
+            self.adjusted[:, draws_of(likelihood, self.group)],
             self._together,
-            likelihood / np.maximum(images, 1),
+            likelihood[name].values / np.maximum(images, 1),
             self.cell_of_images("reference"),
             self.images.reference.correct,
             seed=seed,

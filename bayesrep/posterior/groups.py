@@ -59,6 +59,23 @@ def thinned_draws(variable: xr.DataArray, draws: int) -> NDArray[Any]:
     return variable.values[:, chosen].reshape(-1, *variable.shape[2:])
 
 
+def draws_of(thinned: xr.Dataset, group: xr.Dataset) -> Int[np.ndarray, "kept"]:
+    """Which draws of a group another holds that may have only some of them, in each chain.
+
+    Raises
+    ------
+    PosteriorError
+        If it has draws that the group lacks.
+    """
+    if thinned.sizes["draw"] == group.sizes["draw"]:
+        return np.arange(group.sizes["draw"])
+    known, wanted = group["draw"].values, thinned["draw"].values
+    place = np.searchsorted(known, wanted)
+    if (np.diff(known) <= 0).any() or not np.isin(wanted, known).all():
+        raise PosteriorError("the log likelihood is of other draws; fit the study again")
+    return place
+
+
 class Recorded(NamedTuple):
     """How a posterior was made, by its attributes.
 

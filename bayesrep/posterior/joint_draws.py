@@ -29,12 +29,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.types import Bool, Float, Floats, Int
+from bayesrep.types import Bool, Bools, Float, Floats, Int, Ints
 
 BLOCKS = 5
 """Parts of the draws; covariances of different parts have independent errors."""
 LEAST_WHITE = 0.02
 """Least variance of a combination of classifiers, relative to the collapsed model's."""
+MOST_WHOLE = 500
+"""Classifiers whose covariance is moved as a whole; of more, in its leading directions."""
+DIRECTIONS = 32
+"""Leading directions of what shared images add."""
 DRAWS_A_DIRECTION = 50
 """Draws that a direction of the moves needs before anything is regressed on it."""
 
@@ -63,13 +67,55 @@ def moved(
     center = flat.mean(axis=0)
     moves = flat - center
     root, inverse = _powers(np.atleast_2d(np.cov(moves.T)))
-    white = np.eye(len(root)) + inverse @ excess @ inverse
-    target = root @ _at_least(white, LEAST_WHITE) @ root
+    target = _target(root, inverse, excess)
     spread = np.linalg.norm(root, axis=0) / np.sqrt(np.diag(target))
     target *= np.outer(spread, spread)
-    # The symmetric map of least mean squared displacement (Knott and Smith 1984).
-    moves = moves @ inverse @ _powers(root @ target @ root)[0] @ inverse
+    return (center + moves @ _move(root, inverse, target)).reshape(adjusted.shape)
+
+
+def moved_along(
+    adjusted: Float[np.ndarray, "chain draw classifier"],
+    directions: Float[np.ndarray, "classifier direction"],
+    excess: Float[np.ndarray, "direction direction"],
+) -> Float[np.ndarray, "chain draw classifier"]:
+    """Draws moved as by `moved`, but in some orthonormal directions alone.
+
+    Parameters
+    ----------
+    adjusted
+        Draws.
+    directions
+        From `leading_excess`.
+    excess
+        What shared images add in these.
+    """
+    flat = adjusted.reshape(-1, adjusted.shape[-1])
+    center = flat.mean(axis=0)
+    moves = flat - center
+    along = moves @ directions
+    root, inverse = _powers(np.atleast_2d(np.cov(along.T)))
+    move = _move(root, inverse, _target(root, inverse, excess))
+    wanted = moves.std(axis=0)
+    rest = moves - along @ directions.T
+    moves = (along @ move) @ directions.T
+    # What is common to classifiers is none of their own: so much less of the rest is left.
+    square, cross = rest.var(axis=0), (rest * moves).mean(axis=0)
+    missing = np.square(wanted) - moves.var(axis=0)
+    real = np.sqrt(np.maximum(np.square(cross) + square * missing, 0))
+    moves += np.maximum(real - cross, 0) / np.maximum(square, 1e-300) * rest
+    moves *= wanted / np.maximum(moves.std(axis=0), 1e-300)
     return (center + moves).reshape(adjusted.shape)
+
+
+def _target(root: Floats, inverse: Floats, excess: Floats) -> Floats:
+    """The covariance with what is added to it, of the root of the one without."""
+    white = np.eye(len(root)) + inverse @ excess @ inverse
+    return root @ _at_least(white, LEAST_WHITE) @ root
+
+
+def _move(root: Floats, inverse: Floats, target: Floats) -> Floats:
+    """The symmetric map of least mean squared displacement (Knott and Smith 1984)."""
+    return inverse @ _powers(root @ target @ root)[0] @ inverse
 
 
 def _powers(matrix: Floats) -> tuple[Floats, Floats]:
@@ -108,17 +154,6 @@ def _centered(draws: NDArray[np.floating]) -> Floats:
     return blocks - blocks.mean(axis=1, keepdims=True)
 
 
-def _products(parts: Floats) -> Floats:
-    """Σ_x aᵀ a of the mean over blocks a [x, l] of parts [block, x, l], without bias.
-
-    A covariance from finitely many draws is off by noise, whose square does not average out;
-    products of different blocks have none.
-    """
-    whole = parts.sum(axis=0)
-    same = sum(part.T @ part for part in parts)
-    return (whole.T @ whole - same) / (BLOCKS * (BLOCKS - 1))
-
-
 def excess_covariance(
     adjusted: Float[np.ndarray, "chain draw classifier"],
     log_right: Float[np.ndarray, "chain draw classifier cell"],
@@ -136,26 +171,74 @@ def excess_covariance(
     cell, correct
         Of the replication's images.
     """
+    return _excess_times(adjusted, log_right, cell, correct, np.eye(adjusted.shape[2]))
+
+
+def leading_excess(
+    adjusted: Float[np.ndarray, "chain draw classifier"],
+    log_right: Float[np.ndarray, "chain draw classifier cell"],
+    cell: Int[np.ndarray, "image"],
+    correct: Bool[np.ndarray, "image classifier"],
+    wanted: Float[np.ndarray, "classifier wanted"],
+) -> tuple[Float[np.ndarray, "classifier direction"], Float[np.ndarray, "direction direction"]]:
+    """The directions in which shared images add most, and what they add there.
+
+    Of thousands of classifiers the whole matrix, which `excess_covariance` has, would take
+    gigabytes and minutes, and the draws are too few to say what it is beyond its leading
+    directions. These are found by its product with random ones (Halko, Martinsson and Tropp
+    2011).
+
+    Parameters
+    ----------
+    adjusted, log_right, cell, correct
+        As `excess_covariance` takes them.
+    wanted
+        Further directions that have to be among them, such as that of the mean.
+    """
+    among = adjusted, log_right, cell, correct
+    random = np.random.default_rng(0).standard_normal((adjusted.shape[2], DIRECTIONS))
+    found = _excess_times(*among, np.linalg.qr(random)[0])
+    directions = np.linalg.qr(np.column_stack([wanted, found]))[0]
+    excess = directions.T @ _excess_times(*among, directions)
+    return directions, (excess + excess.T) / 2
+
+
+def _excess_times(
+    adjusted: Floats,
+    log_right: NDArray[np.floating],
+    cell: Ints,
+    correct: Bools,
+    directions: Floats,
+) -> Floats:
+    """The product [C, K] of `excess_covariance` and directions [C, K].
+
+    A covariance from finitely many draws is off by noise, whose square does not average out;
+    products of different blocks have none.
+    """
     centered = _centered(adjusted)
+    size = centered.shape[1]
+    along = centered @ directions
     order = np.argsort(cell, kind="stable")
-    answers, cell = np.asarray(correct[order], dtype=float), cell[order]
-    total = np.zeros((adjusted.shape[2],) * 2)
+    cell = cell[order]
+    total = np.zeros(directions.shape)
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     for start, stop in zip(starts, [*starts[1:], len(cell)], strict=True):
         log_q = log_right[..., cell[start]]
         logit = _centered(log_q - np.log(-np.expm1(log_q)))
-        # Cov(A_l, logit q_c) [block, c, l]
-        sway = logit.transpose(0, 2, 1) @ centered / logit.shape[1]
-        residual = answers[start:stop] - np.exp(log_q.astype(float)).mean(axis=(0, 1))
-        own = np.sqrt(np.square(residual).sum(axis=0))[:, None]
-        total += _products(residual @ sway) - _products(own * sway)
-    return total
+        sway = logit.transpose(0, 2, 1) @ along / size  # Cov(A, logit q_c) [block, c, K]
+        mean = np.exp(log_q.astype(float)).mean(axis=(0, 1))
+        residual = correct[order[start:stop]] - mean
+        own = np.square(residual).sum(axis=0)[:, None]
+        answers = [residual.T @ (residual @ each) - own * each for each in sway]
+        others = sum(answers) - np.stack(answers)
+        total += sum(a.T @ (b @ other) for a, b, other in zip(centered, logit, others, strict=True))
+    return total / (size * BLOCKS * (BLOCKS - 1))
 
 
 def reference_draws(
-    adjusted: Float[np.ndarray, "chain draw classifier"],
+    adjusted: Float[np.ndarray, "chain kept classifier"],
     together: Float[np.ndarray, "chain draw classifier"],
-    log_mass: Float[np.ndarray, "chain draw cell"],
+    log_mass: Float[np.ndarray, "chain kept cell"],
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
     *,
@@ -170,9 +253,9 @@ def reference_draws(
     Parameters
     ----------
     adjusted
-        Draws of the posterior.
+        Draws of the posterior: those of which there is `log_mass`.
     together
-        The same as joint draws.
+        All of them, as joint draws.
     log_mass
         Draws of log P(k | n), for one image of each cell.
     cell, correct
@@ -187,9 +270,45 @@ def reference_draws(
     residual = (answers - accuracy) / len(answers)
     mass = _centered(log_mass)
     influence = (mass.transpose(0, 2, 1) @ _centered(adjusted)).mean(axis=0) / mass.shape[1]
+    random = np.random.default_rng(seed)
+    if moves.shape[1] > MOST_WHOLE:
+        draws = _along_images(moves, residual, influence, cell, random)
+        return (accuracy + draws).reshape(together.shape)
     cross = residual.T @ influence[cell]  # [C, l]
     slope = cross @ _leading_precision(moves)
     noise = _powers(_at_least(residual.T @ residual - cross @ slope.T, 0.0))[0]
-    random = np.random.default_rng(seed)
     draws = accuracy + moves @ slope.T + random.standard_normal(moves.shape) @ noise
     return draws.reshape(together.shape)
+
+
+def _along_images(
+    moves: Floats, residual: Floats, influence: Floats, cell: Ints, random: np.random.Generator
+) -> Floats:
+    """The same draws [S, C] less their mean, without a matrix of classifiers by classifiers.
+
+    With leading directions V of the moves and their variances Λ the answers leave open
+    Rᵀ (I − J Λ⁻¹ Jᵀ) R of the residuals R [image, C], where J are the images' influences on V:
+    a covariance of weights of images.
+    """
+    variances, vectors = _leading(moves)
+    scaled = influence[cell] @ vectors / np.sqrt(variances)  # J Λ^(−1/2)
+    basis, lengths, right = np.linalg.svd(scaled, full_matrices=False)
+    lengths = np.minimum(lengths, 1)  # more than all is noise: nothing explains so much
+    scaled = basis * lengths @ right
+    shrunk = 1 - np.sqrt(1 - np.square(lengths))
+    draws = (moves @ vectors / np.sqrt(variances)) @ (scaled.T @ residual)
+    for rows in np.array_split(np.arange(len(moves)), -(-len(moves) // 200)):
+        weights = random.standard_normal((len(rows), len(cell)))
+        weights -= (weights @ basis * shrunk) @ basis.T
+        draws[rows] += weights @ residual
+    return draws
+
+
+def _leading(moves: Floats) -> tuple[Floats, Floats]:
+    """Variances [K] and directions [C, K] of draws [S, C] that these determine well, of many."""
+    draws, classifiers = moves.shape
+    few = draws < classifiers  # the smaller of the two matrices has the same eigenvalues
+    values, vectors = np.linalg.eigh(moves @ moves.T if few else moves.T @ moves)
+    kept = slice(-max(1, min(len(values), draws // DRAWS_A_DIRECTION)), None)
+    values, vectors = np.clip(values[kept], values.max() * 1e-12, None), vectors[:, kept]
+    return values / (draws - 1), moves.T @ vectors / np.sqrt(values) if few else vectors

@@ -1,13 +1,13 @@
 """Whether to trust a set of draws, in words."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from bayesrep.posterior.files import arviz
+from bayesrep.numerics.convergence import convergence
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 
@@ -39,7 +39,7 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics:
-    """R-hat, bulk and tail ESS of every variable of the posterior, by ArviZ."""
+    """R-hat, bulk and tail ESS of every variable of the posterior."""
 
     rhat: Mapping[str, xr.DataArray]
     ess_bulk: Mapping[str, xr.DataArray]
@@ -53,18 +53,22 @@ SHIFTED = ("bias_corrected_gap", "selection_gap")
 
 def diagnostics(group: xr.Dataset) -> Diagnostics:
     """R-hat and effective sample sizes of all variables [chain, draw, ...] of a group."""
-    module = arviz()
     same = [name for name in SHIFTED if name in group and SOURCE in group]
-    draws = group.drop_vars(same)
+    made = {str(name): _converged(group[name]) for name in group.data_vars if name not in same}
+    made |= {name: made[SOURCE] for name in same}
 
-    def by_name(result: Any) -> Mapping[str, xr.DataArray]:
-        return {str(n): result[SOURCE if n in same else n] for n in group.data_vars}
+    def of_all(kind: int) -> Mapping[str, xr.DataArray]:
+        return {str(name): made[str(name)][kind] for name in group.data_vars}
 
-    return Diagnostics(
-        by_name(module.rhat(draws)),
-        by_name(module.ess(draws, method="bulk")),
-        by_name(module.ess(draws, method="tail")),
-    )
+    return Diagnostics(*map(of_all, range(3)))
+
+
+def _converged(draws: xr.DataArray) -> list[xr.DataArray]:
+    """R-hat, bulk and tail ESS of a variable, with its dimensions and names."""
+    dims, shape = draws.dims[2:], draws.shape[2:]
+    names = {dim: draws.coords[dim].values for dim in dims if dim in draws.coords}
+    values = draws.values.reshape(*draws.shape[:2], math.prod(shape))
+    return [xr.DataArray(each.reshape(shape), names, dims) for each in convergence(values)]
 
 
 def _worst(values: Mapping[str, xr.DataArray], *, largest: bool) -> tuple[str, float]:
