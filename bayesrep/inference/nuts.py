@@ -25,7 +25,6 @@ Christen, Fox (2005), "Markov chain Monte Carlo using an approximation", JCGS 14
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import partial
 from threading import Event
 from typing import Any, NamedTuple, TypeAlias
 
@@ -45,8 +44,6 @@ from bayesrep.types import Float, Shaped
 
 BLOCK = 25
 MAX_TREE_DEPTH = 10
-FORGETTING = 3
-"""Exact steps to a draw where the held parameters change before it."""
 
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
@@ -83,7 +80,7 @@ class Schedule:
     chains: int
     warmup: int
     draws: int
-    thinning: int = 3
+    thinning: int = 2
     target_accept: float = 0.8
 
     def thrifty(self) -> "Schedule":
@@ -209,7 +206,7 @@ def build_sampler(
         Run all chains in lock step as one batch, as a GPU likes it.
     held
         H, how many of the first coordinates are not sampled but given, anew for every draw, which
-        then takes `FORGETTING` exact steps.
+        then takes one more transition.
     """
 
     def seen(setting: Any, fixed: Array) -> Callable[[Array], Array]:
@@ -241,39 +238,36 @@ def build_sampler(
         energy, gradient = jax.value_and_grad(seen(setting, fixed))(state.hmc.z)
         return state._replace(hmc=state.hmc._replace(potential_energy=energy, z_grad=gradient))
 
-    def again(_: Any, carry: tuple[Any, Array, Array], setting: Any, fixed: Array) -> Any:
-        hmc_state, steps, diverging = carry
-        hmc_state = transition(hmc_state, (setting, fixed), {})
-        return hmc_state, steps + hmc_state.num_steps, diverging | hmc_state.diverging
-
     def once(carry: Any, setting: Any, fixed: Array) -> tuple[Any, Array, Visits | None]:
-        """Transitions of NUTS, and one exact step; its acceptance, and what it visited."""
+        """One transition; the probability of its acceptance, and what it visited."""
         state, steps, diverging = carry
-        count = jnp.where(state.hmc.i < schedule.warmup, 1, schedule.thinning)
-        proposed, steps, diverging = jax.lax.fori_loop(
-            0, count, partial(again, setting=setting, fixed=fixed), (state.hmc, steps, diverging)
-        )
+        proposed = transition(state.hmc, (setting, fixed), {})
+        steps, diverging = steps + proposed.num_steps, diverging | proposed.diverging
         if target.marginal is None:
-            state = state._replace(hmc=proposed)
-            return (state, steps, diverging), proposed.accept_prob, None
+            return (state._replace(hmc=proposed), steps, diverging), proposed.accept_prob, None
         state, acceptance, visit = _exactly(target.marginal, setting, fixed, state, proposed)
         return (state, steps, diverging), acceptance, visit
 
     def draw(
         state: State, setting: Any, fixed: Array
     ) -> tuple[State, tuple[Transition, Visits | None]]:
-        none = jnp.zeros_like(state.hmc.num_steps), jnp.zeros_like(state.hmc.diverging)
         if held:
-            state = look(state, setting, fixed)
             # Wherever the last draw was, this one begins where the surrogate has its mass.
+            state = look(state, setting, fixed)
             state = state._replace(known=_unlikely(state.known))
-            first, _, _ = once((state, *none), setting, fixed)
-            carry = jax.lax.fori_loop(
-                0, FORGETTING - 2, lambda _, carry: once(carry, setting, fixed)[0], first
-            )
-        else:
-            carry = state, *none
-        (state, steps, diverging), acceptance, visit = once(carry, setting, fixed)
+
+        def again(_: Any, carry: Any) -> Any:
+            before, accepted, _ = carry
+            after, acceptance, visit = once(before, setting, fixed)
+            return after, accepted + acceptance, visit
+
+        count = jnp.where(state.hmc.i < schedule.warmup, 1, schedule.thinning) + bool(held)
+        carry = state, jnp.zeros_like(state.hmc.num_steps), jnp.zeros_like(state.hmc.diverging)
+        form = jax.eval_shape(once, carry, setting, fixed)[2]
+        visit = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), form)
+        (state, steps, diverging), accepted, visit = jax.lax.fori_loop(
+            0, count, again, (carry, jnp.zeros(()), visit)
+        )
         units, lp, known = jnp.zeros(target.units), -state.hmc.potential_energy, state.known
         if known is not None:
             units = known.units.at(known.standard)
@@ -282,7 +276,7 @@ def build_sampler(
             position=target.position(setting, jnp.concatenate([fixed, state.hmc.z]), units),
             diverging=diverging,
             num_steps=steps,
-            acceptance_rate=acceptance,
+            acceptance_rate=accepted / count,
             energy=state.hmc.energy,
             step_size=state.hmc.adapt_state.step_size,
             lp=lp,
@@ -468,15 +462,11 @@ def sample(
 
 
 def _is_time(done: int, blocks: int) -> bool:
-    """Whether to learn after so many blocks: at first after each, then at every half more.
+    """Whether to learn after so many blocks: 2, 4, 8, …
 
     Not after the last ones, so that step sizes are those of what is sampled in the end.
     """
-    times, at = set[int](), 1
-    while at <= blocks - max(blocks // 10, 1):
-        times.add(at)
-        at += max(1, at // 2)
-    return done in times
+    return done > 1 and done & (done - 1) == 0 and done <= blocks - max(blocks // 10, 1)
 
 
 def _all_chains(visits: Sequence[Any]) -> Any:
