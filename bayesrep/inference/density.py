@@ -23,7 +23,8 @@ from numpyro.infer.util import constrain_fn
 from bayesrep.models.model import Data
 from bayesrep.types import Float
 
-Position: TypeAlias = dict[str, Array]
+Position: TypeAlias = dict[str, Any]
+"""Of JAX's arrays or NumPy's."""
 Program: TypeAlias = Callable[[Data], None]
 Offsets: TypeAlias = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 """Shifts of some sites computed from the others."""

@@ -29,7 +29,7 @@ from bayesrep.models.model import Data
 from bayesrep.types import Float
 
 FLOOR = 0.1
-"""Of the diagonal of a unit's precision where that is not positive; it is near the identity."""
+"""Of a pivot of a unit's precision, which is near the identity."""
 LONGEST = 3.0
 """Of a Newton step, in a unit's standard deviations."""
 LARGEST_GUESS = 2**23
@@ -212,13 +212,18 @@ class Marginal:
 
 
 def _inverse_root(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit own own"]:
-    """Upper triangular R with R Rᵀ the inverse, or a diagonal one where that is not positive."""
-    factor = jax.lax.linalg.cholesky(matrix, symmetrize_input=False)
-    identity = jnp.broadcast_to(jnp.eye(matrix.shape[1], dtype=matrix.dtype), matrix.shape)
-    root = jax.lax.linalg.triangular_solve(
-        factor, identity, left_side=True, lower=True, transpose_a=True
+    """Upper triangular R with R Rᵀ the inverse, all units at once; small pivots are raised.
+
+    By elimination, as L⁻¹ [A, I] = [Lᵀ, L⁻¹]. LAPACK's batches would wait for each other for ever
+    where several threads compute.
+    """
+    size = matrix.shape[1]
+    left = jnp.concatenate(
+        [matrix, jnp.broadcast_to(jnp.eye(size, dtype=matrix.dtype), matrix.shape)], axis=2
     )
-    diagonal = jnp.diagonal(matrix, axis1=1, axis2=2)
-    plain = identity / jnp.sqrt(jnp.maximum(diagonal, FLOOR))[:, None, :]
-    sound = jnp.isfinite(root).all(axis=(1, 2), keepdims=True)
-    return jnp.where(sound, root, plain)
+    rows: list[Array] = []
+    for i in range(size):
+        row = left[:, 0] / jnp.sqrt(jnp.maximum(left[:, :1, 0], FLOOR))
+        rows.append(row[:, -size:])
+        left = left[:, 1:, 1:] - row[:, 1 : size - i, None] * row[:, None, 1:]
+    return jnp.stack(rows, axis=2)
