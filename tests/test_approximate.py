@@ -19,7 +19,6 @@ from bayesrep.inference.density import build_density
 from bayesrep.inference.marginal import (
     Guide,
     Marginal,
-    Setting,
     Visits,
     drawn_in,
     feature_count,
@@ -212,7 +211,7 @@ def test_a_units_normal_is_one_newton_step_from_its_guess(own):
 @pytest.mark.parametrize("own", [1, 2])
 @pytest.mark.parametrize("far", [-1.0, 0.3])
 def test_what_units_add_integrates_to_their_marginal(own, far):
-    """Over z as over a unit's own parameters, however poor its normal: nothing but a scale apart."""
+    """Over z as over a unit's own parameters, but for a scale, however poor its normal."""
     counts, marginal, setting = settings(own)
     shared = jnp.asarray([far])
     given = jax.jit(marginal.units)(setting, shared)
