@@ -1,4 +1,7 @@
-"""Laplace's approximation, the flow and the measures of both."""
+"""Normal approximations of marginals, what is learnt of them, and their weighted draws."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -7,19 +10,29 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from jax.flatten_util import ravel_pytree
-from scipy import stats
+from scipy import special, stats
 
-import bayesrep
-from bayesrep.inference import approximate, flow, laplace
-from bayesrep.inference.arrowhead import Whitening, arrowhead_hessian, whitening
+from bayesrep.inference import approximate, laplace, tuning
+from bayesrep.inference.arrowhead import Whitening, second_order, whitening
+from bayesrep.inference.dense import dense_whitening
 from bayesrep.inference.density import build_density
-from bayesrep.inference.mode import climb
-from bayesrep.inference.problem import evaluate, pose, programs
+from bayesrep.inference.marginal import (
+    Guide,
+    Marginal,
+    Visits,
+    drawn_in,
+    feature_count,
+    features,
+)
+from bayesrep.inference.problem import Mode
+from bayesrep.inference.settle import looking, settle
 from bayesrep.posterior.files import arviz, build_posterior
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 UNITS = 3
+DATA = np.array([[0.3, -1.0], [2.0, 0.5], [1.0, 4.0]])
+COUNTS = np.array([[0.0], [2.0], [9.0]])
 
 
 def gaussian(data):
@@ -32,227 +45,390 @@ def gaussian(data):
 
 
 def skewed(data):
-    """Counts of events at rates exp(x): the posterior of x has a longer left tail."""
+    """Counts of events at rates exp(x), exp(x + y), …: posteriors have longer left tails."""
     level = numpyro.sample("level", dist.Normal(0.0, 3.0).expand([1]).to_event(1))
+    own = data.shape[1]
     with numpyro.plate("classifier", UNITS):
-        center = jnp.broadcast_to(level, (UNITS, 1))
-        own = numpyro.sample("own", dist.Normal(center, 1.0).to_event(1))
-        numpyro.factor("counts", jnp.sum(data * own - jnp.exp(own), axis=-1))
+        center = jnp.broadcast_to(level, (UNITS, own))
+        steps = numpyro.sample("own", dist.Normal(center, 1.0).to_event(1))
+        rates = jnp.cumsum(steps, axis=-1)
+        numpyro.factor("counts", jnp.sum(data * rates - jnp.exp(rates), axis=-1))
+
+
+def log_own(level, counts, *own):
+    """Log density of one unit's own parameters and its counts, for given shared ones; no JAX."""
+    prior = sum(stats.norm.logpdf(each, level, 1.0) for each in own)
+    rates = np.cumsum(np.broadcast_arrays(*own), axis=0)
+    return prior + sum(
+        y * rate - np.exp(np.minimum(rate, 50)) for y, rate in zip(counts, rates, strict=True)
+    )
 
 
 def ravel(position):
-    return ravel_pytree(position)[0]
+    return np.asarray(ravel_pytree(position)[0])
 
 
-def unravel(density, flat):
-    shared, units = flat[: density.shared], flat[density.shared :]
-    return {"shared": shared, "units": units.reshape(density.units, density.per_unit)}
+@dataclass
+class Normal:
+    """The toy normal density: its covariance and its mean, by linear algebra alone."""
+
+    def __post_init__(self):
+        self.density = build_density(gaussian, jnp.asarray(DATA))
+        self.data = jnp.asarray(DATA)
+        precision = np.zeros((8, 8))
+        precision[:2, :2] = (1 / 4 + UNITS / 0.49) * np.eye(2)
+        precision[2:, 2:] = (1 / 0.49 + 1 / 0.25) * np.eye(6)
+        precision[:2, 2:] = np.tile(-np.eye(2) / 0.49, UNITS)
+        precision[2:, :2] = precision[:2, 2:].T
+        self.covariance = np.linalg.inv(precision)
+        self.mean = self.covariance @ np.concatenate([np.zeros(2), DATA.ravel() / 0.25])
+
+    def at(self, flat):
+        return {"shared": jnp.asarray(flat[:2]), "units": jnp.asarray(flat[2:].reshape(UNITS, 2))}
 
 
 @pytest.fixture(scope="module")
-def target():
-    """The toy normal density, its data, its exact mean and its covariance."""
+def normal():
     with jax.enable_x64(new_val=True):
-        return normal_target()
+        return Normal()
 
 
-def normal_target():
-    data = jnp.asarray([[0.3, -1.0], [2.0, 0.5], [1.0, 4.0]])
-    density = build_density(gaussian, data)
-
-    def flat(vector):
-        return density.potential(unravel(density, vector), data)
-
-    zero = jnp.zeros(density.shared + density.units * density.per_unit)
-    covariance = np.linalg.inv(np.asarray(jax.jit(jax.hessian(flat))(zero)))
-    mean = -covariance @ np.asarray(jax.jit(jax.grad(flat))(zero))
-    return density, data, mean, covariance
+def whitened(density, data, position):
+    """Coordinates about a position by the Hessian there, as at a mode."""
+    there = jax.jit(lambda at: second_order(lambda q: density.potential(q, data), at))(position)
+    return Mode(whitening(there.hessian, position), there.value)
 
 
-def covariance_of(density, normal: Whitening) -> np.ndarray:
-    """Covariance of the image of a standard normal, by its linear part."""
-    linear = jax.jit(jax.jacobian(lambda flat: ravel(normal(unravel(density, flat)))))(
-        ravel(normal.center)
+# --- what is learnt
+
+
+def test_ridge_is_the_penalised_regression_of_least_generalised_error():
+    random = np.random.default_rng(0)
+    inputs = np.concatenate([np.ones((40, 1)), random.standard_normal((40, 12))], axis=1)
+    outputs = inputs[:, :4] @ random.standard_normal((4, 3)) + random.standard_normal((40, 3))
+    weights = random.uniform(0.2, 3.0, 40)
+    scale = np.diag(weights / weights.mean())
+    penalised = np.diag([0.0] + [1.0] * 12)
+    best = None
+    for penalty in tuning.PENALTIES:
+        inverse = np.linalg.inv(inputs.T @ scale @ inputs + penalty * penalised)
+        coefficients = inverse @ inputs.T @ scale @ outputs
+        free = 40 - np.trace(inputs @ inverse @ inputs.T @ scale)
+        left = outputs - inputs @ coefficients
+        risk = 40 * np.einsum("pi,pq,qi->", left, scale, left) / free**2
+        if best is None or risk < best[0]:
+            best = risk, coefficients
+    found = tuning.ridge(inputs, outputs, weights)
+    np.testing.assert_allclose(found.coefficients, best[1], rtol=1e-8, atol=1e-10)
+    assert found.left == pytest.approx(np.sqrt(best[0] / 3))
+
+
+def test_coefficients_of_products_are_those_of_features():
+    random = np.random.default_rng(1)
+    points = 3 * random.standard_normal((5, 4))
+    inputs = tuning.products(drawn_in(points))
+    assert inputs.shape == (5, 1 + 4 + 10)
+    for count in (15, 5):
+        coefficients = random.standard_normal((count, 2))
+        spread = tuning.squared(coefficients, 4)
+        assert len(spread) == (feature_count(4) if count == 15 else 5)
+        for point, wanted in zip(points, inputs[:, :count] @ coefficients, strict=True):
+            found = np.asarray(features(jnp.asarray(point), len(spread))) @ spread
+            np.testing.assert_allclose(found, wanted, rtol=1e-10)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_guide_learns_what_quadratics_say(whole):
+    """Made up visits, whose levels and centres are quadratics; also among visits that are none."""
+    random = np.random.default_rng(2)
+    points = random.standard_normal((300, 3))
+    quadratic = tuning.products(drawn_in(points))
+    centers = (quadratic @ random.standard_normal((10, UNITS * 2))).reshape(-1, UNITS, 2)
+    said, volume = quadratic @ random.standard_normal(10), random.standard_normal(300)
+    # A unit's level V is what its potential is at the exact centre, less log |R|.
+    level = random.standard_normal(300) if whole else said
+    potential = np.where(np.arange(300) % 50 == 7, np.nan, 0.5 * np.square(points).sum(axis=1))
+    visits = Visits(points, potential, level, -said if whole else volume, centers)
+    guide = Guide(jnp.zeros(feature_count(3)), jnp.zeros((feature_count(3), UNITS, 2)))
+    learnt = tuning.learn(guide, [visits], whole=whole)
+    assert learnt.left < 1e-2
+    for point, wanted, center in zip(points[:5], said, centers, strict=False):
+        inputs = np.asarray(features(jnp.asarray(point), feature_count(3)))
+        assert inputs @ learnt.guide.level == pytest.approx(wanted, abs=1e-2)
+        np.testing.assert_allclose(np.tensordot(inputs, learnt.guide.guess, 1), center, atol=1e-2)
+    few = Visits(*(leaf[:7] for leaf in visits))
+    assert tuning.learn(guide, [few], whole=whole) == tuning.Learnt(guide, np.inf)
+
+
+# --- the marginal
+
+
+def stretched(units, own, shared):
+    """Coordinates that no Hessian suggests."""
+    random = np.random.default_rng(3)
+    return Whitening(
+        {"shared": jnp.full(shared, 0.4), "units": jnp.asarray(random.normal(size=(units, own)))},
+        jnp.asarray(np.tril(random.uniform(0.5, 1.5, (shared, shared)))),
+        jnp.asarray(random.uniform(0.5, 1.5, (units, own, own)) + np.eye(own)),
+        jnp.asarray(random.normal(size=(units, own, shared))),
     )
-    return np.asarray(linear @ linear.T)
 
 
-def flattened(position):
-    """Draws [chain · draw, N] of positions [chain, draw, ...]."""
-    return np.asarray(jax.vmap(jax.vmap(ravel))(position)).reshape(
-        -1, sum(leaf[0, 0].size for leaf in position.values())
+def settings(own):
+    counts = np.tile(COUNTS, (1, own))
+    density = build_density(skewed, jnp.asarray(counts))
+    marginal = Marginal(density)
+    plain = marginal.first_setting(jnp.asarray(counts), density.origin())
+    return counts, marginal, plain._replace(whitening=stretched(UNITS, own, 1))
+
+
+@pytest.mark.parametrize("own", [1, 2])
+def test_a_units_normal_is_one_newton_step_from_its_guess(own):
+    counts, marginal, setting = settings(own)
+    shared = jnp.asarray([0.3])
+    units = jax.jit(marginal.units)(setting, shared)
+    map_, at = setting.whitening, np.asarray(setting.whitening.to_shared) @ shared + 0.4
+    inverse = np.tri(own)  # rates are sums of a unit's own parameters
+    for c in range(UNITS):
+        to, offset = np.asarray(map_.to_units[c]), map_.center["units"][c] - map_.drag[c] @ shared
+        y = np.asarray(offset)  # at the guess, which is 0
+        rates = np.exp(inverse @ y)
+        gradient = to.T @ (y - at + inverse.T @ (rates - counts[c]))
+        hessian = to.T @ (np.eye(own) + inverse.T @ np.diag(rates) @ inverse) @ to
+        step = np.linalg.solve(hessian, gradient)
+        length = np.sqrt(step @ hessian @ step)
+        np.testing.assert_allclose(
+            units.center[c], -step * min(1, 3 / length), rtol=1e-8, err_msg=str(length)
+        )
+        root = np.asarray(units.root[c])
+        np.testing.assert_allclose(root @ root.T, np.linalg.inv(hessian), rtol=1e-8)
+        value = -log_own(at[0], counts[c], *y)
+        wanted = value - 0.5 * length**2 + 0.5 * np.linalg.slogdet(hessian)[1]
+        assert float(units.level[c]) == pytest.approx(wanted, rel=1e-8)
+        assert float(units.log_volume[c]) == pytest.approx(-np.linalg.slogdet(hessian)[1] / 2)
+
+
+@pytest.mark.parametrize("own", [1, 2])
+@pytest.mark.parametrize("far", [-1.0, 0.3])
+def test_what_units_add_integrates_to_their_marginal(own, far):
+    """Over z as over a unit's own parameters, but for a scale, however poor its normal."""
+    counts, marginal, setting = settings(own)
+    shared = jnp.asarray([far])
+    given = jax.jit(marginal.units)(setting, shared)
+    level = float((setting.whitening.to_shared @ shared)[0] + 0.4)
+    z = np.linspace(-25, 25, 4001 if own == 1 else 501)
+    grid = np.stack(np.meshgrid(*[z] * own, indexing="ij"), axis=-1).reshape(-1, own)
+
+    def exact(each):
+        standard = jnp.broadcast_to(each, (UNITS, own))
+        return marginal.exact(setting, shared, given, standard)
+
+    values = np.asarray(jax.jit(lambda at: jax.lax.map(exact, at, batch_size=1000))(grid))
+    found = special.logsumexp(-values, axis=0) + own * np.log(z[1] - z[0])
+    y = np.linspace(-20, 8, 2001)
+    axes = np.meshgrid(*[y] * own, indexing="ij")
+    for c in range(UNITS):
+        wanted = special.logsumexp(log_own(level, counts[c], *axes)) + own * np.log(y[1] - y[0])
+        scale = np.linalg.slogdet(np.asarray(setting.whitening.to_units[c]))[1]
+        assert found[c] == pytest.approx(wanted - scale, abs=1e-5)
+
+
+# --- where the mass is
+
+
+def test_settling_finds_a_normal_posterior_from_elsewhere(normal):
+    off = normal.mean + np.array([0.4, -0.3, *[0.2] * 6])
+    mode = whitened(normal.density, normal.data, normal.at(off))
+    wide = mode.whitening._replace(to_shared=1.6 * mode.whitening.to_shared)
+    look = looking(normal.density)
+    found = settle(normal.density, mode._replace(whitening=wide), normal.data, look, 0)
+    center, to_shared = (
+        np.asarray(each)
+        for each in (found.setting.whitening.center["shared"], found.setting.whitening.to_shared)
     )
-
-
-@pytest.mark.parametrize("refinements", [0, 3])
-def test_the_normal_is_exact_for_a_normal_posterior(target, refinements):
-    density, data, mean, covariance = target
-    start = unravel(density, jnp.asarray(mean))
-    normal = laplace.nearest_normal(density, start, data, jax.random.key(0), refinements)
-    np.testing.assert_allclose(ravel(normal.center), mean, atol=1e-10)
-    np.testing.assert_allclose(covariance_of(density, normal), covariance, atol=1e-10)
-
-
-def test_densities_of_the_draws_are_right_up_to_the_evidence(target):
-    density, data, mean, covariance = target
-    start = unravel(density, jnp.asarray(mean))
-    normal = laplace.nearest_normal(density, start, data, jax.random.key(0), 1)
-    result = laplace.draw_normal(density, normal, data, jax.random.key(1), 2, 300)
-    draws = flattened(result.position)
-    exact = stats.multivariate_normal(mean, covariance).logpdf(draws)
-    np.testing.assert_allclose(result.log_approximation.ravel(), exact, atol=1e-8)
-    assert np.ptp(result.log_density - result.log_approximation) < 1e-8
-    assert result.pareto_k == 0.0
-
-
-def test_laplace_at_a_mode_and_its_refinement_to_the_nearest_normal():
-    data = jnp.asarray([[0.0], [2.0], [5.0]])
-    density = build_density(skewed, data)
-    mode = jax.jit(lambda at: climb(density, at, data, tolerance=1e-14))(
-        unravel(density, jnp.zeros(4))
-    ).position
-    plain = laplace.nearest_normal(density, mode, data, jax.random.key(0), 0)
-    refined = laplace.nearest_normal(density, mode, data, jax.random.key(0), 30)
-    np.testing.assert_allclose(ravel(plain.center), ravel(mode), atol=1e-8)
-    flat = jax.jit(jax.hessian(lambda v: density.potential(unravel(density, v), data)))(ravel(mode))
-    np.testing.assert_allclose(covariance_of(density, plain), np.linalg.inv(flat), rtol=1e-8)
-
-    # E exp(x) = exp(m + v/2) under a normal makes the fixed point a system of equations.
-    prior = np.diag([1 / 9 + UNITS, 1, 1, 1]).astype(float)
-    prior[0, 1:] = prior[1:, 0] = -1
-    mean, covariance = np.asarray(ravel(mode)), np.eye(4) / 4
-    for _ in range(200):
-        rates = np.exp(mean[1:] + np.diag(covariance)[1:] / 2)
-        covariance = np.linalg.inv(prior + np.diag([0, *rates]))
-        gradient = prior @ mean + np.array([0, *(rates - np.asarray(data)[:, 0])])
-        mean = mean - covariance @ gradient
+    covariance = normal.covariance[:2, :2]
     spread = np.sqrt(np.diag(covariance))
-    before = np.abs(ravel(plain.center) - mean) / spread
-    after = np.abs(ravel(refined.center) - mean) / spread
-    assert after.max() < min(0.1, before.max() / 3), before
+    np.testing.assert_allclose((center - normal.mean[:2]) / spread, 0, atol=1e-2)
+    np.testing.assert_allclose(to_shared @ to_shared.T, covariance, atol=0.03 * spread.min() ** 2)
+    np.testing.assert_array_equal(np.triu(to_shared, 1), 0)
+    assert not found.whole
+    # Points are told in the new coordinates: there they look as they did.
+    again = look(found.setting, found.visits[-1].shared[:32])
+    np.testing.assert_allclose(again.potential, found.visits[-1].potential[:32], atol=1e-6)
+    stayed = settle(normal.density, mode, normal.data, look, 0, stay=True).setting
+    jax.tree.map(np.testing.assert_array_equal, stayed.whitening, mode.whitening)
+
+
+# --- weights
+
+
+def shape_of(log_weight):
+    return laplace.certify(log_weight).pareto_k
 
 
 def test_pareto_shape_is_that_of_arviz():
     random = np.random.default_rng(0)
-    for scale in (0.3, 1.0, 3.0):
-        ratios = scale * random.standard_normal(2000)
-        psislw = getattr(arviz(), "psislw", None)
-        if psislw is not None:  # ArviZ 1.x keeps it elsewhere
-            assert approximate.pareto_shape(ratios) == pytest.approx(float(psislw(ratios)[1]))
+    psislw = getattr(arviz(), "psislw", None)
+    if psislw is not None:  # ArviZ 1.x keeps it elsewhere
+        for scale in (0.3, 1.0, 3.0):
+            ratios = scale * random.standard_normal(2000)
+            smooth, shape = psislw(ratios)
+            found = laplace.certify(ratios)
+            assert found.pareto_k == pytest.approx(float(shape))
+            np.testing.assert_allclose(found.log_weight, smooth, atol=1e-8)
 
 
 @pytest.mark.parametrize("shape", [-0.3, 0.2, 1.0])
 def test_pareto_shape_finds_the_shape_it_was_made_with(shape):
     excess = stats.genpareto(shape).rvs(20_000, random_state=np.random.default_rng(1))
-    assert approximate.pareto_shape(np.log(1 + excess)) == pytest.approx(shape, abs=0.15)
+    assert shape_of(np.log(1 + excess)) == pytest.approx(shape, abs=0.15)
 
 
-def test_pareto_shape_tells_good_from_bad():
+def test_certificates_tell_good_from_bad():
     random = np.random.default_rng(2)
     narrow = 0.2 * random.standard_normal(4000)  # k = 1 - 0.2²
-    bad = stats.norm.logpdf(narrow) - stats.norm.logpdf(narrow, scale=0.2)
+    bad = laplace.certify(stats.norm.logpdf(narrow) - stats.norm.logpdf(narrow, scale=0.2))
+    assert bad.pareto_k > 0.7
+    assert not bad.enough
     broad = 1.5 * random.standard_normal(4000)
-    good = stats.norm.logpdf(broad) - stats.norm.logpdf(broad, scale=1.5)
-    assert approximate.pareto_shape(bad) > 0.7
-    assert approximate.pareto_shape(good) < 0.2
-    assert approximate.pareto_shape(np.zeros(100)) == 0.0
-    assert approximate.pareto_shape(np.zeros(10)) == np.inf
-    assert approximate.pareto_shape(np.append(np.zeros(100), np.nan)) == np.inf
+    good = laplace.certify(stats.norm.logpdf(broad) - stats.norm.logpdf(broad, scale=1.5))
+    assert good.pareto_k < 0.2
+    assert good.enough
+    assert np.exp(good.log_weight).sum() == pytest.approx(1)
+    # Of a normal and one 1.5 times as wide, ∫ p²/q = 1.5² / √(2 · 1.5² − 1).
+    assert good.ess == pytest.approx(4000 * np.sqrt(2 * 1.5**2 - 1) / 1.5**2, rel=0.05)
+    assert not good._replace(ess=399.0).enough
 
 
-def size_of(density):
-    return density.shared + density.units * density.per_unit, density.shared
+def test_even_weights_need_no_tail_and_others_do():
+    even = laplace.certify(np.full(500, 3.0))
+    assert (even.pareto_k, even.enough) == (0.0, True)
+    assert even.ess == pytest.approx(500)
+    assert shape_of(np.arange(10.0)) == np.inf
+    broken = laplace.certify(np.append(np.zeros(100), np.nan))
+    assert (broken.pareto_k, broken.ess) == (np.inf, 0.0)
+    assert np.exp(broken.log_weight).sum() == pytest.approx(1)
 
 
-def test_log_density_of_the_flow_is_normalised(target):
-    """Importance weights of a nearby normal have mean 1 only if both densities are normalised."""
-    params = flow.start(jax.random.key(0), *size_of(target[0]))
-    keys = jax.random.split(jax.random.key(1), len(params))
-    params = {
-        name: value if name == "mask" else value + 0.15 * jax.random.normal(key, value.shape)
-        for key, (name, value) in zip(keys, sorted(params.items()), strict=True)
-    }
-    places = jax.vmap(flow.draw, (None, 0))(params, jax.random.split(jax.random.key(2), 20_000))
-    log_q = jax.jit(jax.vmap(flow.log_prob, (None, 0)))(params, places)
-    other = stats.multivariate_normal(places.mean(axis=0), 0.5 * np.cov(places.T))
-    weights = np.exp(other.logpdf(places) - np.asarray(log_q))
-    assert weights.mean() == pytest.approx(1, abs=5 * weights.std() / np.sqrt(weights.size) + 1e-9)
-    assert weights.std() < 4
-
-
-def test_the_flow_recovers_a_normal_posterior(target):
-    """Also from a poor start: whitened at the wrong place and stretched."""
-    density, data, mean, covariance = target
-    at = unravel(density, jnp.asarray(mean) + 0.3)
-    hessian = jax.jit(lambda at: arrowhead_hessian(lambda q: density.potential(q, data), at))(at)
-    exact = whitening(hessian, at)
-    off = exact._replace(to_units=1.3 * exact.to_units)
-    seen = []
-    args = (density, off, data, jax.random.key(0), 440)
-    params, losses = flow.train(*args, seen.append)
-    assert seen == [50] * 9
-    drawn = flow.drawing(density, 4000)(params, off, data, jax.random.key(1))
-    result = approximate.approximation(*drawn, chains=4)
-    draws = flattened(result.position)
-    sd = np.sqrt(np.diag(covariance))
-    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.1 * sd.max())
-    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.08)
-    assert losses.shape == (450,)
-    assert losses[-50:].mean() < losses[:50].mean()
-    assert result.pareto_k < 0.7
-    again, _ = flow.train(*args)
-    for name, value in params.items():
-        np.testing.assert_array_equal(value, again[name])
-
-
-@pytest.fixture(scope="module")
-def small():
-    study = bayesrep.simulate_study(images=500, annotators=20, classifiers=3)
-    with jax.enable_x64(new_val=True):
-        problem = pose(study, model="joint", options={})
-        data = problem.data()
-        return problem, programs(problem, data), data
-
-
-def test_both_ways_agree_on_a_study_and_repeat(small):
-    problem, tools, data = small
-    key = jax.random.key(3)
-    normal = laplace.laplace(problem, tools, data, key, 4, 250)
-    bent = flow.flow(problem, tools, data, key, 4, 250, steps=400)
-    again = laplace.laplace(problem, tools, data, key, 4, 250)
-    for name, leaf in normal.position.items():
-        np.testing.assert_array_equal(leaf, again.position[name])
-    assert normal.log_density.shape == normal.log_approximation.shape == (4, 250)
-    ours, theirs = (
-        build_posterior(
-            {
-                "posterior": {
-                    "adjusted_accuracy": (
-                        ("chain", "draw", "classifier"),
-                        evaluate(tools, one.position, data)["adjusted_accuracy"],
-                    )
-                }
-            },
-            {"classifier": ("classifier", np.array(problem.statistics.classifiers))},
-            {},
-        )
-        for one in (normal, bent)
+def test_resampling_is_unbiased_and_stratified():
+    random = np.random.default_rng(3)
+    weight = random.dirichlet(np.full(12, 0.5))
+    size, times = 50, 4000
+    counts = np.array(
+        [
+            np.bincount(laplace.resample(random, np.log(weight), size), minlength=12)
+            for _ in range(times)
+        ]
     )
-    apart = approximate.distance(ours, theirs)
-    assert apart["classifier"].to_list() == list(problem.statistics.classifiers)
-    assert apart["mean_difference"].abs().max() < 0.3
-    assert apart["sd_ratio"].is_between(0.8, 1.25).all()
+    assert (counts.sum(axis=1) == size).all()
+    # A draw fills its strata but for the two at its ends, each a coin's toss at most.
+    error = np.sqrt(0.5 / times)
+    np.testing.assert_allclose(counts.mean(axis=0), size * weight, rtol=0, atol=4.5 * error)
+    assert np.abs(counts - size * weight).max() < 2
+    order = [laplace.resample(random, np.log(weight), size)[0] for _ in range(200)]
+    assert len(set(order)) > 3
+
+
+# --- weighted draws
+
+
+def drawn(draw, count):
+    found = draw(np.random.default_rng(4), count)
+    return found, laplace.certify(found.log_weight)
+
+
+def of(density, data):
+    """What the ways to draw look at in a run."""
+    return SimpleNamespace(tools=SimpleNamespace(density=density), data=data, seed=0)
+
+
+def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):
+    center = normal.at(normal.mean)
+    exact = dense_whitening(center, np.linalg.inv(normal.covariance))
+    found, judged = drawn(laplace._whole(of(normal.density, normal.data), exact), 500)
+    assert np.ptp(found.log_weight) < 1e-8
+    assert judged.pareto_k == 0.0
+    np.testing.assert_allclose(found.lp, log_density(normal, found.position), atol=1e-8)
+    wide = exact._replace(root=1.3 * exact.root)
+    found, judged = drawn(laplace._whole(of(normal.density, normal.data), wide), 4000)
+    hold(found, judged, normal.mean, np.sqrt(np.diag(normal.covariance)))
+
+
+def log_density(normal, position):
+    """With its constants, those of the data too."""
+    mean = np.asarray(position["shared"])
+    own = np.asarray(position["units"])
+    return (
+        stats.norm.logpdf(mean, 0, 2).sum(axis=1)
+        + stats.norm.logpdf(own, mean[:, None], 0.7).sum(axis=(1, 2))
+        + stats.norm.logpdf(DATA, own, 0.5).sum(axis=(1, 2))
+    )
+
+
+def hold(found, judged, mean, spread):
+    """Weighted means and spreads are the exact ones, as far as so many draws can say."""
+    assert judged.enough
+    values = np.concatenate(
+        [np.asarray(leaf).reshape(len(found.lp), -1) for leaf in found.position.values()], axis=1
+    )
+    weight = np.exp(judged.log_weight)
+    error = 4.5 / np.sqrt(judged.ess)
+    np.testing.assert_allclose((weight @ values - mean) / spread, 0, atol=error)
+    squares = weight @ np.square(values - mean) / spread**2
+    np.testing.assert_allclose(squares, 1, atol=2 * error)
+
+
+def test_nested_draws_of_a_normal_posterior(normal, unannotated):
+    mode = whitened(normal.density, normal.data, normal.at(normal.mean))
+    found, judged = drawn(laplace._nested(of(normal.density, normal.data), mode), 2000)
+    np.testing.assert_allclose(found.lp, log_density(normal, found.position), atol=1e-8)
+    hold(found, judged, normal.mean, np.sqrt(np.diag(normal.covariance)))
+
+
+def test_nested_draws_of_a_skewed_posterior_have_its_means(unannotated):
+    """Exact moments by quadrature, of the level and of each unit given it."""
+    level, own = np.linspace(-9, 7, 801), np.linspace(-12, 6, 1201)
+    cases = [
+        np.exp(log_own(level[:, None], counts, own[None]) - counts * np.log(counts + 1))
+        for counts in COUNTS
+    ]
+    each = [case.sum(axis=1) for case in cases]
+    density = stats.norm.pdf(level, 0, 3) * np.prod(each, axis=0)
+    density /= density.sum()
+    moments = [[density @ level**k for k in (1, 2)]]
+    for case, total in zip(cases, each, strict=True):
+        moments.append([density @ (case @ own**k / total) for k in (1, 2)])
+    mean, square = np.array(moments).T
+
+    target = build_density(skewed, jnp.asarray(COUNTS))
+    near = {"shared": jnp.asarray(mean[:1]), "units": jnp.asarray(mean[1:, None])}
+    mode = whitened(target, jnp.asarray(COUNTS), near)
+    found, judged = drawn(laplace._nested(of(target, jnp.asarray(COUNTS)), mode), 8000)
+    hold(found, judged, mean, np.sqrt(square - mean**2))
+
+
+# --- distances
+
+
+def posterior(draws, names):
+    group = {"posterior": {"adjusted_accuracy": (("chain", "draw", "classifier"), draws)}}
+    return build_posterior(group, {"classifier": ("classifier", np.array(names))}, {})
+
+
+def test_distances_are_in_the_references_standard_deviations():
+    draws = np.random.default_rng(0).normal(0.7, 0.02, size=(2, 500, 2))
+    ours = posterior(draws, ["a", "b"])
     same = approximate.distance(ours, ours)
+    assert same["classifier"].to_list() == ["a", "b"]
     assert same["mean_difference"].abs().max() == 0
     assert same["wasserstein"].max() == 0
-    np.testing.assert_allclose(same["sd_ratio"], 1)
+    moved = approximate.distance(ours, posterior(draws + 0.5 * draws.std(axis=(0, 1)), ["a", "b"]))
+    np.testing.assert_allclose(moved["mean_difference"], 0.5)
+    np.testing.assert_allclose(moved["wasserstein"], 0.5)
+    np.testing.assert_allclose(moved["sd_ratio"], 1)
 
 
 def test_distance_of_different_studies_is_refused():
-    def posterior(name):
-        draws = np.random.default_rng(0).uniform(size=(2, 5, 1))
-        group = {"posterior": {"adjusted_accuracy": (("chain", "draw", "classifier"), draws)}}
-        return build_posterior(group, {"classifier": ("classifier", np.array([name]))}, {})
-
+    draws = np.random.default_rng(0).uniform(size=(2, 5, 1))
     with pytest.raises(ValueError, match="different classifiers"):
-        approximate.distance(posterior("a"), posterior("b"))
+        approximate.distance(posterior(draws, ["a"]), posterior(draws, ["b"]))

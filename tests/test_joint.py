@@ -9,8 +9,9 @@ import pytest
 from scipy import integrate, special, stats
 
 from bayesrep import Study, StudyError, SufficientStatistics, simulate_study
-from bayesrep.inference.arrowhead import arrowhead_hessian, newton_direction, whitening
+from bayesrep.inference.arrowhead import newton_direction, second_order, whitening
 from bayesrep.inference.density import build_density
+from bayesrep.inference.mode import climb
 from bayesrep.inference.problem import Problem, evaluate, pose, programs
 from bayesrep.models import counts
 from bayesrep.models.curves import curve_family
@@ -182,14 +183,21 @@ def test_compiled_gradient_is_the_one_of_finite_differences(annotators, options,
         assert float(gradient @ along) == pytest.approx(wanted, rel=1e-5, abs=1e-4)
 
 
-def test_arrowhead_is_the_hessian():
+def test_second_order_is_the_value_the_gradient_and_the_hessian():
     _, data, density, sites = _case()
     position = placed(density, sites)
     flat, unravel = jax.flatten_util.ravel_pytree(position)
-    dense = jax.jit(jax.hessian(lambda v: density.potential(unravel(v), data)))(flat)
-    blocks = jax.jit(lambda at: arrowhead_hessian(lambda p: density.potential(p, data), at))(
-        position
-    )
+
+    def potential(v):
+        return density.potential(unravel(v), data)
+
+    dense = jax.jit(jax.hessian(potential))(flat)
+    value, slope = jax.jit(jax.value_and_grad(potential))(flat)
+    found = jax.jit(lambda at: second_order(lambda p: density.potential(p, data), at))(position)
+    np.testing.assert_allclose(found.value, value, rtol=1e-12)
+    gradient = jax.flatten_util.ravel_pytree(found.gradient)[0]
+    np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-8)
+    blocks = found.hessian
     shared, (units, each) = density.shared, position["units"].shape
     np.testing.assert_allclose(blocks.shared, dense[:shared, :shared], rtol=1e-8, atol=1e-8)
     for c in range(units):
@@ -203,31 +211,63 @@ def test_arrowhead_is_the_hessian():
 def test_whitening_standardises_at_the_mode_and_newton_solves():
     study = simulate_study(seed=2, images=400, annotators=8, classifiers=3)
     _, data, tools = _posed(study, degree=OPTIONS.degree, terms=OPTIONS.terms)
-    density, sites = tools.density, _sites(data, OPTIONS)
+    density = tools.density
+    start = placed(density, _sites(data, OPTIONS))
+    away, unravel = jax.flatten_util.ravel_pytree(start)
 
-    def potential(position):
-        return density.potential(position, data)
+    def potential(v):
+        return density.potential(unravel(v), data)
 
-    mode = tools.climb(placed(density, sites), data)
-    assert float(mode.decrement) <= 1e-6
-    hessian = jax.jit(lambda at: arrowhead_hessian(potential, at))(mode.position)
-    white = whitening(hessian, mode.position)
-    zero = jax.tree.map(jnp.zeros_like, mode.position)
-    flat, unravel = jax.flatten_util.ravel_pytree(zero)
-    identity = jax.jit(jax.hessian(lambda v: potential(white(unravel(v)))))(flat)
-    np.testing.assert_allclose(identity, np.eye(len(flat)), atol=1e-6)
-
-    gradient = jax.jit(jax.grad(potential))(placed(density, sites))
-    step = newton_direction(hessian, gradient)
-    dense = jax.jit(jax.hessian(lambda v: potential(unravel(v))))(
-        jax.flatten_util.ravel_pytree(mode.position)[0]
+    mode = climb(tools.expand, start, data)
+    assert mode.decrement <= 1e-6
+    dense = np.asarray(
+        jax.jit(jax.hessian(potential))(jax.flatten_util.ravel_pytree(mode.position)[0])
     )
-    np.testing.assert_allclose(
-        dense @ jax.flatten_util.ravel_pytree(step)[0],
-        -jax.flatten_util.ravel_pytree(gradient)[0],
-        rtol=1e-6,
-        atol=1e-6,
+    white = whitening(mode.there.hessian, mode.position)
+    root = np.asarray(
+        jax.jit(jax.jacobian(lambda v: jax.flatten_util.ravel_pytree(white(unravel(v)))[0]))(away)
     )
+    np.testing.assert_allclose(root.T @ dense @ root, np.eye(len(away)), atol=1e-6)
+
+    gradient = jax.jit(jax.grad(potential))(away)
+    for held in (0, 4):
+        step = newton_direction(mode.there.hessian, unravel(gradient), held=held)
+        wanted = np.zeros(len(away))
+        wanted[held:] = -np.linalg.solve(dense[held:, held:], gradient[held:])
+        found = np.concatenate([step["shared"], step["units"].ravel()])
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_the_mode_given_held_parameters_is_that_of_the_others():
+    study = simulate_study(seed=2, images=400, annotators=8, classifiers=3)
+    _, data, tools = _posed(study, degree=OPTIONS.degree, terms=OPTIONS.terms)
+    start = placed(tools.density, _sites(data, OPTIONS))
+    mode = climb(tools.expand, start, data, held=4)
+    np.testing.assert_array_equal(mode.position["shared"][:4], start["shared"][:4])
+    slope = mode.there.gradient
+    assert np.abs(slope["shared"][:4]).max() > 0.1
+    np.testing.assert_allclose(slope["shared"][4:], 0, atol=1e-2)
+    np.testing.assert_allclose(slope["units"], 0, atol=1e-2)
+
+    # Coordinates of held parameters with a spread of their own: the others have their conditional
+    # precision, and what all move along with the held ones is the conditional mode, to first order.
+    spread = np.linalg.cholesky(np.eye(4) + 0.5)
+    white = whitening(mode.there.hessian, mode.position, held=spread)
+    np.testing.assert_array_equal(white.to_shared[:4, :4], spread)
+    np.testing.assert_array_equal(white.to_shared[:4, 4:], 0)
+    shared, cross, units = map(np.asarray, mode.there.hessian)
+    zero = np.zeros_like(start["units"])
+    for axis in np.eye(tools.density.shared):
+        moved = white(mode.position | {"shared": jnp.asarray(axis), "units": jnp.asarray(zero)})
+        by = {name: np.asarray(moved[name] - mode.position[name]) for name in moved}
+        force = shared @ by["shared"] + np.einsum("cqp,cq->p", cross, by["units"])
+        own = np.einsum("cqp,p->cq", cross, by["shared"])
+        own = own + np.einsum("cqr,cr->cq", units, by["units"])
+        np.testing.assert_allclose(own, 0, atol=1e-7)
+        if axis[:4].any():
+            np.testing.assert_allclose(force[4:], 0, atol=1e-6)
+        else:
+            assert by["shared"] @ force == pytest.approx(1, rel=1e-8)
 
 
 def test_sites_survive_the_round_trip():

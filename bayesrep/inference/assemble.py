@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.inference.cells import cell_groups, cell_names, evaluate_cells, thinning
-from bayesrep.inference.density import Position
+from bayesrep.inference.density import Draws
 from bayesrep.inference.problem import Problem, Programs
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import Coordinate
@@ -53,7 +53,7 @@ def posterior_groups(
     problem: Problem,
     tools: Programs,
     data: Data,
-    draws: Position,
+    draws: Draws,
     stats: Mapping[str, NDArray[Any]],
     *,
     seed: int,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.inference.density import Position
+from bayesrep.inference.density import Draws
 from bayesrep.inference.problem import Part, Problem, Programs, gather, in_parts
 from bayesrep.models.counts import complete, pair_of_cells
 from bayesrep.models.model import Data
@@ -81,7 +81,7 @@ def thinning(problem: Problem, chains: int, length: int) -> Thinning:
 
 
 def evaluate_cells(
-    problem: Problem, tools: Programs, data: Data, draws: Position, every: Thinning
+    problem: Problem, tools: Programs, data: Data, draws: Draws, every: Thinning
 ) -> dict[str, NDArray[Any]]:
     """Sites and quantities at positions [chain, draw, ...]; of the cells what `cell_groups` takes.
 

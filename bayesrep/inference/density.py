@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+from numpy.typing import NDArray
 from numpyro import handlers
 from numpyro.distributions import constraints
 from numpyro.infer.util import constrain_fn
@@ -23,8 +24,9 @@ from numpyro.infer.util import constrain_fn
 from bayesrep.models.model import Data
 from bayesrep.types import Float
 
-Position: TypeAlias = dict[str, Any]
-"""Of JAX's arrays or NumPy's."""
+Position: TypeAlias = dict[str, Array]
+Draws: TypeAlias = Mapping[str, Array] | Mapping[str, NDArray[np.float64]]
+"""Positions [chain, draw, ...]; what samplers return is NumPy's."""
 Program: TypeAlias = Callable[[Data], None]
 Offsets: TypeAlias = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 """Shifts of some sites computed from the others."""

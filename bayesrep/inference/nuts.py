@@ -168,6 +168,20 @@ class State(NamedTuple):
     key: Array
 
 
+class Kernel(NamedTuple):
+    """What a sampler does, as functions that JAX can trace.
+
+    Attributes
+    ----------
+    start : (key, potential at the mode) -> State
+    draw : (State, setting, held coordinates) -> State, (Transition, Visits or None)
+        One kept draw; leaves the posterior invariant once the warm-up is over.
+    """
+
+    start: Callable[[Array, Any], State]
+    draw: Callable[[State, Any, Array], tuple[State, tuple[Transition, Visits | None]]]
+
+
 @dataclass(frozen=True, eq=False)
 class Sampler:
     """NUTS for one target and schedule; both functions are jitted or compiled.
@@ -208,6 +222,28 @@ def build_sampler(
         H, how many of the first coordinates are not sampled but given, anew for every draw, which
         then takes one more transition.
     """
+    start, draw = build_kernel(target, schedule, held=held)
+
+    def block(
+        state: State, setting: Any, given: Float[Array, "draw held"]
+    ) -> tuple[State, Transition, Visits | None]:
+        state, (made, visits) = jax.lax.scan(
+            lambda state, fixed: draw(state, setting, fixed), state, given
+        )
+        return state, made, visits
+
+    if vectorized:
+        start = jax.vmap(start, in_axes=(0, None))
+        block = jax.vmap(block, in_axes=(0, None, 0))
+    return Sampler(
+        jax.jit(start, compiler_options=compiler_options(quick=True)),
+        jax.jit(block, compiler_options=compiler_options()),
+        vectorized,
+    )
+
+
+def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel:
+    """The functions of `build_sampler`, of one chain."""
 
     def seen(setting: Any, fixed: Array) -> Callable[[Array], Array]:
         return lambda free: target.potential(setting, jnp.concatenate([fixed, free]))
@@ -283,22 +319,7 @@ def build_sampler(
         )
         return state, (made, visit)
 
-    def block(
-        state: State, setting: Any, given: Float[Array, "draw held"]
-    ) -> tuple[State, Transition, Visits | None]:
-        state, (made, visits) = jax.lax.scan(
-            lambda state, fixed: draw(state, setting, fixed), state, given
-        )
-        return state, made, visits
-
-    if vectorized:
-        start = jax.vmap(start, in_axes=(0, None))
-        block = jax.vmap(block, in_axes=(0, None, 0))
-    return Sampler(
-        jax.jit(start, compiler_options=compiler_options(quick=True)),
-        jax.jit(block, compiler_options=compiler_options()),
-        vectorized,
-    )
+    return Kernel(start, draw)
 
 
 def _nothing(marginal: Marginal, key: Array) -> Known:

@@ -23,7 +23,7 @@ from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, whitening
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense_whitening
-from bayesrep.inference.density import Density, Position, build_density
+from bayesrep.inference.density import Density, Draws, Position, build_density
 from bayesrep.inference.mode import climb
 from bayesrep.models import MODELS, Model
 from bayesrep.models.model import Data, Options
@@ -299,13 +299,13 @@ Part: TypeAlias = tuple[Ints, Mapping[str, NDArray[Any]]]
 """Which of the draws, all chains in a row, and values of theirs by name."""
 
 
-def evaluate(compiled: Programs, draws: Position, data: Data) -> dict[str, Floats]:
+def evaluate(compiled: Programs, draws: Draws, data: Data) -> dict[str, Floats]:
     """Sites and quantities at positions [chain, draw, ...], as NumPy arrays of that form."""
     chains, length = draws["shared"].shape[:2]
     return gather(in_parts(compiled, draws, data), chains, length)
 
 
-def in_parts(compiled: Programs, draws: Position, data: Data) -> Iterator[Part]:
+def in_parts(compiled: Programs, draws: Draws, data: Data) -> Iterator[Part]:
     """Yield sites and quantities at positions [chain, draw, ...], some draws at a time."""
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), draws)
     total = len(flat["shared"])

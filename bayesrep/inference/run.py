@@ -16,7 +16,7 @@ from jax import Array
 
 from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.dense import DenseWhitening
-from bayesrep.inference.density import Density, Position
+from bayesrep.inference.density import Density, Draws
 from bayesrep.inference.device import Choice
 from bayesrep.inference.marginal import Marginal, Visits
 from bayesrep.inference.nuts import (
@@ -71,7 +71,7 @@ class Run:
 class Drawn(NamedTuple):
     """Draws [chain, draw, ...] in the density's coordinates, and what more to record of them."""
 
-    position: Position
+    position: Draws
     stats: Mapping[str, Shaped[np.ndarray, "chain draw"]]
     facts: Mapping[str, float]
 
