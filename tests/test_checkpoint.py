@@ -63,8 +63,9 @@ def test_a_checkpoint_changes_no_draw(whole):
     assert len(names) == 1 + 2 * 8  # two chains, 200 draws in blocks of 25
 
 
-@pytest.mark.parametrize("lost", [1, 4])
+@pytest.mark.parametrize("lost", [1, 2, 4])
 def test_it_goes_on_from_any_block(whole, tmp_path, lost):
+    """In the warm-up before and after the chains learn, and after it."""
     posterior, folder = whole
     part = tmp_path / "part"
     part.mkdir()
@@ -77,26 +78,31 @@ def test_it_goes_on_from_any_block(whole, tmp_path, lost):
 
 
 def test_a_killed_process_ends_with_the_same_draws(tmp_path):
-    """kill -9 in the middle of sampling, then the same command again; and a fit in this process."""
+    """kill -9 in the warm-up, the same command again and again kill -9, and again to its end.
+
+    In the warm-up all chains learn from what each visited, so what a killed one had seen has to
+    come back too.
+    """
     folder = tmp_path / "checkpoint"
-    arguments = {**FIT, "draws": 700}
+    arguments = {**FIT, "warmup": 700, "draws": 700}
     command = [sys.executable, "-c", SCRIPT, json.dumps({**arguments, "checkpoint": str(folder)})]
+    warmup, whole = 2 * 28, 2 * 56
 
     def blocks():
         return len(list(folder.glob("joint-*.npz"))) if folder.exists() else 0
 
-    killed = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while blocks() < 3 and killed.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
-    os.kill(killed.pid, signal.SIGKILL)
-    assert killed.wait() == -signal.SIGKILL, "the fit ended before it could be killed"
-    before = blocks()
-    assert 3 <= before < 2 * 32
+    for begin, end in ((3, warmup), (warmup + 3, whole)):
+        killed = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while blocks() < begin and killed.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        os.kill(killed.pid, signal.SIGKILL)
+        assert killed.wait() == -signal.SIGKILL, "the fit ended before it could be killed"
+        assert begin <= blocks() < end
     resumed = subprocess.run(command, capture_output=True, check=True, text=True)
     uninterrupted = _fit(**arguments).posterior["classifier_curve"].values
     assert resumed.stdout.strip() == uninterrupted.tobytes().hex()
-    assert blocks() == 2 * 32
+    assert blocks() == whole
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,10 @@ import warnings
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 import xarray as xr
 
@@ -21,10 +24,22 @@ from bayesrep import (
     Study,
     SufficientStatistics,
 )
+from bayesrep.inference.arrowhead import second_order, whitening
 from bayesrep.inference.density import build_density
 from bayesrep.inference.device import fastest
-from bayesrep.inference.nuts import Schedule, Transition, build_sampler, compiled, sample
+from bayesrep.inference.marginal import Marginal, Setting
+from bayesrep.inference.mode import climb
+from bayesrep.inference.nuts import (
+    BLOCK,
+    Schedule,
+    build_sampler,
+    compiled,
+    of_density,
+    of_marginal,
+    sample,
+)
 from bayesrep.inference.prior import prior_predictive
+from bayesrep.inference.tuning import learn
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.posterior.files import arviz
 from bayesrep.posterior.groups import cells_along, find_group, place_of_cells
@@ -130,83 +145,130 @@ def test_same_draws_again_with_bar_and_with_statistics(study, posterior, capsys)
     assert (_values(posterior) != _values(other)).any()
 
 
-def test_workers_do_not_change_draws():
+def _counts(data):
+    """Counts of events at rates exp(own): units with longer left tails around a shared level."""
+    level = numpyro.sample("level", dist.Normal(0.0, 1.0))
+    with numpyro.plate("classifier", len(data)):
+        own = numpyro.sample("own", dist.Normal(level, 0.5))
+        numpyro.factor("counts", data * own - jnp.exp(own))
+
+
+def _following(data):
+    """A site z that bends after the site m, and units around it that are observed."""
+    m = numpyro.sample("m", dist.Normal(0.0, 1.0))
+    z = numpyro.sample("z", dist.Normal(m + 0.3 * m**2, 1.0))
+    with numpyro.plate("classifier", len(data)):
+        own = numpyro.sample("own", dist.Normal(z, 1.0))
+        numpyro.sample("seen", dist.Normal(own, 2.0), obs=data)
+
+
+class Toy:
+    """A density with the coordinates of the normal at its mode."""
+
+    def __init__(self, model, data):
+        self.density, self.data = build_density(model, data), data
+
+        @jax.jit
+        def expand(at, data):
+            return second_order(lambda q: self.density.potential(q, data), at)
+
+        self.mode = climb(expand, self.density.origin(), data)
+        self.white = whitening(self.mode.there.hessian, self.mode.position)
+
+    def draws(self, schedule, kind, *, vectorized, workers, given=None):
+        """Of chains that tune as those of a fit; `given` [chain, draw, held] is held."""
+        chains, held = schedule.chains, 0 if given is None else given.shape[2]
+        if kind == "density":
+            target, setting = of_density(self.density), (self.data, self.white)
+        else:
+            marginal = Marginal(self.density)
+            target = of_marginal(marginal, whole=kind == "whole")
+            setting = Setting(self.data, self.white, marginal.untaught())
+
+        def feed(chain, begin):
+            if given is None:
+                return jnp.zeros((chains, BLOCK, 0) if vectorized else (BLOCK, 0))
+            block = given[:, begin : begin + BLOCK]
+            return jnp.asarray(block if vectorized else block[chain])
+
+        def tune(setting, visits):
+            if kind == "density":
+                return setting
+            return setting._replace(guide=learn(setting.guide, visits, whole=kind == "whole").guide)
+
+        keys = jax.random.split(jax.random.key(0), chains)
+        lowest = jnp.asarray(self.mode.there.value)
+        sampler = build_sampler(target, schedule, vectorized=vectorized, held=held)
+        key = keys if vectorized else keys[0]
+        ready = compiled(sampler, key, lowest, setting, feed(0, 0))
+        states = ready.states(keys, lowest)
+        report = lambda *_: None  # noqa: E731
+        return sample(ready, states, setting, feed, schedule, report, tune=tune, workers=workers)
+
+
+@pytest.mark.parametrize("kind", ["whole", "quadratic", "density"])
+def test_workers_do_not_change_draws(kind, float64):
     """Chains run one after the other or side by side, or as one batch: the same numbers."""
-    import numpyro
-    import numpyro.distributions as dist
-
-    def model(data):
-        numpyro.sample("mean", dist.Normal(0.0, 1.0))
-        numpyro.factor("data", -data)
-
-    from bayesrep.inference.arrowhead import arrowhead_hessian, whitening
-
-    with jax.enable_x64(new_val=True):
-        data = jax.numpy.zeros(())
-        density = build_density(model, data)
-        origin = density.to_position({"mean": 0.0})
-        hessian = arrowhead_hessian(lambda at: density.potential(at, data), origin)
-        white = whitening(hessian, origin)
-        schedule = Schedule(chains=3, warmup=30, draws=40)
-        keys = jax.random.split(jax.random.key(0), 3)
-
-        def draws(*, vectorized: bool, workers: int) -> Transition:
-            sampler = build_sampler(density.potential, schedule, vectorized=vectorized)
-            ready = compiled(sampler, keys if vectorized else keys[0], data, data, white)
-            states = ready.states(keys, data, white)
-            report = lambda *_: None  # noqa: E731
-            return sample(ready, states, lambda *_: data, white, schedule, report, workers=workers)
-
-        one = draws(vectorized=False, workers=1)
-        two = draws(vectorized=False, workers=3)
-        batch = draws(vectorized=True, workers=1)
-    np.testing.assert_array_equal(one.position["shared"], two.position["shared"])
-    np.testing.assert_allclose(one.position["shared"], batch.position["shared"], rtol=1e-6)
+    toy = Toy(_counts, jnp.asarray([0.0, 2.0, 5.0]))
+    schedule = Schedule(chains=3, warmup=100, draws=40)
+    one, two, batch = (
+        toy.draws(schedule, kind, vectorized=vectorized, workers=workers)
+        for vectorized, workers in ((False, 1), (False, 3), (True, 1))
+    )
+    for name in ("shared", "units"):
+        np.testing.assert_array_equal(one.position[name], two.position[name])
+        np.testing.assert_allclose(one.position[name], batch.position[name], rtol=1e-6)
     assert one.position["shared"].shape == (3, 40, 1)
+    assert one.position["units"].shape == (3, 40, 3, 1)
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
-def test_a_density_that_varies_is_followed_draw_by_draw(vectorized):
-    """z | m ~ Normal(m, 1) with another m for every draw: z − m is standard, whatever m was.
+def test_held_coordinates_are_followed_draw_by_draw(vectorized, float64):
+    """z, own | m, data are normal, with another m for every draw: what is left is standard.
 
-    m is as far off as the shift of first order leaves it. 1,200 nearly independent draws: each
-    bound is 4 standard errors, a false alarm in 10^4.
+    The mean of z bends with m, so that no affine coordinates follow it. 1,200 nearly independent
+    draws: each bound is 4 standard errors, a false alarm in 10^4.
     """
-    import numpyro
-    import numpyro.distributions as dist
+    seen = np.array([0.5, 1.5])
+    toy = Toy(_following, jnp.asarray(seen))
+    schedule = Schedule(chains=3, warmup=100, draws=400)
+    rng = np.random.default_rng(0)
+    given = 0.7 * rng.standard_normal((3, 100 + 400 + BLOCK, 1))
+    how = {"vectorized": vectorized, "workers": 2, "given": given}
+    drawn = toy.draws(schedule, "quadratic", **how).position
+    m, z = drawn["shared"][..., 0], drawn["shared"][..., 1]
+    put = np.asarray(toy.white.to_shared)[0, 0] * given[:, 100:500, 0]
+    np.testing.assert_allclose(m, np.asarray(toy.white.center["shared"])[0] + put, rtol=1e-9)
 
-    from bayesrep.inference.arrowhead import arrowhead_hessian, whitening
+    precision = 1 + 2 / (1 + 2**2)  # of z | m: each answer is Normal(z, 1 + 2²)
+    mean = (m + 0.3 * m**2 + seen.sum() / 5) / precision
+    left_of_z = (z - mean) * np.sqrt(precision)
+    own = drawn["units"][..., 0]
+    left_of_own = (own - (z[..., None] + seen / 4) / 1.25) * np.sqrt(1.25)
+    for left in (left_of_z, *np.moveaxis(left_of_own, 2, 0)):
+        assert abs(left.mean()) < 4 / np.sqrt(1_200)
+        assert abs(left.var() - 1) < 4 * np.sqrt(2 / 1_200)
+        before = given[:, 100:499, 0]
+        assert abs(np.corrcoef(left[:, 1:].ravel(), before.ravel())[0, 1]) < 0.12
 
-    def model(pair):
-        numpyro.sample("z", dist.Normal(pair[1], 1.0))
 
-    with jax.enable_x64(new_val=True):
-        rng = np.random.default_rng(0)
-        schedule = Schedule(chains=3, warmup=100, draws=400)
-        centers = 0.3 * rng.standard_normal((3, 100 + 400 + 25))
-        centers[:, :100] = 0.0
-        first = (jax.numpy.zeros(()), jax.numpy.zeros(()))
-        density = build_density(model, first)
-        origin = density.to_position({"z": 0.0})
-        hessian = arrowhead_hessian(lambda at: density.potential(at, first), origin)
-        white = whitening(hessian, origin)
+def test_a_second_fit_of_the_same_shape_compiles_nothing(study, posterior):
+    """Its programs take the data as arguments, whatever is seen in them."""
+    heard = []
 
-        def feed(chain, begin):
-            part = centers if vectorized else centers[chain]
-            return first[0], jax.numpy.asarray(part[..., begin : begin + 25])
+    def hear(event, _, **__):
+        heard.append(event)
 
-        keys = jax.random.split(jax.random.key(0), 3)
-        sampler = build_sampler(density.potential, schedule, vectorized=vectorized, varies=True)
-        ready = compiled(sampler, keys if vectorized else keys[0], first, feed(0, 0), white)
-        states = ready.states(keys, first, white)
-        drawn = sample(ready, states, feed, white, schedule, lambda *_: None, workers=2)
-        z = np.asarray(drawn.position["shared"]) @ np.asarray(white.to_shared).T
-        z += np.asarray(white.center["shared"])
-    given = centers[:, 100:500]
-    residual = z[..., 0] - given
-    assert abs(residual.mean()) < 4 / np.sqrt(1_200)
-    assert abs(residual.var() - 1) < 4 * np.sqrt(2 / 1_200)
-    assert abs(np.corrcoef(residual[:, 1:].ravel(), given[:, :-1].ravel())[0, 1]) < 0.12
+    other = bayesrep.simulate_study(seed=4, images=800, annotators=8, classifiers=3)
+    jax.monitoring.register_event_duration_secs_listener(hear)
+    try:
+        _fit(other, seed=3)
+        compiled_by_fit = [event for event in heard if "backend_compile" in event]
+        jax.jit(lambda x: x + 0.25)(0.5)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(hear)
+    assert compiled_by_fit == []
+    assert any("backend_compile" in event for event in heard)
 
 
 def test_cut_feedback_keeps_the_answers_out_of_the_mixtures(study, posterior):

@@ -101,7 +101,7 @@ def inverse_root(
     return vectors / np.sqrt(np.maximum(np.abs(values), floor))[..., None, :]
 
 
-def lower_root(root: Matrix) -> Matrix:
+def lower_root(root: Float[np.ndarray, "n column"]) -> Matrix:
     """The lower triangular M with M Mᵀ = root rootᵀ."""
     return np.linalg.qr(root.T, mode="r").T
 

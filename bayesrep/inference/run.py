@@ -98,9 +98,10 @@ Ready: TypeAlias = Callable[[bool], Sampler]
 """The compiled sampler, by whether the surrogate has to see the units."""
 
 
-def nothing_held(_: int, __: int) -> Array:
+def nothing_held(run: Run) -> Feed:
     """The feed of chains that hold no coordinate."""
-    return jnp.zeros((BLOCK, 0))
+    given = jnp.zeros((run.schedule.chains, BLOCK, 0) if run.vectorized else (BLOCK, 0))
+    return lambda chain, begin: given
 
 
 @contextmanager
@@ -145,12 +146,12 @@ def chains(
     *,
     part: str,
     stage: int,
-    feed: Feed = nothing_held,
+    feed: Feed | None = None,
     stay: bool = False,
 ) -> Transition:
     """Run the chains of one stage; `part` begins the names of its files.
 
-    `stay` leaves the coordinates as they are, where some are held.
+    Without a `feed` nothing is held. `stay` leaves the coordinates as they are, where some are held.
     """
     whole = True
     setting: Any = data, mode.whitening
@@ -164,7 +165,7 @@ def chains(
             run.tools.density, mode, data, look, seed, stay=stay
         )
 
-    def improve(setting: Any, visits: Sequence[Visits]) -> Any:
+    def improve(setting: Any, visits: Sequence[Any]) -> Any:
         if not run.tools.separable:
             return setting
         return setting._replace(guide=learn(setting.guide, visits, whole=whole).guide)
@@ -175,9 +176,10 @@ def chains(
     keys = run.keys(stage)
     return sample(
         sampler,
-        sampler.states(keys, jnp.asarray(potential)),
+        # A number of this process, where the mode's is one of all of them.
+        sampler.states(keys, jnp.asarray(np.asarray(potential))),
         setting,
-        feed,
+        feed or nothing_held(run),
         run.schedule,
         run.bar.advance,
         tune=improve,
