@@ -182,7 +182,9 @@ def fit(
         raise OptionError(
             f"the {model} model is fitted by {allowed}; got {method!r} and {feedback!r}"
         )
-    schedule = Schedule(chains=chains, warmup=warmup, draws=draws)
+    # The weights of many components mix slowly.
+    thinning = 2 * max(1, problem.options.components - 1)
+    schedule = Schedule(chains=chains, warmup=warmup, draws=draws, thinning=thinning)
     if problem.model.of_images:
         schedule = schedule.thrifty()
     way = METHODS[name]
