@@ -223,7 +223,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"Outside a 99 % band of their own (χ² over {BINS} bins, or largest ECDF difference): "
         f"{len(outside)} of {len(tests)} quantities ({', '.join(outside) or 'none'}); up to "
         f"{2 * len(tests) / 100:.1f} are expected of a perfect sampler. {100 * converged:.1f} % of "
-        "the fits passed every convergence check, with half as many draws as by default; all count. "
+        "the fits passed every convergence check, with half the draws that `fit` makes; all count. "
         f"{sum(r['divergences'] > 0 for r in results)} had divergences."
     )
     command = (

@@ -34,7 +34,11 @@ def add(parser: ArgumentParser) -> None:
         help="an option or prior of the model, such as components=3, curve=gp or slope=2,1.5; "
         "may be given several times",
     )
-    option("--method", choices=get_args(Method), help="nuts, or a quick approximation (nuts)")
+    option(
+        "--method",
+        choices=get_args(Method),
+        help="nuts, or laplace: quick, and certified by its weights (nuts)",
+    )
     option(
         "--feedback",
         choices=get_args(Feedback),
