@@ -33,7 +33,7 @@ ANNOTATORS: Mapping[str, int | tuple[int, int]] = {
     "40": 40,
     "8-12": (8, 12),
 }
-WARMUP, DRAWS = 300, 250  # of each of four chains: intervals need no more, and studies are many
+WARMUP, DRAWS = 250, 250  # of each of four chains: intervals need no more, and studies are many
 BEST_EM = "em-spline(components=2, loss=binomial, bounds=everywhere)"
 BOOTSTRAPPED = ("naive", "jackknife", "em-spline", BEST_EM)
 LABELS = {
@@ -187,7 +187,7 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         "Numbers beside the points: half the mean width. "
         f"{found['diverged']} fits had divergent draws, "
         f"{100 * found['converged'] / found['studies']:.1f} % passed every convergence check "
-        "(400 effective draws of every variable are much to ask of chains half as long as by "
+        "(400 effective draws of every variable are much to ask of half as many draws as by "
         "default); all count."
     )
 

@@ -33,7 +33,7 @@ from experiments.results import save
 RANKS = 100  # draws of each posterior that a rank is among
 BINS = 20
 EDGES = np.linspace(0, RANKS + 1, BINS + 1)
-WARMUP, DRAWS = 300, 250  # of each of four chains
+WARMUP, DRAWS = 250, 250  # of each of four chains
 BATCH = 64  # studies drawn together; the number of the batch is its seed
 FREQUENCIES = (0.3, 0.6, 0.9)
 PANELS = {
@@ -223,7 +223,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"Outside a 99 % band of their own (χ² over {BINS} bins, or largest ECDF difference): "
         f"{len(outside)} of {len(tests)} quantities ({', '.join(outside) or 'none'}); up to "
         f"{2 * len(tests) / 100:.1f} are expected of a perfect sampler. {100 * converged:.1f} % of "
-        "the fits passed every convergence check, in chains half as long as by default; all count. "
+        "the fits passed every convergence check, with half the draws that `fit` makes; all count. "
         f"{sum(r['divergences'] > 0 for r in results)} had divergences."
     )
     command = (

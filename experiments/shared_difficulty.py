@@ -44,7 +44,7 @@ QUANTITIES = {
     "population gap": "mean gap between populations",
     "population slope": "slope between populations",
 }
-JOINT_SCHEDULE: dict[str, Any] = {"warmup": 300, "draws": 250}
+JOINT_SCHEDULE: dict[str, Any] = {"draws": 250}
 SHARED_SCHEDULE: dict[str, Any] = {"chains": 2, "warmup": 250, "draws": 300}
 NODES = 13
 

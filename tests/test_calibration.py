@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from bayesrep.inference.nuts import Schedule
 from bayesrep.inference.prior import prior_predictive
-from bayesrep.models.options import JointOptions
-from experiments import coverage, sampler, sbc
+from experiments import coverage, sbc
 from experiments.ledger import resume
 
 
@@ -176,26 +174,3 @@ def test_one_study_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (lower <= estimate).all()
         assert (estimate <= upper).all()
     json.dumps(result, allow_nan=False)
-
-
-def test_sampler_settings_differ_from_the_default_in_what_they_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sampler, "CHAINS", 2)
-    monkeypatch.setattr(sampler, "WARMUP", 50)
-    monkeypatch.setattr(sampler, "DRAWS", 25)
-    runs = {
-        name: sampler.one_run(f"{name}/inside/20/0", images=300, classifiers=3)
-        for name in ("as fitted", "no thinning")
-    }
-    assert runs["no thinning"]["gradients"] < 0.7 * runs["as fitted"]["gradients"]
-    default = sampler.SETTINGS["as fitted"]
-    assert default.thinning == Schedule(1, 1, 1).thinning
-    assert default.target_accept == Schedule(1, 1, 1).target_accept
-    assert default.components == JointOptions().components
-    for name, setting in sampler.SETTINGS.items():
-        assert sum(a != b for a, b in zip(setting, default, strict=True)) == (name != "as fitted")
-    results = [{"key": f"{name}/x", **runs["as fitted"]} for name in sampler.SETTINGS]
-    found = json.loads(json.dumps(sampler.numbers(results), allow_nan=False))
-    assert "three components" in sampler.table(found)
-    assert "1 studies" in sampler.remarks(found, 300, 3)

@@ -34,7 +34,11 @@ def add(parser: ArgumentParser) -> None:
         help="an option or prior of the model, such as components=3, curve=gp or slope=2,1.5; "
         "may be given several times",
     )
-    option("--method", choices=get_args(Method), help="nuts, or a quick approximation (nuts)")
+    option(
+        "--method",
+        choices=get_args(Method),
+        help="nuts, or laplace: quick, and certified by its weights (nuts)",
+    )
     option(
         "--feedback",
         choices=get_args(Feedback),
@@ -55,7 +59,7 @@ def add(parser: ArgumentParser) -> None:
         help="spread the images over this many (shared-difficulty; 1)",
     )
     option("--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break")
-    for name, default in (("chains", 4), ("warmup", 500), ("draws", 500)):
+    for name, default in (("chains", 4), ("warmup", 250), ("draws", 500)):
         option(f"--{name}", type=int, help=f"({default})")
     add_shared(parser, "--no-progress", "--seed", "--force")
 

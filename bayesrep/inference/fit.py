@@ -103,11 +103,12 @@ def fit(
         `population_reference_accuracy` and `population_gap`.
     method
         "nuts": chains (`bayesrep.inference.nuts`); or "laplace": weighted independent draws of
-        normal approximations (`bayesrep.inference.laplace`), which need no warm-up. The
-        attributes `pareto_k` and `ess` certify them: below 0.7 and at least 400 they are as good as chains.
+        normal approximations (`bayesrep.inference.laplace`), which need no warm-up. Their weights
+        certify them: with `pareto_k` below 0.7 and `ess` of at least 400 (both attributes) they
+        have converged, and with others they have not.
     chains, warmup, draws
-        Number of chains, and of adaptation steps and kept draws in each. Two NUTS transitions
-        are made for every kept draw.
+        Number of chains, and of adaptation steps and kept draws in each. Two transitions are
+        made for every kept draw. Laplace makes chains × draws, or more until their weights hold.
     seed
         Seed of everything random.
     progress
@@ -146,7 +147,8 @@ def fit(
         and curve parameters with named dimensions. Groups `log_likelihood`,
         `posterior_predictive` (every tenth draw) and `observed_data` hold one entry per
         (k, n) cell. `sample_stats`: `diverging`, `num_steps`, `energy`,
-        `acceptance_rate`, `step_size`, `lp`. Attributes: versions, device, precision, seed,
+        `acceptance_rate` (of the steps that make chains exact), `step_size`, `lp`; of Laplace
+        `lp` and `log_weight`. Attributes: versions, device, precision, seed,
         options, the convergence verdict, `seconds` (of every stage of the fit, as JSON),
         `study_fingerprint` (`bayesrep.Study.fingerprint`; empty
         for a fit of statistics) and `statistics_digest` (`bayesrep.SufficientStatistics.digest`).
@@ -163,8 +165,9 @@ def fit(
     Warns
     -----
     ConvergenceWarning
-        If R-hat > 1.01, an effective sample size < 400 or a draw diverged; says which quantity
-        and what to try. Also where the data cannot identify the mixture.
+        If R-hat > 1.01, an effective sample size < 400 or a draw diverged, or Laplace's weights
+        do not hold; says which quantity and what to try. Also where the data cannot identify the
+        mixture.
     """
     watch = Stopwatch()
     watch.stage("posing")

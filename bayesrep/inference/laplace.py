@@ -10,7 +10,8 @@ hand.
 
 Where units meet in the likelihood, the draws are those of the normal at the mode, with weights.
 
-Draws are returned as many as were asked for, of equal weight: a stratified resample of all.
+Draws are returned as many as were asked for, of equal weight: a stratified resample of all. Weights
+that do not hold would leave few of them, many times over: then the approximation's own draws are.
 
 References
 ----------
@@ -43,7 +44,7 @@ PAIRS = 4
 FREEDOM = 20.0
 """Degrees of freedom of the proposals' Student t."""
 BATCHES = 8
-"""At most so many times as many draws as asked for, until the weights' effective number is enough."""
+"""How many times as many draws as asked for are made, at most, until the weights have their ESS."""
 
 
 class Weighted(NamedTuple):
@@ -84,7 +85,8 @@ def laplace(run: Run) -> Drawn:
         found = jax.tree.map(lambda a, b: np.concatenate([a, b]), found, more)
         judged = certify(found.log_weight)
     run.bar.advance(1)
-    kept = resample(random, judged.log_weight, wanted)
+    holds = judged.pareto_k < MAX_PARETO_K
+    kept = resample(random, judged.log_weight, wanted) if holds else np.arange(wanted)
     chosen = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], found)
     dealt = jax.tree.map(
         lambda leaf: leaf.reshape(run.schedule.chains, -1, *leaf.shape[1:]), chosen
@@ -144,8 +146,8 @@ def _nested(run: Run, mode: Mode) -> Draw:
 def _drawing(density: Density) -> Callable[[Setting, tuple[Array, Array]], Any]:
     """The program that looks at points ξ and draws units there.
 
-    The visits, parameters, an unbiased estimate of the marginal density at ξ (its logarithm, on a scale of its
-    own), and the log density of all parameters.
+    The visits, parameters, an unbiased estimate of the marginal density at ξ (its logarithm, on a
+    scale of its own), and the log density of all parameters.
     """
     marginal = Marginal(density)
 
