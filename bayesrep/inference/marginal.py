@@ -102,14 +102,14 @@ class Visits(NamedTuple):
     """Points ξ at which the units were looked at.
 
     `potential` is that of the marginal; `level` and `log_volume` are the sums over units of V_c and
-    of log |R_c|.
+    of log |R_c|. JAX's arrays or NumPy's.
     """
 
-    shared: Float[Array, "*point shared"]
-    potential: Float[Array, "*point"]
-    level: Float[Array, "*point"]
-    log_volume: Float[Array, "*point"]
-    center: Float[Array, "*point unit own"]
+    shared: Float[Any, "*point shared"]
+    potential: Float[Any, "*point"]
+    level: Float[Any, "*point"]
+    log_volume: Float[Any, "*point"]
+    center: Float[Any, "*point unit own"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -483,7 +483,7 @@ def sample(
 
 
 def _is_time(done: int, blocks: int) -> bool:
-    """Whether to learn after so many blocks: 2, 4, 8, …
+    """Whether to learn after so many blocks: 2, 4, 8 and so on.
 
     Not after the last ones, so that step sizes are those of what is sampled in the end.
     """

@@ -106,7 +106,7 @@ def nothing_held(run: Run) -> Feed:
 
 @contextmanager
 def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Ready]:
-    """Compile the sampler for the usual surrogate in a thread, beside what comes before sampling."""
+    """Compile the usual surrogate's sampler in a thread, beside what comes before sampling."""
     device, chains = run.device.device, run.schedule.chains
     given = jax.ShapeDtypeStruct((BLOCK, held), float)
     keys = jax.eval_shape(lambda: run.keys(0))
@@ -151,7 +151,7 @@ def chains(
 ) -> Transition:
     """Run the chains of one stage; `part` begins the names of its files.
 
-    Without a `feed` nothing is held. `stay` leaves the coordinates as they are, where some are held.
+    Without a `feed` nothing is held. `stay` leaves the coordinates as they are: some are held.
     """
     whole = True
     setting: Any = data, mode.whitening

@@ -157,7 +157,7 @@ def _looking(density: Density) -> Callable[[Setting, tuple[Array]], Visits]:
 def side_by_side(
     program: Callable[[Setting, Any], Any], setting: Setting, *points: Shaped[Any, "point ..."]
 ) -> Any:
-    """Results of a program for points, as many chunks at a time as there are cores; NumPy arrays."""
+    """Results of a program for points, a chunk at a time on every core; NumPy arrays."""
     count = len(points[0])
     size = -(-count // CHUNK) * CHUNK
     filled = [leaf[np.arange(size) % count] for leaf in points]

@@ -1,8 +1,8 @@
 """What the surrogate learns from visited points: ridge regressions on the host.
 
 The penalty of each regression is chosen by generalised cross-validation, so that few points teach
-little and many points much. Points far up in the potential count less: the surrogate has to be right
-where the posterior is.
+little and many points much. Points far up in the potential count less: the surrogate has to be
+right where the posterior is.
 
 References
 ----------
