@@ -103,7 +103,8 @@ def inverse_root(
 
 def lower_root(root: Float[np.ndarray, "n column"]) -> Matrix:
     """The lower triangular M with M Mᵀ = root rootᵀ."""
-    return np.linalg.qr(root.T, mode="r").T
+    triangle: Any = np.linalg.qr(root.T, mode="r")
+    return triangle.T
 
 
 class _Eliminated(NamedTuple):
@@ -153,7 +154,8 @@ def whitening(
         to_shared[size:, size:] = lower_root(free)
         to_shared[size:, :size] = -free @ free.T @ precision[size:, :size] @ held
     drag = to_units @ half @ to_shared
-    return jax.tree.map(jnp.asarray, Whitening(center, to_shared, to_units, drag))
+    arrays = map(jnp.asarray, (to_shared, to_units, drag))
+    return Whitening(jax.tree.map(jnp.asarray, center), *arrays)
 
 
 def newton_direction(

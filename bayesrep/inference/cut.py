@@ -7,6 +7,8 @@ triangular, so holding a mixture is holding the first coordinates, and the other
 it: they are measured from where it puts the mode, to first order.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -25,10 +27,10 @@ def cut(run: Run) -> Drawn:
     model, schedule, density = run.problem.model, run.schedule, run.tools.density
     alone = around_mode(run, model.annotations(run.data), part="mixtures", stage=0)
     size = _of_mixture(density, model.mixture_sites)
-    mixture = alone.position["shared"][:, :, :size]
+    mixture = np.asarray(alone.position["shared"])[:, :, :size]
     run.bar.stage("finding the mode")
     mode = _around_mixtures(run, mixture)
-    coordinates = mode.whitening
+    coordinates: Any = mode.whitening
     root = np.asarray(coordinates.to_shared)[:size, :size]
     center = np.asarray(coordinates.center["shared"])[:size]
     given = np.linalg.solve(root, (mixture - center)[..., None])[..., 0]

@@ -73,7 +73,9 @@ def laplace(run: Run) -> Drawn:
     run.bar.stage("finding the mode")
     mode = find_mode(run.problem, run.tools, run.data)
     run.bar.stage("sampling")
-    draw = _whole(run, mode.whitening) if run.tools.hessian else _nested(run, mode)
+    normal = mode.whitening
+    dense = isinstance(normal, DenseWhitening)
+    draw = _whole(run, normal) if dense else _nested(run, mode)
     random = np.random.default_rng([run.seed, 2])
     wanted = run.schedule.chains * run.schedule.draws
     found = draw(random, wanted)
@@ -129,7 +131,9 @@ def _nested(run: Run, mode: Mode) -> Draw:
         return side_by_side(program, setting, points, keys)
 
     # The same program as for the draws: another would take longer to compile than it saves.
-    setting = settle(density, mode, run.data, lambda *to: at(*to, 0)[0], run.seed).setting
+    setting = settle(
+        density, mode, run.data, lambda of, points: at(of, points, 0)[0], run.seed
+    ).setting
 
     def draw(random: np.random.Generator, count: int) -> Weighted:
         standard = random.standard_normal((count, density.shared))

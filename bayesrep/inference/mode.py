@@ -54,7 +54,7 @@ def climb(
     tolerance, limit
         When to end.
     """
-    position, there = start, expand(start, data)
+    position, there, decrement = start, expand(start, data), np.inf
     for step in range(limit):
         along = newton_direction(there.hessian, there.gradient, held=held)
         decrement = -sum(float(np.vdot(there.gradient[name], along[name])) for name in along)

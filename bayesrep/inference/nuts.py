@@ -339,7 +339,7 @@ def _exactly(
 ) -> tuple[State, Float[Array, ""], Visits]:
     """Accept or refuse what NUTS proposes, then renew the units."""
     key, *keys = jax.random.split(state.key, 4)
-    old = state.known
+    old: Any = state.known
     at = jnp.concatenate([fixed, proposed.z])
     visit, units = marginal.visit(setting, at)
     exact = marginal.exact(setting, at, units, old.standard)

@@ -214,6 +214,7 @@ def _ready(
     else:
         target = of_density(density)
         size = density.shared + density.units * density.per_unit
-        setting = data, DenseWhitening(like, jax.ShapeDtypeStruct((size, size), float))
+        root: Any = jax.ShapeDtypeStruct((size, size), float)
+        setting = data, DenseWhitening(like, root)
     sampler = build_sampler(target, schedule, vectorized=vectorized, held=given.shape[-1])
     return compiled(sampler, keys, jax.ShapeDtypeStruct((), float), setting, given)
