@@ -328,7 +328,7 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path):
     options = ("--method", "laplace", *OPTIONS, "--no-progress")
     status, text, _ = run(capsys, "fit", study_path, "--out", out, *options)
     assert status == 0
-    assert "An approximation (laplace), Pareto k" in text
+    assert "The weighted draws hold: weights with Pareto k" in text
     status, text, _ = run(
         capsys, "fit", study_path, "--out", out, *options, "--draws", 50, "--force", "--json"
     )
@@ -343,7 +343,7 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path):
         (("--set", "slope=1"), "slope is (mean, sd)"),
         (("--groups", "breed"), "no column of groups 'breed'"),
         (("--datasets", "reference,replication,flickr"), "no data set 'flickr'"),
-        (("--method", "flow", "--feedback", "cut"), "are for method='nuts'"),
+        (("--method", "laplace", "--feedback", "cut"), "are for method='nuts'"),
         (("--checkpoint", study_path), "neither empty nor a checkpoint"),
     ):
         status, _, error = run(capsys, *fit, *more)

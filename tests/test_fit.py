@@ -5,7 +5,9 @@ is compiling. Hence 8 annotators, 3 classifiers and one schedule wherever the te
 """
 
 import json
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import jax
@@ -204,6 +206,26 @@ class Toy:
         states = ready.states(keys, lowest)
         report = lambda *_: None  # noqa: E731
         return sample(ready, states, setting, feed, schedule, report, tune=tune, workers=workers)
+
+
+def test_programs_of_one_model_are_traced_side_by_side(float64):
+    """A fit compiles its sampler beside the search for the mode; NumPyro's handlers are shared."""
+
+    def slow(data):
+        numpyro.sample("first", dist.Normal(data, 1.0))
+        time.sleep(0.05)
+        numpyro.sample("second", dist.Normal(data, 1.0))
+
+    density = build_density(slow, jnp.zeros(()))
+
+    def value(seed):
+        with jax.enable_x64(new_val=True):
+            data = jnp.full((), seed, dtype=float if seed % 2 else int)  # another program
+            return float(density.potential(density.origin(), data))
+
+    with ThreadPoolExecutor(2) as pool:
+        values = list(pool.map(value, range(2)))
+    assert values[1] - values[0] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("kind", ["whole", "quadratic", "density"])

@@ -9,6 +9,7 @@ works on that pair and knows no model.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from threading import RLock
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -27,6 +28,8 @@ from bayesrep.types import Float
 Position: TypeAlias = dict[str, Array]
 Draws: TypeAlias = Mapping[str, Array] | Mapping[str, NDArray[np.float64]]
 """Positions [chain, draw, ...]; what samplers return is NumPy's."""
+TRACING = RLock()
+"""NumPyro has one stack of handlers for all threads: one at a time may use it."""
 Program: TypeAlias = Callable[[Data], None]
 Offsets: TypeAlias = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 """Shifts of some sites computed from the others."""
@@ -115,8 +118,10 @@ class Density:
 
     def _potentials(self, position: Position, data: Data) -> Potentials:
         given = handlers.substitute(self.model, data=self.to_sites(position))
+        with TRACING:
+            trace = handlers.trace(given).get_trace(data)
         shared, units = jnp.zeros(()), jnp.zeros(self.units)
-        for site in handlers.trace(given).get_trace(data).values():
+        for site in trace.values():
             if site["type"] != "sample":
                 continue
             log_density = jnp.asarray(site["fn"].log_prob(site["value"]))
@@ -131,10 +136,9 @@ class Density:
 
     def quantities(self, position: Position, data: Data) -> dict[str, Array]:
         """All sites and deterministic quantities of the model at one position."""
-        values = constrain_fn(
-            self.model, (data,), {}, self.to_sites(position), return_deterministic=True
-        )
-        return dict(values)
+        sites = self.to_sites(position)
+        with TRACING:
+            return dict(constrain_fn(self.model, (data,), {}, sites, return_deterministic=True))
 
 
 def _take(site: _Site, position: Position) -> Array:
