@@ -20,7 +20,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from bayesrep.inference.density import Position
-from bayesrep.types import Float
+from bayesrep.types import Float, Ints
 
 Potential: TypeAlias = Callable[[Position], Array]
 Matrix: TypeAlias = Float[np.ndarray, "n n"]
@@ -64,6 +64,11 @@ class Whitening(NamedTuple):
             + jnp.einsum("cqr,cr->cq", self.to_units, standard["units"])
             - self.drag @ standard["shared"],
         }
+
+    def of_units(self, rows: Ints) -> "Whitening":
+        """The map of some of the units."""
+        center = self.center | {"units": self.center["units"][rows]}
+        return Whitening(center, self.to_shared, self.to_units[rows], self.drag[rows])
 
 
 def second_order(potential: Potential, position: Position) -> SecondOrder:

@@ -23,7 +23,7 @@ from numpyro.distributions import constraints
 from numpyro.infer.util import constrain_fn
 
 from bayesrep.models.model import Data
-from bayesrep.types import Float
+from bayesrep.types import Float, Ints
 
 Position: TypeAlias = dict[str, Array]
 Draws: TypeAlias = Mapping[str, Array] | Mapping[str, NDArray[np.float64]]
@@ -33,6 +33,8 @@ TRACING = RLock()
 Program: TypeAlias = Callable[[Data], None]
 Offsets: TypeAlias = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 """Shifts of some sites computed from the others."""
+Select: TypeAlias = Callable[[Data, Ints], Data]
+"""The data of some of the units."""
 
 
 class Potentials(NamedTuple):
@@ -69,6 +71,9 @@ class Density:
         Name of the plate over units.
     shared, units, per_unit
         P, C and Q of the pair of arrays; C = 0 when no site lies in the unit plate.
+    select
+        `select(data, rows)`: the data of some of the units, with which the potential takes these
+        units' coordinates; None where units meet in the likelihood.
     """
 
     model: Program
@@ -78,6 +83,7 @@ class Density:
     shared: int
     units: int
     per_unit: int
+    select: Select | None = None
 
     def to_sites(self, position: Position) -> dict[str, Array]:
         """Values of the model's (unconstrained) sites at a position; works on one draw."""
@@ -120,7 +126,7 @@ class Density:
         given = handlers.substitute(self.model, data=self.to_sites(position))
         with TRACING:
             trace = handlers.trace(given).get_trace(data)
-        shared, units = jnp.zeros(()), jnp.zeros(self.units)
+        shared, units = jnp.zeros(()), jnp.zeros(len(position["units"]))
         for site in trace.values():
             if site["type"] != "sample":
                 continue
@@ -167,6 +173,7 @@ def build_density(
     *,
     offsets: Offsets = lambda _: {},
     unit_plate: str = "classifier",
+    select: Select | None = None,
 ) -> Density:
     """Trace `model(data)` once and lay out its latent sites.
 
@@ -176,7 +183,7 @@ def build_density(
         NumPyro model of one argument.
     data
         Anything the model takes; only its shapes matter here.
-    offsets
+    offsets, select
         As in `Density`.
     unit_plate
         Name of the plate over units.
@@ -209,4 +216,4 @@ def build_density(
             units = shape[axis]
             sites[name] = _Site(shape, axis, per_unit, size // units)
             per_unit += size // units
-    return Density(model, offsets, sites, unit_plate, shared, units, per_unit)
+    return Density(model, offsets, sites, unit_plate, shared, units, per_unit, select)

@@ -169,7 +169,7 @@ def _drawing(density: Density) -> Callable[[Setting, tuple[Array, Array]], Any]:
         mask = jax.nn.one_hot(chosen, len(standard), axis=0, dtype=standard.dtype)
         kept = jnp.einsum("jcq,jc->cq", standard, mask)
         position = marginal.position(setting, shared, units.at(kept))
-        lp = -visit.log_volume - own - jnp.sum(exact * mask)
+        lp = -units.log_volume.sum() - own - jnp.sum(exact * mask)
         return visit, position, estimate.sum() - own, lp
 
     def chunk(setting: Setting, points: tuple[Array, Array]) -> Any:

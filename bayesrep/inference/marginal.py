@@ -10,9 +10,11 @@ misses, are measured from there,
 and a unit adds  −log p(y_c, data_c | ξ) − log |R_c|  to the potential of (ξ, z): exact whatever the
 step's quality. Integrated by the normal (Laplace) it is the unit's *level* V_c(ξ).
 
-The *surrogate* of Σ_c V_c(ξ) is cheap: a quadratic in ξ and, where that is too crude, the units'
-potentials at guessed centres. The shared parameters' own potential (prior and annotations) is exact
-in it. Guesses and quadratic are fitted to visited points (`bayesrep.inference.tuning`).
+The *surrogate* of the marginal potential costs the same however many units there are: the shared
+parameters' own potential (prior and annotations), the potentials of a few units that stand for all,
+at guessed centres, and a quadratic in ξ for what these leave. Without the few it would be wrong far
+out, and a chain that came there would stay. Guesses and quadratic are fitted to visited points
+(`bayesrep.inference.tuning`).
 """
 
 from dataclasses import dataclass
@@ -26,12 +28,14 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.density import Density, Position
 from bayesrep.models.model import Data
-from bayesrep.types import Float
+from bayesrep.types import Float, Ints
 
 FLOOR = 0.1
 """Of a pivot of a unit's precision, which is near the identity."""
 LONGEST = 3.0
 """Of a Newton step, in a unit's standard deviations."""
+SAMPLE = 16
+"""Units that stand for all in the surrogate."""
 LARGEST_GUESS = 2**23
 """Most entries of `Guide.guess`; above, guesses are linear."""
 
@@ -42,14 +46,30 @@ class Guide(NamedTuple):
     Attributes
     ----------
     level
-        Coefficients of Σ_c V_c or, where the surrogate is whole, of what the units' potentials at
-        their guessed centres leave of it.
-    guess
-        Coefficients of the units' centres.
+        Coefficients of what the sample leaves of Σ_c V_c.
+    guess, of_sample
+        Coefficients of the units' centres: of all, and of those in the sample.
     """
 
     level: Float[Array, "feature"]
     guess: Float[Array, "some unit own"]
+    of_sample: Float[Array, "some sampled own"]
+
+
+class Sample(NamedTuple):
+    """Units that stand for all in the surrogate.
+
+    Attributes
+    ----------
+    data, whitening
+        Of them alone.
+    count
+        How many units each of all stands for; 0 for those not in the sample.
+    """
+
+    data: Data
+    whitening: Whitening
+    count: Float[Array, "unit"]
 
 
 class Setting(NamedTuple):
@@ -57,6 +77,7 @@ class Setting(NamedTuple):
 
     data: Data
     whitening: Whitening
+    sample: Sample
     guide: Guide
 
 
@@ -75,6 +96,13 @@ class Units(NamedTuple):
     def at(self, standard: Float[Array, "unit own"]) -> Float[Array, "unit own"]:
         """ζ = m + R z."""
         return self.center + jnp.einsum("cqr,cr->cq", self.root, standard)
+
+
+def sampled_rows(first: Float[np.ndarray, "unit"]) -> Ints:
+    """Units evenly among all, by the first of their own parameters."""
+    size = min(SAMPLE, len(first))
+    middles = ((np.arange(size) + 0.5) * len(first) / max(size, 1)).astype(np.int64)
+    return np.sort(np.argsort(first, kind="stable")[middles])
 
 
 def drawn_in(shared: Any) -> Any:
@@ -101,14 +129,14 @@ def feature_count(size: int) -> int:
 class Visits(NamedTuple):
     """Points ξ at which the units were looked at.
 
-    `potential` is that of the marginal; `level` and `log_volume` are the sums over units of V_c and
-    of log |R_c|. JAX's arrays or NumPy's.
+    `potential` is that of the marginal, `level` is Σ_c V_c, and `sampled` is what the sample says
+    of Σ_c (V_c + log |R_c|). JAX's arrays or NumPy's.
     """
 
     shared: Float[Any, "*point shared"]
     potential: Float[Any, "*point"]
     level: Float[Any, "*point"]
-    log_volume: Float[Any, "*point"]
+    sampled: Float[Any, "*point"]
     center: Float[Any, "*point unit own"]
 
 
@@ -124,7 +152,16 @@ class Marginal:
         entries = density.units * density.per_unit
         some = count if count * entries <= LARGEST_GUESS else 1 + density.shared
         guess = jnp.zeros((some, density.units, density.per_unit))
-        return Guide(jnp.zeros(count), guess)
+        return Guide(jnp.zeros(count), guess, guess[:, : min(SAMPLE, density.units)])
+
+    def setting(self, data: Data, whitening: Whitening, rows: Ints) -> Setting:
+        """Coordinates, the sample of these units, and an untaught guide."""
+        assert self.density.select is not None
+        count = np.zeros(self.density.units)
+        count[rows] = self.density.units / max(len(rows), 1)
+        some = self.density.select(data, rows)
+        sample = Sample(some, whitening.of_units(rows), jnp.asarray(count))
+        return Setting(data, whitening, sample, self.untaught())
 
     def first_setting(self, data: Data, center: Position) -> Setting:
         """Coordinates of no scale around a centre, and an untaught guide."""
@@ -135,7 +172,7 @@ class Marginal:
             jnp.broadcast_to(jnp.eye(own), (units, own, own)),
             jnp.zeros((units, own, size)),
         )
-        return Setting(data, plain, self.untaught())
+        return self.setting(data, plain, np.arange(min(SAMPLE, units)))
 
     def position(
         self, setting: Setting, shared: Float[Array, "shared"], units: Float[Array, "unit own"]
@@ -185,9 +222,10 @@ class Marginal:
     def visit(self, setting: Setting, shared: Float[Array, "shared"]) -> tuple[Visits, Units]:
         """Look at ξ; and the units there."""
         units = self.units(setting, shared)
-        level, log_volume = units.level.sum(), units.log_volume.sum()
+        level = units.level.sum()
+        sampled = setting.sample.count @ (units.level + units.log_volume)
         potential = self.shared_potential(setting, shared) + level
-        return Visits(shared, potential, level, log_volume, units.center), units
+        return Visits(shared, potential, level, sampled, units.center), units
 
     def exact(
         self,
@@ -199,16 +237,15 @@ class Marginal:
         """What each unit adds to the potential of (ξ, z)."""
         return self.unit_potentials(setting, shared, given.at(standard)) - given.log_volume
 
-    def surrogate(
-        self, setting: Setting, shared: Float[Array, "shared"], *, whole: bool
-    ) -> Float[Array, ""]:
-        """Of Σ_c V_c(ξ); the whole one looks at the units."""
-        level = setting.guide.level
-        value = features(shared, len(level)) @ level
-        if whole:
-            guess = self.guess(setting, shared)
-            value = value + self.unit_potentials(setting, shared, guess).sum()
-        return value
+    def surrogate(self, setting: Setting, shared: Float[Array, "shared"]) -> Float[Array, ""]:
+        """Of the marginal potential."""
+        guide, sample = setting.guide, setting.sample
+        some, size = guide.of_sample.shape[:2]
+        guess = jnp.tensordot(features(shared, some), guide.of_sample, axes=1)
+        at = sample.whitening({"shared": shared, "units": guess})
+        parts = self.density.potentials(at, sample.data)
+        left = features(shared, len(guide.level)) @ guide.level
+        return parts.shared + (self.density.units / max(size, 1)) * parts.units.sum() + left
 
 
 def _inverse_root(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit own own"]:

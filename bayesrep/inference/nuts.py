@@ -81,7 +81,7 @@ class Schedule:
     warmup: int
     draws: int
     thinning: int = 2
-    target_accept: float = 0.8
+    target_accept: float = 0.9
 
     def thrifty(self) -> "Schedule":
         """The same for a model whose gradient is dear.
@@ -101,7 +101,7 @@ class Target:
     size
         Length of ξ.
     potential
-        `potential(setting, ξ)`: the surrogate, with the shared parameters' own part.
+        `potential(setting, ξ)`: the surrogate.
     position
         `position(setting, ξ, ζ)`: parameters at coordinates.
     marginal
@@ -120,17 +120,9 @@ class Target:
         return (0, 0) if density is None else (density.units, density.per_unit)
 
 
-def of_marginal(marginal: Marginal, *, whole: bool) -> Target:
-    """The target of a model whose units meet only through what they share.
-
-    `whole` is whether the surrogate looks at the units.
-    """
-
-    def potential(setting: Any, shared: Array) -> Array:
-        surrogate = marginal.surrogate(setting, shared, whole=whole)
-        return marginal.shared_potential(setting, shared) + surrogate
-
-    return Target(marginal.density.shared, potential, marginal.position, marginal)
+def of_marginal(marginal: Marginal) -> Target:
+    """The target of a model whose units meet only through what they share."""
+    return Target(marginal.density.shared, marginal.surrogate, marginal.position, marginal)
 
 
 def of_density(density: Density) -> Target:

@@ -246,6 +246,7 @@ def _programs(model: Model, options: Options, structure: Any, shapes: Any) -> Pr
             lambda data: function(data, options),
             example,
             offsets=lambda values: model.offsets(values, options),
+            select=model.select,
         )
 
     density = near = build(model.function)

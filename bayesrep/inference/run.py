@@ -1,13 +1,13 @@
 """A fit while it is made: what every way to the posterior is given, what it returns, its chains."""
 
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -94,10 +94,6 @@ def around_mode(run: Run, data: Data, *, part: str, stage: int) -> Transition:
         return chains(run, data, mode, ready, part=part, stage=stage)
 
 
-Ready: TypeAlias = Callable[[bool], Sampler]
-"""The compiled sampler, by whether the surrogate has to see the units."""
-
-
 def nothing_held(run: Run) -> Feed:
     """The feed of chains that hold no coordinate."""
     given = jnp.zeros((run.schedule.chains, BLOCK, 0) if run.vectorized else (BLOCK, 0))
@@ -105,8 +101,8 @@ def nothing_held(run: Run) -> Feed:
 
 
 @contextmanager
-def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Ready]:
-    """Compile the usual surrogate's sampler in a thread, beside what comes before sampling."""
+def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Future[Sampler]]:
+    """Compile the sampler in a thread, beside what comes before sampling."""
     device, chains = run.device.device, run.schedule.chains
     given = jax.ShapeDtypeStruct((BLOCK, held), float)
     keys = jax.eval_shape(lambda: run.keys(0))
@@ -117,7 +113,7 @@ def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Read
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
 
-    def ready(whole: bool) -> Sampler:  # noqa: FBT001
+    def ready() -> Sampler:
         with jax.enable_x64(new_val=True), jax.default_device(device):
             return _ready(
                 run.tools.density,
@@ -127,22 +123,19 @@ def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Read
                 keys,
                 given,
                 separable=run.tools.separable,
-                whole=whole,
                 vectorized=run.vectorized,
                 device=device,
             )
 
-    usual = not run.tools.separable
     with ThreadPoolExecutor(1) as pool:
-        begun = pool.submit(ready, usual)
-        yield lambda whole: begun.result() if whole == usual else ready(whole)
+        yield pool.submit(ready)
 
 
 def chains(
     run: Run,
     data: Data,
     mode: Mode,
-    ready: Ready,
+    ready: Future[Sampler],
     *,
     part: str,
     stage: int,
@@ -153,7 +146,6 @@ def chains(
 
     Without a `feed` nothing is held. `stay` leaves the coordinates as they are: some are held.
     """
-    whole = True
     setting: Any = data, mode.whitening
     potential: Any = mode.potential
     visited: Sequence[Visits] = ()
@@ -161,17 +153,16 @@ def chains(
         run.bar.stage("looking around")
         seed = [run.seed, 4, stage]
         look = looking(run.tools.density)
-        setting, whole, potential, visited = settle(
-            run.tools.density, mode, data, look, seed, stay=stay
-        )
+        setting, potential, visited = settle(run.tools.density, mode, data, look, seed, stay=stay)
+        count = np.asarray(setting.sample.count)
 
     def improve(setting: Any, visits: Sequence[Any]) -> Any:
         if not run.tools.separable:
             return setting
-        return setting._replace(guide=learn(setting.guide, visits, whole=whole).guide)
+        return setting._replace(guide=learn(setting.guide, count, visits))
 
     run.bar.stage("compiling")
-    sampler = ready(whole)
+    sampler = ready.result()
     run.bar.stage("sampling")
     keys = run.keys(stage)
     return sample(
@@ -199,7 +190,6 @@ def _ready(
     given: Any,
     *,
     separable: bool,
-    whole: bool,
     vectorized: bool,
     device: Any,
 ) -> Sampler:
@@ -209,7 +199,7 @@ def _ready(
     like = jax.eval_shape(lambda: density.origin())
     if separable:
         marginal = Marginal(density)
-        target = of_marginal(marginal, whole=whole)
+        target = of_marginal(marginal)
         setting: Any = jax.eval_shape(marginal.first_setting, data, like)
     else:
         target = of_density(density)

@@ -25,7 +25,7 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening, lower_root
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density
-from bayesrep.inference.marginal import Marginal, Setting
+from bayesrep.inference.marginal import Marginal, Setting, sampled_rows
 from bayesrep.inference.problem import Mode
 from bayesrep.inference.tuning import Visits, importance, learn, products, ridge, squared
 from bayesrep.models.model import Data
@@ -34,18 +34,15 @@ from bayesrep.types import Float, Shaped
 ROUNDS = 4
 POINTS = 256
 CHUNK = 32
-CRUDE = 0.5
-"""Largest sd of what a quadratic leaves, in nats, with which the surrogate need not see units."""
 
 
 class Settled(NamedTuple):
     """Coordinates in which a marginal is about standard normal, and what was learnt at what points.
 
-    `whole` says whether the surrogate has to see the units; `potential` is that of the centre.
+    `potential` is that of the centre.
     """
 
     setting: Setting
-    whole: bool
     potential: float
     visits: Sequence[Visits]
 
@@ -77,7 +74,10 @@ def settle(
     whitening, size = mode.whitening, density.shared
     assert isinstance(whitening, Whitening)
     random = np.random.default_rng(seed)
-    setting = Setting(data, whitening, Marginal(density).untaught())
+    marginal = Marginal(density)
+    rows = sampled_rows(np.asarray(whitening.center["units"])[:, 0])
+    setting = marginal.setting(data, whitening, rows)
+    count = np.asarray(setting.sample.count)
     center, root, potential = np.zeros(size), np.eye(size), float(mode.potential)
     visited: list[Visits] = []
     for _ in range(ROUNDS):
@@ -85,17 +85,16 @@ def settle(
         standard = np.concatenate([half, -half])
         visits = look(setting, center + standard @ root.T)
         visited.append(visits)
-        setting = setting._replace(guide=learn(setting.guide, visited, whole=True).guide)
+        setting = setting._replace(guide=learn(setting.guide, count, visited))
         if not stay:
             center, root, potential = _nearer(center, root, standard, visits.potential)
-    setting = Setting(data, _moved(whitening, center, root), setting.guide)
+    moved = _moved(whitening, center, root)
+    sample = setting.sample._replace(whitening=moved.of_units(rows))
     visited = [
         each._replace(shared=np.linalg.solve(root, (each.shared - center).T).T) for each in visited
     ]
-    quadratic = learn(setting.guide, visited, whole=False)
-    whole = quadratic.left > CRUDE
-    guide = learn(setting.guide, visited, whole=whole).guide
-    return Settled(setting._replace(guide=guide), whole, potential, visited)
+    guide = learn(setting.guide, count, visited)
+    return Settled(Setting(data, moved, sample, guide), potential, visited)
 
 
 def _moved(

@@ -86,36 +86,29 @@ def importance(potential: Float[np.ndarray, "point"], size: int) -> Float[np.nda
     return 1 / np.square(1 + above / size)
 
 
-class Learnt(NamedTuple):
-    """A guide, and the standard deviation of what it leaves, in nats."""
-
-    guide: Guide
-    left: float
-
-
-def learn(guide: Guide, visits: Sequence[Visits], *, whole: bool) -> Learnt:
+def learn(guide: Guide, count: Float[np.ndarray, "unit"], visits: Sequence[Visits]) -> Guide:
     """A better guide from visits in their order, the later half of which is learnt from.
 
-    `whole` is whether the surrogate looks at the units.
+    `count` is that of the surrogate's sample.
     """
     late = visits[max(0, len(visits) // 2 - 1) :]
     every = Visits(*(np.concatenate(leaves)[-LATEST:] for leaves in zip(*late, strict=True)))
     usable = np.isfinite(every.potential) & np.isfinite(every.center).all(axis=(1, 2))
     size = every.shared.shape[1]
     if usable.sum() < 2 * (1 + size):
-        return Learnt(guide, np.inf)
+        return guide
     every = Visits(*(np.asarray(leaf)[usable] for leaf in every))
     inputs = products(drawn_in(np.asarray(every.shared)))
     weights = importance(np.asarray(every.potential), size)
     some = inputs if len(guide.guess) > 1 + size else inputs[:, : 1 + size]
     centers = every.center.reshape(len(inputs), -1)
     fitted = ridge(some, centers, weights).coefficients
-    guess = jnp.asarray(squared(fitted, size).reshape(guide.guess.shape))
-    left = np.asarray(every.level)
-    if whole:
-        # At the guess a unit's potential is above V + log |R|, by half the distance squared.
-        left = -every.log_volume - 0.5 * np.square(some @ fitted - centers).sum(axis=1)
-    level = ridge(inputs, left[:, None], weights)
+    guess = squared(fitted, size).reshape(guide.guess.shape)
+    rows = np.flatnonzero(count)
+    # At the guess a unit's potential is above V + log |R|, by half the distance squared.
+    missed = (some @ fitted).reshape(every.center.shape)[:, rows] - every.center[:, rows]
+    above = 0.5 * np.square(missed).sum(axis=2) @ count[rows]
+    level = ridge(inputs, (every.level - every.sampled - above)[:, None], weights)
     # With its constant: a chain goes on from what an earlier guide said of its place.
-    coefficients = jnp.asarray(squared(level.coefficients, size)[:, 0])
-    return Learnt(Guide(coefficients, guess), level.left)
+    coefficients = squared(level.coefficients, size)[:, 0]
+    return Guide(*map(jnp.asarray, (coefficients, guess, guess[:, rows])))

@@ -63,7 +63,7 @@ from bayesrep.models.mixtures import (
 from bayesrep.models.model import Model
 from bayesrep.models.options import JointOptions
 from bayesrep.studies.statistics import Cells
-from bayesrep.types import Float
+from bayesrep.types import Float, Ints
 
 Share: TypeAlias = Float[np.ndarray, "group"]
 
@@ -114,6 +114,11 @@ def annotations_only(data: JointData) -> JointData:
     """The same data with every classifier's answers removed (shapes unchanged)."""
     nothing = jnp.asarray(np.zeros(data.correct.shape, data.correct.dtype))
     return data._replace(correct=nothing, wrong=nothing)
+
+
+def of_classifiers(data: JointData, rows: Ints) -> JointData:
+    """The data of some of the classifiers."""
+    return data._replace(correct=data.correct[rows], wrong=data.wrong[rows])
 
 
 def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
@@ -266,6 +271,7 @@ MODEL = Model(
     options=JointOptions,
     data=lambda cells, *_: joint_data(cells),
     annotations=annotations_only,
+    select=of_classifiers,
     start=joint_start,
     offsets=mixture_offsets,
     mixture_sites=SITES,

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from numpyro import handlers
 
 from bayesrep.studies.statistics import Cells, Patterns
-from bayesrep.types import Float
+from bayesrep.types import Float, Ints
 
 Data: TypeAlias = Any
 """What a model conditions on: a tree of arrays into which it alone looks."""
@@ -53,6 +53,9 @@ class Model:
         devices spreads the images over them.
     annotations
         The same data without any classifier's answers.
+    select
+        `select(data, rows)`: the data of some of the classifiers; None where they meet in the
+        likelihood.
     start
         `start(data, options)`: values of all sites where the search for the mode begins.
     offsets
@@ -97,6 +100,7 @@ class Model:
     options: Callable[..., Options]
     data: Callable[..., Data]
     annotations: Callable[[Data], Data]
+    select: Callable[[Data, Ints], Data] | None
     start: Callable[[Data, Options], Mapping[str, ArrayLike]]
     offsets: Callable[[Mapping[str, Array], Options], Mapping[str, Array]]
     mixture_sites: tuple[str, ...]

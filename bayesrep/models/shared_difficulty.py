@@ -436,6 +436,7 @@ MODEL = Model(
     options=SharedDifficultyOptions,
     data=shared_data,
     annotations=shared_annotations_only,
+    select=None,
     start=shared_start,
     offsets=mixture_offsets,
     mixture_sites=SITES,
