@@ -31,8 +31,13 @@ from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
 from bayesrep.models.model import Data
 from bayesrep.types import Float, Shaped
 
-ROUNDS = 4
+ROUNDS = 10
+"""At most; the mode is far out where many units share a scale."""
+STEADY = 1.0
+"""Length of a step, in standard deviations, after which the normal has about arrived."""
 POINTS = 256
+LAST = 1024
+"""Points of a round on the way, and of the last, which gives the shape."""
 CHUNK = 32
 
 
@@ -78,49 +83,59 @@ def settle(
     rows = sampled_rows(np.asarray(whitening.center["units"])[:, 0])
     setting = marginal.setting(data, whitening, rows)
     count = np.asarray(setting.sample.count)
-    center, root, potential = np.zeros(size), np.eye(size), float(mode.potential)
+    potential = float(mode.potential)
     visited: list[Visits] = []
-    for _ in range(ROUNDS):
-        half = random.standard_normal((POINTS // 2, size))
+    arrived = False
+    for number in range(1, ROUNDS + 1):
+        half = random.standard_normal(((LAST if arrived else POINTS) // 2, size))
         standard = np.concatenate([half, -half])
-        visits = look(setting, center + standard @ root.T)
-        visited.append(visits)
-        setting = setting._replace(guide=learn(setting.guide, count, visited))
+        visited.append(look(setting, standard))
+        last = arrived or number == ROUNDS
+        arrived = stay
         if not stay:
-            center, root, potential = _nearer(center, root, standard, visits.potential)
-    moved = _moved(whitening, center, root)
-    sample = setting.sample._replace(whitening=moved.of_units(rows))
-    visited = [
-        each._replace(shared=np.linalg.solve(root, (each.shared - center).T).T) for each in visited
-    ]
-    guide = learn(setting.guide, count, visited)
-    return Settled(Setting(data, moved, sample, guide), potential, visited)
+            near = _nearer(standard, visited[-1].potential)
+            setting = _moved(setting, near)
+            # In coordinates about where the points are: the guide is a polynomial.
+            visited = [
+                each._replace(shared=np.linalg.solve(near.root, (each.shared - near.step).T).T)
+                for each in visited
+            ]
+            potential = near.potential
+            arrived = bool(np.linalg.norm(near.step) < STEADY)
+        setting = setting._replace(guide=learn(setting.guide, count, visited))
+        if last:
+            break
+    return Settled(setting, potential, visited)
 
 
-def _moved(
-    whitening: Whitening,
-    center: Float[np.ndarray, "shared"],
-    root: Float[np.ndarray, "shared shared"],
-) -> Whitening:
-    """The same coordinates, measured from a centre in units of a root."""
-    drag = np.asarray(whitening.drag)
-    middle = {
-        "shared": np.asarray(whitening.center["shared"]) + np.asarray(whitening.to_shared) @ center,
-        "units": np.asarray(whitening.center["units"]) - drag @ center,
-    }
-    moved = whitening._replace(
-        center=middle, to_shared=whitening.to_shared @ root, drag=drag @ root
-    )
-    return jax.tree.map(jnp.asarray, moved)
+class _Nearer(NamedTuple):
+    """Where a quadratic is lowest, the lower root of its inverse curvature, and the least of it."""
+
+    step: Float[np.ndarray, "shared"]
+    root: Float[np.ndarray, "shared shared"]
+    potential: float
+
+
+def _moved(setting: Setting, near: _Nearer) -> Setting:
+    """The same setting, in coordinates measured from a step in units of a root."""
+
+    def moved(white: Whitening) -> Whitening:
+        drag, to_shared = np.asarray(white.drag), np.asarray(white.to_shared)
+        center = {
+            "shared": np.asarray(white.center["shared"]) + to_shared @ near.step,
+            "units": np.asarray(white.center["units"]) - drag @ near.step,
+        }
+        new = white._replace(center=center, to_shared=to_shared @ near.root, drag=drag @ near.root)
+        return jax.tree.map(jnp.asarray, new)
+
+    sample = setting.sample._replace(whitening=moved(setting.sample.whitening))
+    return setting._replace(whitening=moved(setting.whitening), sample=sample)
 
 
 def _nearer(
-    center: Float[np.ndarray, "shared"],
-    root: Float[np.ndarray, "shared shared"],
-    standard: Float[np.ndarray, "point shared"],
-    potential: Float[np.ndarray, "point"],
-) -> tuple[Float[np.ndarray, "shared"], Float[np.ndarray, "shared shared"], float]:
-    """Centre, lower root and lowest potential of the quadratic through a normal's points."""
+    standard: Float[np.ndarray, "point shared"], potential: Float[np.ndarray, "point"]
+) -> _Nearer:
+    """The quadratic through the potentials at points of a standard normal."""
     usable = np.isfinite(potential)
     standard, potential = standard[usable], potential[usable]
     size = standard.shape[1]
@@ -132,7 +147,7 @@ def _nearer(
     step = -(vectors / values) @ vectors.T @ slope
     step *= min(1.0, 2 * np.sqrt(size) / max(float(np.linalg.norm(step)), 1e-300))
     lowest = float(constant[0] + 0.5 * slope @ step)
-    return center + root @ step, root @ lower_root(vectors / np.sqrt(values)), lowest
+    return _Nearer(step, lower_root(vectors / np.sqrt(values)), lowest)
 
 
 def looking(density: Density) -> Look:

@@ -20,7 +20,7 @@ from bayesrep.inference.marginal import Guide, Visits, drawn_in
 from bayesrep.types import Float
 
 PENALTIES = 10.0 ** np.arange(-4, 5)
-LATEST = 600
+LATEST = 1000
 """Points to learn from, at most."""
 
 
@@ -41,18 +41,18 @@ def ridge(
     means = weights @ inputs[:, 1:], weights @ outputs
     scale = np.sqrt(weights * len(weights))[:, None]
     left, right = scale * (inputs[:, 1:] - means[0]), scale * (outputs - means[1])
-    values, vectors = np.linalg.eigh(left @ left.T)
-    values = np.maximum(values, 0.0)
-    turned = vectors.T @ right
+    columns, values, axes = np.linalg.svd(left, full_matrices=False)
+    turned = columns.T @ right
     squares = np.square(turned).sum(axis=1)
+    beyond = max(float(np.square(right).sum() - squares.sum()), 0.0)
 
     def risk(penalty: float) -> float:
-        missed = penalty / (values + penalty)
-        free = max(missed.sum() - 1, 1e-2 * len(values))
-        return float(len(values) * (missed**2 @ squares) / free**2)
+        missed = penalty / (np.square(values) + penalty)
+        free = max(len(left) - len(values) + missed.sum() - 1, 1e-2 * len(left))
+        return float(len(left) * (beyond + missed**2 @ squares) / free**2)
 
     penalty = min(PENALTIES, key=risk)
-    slopes = left.T @ (vectors @ (turned / (values + penalty)[:, None]))
+    slopes = axes.T @ ((values / (np.square(values) + penalty))[:, None] * turned)
     constant = means[1] - means[0] @ slopes
     deviation = float(np.sqrt(risk(penalty) / outputs.shape[1]))
     return Ridge(np.concatenate([constant[None], slopes]), deviation)
