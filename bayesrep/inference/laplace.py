@@ -6,7 +6,8 @@ some fifteen parameters, to which a normal is fitted (`bayesrep.inference.settle
 Student t of its shape are weighted by an *unbiased* estimate of the marginal density: a few
 antithetic draws of every unit from its normal, one of which is kept. So weights make means exact,
 and Pareto's k of the weights and their effective number say whether they do so with the draws at
-hand.
+hand. Where they do not, these draws were a pilot: others come from the t of their weighted mean and
+covariance, with heavier tails.
 
 Where units meet in the likelihood, the draws are those of the normal at the mode, with weights.
 
@@ -41,15 +42,19 @@ from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Int
 
 PAIRS = 4
-FREEDOM = 20.0
-"""Degrees of freedom of the proposals' Student t."""
+FREEDOM = 20.0, 8.0
+"""Degrees of freedom of the proposals' Student t: of the normal's shape, and of a pilot's."""
 BATCHES = 8
-"""How many times as many draws as asked for are made, at most, until the weights have their ESS."""
+"""How many times as many draws as asked for are made, at most, until the weights hold."""
 
 
 class Weighted(NamedTuple):
-    """Draws [draw, ...] with the logarithms of their importance weights, unnormalised."""
+    """Draws [draw, ...] with the logarithms of their importance weights, unnormalised.
 
+    `shared` are the coordinates ξ; None where draws are of one normal for all parameters.
+    """
+
+    shared: Float[np.ndarray, "draw shared"] | None
     position: Position
     log_weight: Float[np.ndarray, "draw"]
     lp: Float[np.ndarray, "draw"]
@@ -78,13 +83,13 @@ def laplace(run: Run) -> Drawn:
     draw = _whole(run, normal) if dense else _nested(run, mode)
     random = np.random.default_rng([run.seed, 2])
     wanted = run.schedule.chains * run.schedule.draws
-    found = draw(random, wanted)
+    pilot = found = draw(random, wanted, None)
     judged = certify(found.log_weight)
-    for _ in range(BATCHES - 1):
-        if judged.enough or not judged.pareto_k < MAX_PARETO_K:
+    for batch in range(BATCHES):
+        if judged.enough:
             break
-        more = draw(random, wanted)
-        found = jax.tree.map(lambda a, b: np.concatenate([a, b]), found, more)
+        more = draw(random, wanted, pilot)
+        found = jax.tree.map(lambda a, b: np.concatenate([a, b]), found, more) if batch else more
         judged = certify(found.log_weight)
     run.bar.advance(1)
     holds = judged.pareto_k < MAX_PARETO_K
@@ -119,8 +124,33 @@ def resample(
     return random.permutation(np.minimum(np.searchsorted(ends, at), len(ends) - 1))
 
 
-Draw: TypeAlias = Callable[[np.random.Generator, int], Weighted]
-"""So many more draws."""
+Draw: TypeAlias = Callable[[np.random.Generator, int, Weighted | None], Weighted]
+"""So many more draws, of the normal or as a pilot teaches."""
+
+
+class _Proposal(NamedTuple):
+    """A Student t of the coordinates ξ."""
+
+    center: Float[np.ndarray, "shared"]
+    root: Float[np.ndarray, "shared shared"]
+    freedom: float
+
+
+def _proposal(size: int, pilot: Weighted | None) -> _Proposal:
+    """Of the shape of the normal, which is standard, or of a pilot's weighted draws.
+
+    The covariance is drawn to the normal's as if it had been seen in twice as many draws as it has
+    rows.
+    """
+    if pilot is None or pilot.shared is None:
+        return _Proposal(np.zeros(size), np.eye(size), FREEDOM[0])
+    judged = certify(pilot.log_weight)
+    weight = np.exp(judged.log_weight)
+    center = weight @ pilot.shared
+    around = pilot.shared - center
+    seen = judged.ess / (judged.ess + 2 * size)
+    covariance = seen * (around.T * weight) @ around + (1 - seen) * np.eye(size)
+    return _Proposal(center, np.linalg.cholesky(covariance), FREEDOM[1])
 
 
 def _nested(run: Run, mode: Mode) -> Draw:
@@ -135,13 +165,15 @@ def _nested(run: Run, mode: Mode) -> Draw:
         density, mode, run.data, lambda of, points: at(of, points, 0)[0], run.seed
     ).setting
 
-    def draw(random: np.random.Generator, count: int) -> Weighted:
+    def draw(random: np.random.Generator, count: int, pilot: Weighted | None) -> Weighted:
+        center, root, freedom = _proposal(density.shared, pilot)
         standard = random.standard_normal((count, density.shared))
-        standard /= np.sqrt(random.chisquare(FREEDOM, (count, 1)) / FREEDOM)
-        _, position, log_density, lp = at(setting, standard, int(random.integers(2**31)))
+        standard /= np.sqrt(random.chisquare(freedom, (count, 1)) / freedom)
+        shared = center + standard @ root.T
+        _, position, log_density, lp = at(setting, shared, int(random.integers(2**31)))
         squares = np.square(standard).sum(axis=1)
-        log_t = -0.5 * (FREEDOM + density.shared) * np.log1p(squares / FREEDOM)
-        return Weighted(position, log_density - log_t, lp)
+        log_t = -0.5 * (freedom + density.shared) * np.log1p(squares / freedom)
+        return Weighted(shared, position, log_density - log_t, lp)
 
     return draw
 
@@ -182,13 +214,14 @@ def _whole(run: Run, normal: DenseWhitening) -> Draw:
     """Draws of the normal at the mode, with the density of all parameters."""
     look = _evaluating(run.tools.density)
 
-    def draw(random: np.random.Generator, count: int) -> Weighted:
+    def draw(random: np.random.Generator, count: int, _: Weighted | None) -> Weighted:
         shapes = jax.tree.map(jnp.shape, normal.center)
         standard = {n: jnp.asarray(random.standard_normal((count, *s))) for n, s in shapes.items()}
         position, log_density = look(normal, run.data, standard)
         squares = sum(np.square(leaf).reshape(count, -1).sum(axis=1) for leaf in standard.values())
         lp = np.asarray(log_density)
-        return Weighted(jax.tree.map(np.asarray, position), lp + 0.5 * np.asarray(squares), lp)
+        weight = lp + 0.5 * np.asarray(squares)
+        return Weighted(None, jax.tree.map(np.asarray, position), weight, lp)
 
     return draw
 
