@@ -35,6 +35,10 @@ DATA = np.array([[0.3, -1.0], [2.0, 0.5], [1.0, 4.0]])
 COUNTS = np.array([[0.0], [2.0], [9.0]])
 
 
+def some(data, rows):
+    return data[rows]
+
+
 def gaussian(data):
     """Normal everywhere: a mean, and units around it that are observed with noise."""
     mean = numpyro.sample("mean", dist.Normal(0.0, 2.0).expand([2]).to_event(1))
@@ -73,7 +77,7 @@ class Normal:
     """The toy normal density: its covariance and its mean, by linear algebra alone."""
 
     def __post_init__(self):
-        self.density = build_density(gaussian, jnp.asarray(DATA))
+        self.density = build_density(gaussian, jnp.asarray(DATA), select=some)
         self.data = jnp.asarray(DATA)
         precision = np.zeros((8, 8))
         precision[:2, :2] = (1 / 4 + UNITS / 0.49) * np.eye(2)
@@ -137,27 +141,27 @@ def test_coefficients_of_products_are_those_of_features():
             np.testing.assert_allclose(found, wanted, rtol=1e-10)
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_a_guide_learns_what_quadratics_say(whole):
+def test_a_guide_learns_what_quadratics_say():
     """Made up visits, whose levels and centres are quadratics; also among visits that are none."""
     random = np.random.default_rng(2)
     points = random.standard_normal((300, 3))
     quadratic = tuning.products(drawn_in(points))
     centers = (quadratic @ random.standard_normal((10, UNITS * 2))).reshape(-1, UNITS, 2)
-    said, volume = quadratic @ random.standard_normal(10), random.standard_normal(300)
-    # A unit's level V is what its potential is at the exact centre, less log |R|.
-    level = random.standard_normal(300) if whole else said
+    said, sampled = quadratic @ random.standard_normal(10), random.standard_normal(300)
     potential = np.where(np.arange(300) % 50 == 7, np.nan, 0.5 * np.square(points).sum(axis=1))
-    visits = Visits(points, potential, level, -said if whole else volume, centers)
-    guide = Guide(jnp.zeros(feature_count(3)), jnp.zeros((feature_count(3), UNITS, 2)))
-    learnt = tuning.learn(guide, [visits], whole=whole)
-    assert learnt.left < 1e-2
+    visits = Visits(points, potential, sampled + said, sampled, centers)
+    nothing = jnp.zeros((feature_count(3), UNITS, 2))
+    guide = Guide(jnp.zeros(feature_count(3)), nothing, nothing[:, :1])
+    count = np.array([0.0, UNITS, *[0.0] * (UNITS - 2)])
+    learnt = tuning.learn(guide, count, [visits])
     for point, wanted, center in zip(points[:5], said, centers, strict=False):
         inputs = np.asarray(features(jnp.asarray(point), feature_count(3)))
-        assert inputs @ learnt.guide.level == pytest.approx(wanted, abs=1e-2)
-        np.testing.assert_allclose(np.tensordot(inputs, learnt.guide.guess, 1), center, atol=1e-2)
+        assert inputs @ learnt.level == pytest.approx(wanted, abs=1e-2)
+        guess, of_sample = (np.tensordot(inputs, g, 1) for g in (learnt.guess, learnt.of_sample))
+        np.testing.assert_allclose(guess, center, atol=1e-2)
+        np.testing.assert_allclose(of_sample, center[1:2], atol=1e-2)
     few = Visits(*(leaf[:7] for leaf in visits))
-    assert tuning.learn(guide, [few], whole=whole) == tuning.Learnt(guide, np.inf)
+    assert tuning.learn(guide, count, [few]) is guide
 
 
 # --- the marginal
@@ -176,7 +180,7 @@ def stretched(units, own, shared):
 
 def settings(own):
     counts = np.tile(COUNTS, (1, own))
-    density = build_density(skewed, jnp.asarray(counts))
+    density = build_density(skewed, jnp.asarray(counts), select=some)
     marginal = Marginal(density)
     plain = marginal.first_setting(jnp.asarray(counts), density.origin())
     return counts, marginal, plain._replace(whitening=stretched(UNITS, own, 1))
@@ -251,7 +255,6 @@ def test_settling_finds_a_normal_posterior_from_elsewhere(normal):
     np.testing.assert_allclose((center - normal.mean[:2]) / spread, 0, atol=1e-2)
     np.testing.assert_allclose(to_shared @ to_shared.T, covariance, atol=0.03 * spread.min() ** 2)
     np.testing.assert_array_equal(np.triu(to_shared, 1), 0)
-    assert not found.whole
     # Points are told in the new coordinates: there they look as they did.
     again = look(found.setting, found.visits[-1].shared[:32])
     np.testing.assert_allclose(again.potential, found.visits[-1].potential[:32], atol=1e-6)
@@ -333,7 +336,7 @@ def test_resampling_is_unbiased_and_stratified():
 
 
 def drawn(draw, count):
-    found = draw(np.random.default_rng(4), count)
+    found = draw(np.random.default_rng(4), count, None)
     return found, laplace.certify(found.log_weight)
 
 
@@ -400,11 +403,29 @@ def test_nested_draws_of_a_skewed_posterior_have_its_means(unannotated):
         moments.append([density @ (case @ own**k / total) for k in (1, 2)])
     mean, square = np.array(moments).T
 
-    target = build_density(skewed, jnp.asarray(COUNTS))
+    target = build_density(skewed, jnp.asarray(COUNTS), select=some)
     near = {"shared": jnp.asarray(mean[:1]), "units": jnp.asarray(mean[1:, None])}
     mode = whitened(target, jnp.asarray(COUNTS), near)
-    found, judged = drawn(laplace._nested(of(target, jnp.asarray(COUNTS)), mode), 8000)
+    draw = laplace._nested(of(target, jnp.asarray(COUNTS)), mode)
+    found, judged = drawn(draw, 8000)
     hold(found, judged, mean, np.sqrt(square - mean**2))
+    # As a pilot they shape the next proposals; draws of those have the same means.
+    again = draw(np.random.default_rng(5), 8000, found)
+    hold(again, laplace.certify(again.log_weight), mean, np.sqrt(square - mean**2))
+
+
+def test_a_pilots_moments_shape_the_proposals():
+    random = np.random.default_rng(6)
+    shared = random.standard_normal((20_000, 2)) * [1.5, 1.0]
+    wanted = stats.norm.logpdf(shared, [0.5, 0.0], [0.8, 1.0]).sum(axis=1)
+    weight = wanted - stats.norm.logpdf(shared, 0, [1.5, 1.0]).sum(axis=1)
+    pilot = laplace.Weighted(shared, {}, weight, wanted)
+    found = laplace._proposal(2, pilot)
+    assert found.freedom < laplace._proposal(2, None).freedom
+    np.testing.assert_allclose(found.center, [0.5, 0.0], atol=0.05)
+    np.testing.assert_allclose(found.root @ found.root.T, np.diag([0.64, 1.0]), atol=0.05)
+    few = laplace._proposal(2, jax.tree.map(lambda leaf: leaf[:30], pilot))
+    assert np.linalg.eigvalsh(few.root @ few.root.T).min() > 0.05
 
 
 # --- distances

@@ -19,6 +19,7 @@ import pytest
 import xarray as xr
 
 import bayesrep
+import bayesrep.inference.marginal as marginals
 from bayesrep import (
     ConvergenceError,
     ConvergenceWarning,
@@ -29,7 +30,7 @@ from bayesrep import (
 from bayesrep.inference.arrowhead import second_order, whitening
 from bayesrep.inference.density import build_density
 from bayesrep.inference.device import fastest
-from bayesrep.inference.marginal import Marginal, Setting
+from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.mode import climb
 from bayesrep.inference.nuts import (
     BLOCK,
@@ -168,7 +169,8 @@ class Toy:
     """A density with the coordinates of the normal at its mode."""
 
     def __init__(self, model, data):
-        self.density, self.data = build_density(model, data), data
+        self.density = build_density(model, data, select=lambda data, rows: data[rows])
+        self.data = data
 
         @jax.jit
         def expand(at, data):
@@ -184,8 +186,10 @@ class Toy:
             target, setting = of_density(self.density), (self.data, self.white)
         else:
             marginal = Marginal(self.density)
-            target = of_marginal(marginal, whole=kind == "whole")
-            setting = Setting(self.data, self.white, marginal.untaught())
+            target = of_marginal(marginal)
+            rows = np.arange(min(self.density.units, marginals.SAMPLE))
+            setting = marginal.setting(self.data, self.white, rows)
+            count = np.asarray(setting.sample.count)
 
         def feed(chain, begin):
             if given is None:
@@ -196,7 +200,7 @@ class Toy:
         def tune(setting, visits):
             if kind == "density":
                 return setting
-            return setting._replace(guide=learn(setting.guide, visits, whole=kind == "whole").guide)
+            return setting._replace(guide=learn(setting.guide, count, visits))
 
         keys = jax.random.split(jax.random.key(0), chains)
         lowest = jnp.asarray(self.mode.there.value)
@@ -228,9 +232,13 @@ def test_programs_of_one_model_are_traced_side_by_side(float64):
     assert values[1] - values[0] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("kind", ["whole", "quadratic", "density"])
-def test_workers_do_not_change_draws(kind, float64):
-    """Chains run one after the other or side by side, or as one batch: the same numbers."""
+@pytest.mark.parametrize("kind", ["all units", "some units", "density"])
+def test_workers_do_not_change_draws(kind, float64, monkeypatch):
+    """Chains run one after the other or side by side, or as one batch: the same numbers.
+
+    The surrogate looks at all units, or at two of three.
+    """
+    monkeypatch.setattr(marginals, "SAMPLE", 2 if kind == "some units" else 3)
     toy = Toy(_counts, jnp.asarray([0.0, 2.0, 5.0]))
     schedule = Schedule(chains=3, warmup=100, draws=40)
     one, two, batch = (
@@ -257,7 +265,7 @@ def test_held_coordinates_are_followed_draw_by_draw(vectorized, float64):
     rng = np.random.default_rng(0)
     given = 0.7 * rng.standard_normal((3, 100 + 400 + BLOCK, 1))
     how = {"vectorized": vectorized, "workers": 2, "given": given}
-    drawn = toy.draws(schedule, "quadratic", **how).position
+    drawn = toy.draws(schedule, "all units", **how).position
     m, z = drawn["shared"][..., 0], drawn["shared"][..., 1]
     put = np.asarray(toy.white.to_shared)[0, 0] * given[:, 100:500, 0]
     np.testing.assert_allclose(m, np.asarray(toy.white.center["shared"])[0] + put, rtol=1e-9)

@@ -25,6 +25,8 @@ import pytest
 from jax.tree_util import Partial
 
 import bayesrep
+import bayesrep.inference.marginal as marginal_module
+import bayesrep.inference.settle as settle_module
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.marginal import Setting as Settings
 from bayesrep.inference.nuts import Known, Schedule, State, build_kernel, of_marginal
@@ -36,6 +38,8 @@ IMAGES, ANNOTATORS = 60, 4
 TURNS, CHAINS = 60, 512
 FROM_PRIOR = 10_000
 STEP = 1.0
+ROWS = np.array([0, 2])
+"""Of the three classifiers, those that the surrogate looks at."""
 LIMIT = 4.5
 """Standard errors. Of 72 comparisons, each a t of 511 degrees of freedom, one is beyond by chance
 for fewer than 1 of 1,000 seeds; the seeds are fixed."""
@@ -171,16 +175,17 @@ class Mistaken(Marginal):
         return right + (1 - self.volume) * given.log_volume
 
 
-def from_position(key, position, data, *, density, whitening, guide, accept, volume):
+def from_position(key, position, data, *, density, whitening, sample, guide, accept, volume):
     """What the sampler does between two draws, begun at a position.
 
     Wrong if asked to: without `accept` whatever NUTS proposes under the surrogate is taken, and
     with another `volume` than 1 the Jacobian of the units' coordinates is another.
     """
     marginal = Mistaken(density, volume)
-    target = of_marginal(marginal, whole=True)
+    target = of_marginal(marginal)
     kernel = build_kernel(target, Schedule(chains=1, warmup=0, draws=1))
-    settings = Settings(data, whitening, guide)
+    some = sample._replace(data=density.select(data, ROWS))
+    settings = Settings(data, whitening, some, guide)
 
     center, drag = whitening.center, whitening.drag
     shared = jnp.linalg.solve(whitening.to_shared, position["shared"] - center["shared"])
@@ -204,12 +209,17 @@ def sampler(setting):
     """The transition above, right or wrong, as it was settled for the study."""
     with jax.enable_x64(True):
         mode = find_mode(setting.problem, setting.tools, setting.data)
-        settled = settle(setting.density, mode, setting.data, looking(setting.density), 0).setting
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(marginal_module, "SAMPLE", len(ROWS))
+            patch.setattr(settle_module, "sampled_rows", lambda _: ROWS)
+            look = looking(setting.density)
+            settled = settle(setting.density, mode, setting.data, look, 0).setting
     move = partial(from_position, density=setting.density)  # once: another one is compiled anew
 
     def bound(*, accept=True, volume=1.0):
         mistake = {"accept": jnp.asarray(accept), "volume": jnp.asarray(volume)}
-        return Partial(move, whitening=settled.whitening, guide=settled.guide, **mistake)
+        known = {name: getattr(settled, name) for name in ("whitening", "sample", "guide")}
+        return Partial(move, **known, **mistake)
 
     return bound
 

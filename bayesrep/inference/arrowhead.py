@@ -71,6 +71,17 @@ class Whitening(NamedTuple):
         return Whitening(center, self.to_shared, self.to_units[rows], self.drag[rows])
 
 
+def unscaled(center: Position) -> Whitening:
+    """The map that only shifts."""
+    size, (units, own) = len(center["shared"]), center["units"].shape
+    return Whitening(
+        center,
+        jnp.eye(size),
+        jnp.broadcast_to(jnp.eye(own), (units, own, own)),
+        jnp.zeros((units, own, size)),
+    )
+
+
 def second_order(potential: Potential, position: Position) -> SecondOrder:
     """What a Newton step needs of a potential whose units meet only through what they share."""
     shared, (units, per_unit) = position["shared"].shape[0], position["units"].shape

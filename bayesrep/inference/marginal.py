@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayesrep.inference.arrowhead import Whitening
+from bayesrep.inference.arrowhead import Whitening, unscaled
 from bayesrep.inference.density import Density, Position
 from bayesrep.models.model import Data
 from bayesrep.types import Float, Ints
@@ -165,14 +165,8 @@ class Marginal:
 
     def first_setting(self, data: Data, center: Position) -> Setting:
         """Coordinates of no scale around a centre, and an untaught guide."""
-        size, units, own = self.density.shared, self.density.units, self.density.per_unit
-        plain = Whitening(
-            center,
-            jnp.eye(size),
-            jnp.broadcast_to(jnp.eye(own), (units, own, own)),
-            jnp.zeros((units, own, size)),
-        )
-        return self.setting(data, plain, np.arange(min(SAMPLE, units)))
+        rows = np.arange(min(SAMPLE, self.density.units))
+        return self.setting(data, unscaled(center), rows)
 
     def position(
         self, setting: Setting, shared: Float[Array, "shared"], units: Float[Array, "unit own"]
