@@ -7,7 +7,9 @@ A transition has three parts, each of which leaves the posterior of (ξ, z) inva
 2. The move is accepted with probability min(1, exp(−ΔE + ΔS)), E being the potential of (ξ, z):
    NUTS is reversible under exp(−S), so the pair is under exp(−E) (Christen, Fox (2005), delayed
    acceptance, with NUTS for the first stage's proposals).
-3. Each unit's z_c is proposed afresh from its normal, and accepted for itself.
+3. Each unit's z_c is proposed afresh from its normal, or now and then near where it is by a step
+   that leaves the normal alone (pCN: where the normal's tails are too light an independent proposal
+   would hardly ever lead out of them), and accepted for itself.
 
 A model whose units meet in the likelihood has no such parts: its potential is its own surrogate,
 and a transition is one of NUTS.
@@ -19,7 +21,8 @@ checkpoint and draws independent of each other.
 References
 ----------
 Christen, Fox (2005), "Markov chain Monte Carlo using an approximation", JCGS 14. Hoffman, Gelman
-(2014), "The No-U-Turn sampler", JMLR 15.
+(2014), "The No-U-Turn sampler", JMLR 15. Cotter, Roberts, Stuart, White (2013), "MCMC methods for
+functions", Statistical Science 28: pCN.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,6 +47,8 @@ from bayesrep.types import Float, Shaped
 
 BLOCK = 25
 MAX_TREE_DEPTH = 10
+NEAR, KEPT = 0.25, 0.9
+"""How often a unit's proposal is near, and how much of where it is is then kept."""
 
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
@@ -330,7 +335,7 @@ def _exactly(
     marginal: Marginal, setting: Setting, fixed: Array, state: State, proposed: Any
 ) -> tuple[State, Float[Array, ""], Visits]:
     """Accept or refuse what NUTS proposes, then renew the units."""
-    key, *keys = jax.random.split(state.key, 4)
+    key, *keys = jax.random.split(state.key, 5)
     old: Any = state.known
     at = jnp.concatenate([fixed, proposed.z])
     visit, units = marginal.visit(setting, at)
@@ -349,7 +354,10 @@ def _exactly(
     place = {n: chosen(getattr(proposed, n), getattr(state.hmc, n)) for n in names}
     known = chosen(new, old)
 
+    near = jax.random.uniform(keys[3], (len(known.standard), 1)) < NEAR
+    kept = jnp.where(near, KEPT, 0.0)
     fresh = jax.random.normal(keys[1], known.standard.shape)
+    fresh = kept * known.standard + jnp.sqrt(1 - jnp.square(kept)) * fresh
     shared = jnp.concatenate([fixed, place["z"]])
     exact = marginal.exact(setting, shared, known.units, fresh)
     normal = 0.5 * jnp.sum(jnp.square(fresh) - jnp.square(known.standard), axis=1)
