@@ -21,7 +21,7 @@ from bayesrep.inference.compiling import compilation_timed, kept_programs
 from bayesrep.inference.cut import cut
 from bayesrep.inference.device import Choice, choose, spread_over, together
 from bayesrep.inference.laplace import laplace
-from bayesrep.inference.nuts import Schedule
+from bayesrep.inference.nuts import BLOCK, Schedule
 from bayesrep.inference.problem import Problem, Programs, pose, programs
 from bayesrep.inference.run import Drawn, Run, nuts
 from bayesrep.models.model import Data
@@ -107,8 +107,9 @@ def fit(
         certify them: with `pareto_k` below 0.7 and `ess` of at least 400 (both attributes) they
         have converged, and with others they have not.
     chains, warmup, draws
-        Number of chains, and of adaptation steps and kept draws in each. Two transitions are
-        made for every kept draw. Laplace makes chains × draws, or more until their weights hold.
+        Number of chains, and of adaptation steps (rounded up to blocks of 25) and kept draws in
+        each. Two transitions are made for every kept draw. Laplace makes chains × draws, or more
+        until their weights hold.
     seed
         Seed of everything random.
     progress
@@ -187,6 +188,7 @@ def fit(
         )
     # The weights of many components mix slowly.
     thinning = 2 * max(1, problem.options.components - 1)
+    warmup = BLOCK * -(-warmup // BLOCK)
     schedule = Schedule(chains=chains, warmup=warmup, draws=draws, thinning=thinning)
     if problem.model.of_images:
         schedule = schedule.thrifty()

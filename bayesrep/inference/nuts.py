@@ -15,8 +15,9 @@ A model whose units meet in the likelihood has no such parts: its potential is i
 and a transition is one of NUTS.
 
 In the warm-up all chains stop after every block and what they visited improves the surrogate;
-after it, each runs for itself. A host loop over short blocks makes progress, interruption,
-checkpoint and draws independent of each other.
+after it, each runs for itself. Where a draw diverged, the warm-up has seen too little of how
+sharply the posterior bends: all are drawn again in steps half as long. A host loop over short
+blocks makes progress, interruption, checkpoint and draws independent of each other.
 
 References
 ----------
@@ -49,6 +50,8 @@ BLOCK = 25
 MAX_TREE_DEPTH = 10
 NEAR, KEPT = 0.25, 0.9
 """How often a unit's proposal is near, and how much of where it is is then kept."""
+HALVINGS = 3
+"""Of the step size, at most, where draws diverge."""
 
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
@@ -71,12 +74,13 @@ class Transition(NamedTuple):
 
 
 Report: TypeAlias = Callable[[int, int], None]
-"""Called with the number of draws a block finished and its divergences after warm-up."""
+"""Called with the number of draws a block finished and its divergences after warm-up; less than
+none where draws are made again."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long to run and how carefully.
+    """How long to run and how carefully; the warm-up is whole blocks.
 
     Chosen so that R-hat <= 1.01 holds for every parameter, without divergences, on small studies of
     few annotators too, whose posteriors are far from normal (docs/model.md).
@@ -454,15 +458,21 @@ def sample(
     so threads use as many cores as there are workers. Draws do not depend on the number of
     workers, on `report` or on `checkpoint`. `visited` is what was seen before them.
 
+    Raises
+    ------
+    ValueError
+        If the warm-up is not of whole blocks.
+
     Returns
     -------
     Transition
         NumPy arrays [chain, draw, ...].
     """
     runner = _Runner(sampler, feed, schedule, report, checkpoint, Event())
-    learning = schedule.warmup // BLOCK
+    learning, beyond = divmod(schedule.warmup, BLOCK)
+    if beyond:
+        raise ValueError(f"a warm-up is of blocks of {BLOCK} draws; got {schedule.warmup}")
     seen = list(visited)
-    kept: list[list[Any]] = [[] for _ in states]
     with ThreadPoolExecutor(workers) as pool:
         for number in range(learning):
             jobs = [(runner.block, c, number, state, setting) for c, state in enumerate(states)]
@@ -471,15 +481,34 @@ def sample(
             seen.append(_all_chains([visits for _, _, visits in done]))
             if _is_time(number + 1, learning):
                 setting = tune(setting, seen)
-        jobs = [(runner.rest, c, learning, state, setting) for c, state in enumerate(states)]
-        kept = _together(pool, runner.stop, jobs)
-    axis = 1 if sampler.vectorized else 0
-    results = [
+        for halvings in range(HALVINGS + 1):
+            jobs = [(runner.rest, c, learning, state, setting) for c, state in enumerate(states)]
+            made = _all_draws(_together(pool, runner.stop, jobs), stacked=sampler.vectorized)
+            diverging = int(made.diverging.sum())
+            if not diverging or halvings == HALVINGS:
+                return made
+            report(-made.diverging.size, -diverging)
+            states = [_slower(state) for state in states]
+            if checkpoint is not None:
+                again = replace(checkpoint, part=f"{checkpoint.part}-halved{halvings + 1}")
+                runner = replace(runner, checkpoint=again)
+    raise AssertionError  # the last of the loop returns
+
+
+def _all_draws(kept: Sequence[Sequence[Transition]], *, stacked: bool) -> Transition:
+    """The transitions of all chains, from blocks of each, or of all where they are stacked."""
+    axis = 1 if stacked else 0
+    chains = [
         jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *blocks) for blocks in kept
     ]
-    if sampler.vectorized:
-        return results[0]
-    return jax.tree.map(lambda *chains: np.stack(chains), *results)
+    return chains[0] if stacked else jax.tree.map(lambda *each: np.stack(each), *chains)
+
+
+def _slower(state: State) -> State:
+    """The same, with a step half as long."""
+    adapted = state.hmc.adapt_state
+    halved = adapted._replace(step_size=adapted.step_size / 2)
+    return state._replace(hmc=state.hmc._replace(adapt_state=halved))
 
 
 def _is_time(done: int, blocks: int) -> bool:
