@@ -536,6 +536,20 @@ def test_verdict_names_the_worst_quantity():
         assert words in verdict.sentence
 
 
+@pytest.mark.parametrize("method", ["nuts", "laplace"])
+def test_no_method_certifies_one_of_two_modes(method):
+    """Three components of each data set's own may be matched to its images in several ways."""
+    study = bayesrep.simulate_study(seed=2, images=800, annotators=20, classifiers=8)
+    options = {"components": 3, "shared_components": False}
+    short = {"warmup": 50, "draws": 100, "progress": False}
+    with pytest.warns(ConvergenceWarning, match="several modes"):
+        posterior = bayesrep.fit(study, method=method, **short, **options)
+    made = posterior.posterior.attrs
+    assert made["elsewhere"] > 0.01
+    assert not made["converged"]
+    assert "lies elsewhere" in made["verdict"]
+
+
 def test_arviz_reads_our_groups(posterior):
     """LOO on the cells of one data set runs through ArviZ."""
     with warnings.catch_warnings():

@@ -4,8 +4,9 @@ Everything is computed again from the draws; what the file says of its own conve
 believed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -20,8 +21,12 @@ from bayesrep.posterior.verdict import (
     MAX_PARETO_K,
     MAX_RHAT,
     MIN_ESS,
+    MUCH_ELSEWHERE,
+    Verdict,
     diagnostics,
     judge,
+    judge_weights,
+    with_modes,
 )
 from bayesrep.types import Bool, Float, Floats, Int
 
@@ -32,9 +37,9 @@ def check_draws(posterior: Posterior) -> list[Finding]:
     """Whether the draws are those of the posterior, by the method that made them."""
     group, made = need_group(posterior, "posterior"), recorded(posterior)
     if made.method != "nuts":
-        return [_check_approximation(made.method, group.attrs.get("pareto_k"))]
+        return [*_check_modes(group), _check_approximation(made.method, group.attrs)]
     stats = find_group(posterior, "sample_stats")
-    findings = [_check_agreement(group), _check_stuck(group)]
+    findings = [*_check_modes(group), _check_agreement(group), _check_stuck(group)]
     if stats is None:
         return [*findings, missing("divergences, energy and step counts", "sample_stats")]
     checks = {
@@ -167,17 +172,33 @@ def _check_stuck(group: xr.Dataset) -> Finding:
     return Finding(check, chains, "0", "no", sentence)
 
 
-def _check_approximation(method: str, k: float | None) -> Finding:
-    """Pareto k of the importance weights of draws that no chain made."""
-    check, wanted = f"Pareto k of the {method} approximation", f"<= {MAX_PARETO_K}"
+def _number(made: Mapping[Hashable, Any], name: str) -> float | None:
+    """An attribute, if it is there and a number."""
+    value = made.get(name)
+    return float(value) if isinstance(value, int | float | np.number) else None
+
+
+def _check_modes(group: xr.Dataset) -> list[Finding]:
+    """Modes that the fit found elsewhere; nothing where it found none."""
+    elsewhere = _number(group.attrs, "elsewhere") or 0.0
+    verdict = with_modes(Verdict(converged=True, sentence=""), elsewhere)
+    if verdict.converged:
+        return []
+    value, wanted = f"{100 * elsewhere:.0f} %", f"<= {100 * MUCH_ELSEWHERE:.0f} %"
+    return [Finding("posterior around other modes", value, wanted, "no", verdict.sentence)]
+
+
+def _check_approximation(method: str, made: Mapping[Hashable, Any]) -> Finding:
+    """Pareto k and effective number of the importance weights of draws that no chain made."""
+    check = f"Pareto k of the {method} approximation"
+    k, ess = _number(made, "pareto_k"), _number(made, "ess")
     if k is None:
         return missing(check, "attribute pareto_k")
-    if k <= MAX_PARETO_K:
-        return Finding(check, f"{k:.2f}", wanted)
-    # In many dimensions k may be large where every single quantity is well approximated.
-    sentence = (
-        f"The {method} approximation is not close to the posterior in every direction (Pareto k "
-        f"{k:.2f}, at most {MAX_PARETO_K} wanted): adjusted accuracies are good for a quick look "
-        'only, and their intervals may be too narrow. Confirm what matters with method="nuts".'
-    )
-    return Finding(check, f"{k:.2f}", wanted, "with care", sentence)
+    size = MIN_ESS if ess is None else ess
+    verdict = judge_weights(k, size)
+    value = f"{k:.2f}" if ess is None else f"{k:.2f}, ESS {ess:.0f}"
+    wanted = f"< {MAX_PARETO_K}, >= {MIN_ESS:.0f}"
+    if verdict.converged:
+        return Finding(check, value, wanted)
+    sentence = f"{verdict.sentence} Until then the numbers are good for a quick look only."
+    return Finding(check, value, wanted, "with care", sentence)

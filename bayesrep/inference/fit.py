@@ -21,13 +21,14 @@ from bayesrep.inference.compiling import compilation_timed, kept_programs
 from bayesrep.inference.cut import cut
 from bayesrep.inference.device import Choice, choose, spread_over, together
 from bayesrep.inference.laplace import laplace
+from bayesrep.inference.modes import mass_elsewhere
 from bayesrep.inference.nuts import BLOCK, Schedule
 from bayesrep.inference.problem import Problem, Programs, pose, programs
 from bayesrep.inference.run import Drawn, Run, nuts
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import build_tree, in_arviz
 from bayesrep.posterior.groups import Posterior, need_group
-from bayesrep.posterior.verdict import advise, diagnostics, judge, judge_weights
+from bayesrep.posterior.verdict import advise, diagnostics, judge, judge_weights, with_modes
 from bayesrep.progress import Stopwatch, progress_bar
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
@@ -167,8 +168,9 @@ def fit(
     -----
     ConvergenceWarning
         If R-hat > 1.01, an effective sample size < 400 or a draw diverged, or Laplace's weights
-        do not hold; says which quantity and what to try. Also where the data cannot identify the
-        mixture.
+        do not hold, or the posterior has further modes (searched for where data sets have
+        components of their own); says which quantity and what to try. Also where the data cannot
+        identify the mixture.
     """
     watch = Stopwatch()
     watch.stage("posing")
@@ -218,10 +220,11 @@ def fit(
         )
         folder = None if checkpoint is None else open_checkpoint(checkpoint, _identity(facts))
         drawn = way.draw(Run(problem, tools, data, schedule, seed, chosen, bar, folder))
+        elsewhere = mass_elsewhere(problem, tools, data, seed)
         bar.stage("evaluating")
         contents = posterior_groups(problem, tools, data, drawn.position, drawn.stats, seed=seed)
     watch.stage("judging")
-    facts |= drawn.facts
+    facts |= {**drawn.facts, "elsewhere": elsewhere}
     del drawn  # of ten thousand classifiers nearly a gigabyte
     names = coordinates(problem)
     facts |= _verdict(problem, build_tree(contents, names, facts), way)
@@ -274,6 +277,7 @@ def _verdict(problem: Problem, posterior: Posterior, way: Way) -> dict[str, str 
     else:
         made = need_group(posterior, "posterior").attrs
         verdict = judge_weights(made["pareto_k"], made["ess"])
+    verdict = with_modes(verdict, need_group(posterior, "posterior").attrs["elsewhere"])
     advice = advise(problem.statistics)
     for sentence in (*(() if verdict.converged else (verdict.sentence,)), *advice):
         warnings.warn(sentence, ConvergenceWarning, stacklevel=4)

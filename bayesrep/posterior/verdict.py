@@ -18,6 +18,7 @@ MANY_DIVERGENCES = 0.01  # share of the draws
 LEAST_BFMI = 0.3
 MAX_PARETO_K = 0.7
 FEW_ANNOTATORS = 3
+MUCH_ELSEWHERE = 0.01  # of the posterior, around other modes than that of the draws
 GOOD = "The chains agree: R-hat, effective sizes and divergences are fine."
 
 
@@ -139,6 +140,19 @@ def judge_weights(pareto_k: float, ess: float) -> Verdict:
     sentence = (
         "The normal approximation is too far from the posterior for its weights to mend it: "
         f"{problem}. Fit with method='nuts'."
+    )
+    return Verdict(converged=False, sentence=sentence)
+
+
+def with_modes(verdict: Verdict, elsewhere: float) -> Verdict:
+    """The verdict, where a share of the posterior lies around other modes than the draws do."""
+    if elsewhere <= MUCH_ELSEWHERE:
+        return verdict
+    said = "" if verdict.converged else f" {verdict.sentence}"
+    sentence = (
+        f"The posterior has several modes: about {100 * elsewhere:.0f} % of it lies elsewhere than "
+        "the one from which the draws come, so that no interval is valid. Let data sets share "
+        f"their components, or fit with fewer.{said}"
     )
     return Verdict(converged=False, sentence=sentence)
 
