@@ -353,7 +353,8 @@ def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):
     assert judged.pareto_k == 0.0
     np.testing.assert_allclose(found.lp, log_density(normal, found.position), atol=1e-8)
     wide = exact._replace(root=1.3 * exact.root)
-    found, judged = drawn(laplace._whole(of(normal.density, normal.data), wide), 4000)
+    draw = laplace._whole(of(normal.density, normal.data), wide)
+    found, judged = drawn(draw, 4000)
     hold(found, judged, normal.mean, np.sqrt(np.diag(normal.covariance)))
 
 

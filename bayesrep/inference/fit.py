@@ -245,7 +245,8 @@ def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> 
     if feedback not in get_args(Feedback):
         raise OptionError(f"feedback must be 'full' or 'cut'; got {feedback!r}")
     if method not in get_args(Method):
-        raise OptionError(f"method must be one of {', '.join(get_args(Method))}; got {method!r}")
+        allowed = " or ".join(map(repr, get_args(Method)))
+        raise OptionError(f"a fit is made by method={allowed}; got {method!r}")
 
 
 def _identity(facts: Mapping[str, Any]) -> dict[str, Any]:

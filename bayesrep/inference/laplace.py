@@ -46,12 +46,14 @@ FREEDOM = 20.0, 8.0
 """Degrees of freedom of the proposals' Student t: of the normal's shape, and of a pilot's."""
 BATCHES = 8
 """How many times as many draws as asked for are made, at most, until the weights hold."""
+LEAST = 1000
+"""Draws made at a time, where each is one of some fifteen parameters."""
 
 
 class Weighted(NamedTuple):
     """Draws [draw, ...] with the logarithms of their importance weights, unnormalised.
 
-    `shared` are the coordinates ξ; None where draws are of one normal for all parameters.
+    `shared` are the coordinates ξ; None where they are of no use.
     """
 
     shared: Float[np.ndarray, "draw shared"] | None
@@ -83,18 +85,20 @@ def laplace(run: Run) -> Drawn:
     draw = _whole(run, normal) if dense else _nested(run, mode)
     random = np.random.default_rng([run.seed, 2])
     wanted = run.schedule.chains * run.schedule.draws
-    pilot = found = draw(random, wanted, None)
+    count = wanted if dense else max(wanted, LEAST)
+    pilot = found = draw(random, count, None)
     judged = certify(found.log_weight)
     for batch in range(BATCHES):
-        if judged.enough:
+        if judged.enough or (dense and not judged.pareto_k < MAX_PARETO_K):
             break
-        more = draw(random, wanted, pilot)
-        found = jax.tree.map(lambda a, b: np.concatenate([a, b]), found, more) if batch else more
+        more, first = draw(random, count, pilot), batch == 0 and not dense
+        found = more if first else jax.tree.map(lambda a, b: np.concatenate([a, b]), found, more)
         judged = certify(found.log_weight)
     run.bar.advance(1)
     holds = judged.pareto_k < MAX_PARETO_K
     kept = resample(random, judged.log_weight, wanted) if holds else np.arange(wanted)
-    chosen = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], found)
+    drawn = Weighted(None, found.position, found.log_weight, found.lp)
+    chosen = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], drawn)
     dealt = jax.tree.map(
         lambda leaf: leaf.reshape(run.schedule.chains, -1, *leaf.shape[1:]), chosen
     )
@@ -135,6 +139,18 @@ class _Proposal(NamedTuple):
     root: Float[np.ndarray, "shared shared"]
     freedom: float
 
+    def draw(
+        self, random: np.random.Generator, count: int
+    ) -> tuple[Float[np.ndarray, "draw shared"], Float[np.ndarray, "draw"]]:
+        """Points and the logarithms of their density, but for a constant."""
+        size, freedom = len(self.center), self.freedom
+        standard = random.standard_normal((count, size))
+        standard /= np.sqrt(random.chisquare(freedom, (count, 1)) / freedom)
+        squares = np.square(standard).sum(axis=1)
+        return self.center + standard @ self.root.T, (
+            -0.5 * (freedom + size) * np.log1p(squares / freedom)
+        )
+
 
 def _proposal(size: int, pilot: Weighted | None) -> _Proposal:
     """Of the shape of the normal, which is standard, or of a pilot's weighted draws.
@@ -166,13 +182,8 @@ def _nested(run: Run, mode: Mode) -> Draw:
     ).setting
 
     def draw(random: np.random.Generator, count: int, pilot: Weighted | None) -> Weighted:
-        center, root, freedom = _proposal(density.shared, pilot)
-        standard = random.standard_normal((count, density.shared))
-        standard /= np.sqrt(random.chisquare(freedom, (count, 1)) / freedom)
-        shared = center + standard @ root.T
+        shared, log_t = _proposal(density.shared, pilot).draw(random, count)
         _, position, log_density, lp = at(setting, shared, int(random.integers(2**31)))
-        squares = np.square(standard).sum(axis=1)
-        log_t = -0.5 * (freedom + density.shared) * np.log1p(squares / freedom)
         return Weighted(shared, position, log_density - log_t, lp)
 
     return draw
