@@ -35,7 +35,7 @@ BLOCKS = 5
 """Parts of the draws; covariances of different parts have independent errors."""
 LEAST_WHITE = 0.02
 """Least variance of a combination of classifiers, relative to the collapsed model's."""
-MOST_WHOLE = 500
+MOST_WHOLE = 1_000
 """Classifiers whose covariance is moved as a whole; of more, in its leading directions."""
 DIRECTIONS = 32
 """Leading directions of what shared images add."""
