@@ -189,7 +189,7 @@ class Toy:
             target = of_marginal(marginal)
             rows = np.arange(min(self.density.units, marginals.SAMPLE))
             setting = marginal.setting(self.data, self.white, rows)
-            count = np.asarray(setting.sample.count)
+            count = np.asarray(setting.sample.weight)
 
         def feed(chain, begin):
             if given is None:

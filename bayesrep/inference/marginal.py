@@ -63,13 +63,13 @@ class Sample(NamedTuple):
     ----------
     data, whitening
         Of them alone.
-    count
+    weight
         How many units each of all stands for; 0 for those not in the sample.
     """
 
     data: Data
     whitening: Whitening
-    count: Float[Array, "unit"]
+    weight: Float[Array, "unit"]
 
 
 class Setting(NamedTuple):
@@ -157,10 +157,10 @@ class Marginal:
     def setting(self, data: Data, whitening: Whitening, rows: Ints) -> Setting:
         """Coordinates, the sample of these units, and an untaught guide."""
         assert self.density.select is not None
-        count = np.zeros(self.density.units)
-        count[rows] = self.density.units / max(len(rows), 1)
+        weight = np.zeros(self.density.units)
+        weight[rows] = self.density.units / max(len(rows), 1)
         some = self.density.select(data, rows)
-        sample = Sample(some, whitening.of_units(rows), jnp.asarray(count))
+        sample = Sample(some, whitening.of_units(rows), jnp.asarray(weight))
         return Setting(data, whitening, sample, self.untaught())
 
     def first_setting(self, data: Data, center: Position) -> Setting:
@@ -217,7 +217,7 @@ class Marginal:
         """Look at ξ; and the units there."""
         units = self.units(setting, shared)
         level = units.level.sum()
-        sampled = setting.sample.count @ (units.level + units.log_volume)
+        sampled = setting.sample.weight @ (units.level + units.log_volume)
         potential = self.shared_potential(setting, shared) + level
         return Visits(shared, potential, level, sampled, units.center), units
 

@@ -154,12 +154,12 @@ def chains(
         seed = [run.seed, 4, stage]
         look = looking(run.tools.density)
         setting, potential, visited = settle(run.tools.density, mode, data, look, seed, stay=stay)
-        count = np.asarray(setting.sample.count)
 
     def improve(setting: Any, visits: Sequence[Any]) -> Any:
         if not run.tools.separable:
             return setting
-        return setting._replace(guide=learn(setting.guide, count, visits))
+        weight = np.asarray(setting.sample.weight)
+        return setting._replace(guide=learn(setting.guide, weight, visits))
 
     run.bar.stage("compiling")
     sampler = ready.result()

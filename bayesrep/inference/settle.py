@@ -82,7 +82,7 @@ def settle(
     marginal = Marginal(density)
     rows = sampled_rows(np.asarray(whitening.center["units"])[:, 0])
     setting = marginal.setting(data, whitening, rows)
-    count = np.asarray(setting.sample.count)
+    weight = np.asarray(setting.sample.weight)
     potential = float(mode.potential)
     visited: list[Visits] = []
     arrived = False
@@ -102,7 +102,7 @@ def settle(
             ]
             potential = near.potential
             arrived = bool(np.linalg.norm(near.step) < STEADY)
-        setting = setting._replace(guide=learn(setting.guide, count, visited))
+        setting = setting._replace(guide=learn(setting.guide, weight, visited))
         if last:
             break
     return Settled(setting, potential, visited)

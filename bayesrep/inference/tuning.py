@@ -86,10 +86,10 @@ def importance(potential: Float[np.ndarray, "point"], size: int) -> Float[np.nda
     return 1 / np.square(1 + above / size)
 
 
-def learn(guide: Guide, count: Float[np.ndarray, "unit"], visits: Sequence[Visits]) -> Guide:
+def learn(guide: Guide, weight: Float[np.ndarray, "unit"], visits: Sequence[Visits]) -> Guide:
     """A better guide from visits in their order, the later half of which is learnt from.
 
-    `count` is that of the surrogate's sample.
+    `weight` is that of the surrogate's sample.
     """
     late = visits[max(0, len(visits) // 2 - 1) :]
     every = Visits(*(np.concatenate(leaves)[-LATEST:] for leaves in zip(*late, strict=True)))
@@ -104,10 +104,10 @@ def learn(guide: Guide, count: Float[np.ndarray, "unit"], visits: Sequence[Visit
     centers = every.center.reshape(len(inputs), -1)
     fitted = ridge(some, centers, weights).coefficients
     guess = squared(fitted, size).reshape(guide.guess.shape)
-    rows = np.flatnonzero(count)
+    rows = np.flatnonzero(weight)
     # At the guess a unit's potential is above V + log |R|, by half the distance squared.
     missed = (some @ fitted).reshape(every.center.shape)[:, rows] - every.center[:, rows]
-    above = 0.5 * np.square(missed).sum(axis=2) @ count[rows]
+    above = 0.5 * np.square(missed).sum(axis=2) @ weight[rows]
     level = ridge(inputs, (every.level - every.sampled - above)[:, None], weights)
     # With its constant: a chain goes on from what an earlier guide said of its place.
     coefficients = squared(level.coefficients, size)[:, 0]
