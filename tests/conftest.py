@@ -14,7 +14,8 @@ os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["MPLBACKEND"] = "Agg"
 # Most of the suite's time is compilation, and many tests, and the processes they start, compile the
 # same programs. The folder is this run's own: pytest's workers inherit its name.
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+MADE_HERE = "JAX_COMPILATION_CACHE_DIR" not in os.environ
+if MADE_HERE:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="bayesrep-tests-")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 # Programs are compiled without optimization, and in jaxlib 0.10, the last for Python 3.11, without
@@ -187,10 +188,10 @@ def pytest_terminal_summary(terminalreporter, config):
             terminalreporter.write_line(f"SKIPPED for no listed reason: {where}: {why}", red=True)
 
 
-def pytest_unconfigure(config):
-    """Remove this run's compiled programs, once, when the last test is done."""
-    folder = os.environ["JAX_COMPILATION_CACHE_DIR"]
-    if not hasattr(config, "workerinput") and os.path.basename(folder).startswith(
-        "bayesrep-tests-"
-    ):
-        shutil.rmtree(folder, ignore_errors=True)
+def pytest_unconfigure():
+    """Remove this run's compiled programs, once, when the last test is done.
+
+    Neither a worker's nor a run's that a test starts.
+    """
+    if MADE_HERE:
+        shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)

@@ -32,7 +32,7 @@ from bayesrep.models.model import Data
 from bayesrep.types import Float, Shaped
 
 ROUNDS = 10
-"""At most; the mode is far out where many units share a scale."""
+"""At most: the units' volumes, which a mode does not know of, move a thousand units' ξ far."""
 STEADY = 1.0
 """Length of a step, in standard deviations, after which the normal has about arrived."""
 POINTS = 256
