@@ -3,6 +3,7 @@
 import inspect
 import json
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -64,6 +65,12 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "--no-progress", "--seed", "--force")
 
 
+def _import_early(name: str) -> None:
+    """Import a module; what fails here fails again where it is needed, and is told there."""
+    with suppress(BaseException):
+        import_module(name)
+
+
 def _setting(text: str) -> tuple[str, Any]:
     """NAME=VALUE, where VALUE is a number, true or false, a word, or numbers with commas."""
     name, equals, value = (part.strip() for part in text.partition("="))
@@ -94,7 +101,7 @@ def run(arguments: Namespace) -> int:
     trial.start()
     read_study = bayesrep.read_study
     # Reading waits for the other process; JAX shares no module with it that is not there by now.
-    beside = Thread(target=import_module, args=("numpyro",), daemon=True)
+    beside = Thread(target=_import_early, args=("numpyro",), daemon=True)
     beside.start()
     study = read_study(arguments.study)
     watch.stage("importing")  # what is left of it
