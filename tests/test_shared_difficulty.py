@@ -375,9 +375,8 @@ def test_two_identical_classifiers_and_one_that_is_always_right():
     assert np.isfinite(adjusted).all()
     assert adjusted[:, 2].mean() > 0.98
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # who is always right is far from normal
+        # Who is always right is far from normal.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         alone = bayesrep.fit(twins, method="laplace", progress=False)
     own = adjusted[:, :2].std(axis=0)
     expected = alone.posterior["adjusted_accuracy"].values.std(axis=(0, 1))[:2]

@@ -9,9 +9,9 @@ import jax
 import numpy as np
 
 from bayesrep.inference.arrowhead import whitening
-from bayesrep.inference.mode import Climb, climb
+from bayesrep.inference.mode import Climb
 from bayesrep.inference.prior import prior_positions
-from bayesrep.inference.problem import Problem, Programs
+from bayesrep.inference.problem import Problem, Programs, climb_from_annotations
 from bayesrep.models.model import Data
 from bayesrep.types import Float
 
@@ -25,16 +25,14 @@ def mass_elsewhere(problem: Problem, tools: Programs, data: Data, seed: int) -> 
 
     0 where data sets share their components: nothing is searched.
     """
-    model, options = problem.model, problem.options
-    if options.shared_components:
+    if problem.options.shared_components:
         return 0.0
     key = jax.random.fold_in(jax.random.key(seed), 5)
     drawn = prior_positions(problem, tools, data, key, STARTS)["shared"][0]
-    first = tools.start(model.start(data, options))
+    first = tools.start(problem.model.start(data, problem.options))
 
     def mode_from(shared: Float[jax.Array, "shared"]) -> Climb:
-        near = climb(tools.expand, {**first, "shared": shared}, model.annotations(data))
-        return climb(tools.expand, near.position, data)
+        return climb_from_annotations(problem, tools, {**first, "shared": shared}, data)
 
     ours, *others = map(mode_from, [first["shared"], *drawn])
     masses = [_log_mass(ours)]

@@ -24,7 +24,7 @@ from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, w
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense_whitening
 from bayesrep.inference.density import Density, Draws, Position, build_density
-from bayesrep.inference.mode import climb
+from bayesrep.inference.mode import Climb, climb
 from bayesrep.models import MODELS, Model
 from bayesrep.models.model import Data, Options
 from bayesrep.posterior.fitted import Fitted
@@ -284,11 +284,18 @@ class Mode(NamedTuple):
     potential: Float[Array, ""]
 
 
-def find_mode(problem: Problem, compiled: Programs, data: Data) -> Mode:
-    """Climb from the prior means, first on the annotations alone, then on everything."""
-    start = compiled.start(problem.model.start(data, problem.options))
+def climb_from_annotations(
+    problem: Problem, compiled: Programs, start: Position, data: Data
+) -> Climb:
+    """Climb from a position, first on the annotations alone, then on everything."""
     on_annotations = climb(compiled.expand, start, problem.model.annotations(data))
-    mode = climb(compiled.expand, on_annotations.position, data)
+    return climb(compiled.expand, on_annotations.position, data)
+
+
+def find_mode(problem: Problem, compiled: Programs, data: Data) -> Mode:
+    """The mode above the prior means."""
+    start = compiled.start(problem.model.start(data, problem.options))
+    mode = climb_from_annotations(problem, compiled, start, data)
     near = whitening(mode.there.hessian, mode.position)
     if compiled.onward is None or compiled.hessian is None:
         return Mode(near, mode.there.value)

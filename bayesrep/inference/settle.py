@@ -118,18 +118,16 @@ class _Nearer(NamedTuple):
 
 def _moved(setting: Setting, near: _Nearer) -> Setting:
     """The same setting, in coordinates measured from a step in units of a root."""
-
-    def moved(white: Whitening) -> Whitening:
-        drag, to_shared = np.asarray(white.drag), np.asarray(white.to_shared)
-        center = {
-            "shared": np.asarray(white.center["shared"]) + to_shared @ near.step,
-            "units": np.asarray(white.center["units"]) - drag @ near.step,
-        }
-        new = white._replace(center=center, to_shared=to_shared @ near.root, drag=drag @ near.root)
-        return jax.tree.map(jnp.asarray, new)
-
-    sample = setting.sample._replace(whitening=moved(setting.sample.whitening))
-    return setting._replace(whitening=moved(setting.whitening), sample=sample)
+    white = setting.whitening
+    drag, to_shared = np.asarray(white.drag), np.asarray(white.to_shared)
+    center = {
+        "shared": np.asarray(white.center["shared"]) + to_shared @ near.step,
+        "units": np.asarray(white.center["units"]) - drag @ near.step,
+    }
+    new = white._replace(center=center, to_shared=to_shared @ near.root, drag=drag @ near.root)
+    new = jax.tree.map(jnp.asarray, new)
+    sampled = new.of_units(np.flatnonzero(setting.sample.weight))
+    return setting._replace(whitening=new, sample=setting.sample._replace(whitening=sampled))
 
 
 def _nearer(
