@@ -23,6 +23,7 @@ from bayesrep.inference.marginal import (
     drawn_in,
     feature_count,
     features,
+    mirrored,
 )
 from bayesrep.inference.problem import Mode
 from bayesrep.inference.settle import looking, settle
@@ -97,9 +98,13 @@ def normal():
         return Normal()
 
 
+def expanding(density):
+    return jax.jit(lambda at, data: second_order(lambda q: density.potential(q, data), at))
+
+
 def whitened(density, data, position):
     """Coordinates about a position by the Hessian there, as at a mode."""
-    there = jax.jit(lambda at: second_order(lambda q: density.potential(q, data), at))(position)
+    there = expanding(density)(position, data)
     return Mode(whitening(there.hessian, position), there.value)
 
 
@@ -127,41 +132,54 @@ def test_ridge_is_the_penalised_regression_of_least_generalised_error():
     assert found.left == pytest.approx(np.sqrt(best[0] / 3))
 
 
-def test_coefficients_of_products_are_those_of_features():
+def test_features_are_products_for_the_program():
     random = np.random.default_rng(1)
     points = 3 * random.standard_normal((5, 4))
     inputs = tuning.products(drawn_in(points))
     assert inputs.shape == (5, 1 + 4 + 10)
     for count in (15, 5):
-        coefficients = random.standard_normal((count, 2))
-        spread = tuning.squared(coefficients, 4)
-        assert len(spread) == (feature_count(4) if count == 15 else 5)
-        for point, wanted in zip(points, inputs[:, :count] @ coefficients, strict=True):
-            found = np.asarray(features(jnp.asarray(point), len(spread))) @ spread
-            np.testing.assert_allclose(found, wanted, rtol=1e-10)
+        for point, wanted in zip(points, inputs[:, :count], strict=True):
+            np.testing.assert_allclose(features(jnp.asarray(point), count), wanted, rtol=1e-10)
+    assert feature_count(4) == 15
+
+
+def test_points_far_out_are_drawn_in_and_others_are_not():
+    near = np.array([[0.5, -1.0, 1.0], [1.0, 2.0, 0.5]])
+    np.testing.assert_allclose(drawn_in(near), near, rtol=1e-3)
+    far = np.array([[3.0, 0.0, 4.0]]) * 10.0 ** np.arange(1, 5)[:, None]
+    lengths = np.linalg.norm(drawn_in(far), axis=1)
+    assert (np.diff(lengths) >= 0).all()
+    np.testing.assert_allclose(lengths, np.sqrt(3) + 4, rtol=1e-4)
 
 
 def test_a_guide_learns_what_quadratics_say():
-    """Made up visits, whose levels and centres are quadratics; also among visits that are none."""
+    """Made up visits, whose levels and centres are quadratics; also among visits that are none.
+
+    What the sample says beyond a quadratic, levels have by six tenths.
+    """
     random = np.random.default_rng(2)
     points = random.standard_normal((300, 3))
     quadratic = tuning.products(drawn_in(points))
     centers = (quadratic @ random.standard_normal((10, UNITS * 2))).reshape(-1, UNITS, 2)
+    roots = (quadratic[:, :4] @ random.standard_normal((4, UNITS * 3))).reshape(-1, UNITS, 3)
     said, sampled = quadratic @ random.standard_normal(10), random.standard_normal(300)
     potential = np.where(np.arange(300) % 50 == 7, np.nan, 0.5 * np.square(points).sum(axis=1))
-    visits = Visits(points, potential, sampled + said, sampled, centers)
+    visits = Visits(points, potential, 0.6 * sampled + said, sampled, centers, roots)
     nothing = jnp.zeros((feature_count(3), UNITS, 2))
-    guide = Guide(jnp.zeros(feature_count(3)), nothing, nothing[:, :1])
+    linear = jnp.zeros((4, UNITS, 3))
+    guide = Guide(jnp.ones(()), jnp.zeros(feature_count(3)), nothing, nothing[:, :1], linear)
     count = np.array([0.0, UNITS, *[0.0] * (UNITS - 2)])
-    learnt = tuning.learn(guide, count, [visits])
-    for point, wanted, center in zip(points[:5], said, centers, strict=False):
+    learnt = tuning.learn(guide, count, visits)
+    assert learnt.share == pytest.approx(0.6, abs=1e-3)
+    for point, wanted, center, root in zip(points[:5], said, centers, roots, strict=False):
         inputs = np.asarray(features(jnp.asarray(point), feature_count(3)))
         assert inputs @ learnt.level == pytest.approx(wanted, abs=1e-2)
         guess, of_sample = (np.tensordot(inputs, g, 1) for g in (learnt.guess, learnt.of_sample))
         np.testing.assert_allclose(guess, center, atol=1e-2)
         np.testing.assert_allclose(of_sample, center[1:2], atol=1e-2)
+        np.testing.assert_allclose(np.tensordot(inputs[:4], learnt.root, 1), root, atol=1e-2)
     few = Visits(*(leaf[:7] for leaf in visits))
-    assert tuning.learn(guide, count, [few]) is guide
+    assert tuning.learn(guide, count, few) is guide
 
 
 # --- the marginal
@@ -178,63 +196,116 @@ def stretched(units, own, shared):
     )
 
 
+ROOT = 0.4
+"""That is guessed for all units, times the identity."""
+
+
 def settings(own):
     counts = np.tile(COUNTS, (1, own))
     density = build_density(skewed, jnp.asarray(counts), select=some)
     marginal = Marginal(density)
     plain = marginal.first_setting(jnp.asarray(counts), density.origin())
-    return counts, marginal, plain._replace(whitening=stretched(UNITS, own, 1))
+    guide = plain.guide._replace(root=ROOT * plain.guide.root)
+    return counts, marginal, plain._replace(whitening=stretched(UNITS, own, 1), guide=guide)
+
+
+def newton(gradient, hessian):
+    """A step not longer than 3 standard deviations, and by how much it promises to go down."""
+    step = np.linalg.solve(hessian, gradient)
+    length = np.sqrt(step @ hessian @ step)
+    return -step * min(1, 3 / length), 0.5 * length**2
 
 
 @pytest.mark.parametrize("own", [1, 2])
-def test_a_units_normal_is_one_newton_step_from_its_guess(own):
+def test_a_units_normal_is_two_newton_steps_from_its_guess(own):
+    """The first by the root that is guessed; a guided normal is that of the first."""
     counts, marginal, setting = settings(own)
     shared = jnp.asarray([0.3])
-    units = jax.jit(marginal.units)(setting, shared)
+    guided = jax.jit(marginal.guided)(setting, shared)
+    units, level = jax.jit(marginal.units)(setting, shared)
     map_, at = setting.whitening, np.asarray(setting.whitening.to_shared) @ shared + 0.4
     inverse = np.tri(own)  # rates are sums of a unit's own parameters
     for c in range(UNITS):
         to, offset = np.asarray(map_.to_units[c]), map_.center["units"][c] - map_.drag[c] @ shared
-        y = np.asarray(offset)  # at the guess, which is 0
-        rates = np.exp(inverse @ y)
-        gradient = to.T @ (y - at + inverse.T @ (rates - counts[c]))
-        hessian = to.T @ (np.eye(own) + inverse.T @ np.diag(rates) @ inverse) @ to
-        step = np.linalg.solve(hessian, gradient)
-        length = np.sqrt(step @ hessian @ step)
-        np.testing.assert_allclose(
-            units.center[c], -step * min(1, 3 / length), rtol=1e-8, err_msg=str(length)
-        )
+
+        def expanded(standard, c=c, to=to, offset=offset):
+            y = np.asarray(offset) + to @ standard
+            rates = np.exp(inverse @ y)
+            gradient = to.T @ (y - at + inverse.T @ (rates - counts[c]))
+            hessian = to.T @ (np.eye(own) + inverse.T @ np.diag(rates) @ inverse) @ to
+            return -log_own(at[0], counts[c], *y), gradient, hessian
+
+        _, gradient, _ = expanded(np.zeros(own))
+        first, _ = newton(gradient, np.eye(own) / ROOT**2)
+        np.testing.assert_allclose(guided.center[c], first, rtol=1e-8)
+        np.testing.assert_allclose(guided.root[c], ROOT * np.eye(own))
+        value, gradient, hessian = expanded(first)
+        step, promised = newton(gradient, hessian)
+        np.testing.assert_allclose(units.center[c], first + step, rtol=1e-8)
         root = np.asarray(units.root[c])
         np.testing.assert_allclose(root @ root.T, np.linalg.inv(hessian), rtol=1e-8)
-        value = -log_own(at[0], counts[c], *y)
-        wanted = value - 0.5 * length**2 + 0.5 * np.linalg.slogdet(hessian)[1]
-        assert float(units.level[c]) == pytest.approx(wanted, rel=1e-8)
+        wanted = value - promised + 0.5 * np.linalg.slogdet(hessian)[1]
+        assert float(level[c]) == pytest.approx(wanted, rel=1e-8)
         assert float(units.log_volume[c]) == pytest.approx(-np.linalg.slogdet(hessian)[1] / 2)
 
 
-@pytest.mark.parametrize("own", [1, 2])
+@pytest.mark.parametrize(("how", "own"), [("units", 1), ("guided", 1), ("guided", 2)])
 @pytest.mark.parametrize("far", [-1.0, 0.3])
-def test_what_units_add_integrates_to_their_marginal(own, far):
-    """Over z as over a unit's own parameters, but for a scale, however poor its normal."""
+def test_the_mean_ratio_of_a_unit_is_its_marginal(own, far, how):
+    """Over standard normal z as over a unit's own parameters, however poor its normal."""
     counts, marginal, setting = settings(own)
     shared = jnp.asarray([far])
-    given = jax.jit(marginal.units)(setting, shared)
+    found = jax.jit(getattr(marginal, how))(setting, shared)
+    given = found[0] if how == "units" else found
     level = float((setting.whitening.to_shared @ shared)[0] + 0.4)
     z = np.linspace(-25, 25, 4001 if own == 1 else 501)
     grid = np.stack(np.meshgrid(*[z] * own, indexing="ij"), axis=-1).reshape(-1, own)
 
-    def exact(each):
-        standard = jnp.broadcast_to(each, (UNITS, own))
-        return marginal.exact(setting, shared, given, standard)
+    def log_ratio(each):
+        standard = jnp.broadcast_to(each, (1, UNITS, own))
+        return marginal.estimates(setting, shared, given, standard).log_ratio[0]
 
-    values = np.asarray(jax.jit(lambda at: jax.lax.map(exact, at, batch_size=1000))(grid))
-    found = special.logsumexp(-values, axis=0) + own * np.log(z[1] - z[0])
+    values = np.asarray(jax.jit(lambda at: jax.lax.map(log_ratio, at, batch_size=1000))(grid))
+    normal = stats.norm.logpdf(grid).sum(axis=1)
+    found = special.logsumexp(values + normal[:, None], axis=0) + own * np.log(z[1] - z[0])
     y = np.linspace(-20, 8, 2001)
     axes = np.meshgrid(*[y] * own, indexing="ij")
     for c in range(UNITS):
         wanted = special.logsumexp(log_own(level, counts[c], *axes)) + own * np.log(y[1] - y[0])
         scale = np.linalg.slogdet(np.asarray(setting.whitening.to_units[c]))[1]
-        assert found[c] == pytest.approx(wanted - scale, abs=1e-5)
+        constant = -own * np.log(2 * np.pi) / 2  # of the normal's density, which ratios leave out
+        assert found[c] - constant == pytest.approx(wanted - scale, abs=1e-5)
+
+
+def test_an_estimate_is_the_mean_ratio_and_a_drawn_position_is_of_one_of_them():
+    """Of 4,000 draws the share of each z is its ratio's: 4.5 standard errors at most."""
+    _, marginal, setting = settings(2)
+    shared = jnp.asarray([0.3])
+    given = marginal.guided(setting, shared)
+    half = np.random.default_rng(5).normal(size=(2, UNITS, 2))
+    standard = mirrored(jnp.asarray(0.5 * half))
+    np.testing.assert_array_equal(standard[2:], -standard[:2])
+    known = marginal.estimates(setting, shared, given, standard)
+    ratios = np.exp(np.asarray(known.log_ratio))
+    np.testing.assert_allclose(known.of_units, np.log(ratios.mean(axis=0)))
+    wanted = float(known.shared) - np.log(ratios.mean(axis=0)).sum()
+    assert float(known.potential) == pytest.approx(wanted)
+
+    def draw(key):
+        return marginal.drawn(key, setting, shared, given, standard, known)
+
+    drawn, lp = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 4000))
+    places = np.stack(
+        [marginal.position(setting, shared, given.at(each))["units"] for each in standard]
+    )
+    which = np.abs(np.asarray(drawn["units"])[:, None] - places).sum(axis=3).argmin(axis=1)
+    shares = ratios / ratios.sum(axis=0)
+    for j, share in enumerate(shares):
+        found = (which == j).mean(axis=0)
+        assert (np.abs(found - share) < 4.5 * np.sqrt(share * (1 - share) / 4000) + 1e-9).all()
+    at = {name: leaf[0] for name, leaf in drawn.items()}
+    exact = -float(marginal.density.potential(at, setting.data))
+    assert float(lp[0]) == pytest.approx(exact)
 
 
 # --- where the mass is
@@ -245,7 +316,9 @@ def test_settling_finds_a_normal_posterior_from_elsewhere(normal):
     mode = whitened(normal.density, normal.data, normal.at(off))
     wide = mode.whitening._replace(to_shared=1.6 * mode.whitening.to_shared)
     look = looking(normal.density)
-    found = settle(normal.density, mode._replace(whitening=wide), normal.data, look, 0)
+    mode = mode._replace(whitening=wide)
+    expand = expanding(normal.density)
+    found = settle(normal.density, mode, normal.data, look, 0, expand=expand)
     center, to_shared = (
         np.asarray(each)
         for each in (found.setting.whitening.center["shared"], found.setting.whitening.to_shared)
@@ -255,10 +328,13 @@ def test_settling_finds_a_normal_posterior_from_elsewhere(normal):
     np.testing.assert_allclose((center - normal.mean[:2]) / spread, 0, atol=1e-2)
     np.testing.assert_allclose(to_shared @ to_shared.T, covariance, atol=0.03 * spread.min() ** 2)
     np.testing.assert_array_equal(np.triu(to_shared, 1), 0)
-    # Points are told in the new coordinates: there they look as they did.
-    again = look(found.setting, found.visits[-1].shared[:32])
-    np.testing.assert_allclose(again.potential, found.visits[-1].potential[:32], atol=1e-6)
-    stayed = settle(normal.density, mode, normal.data, look, 0, stay=True).setting
+    # What was learnt of the points is told in the new coordinates.
+    points = np.random.default_rng(1).standard_normal((32, 2))
+    surrogate = jax.jit(jax.vmap(Marginal(normal.density).surrogate, in_axes=(None, 0)))
+    wanted = look(found.setting, points).potential
+    np.testing.assert_allclose(surrogate(found.setting, points), wanted, atol=1e-2)
+    assert found.potential == pytest.approx(wanted.min(), abs=1.0)
+    stayed = settle(normal.density, mode, normal.data, look, 0, expand=None).setting
     jax.tree.map(np.testing.assert_array_equal, stayed.whitening, mode.whitening)
 
 
@@ -342,7 +418,8 @@ def drawn(draw, count):
 
 def of(density, data):
     """What the ways to draw look at in a run."""
-    return SimpleNamespace(tools=SimpleNamespace(density=density), data=data, seed=0)
+    tools = SimpleNamespace(density=density, expand=expanding(density))
+    return SimpleNamespace(tools=tools, data=data, seed=0)
 
 
 def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):

@@ -42,7 +42,8 @@ from bayesrep.inference.nuts import (
     sample,
 )
 from bayesrep.inference.prior import prior_predictive
-from bayesrep.inference.tuning import learn
+from bayesrep.inference.problem import Mode
+from bayesrep.inference.settle import looking, settle
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.posterior.files import arviz
 from bayesrep.posterior.groups import cells_along, find_group, place_of_cells
@@ -180,27 +181,22 @@ class Toy:
         self.white = whitening(self.mode.there.hessian, self.mode.position)
 
     def draws(self, schedule, kind, *, vectorized, workers, given=None):
-        """Of chains that tune as those of a fit; `given` [chain, draw, held] is held."""
+        """Of chains in coordinates that stay; `given` [chain, draw, held] is held."""
         chains, held = schedule.chains, 0 if given is None else given.shape[2]
         if kind == "density":
             target, setting = of_density(self.density), (self.data, self.white)
         else:
             marginal = Marginal(self.density)
             target = of_marginal(marginal)
-            rows = np.arange(min(self.density.units, marginals.SAMPLE))
-            setting = marginal.setting(self.data, self.white, rows)
-            count = np.asarray(setting.sample.weight)
+            mode = Mode(self.white, self.mode.there.value)
+            look = looking(self.density)
+            setting, _ = settle(self.density, mode, self.data, look, 0, expand=None)
 
         def feed(chain, begin):
             if given is None:
                 return jnp.zeros((chains, BLOCK, 0) if vectorized else (BLOCK, 0))
             block = given[:, begin : begin + BLOCK]
             return jnp.asarray(block if vectorized else block[chain])
-
-        def tune(setting, visits):
-            if kind == "density":
-                return setting
-            return setting._replace(guide=learn(setting.guide, count, visits))
 
         keys = jax.random.split(jax.random.key(0), chains)
         lowest = jnp.asarray(self.mode.there.value)
@@ -209,7 +205,7 @@ class Toy:
         ready = compiled(sampler, key, lowest, setting, feed(0, 0))
         states = ready.states(keys, lowest)
         report = lambda *_: None  # noqa: E731
-        return sample(ready, states, setting, feed, schedule, report, tune=tune, workers=workers)
+        return sample(ready, states, setting, feed, schedule, report, workers=workers)
 
 
 def test_programs_of_one_model_are_traced_side_by_side(float64):
@@ -238,7 +234,7 @@ def test_workers_do_not_change_draws(kind, float64, monkeypatch):
 
     The surrogate looks at all units, or at two of three.
     """
-    monkeypatch.setattr(marginals, "SAMPLE", 2 if kind == "some units" else 3)
+    monkeypatch.setattr(marginals, "sample_size", lambda _: 2 if kind == "some units" else 3)
     toy = Toy(_counts, jnp.asarray([0.0, 2.0, 5.0]))
     schedule = Schedule(chains=3, warmup=100, draws=40)
     one, two, batch = (

@@ -27,7 +27,7 @@ from jax.tree_util import Partial
 import bayesrep
 import bayesrep.inference.marginal as marginal_module
 import bayesrep.inference.settle as settle_module
-from bayesrep.inference.marginal import Marginal
+from bayesrep.inference.marginal import Marginal, mirrored
 from bayesrep.inference.marginal import Setting as Settings
 from bayesrep.inference.nuts import Known, Schedule, State, build_kernel, of_marginal
 from bayesrep.inference.prior import prior_positions
@@ -170,9 +170,10 @@ class Mistaken(Marginal):
 
     volume: Any
 
-    def exact(self, setting, shared, given, standard):
-        right = super().exact(setting, shared, given, standard)
-        return right + (1 - self.volume) * given.log_volume
+    def estimates(self, setting, shared, given, standard):
+        right = super().estimates(setting, shared, given, standard)
+        wrong = (1 - self.volume) * given.log_volume
+        return right._replace(log_ratio=right.log_ratio - wrong[None, :])
 
 
 def from_position(key, position, data, *, density, whitening, sample, guide, accept, volume):
@@ -191,17 +192,19 @@ def from_position(key, position, data, *, density, whitening, sample, guide, acc
     shared = jnp.linalg.solve(whitening.to_shared, position["shared"] - center["shared"])
     units = position["units"] - center["units"] + drag @ shared
     units = jnp.linalg.solve(whitening.to_units, units[..., None])[..., 0]
-    visit, given = marginal.visit(settings, shared)
-    standard = jnp.linalg.solve(given.root, (units - given.center)[..., None])[..., 0]
-    exact = marginal.exact(settings, shared, given, standard)
+    given = marginal.guided(settings, shared)
+    # Which of the two mirrored z a position is makes no difference to the sampler.
+    half = jnp.linalg.solve(given.root, (units - given.center)[..., None])[None, ..., 0]
+    found = marginal.estimates(settings, shared, given, mirrored(half))
     # The sampler takes its first proposal because where it begins is infinitely unlikely.
-    known = Known(jnp.where(accept, visit.potential - visit.level, jnp.inf), given, standard, exact)
+    found = found._replace(shared=jnp.where(accept, found.shared, jnp.inf))
+    known = Known(given, half, found)
 
     state = kernel.start(key, jnp.zeros(()))
     potential, slope = jax.value_and_grad(lambda at: target.potential(settings, at))(shared)
     steps = state.hmc.adapt_state._replace(step_size=jnp.asarray(STEP))
     hmc = state.hmc._replace(z=shared, z_grad=slope, potential_energy=potential, adapt_state=steps)
-    return kernel.draw(State(hmc, known, state.key), settings, jnp.zeros(0))[1][0].position
+    return kernel.draw(State(hmc, known, state.key), settings, jnp.zeros(0))[1].position
 
 
 @pytest.fixture(scope="module")
@@ -210,10 +213,11 @@ def sampler(setting):
     with jax.enable_x64(True):
         mode = find_mode(setting.problem, setting.tools, setting.data)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(marginal_module, "SAMPLE", len(ROWS))
+            patch.setattr(marginal_module, "sample_size", lambda _: len(ROWS))
             patch.setattr(settle_module, "sampled_rows", lambda _: ROWS)
             look = looking(setting.density)
-            settled = settle(setting.density, mode, setting.data, look, 0).setting
+            expand = setting.tools.expand
+            settled = settle(setting.density, mode, setting.data, look, 0, expand=expand).setting
     move = partial(from_position, density=setting.density)  # once: another one is compiled anew
 
     def bound(*, accept=True, volume=1.0):

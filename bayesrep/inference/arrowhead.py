@@ -42,6 +42,14 @@ class SecondOrder(NamedTuple):
     hessian: Arrowhead
 
 
+def by_unit(
+    matrix: Float[Array, "unit row column"], vector: Float[Array, "unit column"]
+) -> Float[Array, "unit row"]:
+    """Products of each unit's matrix and vector."""
+    # As sums: XLA is slow at batches of products of small matrices on CPUs.
+    return jnp.sum(matrix * vector[:, None, :], axis=2)
+
+
 class Whitening(NamedTuple):
     """An affine map ξ → parameters under which a normal approximation is standard.
 
@@ -61,7 +69,7 @@ class Whitening(NamedTuple):
         return {
             "shared": self.center["shared"] + self.to_shared @ standard["shared"],
             "units": self.center["units"]
-            + jnp.einsum("cqr,cr->cq", self.to_units, standard["units"])
+            + by_unit(self.to_units, standard["units"])
             - self.drag @ standard["shared"],
         }
 

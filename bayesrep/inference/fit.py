@@ -73,7 +73,7 @@ def fit(
     method: Method = "nuts",
     chains: int = 4,
     warmup: int = 250,
-    draws: int = 500,
+    draws: int = 750,
     seed: int = 0,
     progress: bool = True,
     feedback: Feedback = "full",
@@ -189,7 +189,7 @@ def fit(
             f"the {model} model is fitted by {allowed}; got {method!r} and {feedback!r}"
         )
     # The weights of many components mix slowly.
-    thinning = 2 * max(1, problem.options.components - 1)
+    thinning = max(1, problem.options.components - 1)
     warmup = BLOCK * -(-warmup // BLOCK)
     schedule = Schedule(chains=chains, warmup=warmup, draws=draws, thinning=thinning)
     if problem.model.of_images:

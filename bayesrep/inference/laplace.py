@@ -33,7 +33,7 @@ from jax import Array
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.marginal import Marginal, Setting, Visits
+from bayesrep.inference.marginal import Marginal, Setting, Visits, mirrored
 from bayesrep.inference.problem import Mode, find_mode
 from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.settle import settle, side_by_side
@@ -177,9 +177,10 @@ def _nested(run: Run, mode: Mode) -> Draw:
         return side_by_side(program, setting, points, keys)
 
     # The same program as for the draws: another would take longer to compile than it saves.
-    setting = settle(
-        density, mode, run.data, lambda of, points: at(of, points, 0)[0], run.seed
-    ).setting
+    def look(setting: Setting, points: Float[np.ndarray, "point shared"]) -> Visits:
+        return at(setting, points, 0)[0]
+
+    setting, _ = settle(density, mode, run.data, look, run.seed, expand=run.tools.expand)
 
     def draw(random: np.random.Generator, count: int, pilot: Weighted | None) -> Weighted:
         shared, log_t = _proposal(density.shared, pilot).draw(random, count)
@@ -201,19 +202,11 @@ def _drawing(density: Density) -> Callable[[Setting, tuple[Array, Array]], Any]:
     def one(setting: Setting, shared: Array, key: Array) -> tuple[Visits, Position, Array, Array]:
         normal, pick = jax.random.split(key)
         visit, units = marginal.visit(setting, shared)
-        own = visit.potential - visit.level
         half = jax.random.normal(normal, (PAIRS, *units.center.shape))
-        standard = jnp.concatenate([half, -half])
-        exact = jax.vmap(lambda z: marginal.exact(setting, shared, units, z))(standard)
-        # A draw's weight: the unit's density over the normal's, both of z.
-        ratios = 0.5 * jnp.square(standard).sum(axis=2) - exact
-        estimate = jax.nn.logsumexp(ratios, axis=0) - jnp.log(len(standard))
-        chosen = jnp.argmax(ratios + jax.random.gumbel(pick, ratios.shape), axis=0)
-        mask = jax.nn.one_hot(chosen, len(standard), axis=0, dtype=standard.dtype)
-        kept = jnp.einsum("jcq,jc->cq", standard, mask)
-        position = marginal.position(setting, shared, units.at(kept))
-        lp = -units.log_volume.sum() - own - jnp.sum(exact * mask)
-        return visit, position, estimate.sum() - own, lp
+        standard = mirrored(half)
+        known = marginal.estimates(setting, shared, units, standard)
+        position, lp = marginal.drawn(pick, setting, shared, units, standard, known)
+        return visit, position, -known.potential, lp
 
     def chunk(setting: Setting, points: tuple[Array, Array]) -> Any:
         return jax.lax.map(lambda point: one(setting, *point), points)

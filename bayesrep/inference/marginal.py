@@ -1,20 +1,22 @@
 """The shared parameters' marginal posterior, up to what units add exactly.
 
 Everything is in the coordinates ξ (shared) and ζ_c (units) of a `Whitening`. Given ξ the units are
-independent, and each is close to a normal: one Newton step from a guess gives its centre m_c(ξ) and
-a root R_c(ξ) of its covariance. Its own coordinates z_c, standard normal but for what the normal
+independent, and each is close to a normal with a centre m_c(ξ) and a root R_c(ξ) of its covariance:
+one Newton step from a guess. Its own coordinates z_c, standard normal but for what the normal
 misses, are measured from there,
 
     ζ_c = m_c(ξ) + R_c(ξ) z_c,
 
-and a unit adds  −log p(y_c, data_c | ξ) − log |R_c|  to the potential of (ξ, z): exact whatever the
-step's quality. Integrated by the normal (Laplace) it is the unit's *level* V_c(ξ).
+and the *ratio*  w_c(ξ, z_c) = p(y_c = ζ_c, data_c | ξ) |R_c| / N(z_c)  has the mean p(data_c | ξ)
+over standard normal z_c, whatever the step's quality. The mean of a few ratios, of mirrored z_c, is
+an unbiased *estimate* of it; taking the normal for what it is near (Laplace) gives the unit's
+*level* V_c(ξ).
 
 The *surrogate* of the marginal potential costs the same however many units there are: the shared
 parameters' own potential (prior and annotations), the potentials of a few units that stand for all,
 at guessed centres, and a quadratic in ξ for what these leave. Without the few it would be wrong far
 out, and a chain that came there would stay. Guesses and quadratic are fitted to visited points
-(`bayesrep.inference.tuning`).
+(`bayesrep.inference.tuning`), and so are roots for those who cannot wait for a Hessian.
 """
 
 from dataclasses import dataclass
@@ -25,8 +27,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayesrep.inference.arrowhead import Whitening, unscaled
-from bayesrep.inference.density import Density, Position
+from bayesrep.inference.arrowhead import Whitening, by_unit, unscaled
+from bayesrep.inference.density import Density, Position, Potentials
 from bayesrep.models.model import Data
 from bayesrep.types import Float, Ints
 
@@ -35,9 +37,9 @@ FLOOR = 0.1
 LONGEST = 3.0
 """Of a Newton step, in a unit's standard deviations."""
 SAMPLE = 16
-"""Units that stand for all in the surrogate."""
+"""Units that stand for all in the surrogate, at least; or one of so many."""
 LARGEST_GUESS = 2**23
-"""Most entries of `Guide.guess`; above, guesses are linear."""
+"""Most entries of `Guide.guess`; above, guesses are linear in ξ."""
 
 
 class Guide(NamedTuple):
@@ -45,15 +47,21 @@ class Guide(NamedTuple):
 
     Attributes
     ----------
+    share
+        How much of what the sample says is believed, 0 to 1.
     level
-        Coefficients of what the sample leaves of Σ_c V_c.
+        Coefficients of what that leaves of Σ_c V_c.
     guess, of_sample
         Coefficients of the units' centres: of all, and of those in the sample.
+    root
+        Coefficients of the entries of R_c on and above its diagonal, row by row; linear in ξ.
     """
 
+    share: Float[Array, ""]
     level: Float[Array, "feature"]
     guess: Float[Array, "some unit own"]
     of_sample: Float[Array, "some sampled own"]
+    root: Float[Array, "linear unit entry"]
 
 
 class Sample(NamedTuple):
@@ -82,11 +90,10 @@ class Setting(NamedTuple):
 
 
 class Units(NamedTuple):
-    """The units given ξ: centres m, roots R of their covariances, and levels V."""
+    """The units' normals given ξ: centres m, and upper triangular roots R of their covariances."""
 
     center: Float[Array, "unit own"]
     root: Float[Array, "unit own own"]
-    level: Float[Array, "unit"]
 
     @property
     def log_volume(self) -> Float[Array, "unit"]:
@@ -95,42 +102,81 @@ class Units(NamedTuple):
 
     def at(self, standard: Float[Array, "unit own"]) -> Float[Array, "unit own"]:
         """ζ = m + R z."""
-        return self.center + jnp.einsum("cqr,cr->cq", self.root, standard)
+        return self.center + by_unit(self.root, standard)
+
+
+class Estimates(NamedTuple):
+    """What is known at ξ of the marginal density.
+
+    Attributes
+    ----------
+    shared
+        The shared parameters' own potential.
+    log_ratio
+        log w_c of every z_c.
+    """
+
+    shared: Float[Array, ""]
+    log_ratio: Float[Array, "mirrored unit"]
+
+    @property
+    def of_units(self) -> Float[Array, "unit"]:
+        """Logarithms of the units' estimates."""
+        return jax.nn.logsumexp(self.log_ratio, axis=0) - jnp.log(len(self.log_ratio))
+
+    @property
+    def potential(self) -> Float[Array, ""]:
+        """−log of the estimate of the marginal density."""
+        return self.shared - self.of_units.sum()
+
+
+def mirrored(half: Float[Array, "pair unit own"]) -> Float[Array, "mirrored unit own"]:
+    """z and −z: what is odd in z, most of what a normal misses, cancels in an estimate."""
+    return jnp.concatenate([half, -half])
+
+
+def sample_size(units: int) -> int:
+    """How many units stand for so many."""
+    return min(max(SAMPLE, units // SAMPLE), units)
 
 
 def sampled_rows(first: Float[np.ndarray, "unit"]) -> Ints:
     """Units evenly among all, by the first of their own parameters."""
-    size = min(SAMPLE, len(first))
+    size = sample_size(len(first))
     middles = ((np.arange(size) + 0.5) * len(first) / max(size, 1)).astype(np.int64)
     return np.sort(np.argsort(first, kind="stable")[middles])
 
 
 def drawn_in(shared: Any) -> Any:
-    """ξ [..., shared] of NumPy or JAX, less far out: no polynomial of it runs away."""
+    """ξ [..., shared] of NumPy or JAX, no further out than a normal's: no polynomial runs away."""
     xp: Any = np if isinstance(shared, np.ndarray) else jnp
     squares = xp.sum(xp.square(shared), axis=-1, keepdims=True)
-    return shared / xp.sqrt(1 + squares / (4.0 * (shared.shape[-1] + 10.0)))
+    furthest = np.sqrt(shared.shape[-1]) + 4.0
+    return shared / (1 + (squares / furthest**2) ** 4) ** (1 / 8)
 
 
 def features(shared: Float[Array, "shared"], count: int) -> Float[Array, "{count}"]:
-    """The first of 1, ξ and all ξ_i ξ_j, of ξ drawn in."""
+    """The first of 1, ξ and ξ_i ξ_j for i ≤ j, of ξ drawn in."""
     drawn = drawn_in(shared)
     parts = [jnp.ones(1, shared.dtype), drawn]
     if count > 1 + len(shared):
-        parts.append(jnp.ravel(drawn[:, None] * drawn[None, :]))
+        # Products with matrices, whose gradients need no scattering.
+        rows = np.eye(len(shared))
+        first, second = np.triu_indices(len(shared))
+        parts.append((drawn @ rows[:, first]) * (drawn @ rows[:, second]))
     return jnp.concatenate(parts)
 
 
 def feature_count(size: int) -> int:
     """Length of all `features` of so many shared parameters."""
-    return 1 + size + size * size
+    return 1 + size + size * (size + 1) // 2
 
 
 class Visits(NamedTuple):
     """Points ξ at which the units were looked at.
 
-    `potential` is that of the marginal, `level` is Σ_c V_c, and `sampled` is what the sample says
-    of Σ_c (V_c + log |R_c|). JAX's arrays or NumPy's.
+    `potential` is that of the marginal, `level` is Σ_c V_c, `sampled` is what the sample says of
+    Σ_c (V_c + log |R_c|), and `root` has the entries of `Guide.root`. JAX's arrays or NumPy's.
     """
 
     shared: Float[Any, "*point shared"]
@@ -138,6 +184,7 @@ class Visits(NamedTuple):
     level: Float[Any, "*point"]
     sampled: Float[Any, "*point"]
     center: Float[Any, "*point unit own"]
+    root: Float[Any, "*point unit entry"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,10 +196,13 @@ class Marginal:
     def untaught(self) -> Guide:
         """The guide before anything is learnt: centres follow ξ to first order, as at the mode."""
         density, count = self.density, feature_count(self.density.shared)
-        entries = density.units * density.per_unit
-        some = count if count * entries <= LARGEST_GUESS else 1 + density.shared
+        row, column = np.triu_indices(density.per_unit)
+        entries, linear = density.units * density.per_unit, 1 + density.shared
+        some = count if count * entries <= LARGEST_GUESS else linear
         guess = jnp.zeros((some, density.units, density.per_unit))
-        return Guide(jnp.zeros(count), guess, guess[:, : min(SAMPLE, density.units)])
+        root = jnp.zeros((linear, density.units, len(row))).at[0].set(row == column)
+        of_sample = guess[:, : sample_size(density.units)]
+        return Guide(jnp.ones(()), jnp.zeros(count), guess, of_sample, root)
 
     def setting(self, data: Data, whitening: Whitening, rows: Ints) -> Setting:
         """Coordinates, the sample of these units, and an untaught guide."""
@@ -165,7 +215,7 @@ class Marginal:
 
     def first_setting(self, data: Data, center: Position) -> Setting:
         """Coordinates of no scale around a centre, and an untaught guide."""
-        rows = np.arange(min(SAMPLE, self.density.units))
+        rows = np.arange(sample_size(self.density.units))
         return self.setting(data, unscaled(center), rows)
 
     def position(
@@ -189,14 +239,14 @@ class Marginal:
         at = self.position(setting, shared, units)
         return self.density.potentials(at, setting.data).units
 
-    def guess(self, setting: Setting, shared: Float[Array, "shared"]) -> Float[Array, "unit own"]:
-        """Where the units' centres should be."""
-        guess = setting.guide.guess
-        return jnp.tensordot(features(shared, len(guess)), guess, axes=1)
+    def units(
+        self, setting: Setting, shared: Float[Array, "shared"]
+    ) -> tuple[Units, Float[Array, "unit"]]:
+        """The normal of every unit given ξ, by a Newton step from a guided one; and its level V.
 
-    def units(self, setting: Setting, shared: Float[Array, "shared"]) -> Units:
-        """The normal of every unit given ξ, by a Newton step from its guess."""
-        guess = self.guess(setting, shared)
+        A level is wrong by what its root changes on the way: little of each, much of thousands.
+        """
+        guess = self.guided(setting, shared).center
 
         def total(units: Array) -> tuple[Array, Array]:
             each = self.unit_potentials(setting, shared, units)
@@ -206,40 +256,95 @@ class Marginal:
         axes = jnp.broadcast_to(jnp.eye(guess.shape[1])[:, None, :], (guess.shape[1], *guess.shape))
         hessian = jnp.moveaxis(jax.vmap(lambda axis: product(axis)[0])(axes), 0, 2)
         root = _inverse_root((hessian + hessian.swapaxes(1, 2)) / 2)
-        half = jnp.einsum("cqr,cq->cr", root, gradient)
-        squared = jnp.sum(jnp.square(half), axis=1)
-        shrink = jnp.minimum(1.0, LONGEST / jnp.sqrt(jnp.maximum(squared, 1e-300)))
-        center = guess - shrink[:, None] * jnp.einsum("cqr,cr->cq", root, half)
-        units = Units(center, root, values)
-        return units._replace(level=values - 0.5 * squared - units.log_volume)
+        units, promised = _stepped(guess, root, gradient)
+        return units, values - promised - units.log_volume
+
+    def guided(self, setting: Setting, shared: Float[Array, "shared"]) -> Units:
+        """The same, but with the root that the guide tells: a gradient is enough."""
+        guess = _told(setting.guide.guess, shared)
+        entries = _told(setting.guide.root, shared)
+        row, column = np.triu_indices(guess.shape[1])
+        floor = np.where(row == column, FLOOR, -np.inf)
+        place = np.zeros((len(row), *2 * guess.shape[1:]))
+        place[np.arange(len(row)), row, column] = 1
+        root = jnp.tensordot(jnp.maximum(entries, floor[None, :]), place, axes=1)
+        gradient = jax.grad(lambda units: self.unit_potentials(setting, shared, units).sum())
+        return _stepped(guess, root, gradient(guess))[0]
 
     def visit(self, setting: Setting, shared: Float[Array, "shared"]) -> tuple[Visits, Units]:
         """Look at ξ; and the units there."""
-        units = self.units(setting, shared)
-        level = units.level.sum()
-        sampled = setting.sample.weight @ (units.level + units.log_volume)
+        units, levels = self.units(setting, shared)
+        level = levels.sum()
+        sampled = setting.sample.weight @ (levels + units.log_volume)
         potential = self.shared_potential(setting, shared) + level
-        return Visits(shared, potential, level, sampled, units.center), units
+        row, column = np.triu_indices(units.root.shape[1])
+        roots = units.root[:, row, column]
+        return Visits(shared, potential, level, sampled, units.center, roots), units
 
-    def exact(
+    def estimates(
         self,
         setting: Setting,
         shared: Float[Array, "shared"],
         given: Units,
-        standard: Float[Array, "unit own"],
-    ) -> Float[Array, "unit"]:
-        """What each unit adds to the potential of (ξ, z)."""
-        return self.unit_potentials(setting, shared, given.at(standard)) - given.log_volume
+        standard: Float[Array, "mirrored unit own"],
+    ) -> Estimates:
+        """What coordinates z of the units say of the marginal density at ξ."""
+
+        def of(standard: Array) -> Potentials:
+            at = self.position(setting, shared, given.at(standard))
+            return self.density.potentials(at, setting.data)
+
+        own, units = jax.vmap(of, out_axes=Potentials(None, 0))(standard)
+        normal = 0.5 * jnp.square(standard).sum(axis=2)
+        return Estimates(own, normal + given.log_volume[None, :] - units)
+
+    def drawn(
+        self,
+        key: Array,
+        setting: Setting,
+        shared: Float[Array, "shared"],
+        given: Units,
+        standard: Float[Array, "mirrored unit own"],
+        known: Estimates,
+    ) -> tuple[Position, Float[Array, ""]]:
+        """Parameters with one of its z for every unit, by their ratios; and their log density."""
+        ratios = known.log_ratio
+        chosen = jnp.argmax(ratios + jax.random.gumbel(key, ratios.shape), axis=0)
+        mask = jax.nn.one_hot(chosen, len(ratios), axis=0, dtype=ratios.dtype)
+        kept = jnp.sum(standard * mask[:, :, None], axis=0)
+        density = jnp.sum(ratios * mask) - 0.5 * jnp.square(kept).sum() - given.log_volume.sum()
+        return self.position(setting, shared, given.at(kept)), density - known.shared
 
     def surrogate(self, setting: Setting, shared: Float[Array, "shared"]) -> Float[Array, ""]:
         """Of the marginal potential."""
         guide, sample = setting.guide, setting.sample
-        some, size = guide.of_sample.shape[:2]
-        guess = jnp.tensordot(features(shared, some), guide.of_sample, axes=1)
+        size = guide.of_sample.shape[1]
+        guess = _told(guide.of_sample, shared)
         at = sample.whitening({"shared": shared, "units": guess})
         parts = self.density.potentials(at, sample.data)
         left = features(shared, len(guide.level)) @ guide.level
-        return parts.shared + (self.density.units / max(size, 1)) * parts.units.sum() + left
+        weight = guide.share * self.density.units / max(size, 1)
+        return parts.shared + weight * parts.units.sum() + left
+
+
+def _told(
+    coefficients: Float[Array, "some unit entry"], shared: Float[Array, "shared"]
+) -> Float[Array, "unit entry"]:
+    """What a guide says at ξ."""
+    return jnp.tensordot(features(shared, len(coefficients)), coefficients, axes=1)
+
+
+def _stepped(
+    guess: Float[Array, "unit own"],
+    root: Float[Array, "unit own own"],
+    gradient: Float[Array, "unit own"],
+) -> tuple[Units, Float[Array, "unit"]]:
+    """Units a Newton step from their guesses, and how far down they promise to be."""
+    half = by_unit(root.swapaxes(1, 2), gradient)
+    squared = jnp.sum(jnp.square(half), axis=1)
+    shrink = jnp.minimum(1.0, LONGEST / jnp.sqrt(jnp.maximum(squared, 1e-300)))
+    center = guess - shrink[:, None] * by_unit(root, half)
+    return Units(center, root), 0.5 * squared
 
 
 def _inverse_root(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit own own"]:

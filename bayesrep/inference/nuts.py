@@ -43,15 +43,16 @@ from numpyro.infer.util import ParamInfo
 from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.marginal import Marginal, Setting, Units, Visits
+from bayesrep.inference.marginal import Estimates, Marginal, Setting, Units, mirrored
 from bayesrep.types import Float, Shaped
 
 BLOCK = 25
 MAX_TREE_DEPTH = 10
-NEAR, KEPT = 0.25, 0.9
+NEAR, KEPT = 0.1, 0.9
 """How often a unit's proposal is near, and how much of where it is is then kept."""
 HALVINGS = 3
 """Of the step size, at most, where draws diverge."""
+PAIRS = 1
 
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
@@ -112,33 +113,31 @@ class Target:
     potential
         `potential(setting, ξ)`: the surrogate.
     position
-        `position(setting, ξ, ζ)`: parameters at coordinates.
+        `position(setting, ξ)`: parameters at coordinates, where these are all.
     marginal
-        The parts that the exact steps need; None where `potential` is the posterior's.
+        What the exact steps need; None where `potential` is the posterior's.
     """
 
     size: int
     potential: Callable[[Any, Array], Array]
-    position: Callable[[Any, Array, Array], Position]
+    position: Callable[[Any, Array], Position]
     marginal: Marginal | None = None
-
-    @property
-    def units(self) -> tuple[int, int]:
-        """Number of units and of each one's own parameters, outside ξ."""
-        density = None if self.marginal is None else self.marginal.density
-        return (0, 0) if density is None else (density.units, density.per_unit)
 
 
 def of_marginal(marginal: Marginal) -> Target:
     """The target of a model whose units meet only through what they share."""
-    return Target(marginal.density.shared, marginal.surrogate, marginal.position, marginal)
+
+    def position(setting: Setting, shared: Array) -> Position:
+        return marginal.position(setting, shared, marginal.density.origin()["units"])
+
+    return Target(marginal.density.shared, marginal.surrogate, position, marginal)
 
 
 def of_density(density: Density) -> Target:
     """The target of any density, in the coordinates of a `DenseWhitening`."""
     flat, back = ravel_pytree(density.origin())
 
-    def position(setting: Any, shared: Array, _: Array) -> Position:
+    def position(setting: Any, shared: Array) -> Position:
         return setting[1](back(shared))
 
     def potential(setting: Any, shared: Array) -> Array:
@@ -148,17 +147,11 @@ def of_density(density: Density) -> Target:
 
 
 class Known(NamedTuple):
-    """What is known of the point (ξ, z) where a chain is: the parts of its potential."""
+    """What is known of the place where a chain is."""
 
-    shared: Float[Array, ""]
     units: Units
-    standard: Float[Array, "unit own"]
-    exact: Float[Array, "unit"]
-
-    @property
-    def energy(self) -> Float[Array, ""]:
-        """E, the potential of (ξ, z)."""
-        return self.shared + self.exact.sum()
+    half: Float[Array, "pair unit own"]
+    estimates: Estimates
 
 
 class State(NamedTuple):
@@ -175,12 +168,12 @@ class Kernel(NamedTuple):
     Attributes
     ----------
     start : (key, potential at the mode) -> State
-    draw : (State, setting, held coordinates) -> State, (Transition, Visits or None)
+    draw : (State, setting, held coordinates) -> State, Transition
         One kept draw; leaves the posterior invariant once the warm-up is over.
     """
 
     start: Callable[[Array, Any], State]
-    draw: Callable[[State, Any, Array], tuple[State, tuple[Transition, Visits | None]]]
+    draw: Callable[[State, Any, Array], tuple[State, Transition]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +183,7 @@ class Sampler:
     Attributes
     ----------
     start : (key, potential at the mode) -> State
-    block : (State, setting, given) -> State, Transition of `BLOCK` draws, Visits or None
+    block : (State, setting, given) -> State, Transition of `BLOCK` draws
         `given` [draw, H] are the values of the first H shared coordinates.
     vectorized
         Whether all take keys, states and held values stacked over chains.
@@ -227,11 +220,8 @@ def build_sampler(
 
     def block(
         state: State, setting: Any, given: Float[Array, "draw held"]
-    ) -> tuple[State, Transition, Visits | None]:
-        state, (made, visits) = jax.lax.scan(
-            lambda state, fixed: draw(state, setting, fixed), state, given
-        )
-        return state, made, visits
+    ) -> tuple[State, Transition]:
+        return jax.lax.scan(lambda state, fixed: draw(state, setting, fixed), state, given)
 
     if vectorized:
         start = jax.vmap(start, in_axes=(0, None))
@@ -263,7 +253,6 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
             step_size=0.3,
             target_accept_prob=schedule.target_accept,
             max_tree_depth=MAX_TREE_DEPTH,
-            dense_mass=target.marginal is not None,
             model_args=(None, jnp.zeros(held)),
             rng_key=keys[1],
         )
@@ -275,42 +264,46 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
         energy, gradient = jax.value_and_grad(seen(setting, fixed))(state.hmc.z)
         return state._replace(hmc=state.hmc._replace(potential_energy=energy, z_grad=gradient))
 
-    def once(carry: Any, setting: Any, fixed: Array) -> tuple[Any, Array, Visits | None]:
-        """One transition; the probability of its acceptance, and what it visited."""
+    def once(carry: Any, setting: Any, fixed: Array) -> tuple[Any, Array]:
+        """One transition; and the probability of its acceptance."""
         state, steps, diverging = carry
         proposed = transition(state.hmc, (setting, fixed), {})
         steps, diverging = steps + proposed.num_steps, diverging | proposed.diverging
         if target.marginal is None:
-            return (state._replace(hmc=proposed), steps, diverging), proposed.accept_prob, None
-        state, acceptance, visit = _exactly(target.marginal, setting, fixed, state, proposed)
-        return (state, steps, diverging), acceptance, visit
+            return (state._replace(hmc=proposed), steps, diverging), proposed.accept_prob
+        state, acceptance = _exactly(target.marginal, setting, fixed, state, proposed)
+        return (state, steps, diverging), acceptance
 
-    def draw(
-        state: State, setting: Any, fixed: Array
-    ) -> tuple[State, tuple[Transition, Visits | None]]:
+    def draw(state: State, setting: Any, fixed: Array) -> tuple[State, Transition]:
         if held:
             # Wherever the last draw was, this one begins where the surrogate has its mass.
             state = look(state, setting, fixed)
-            state = state._replace(known=_unlikely(state.known))
+            state = state._replace(known=state.known and _unlikely(state.known))
 
         def again(_: Any, carry: Any) -> Any:
-            before, accepted, _ = carry
-            after, acceptance, visit = once(before, setting, fixed)
-            return after, accepted + acceptance, visit
+            before, accepted = carry
+            after, acceptance = once(before, setting, fixed)
+            return after, accepted + acceptance
 
         count = jnp.where(state.hmc.i < schedule.warmup, 1, schedule.thinning) + bool(held)
         carry = state, jnp.zeros_like(state.hmc.num_steps), jnp.zeros_like(state.hmc.diverging)
-        form = jax.eval_shape(once, carry, setting, fixed)[2]
-        visit = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), form)
-        (state, steps, diverging), accepted, visit = jax.lax.fori_loop(
-            0, count, again, (carry, jnp.zeros(()), visit)
+        (state, steps, diverging), accepted = jax.lax.fori_loop(
+            0, count, again, (carry, jnp.zeros(()))
         )
-        units, lp, known = jnp.zeros(target.units), -state.hmc.potential_energy, state.known
-        if known is not None:
-            units = known.units.at(known.standard)
-            lp = -known.units.log_volume.sum() - known.energy
-        made = Transition(
-            position=target.position(setting, jnp.concatenate([fixed, state.hmc.z]), units),
+        shared, known = jnp.concatenate([fixed, state.hmc.z]), state.known
+        if known is None:
+            position = target.position(setting, shared)
+            lp = -state.hmc.potential_energy
+        else:
+            assert target.marginal is not None
+            key, pick = jax.random.split(state.key)
+            state = state._replace(key=key)
+            standard = mirrored(known.half)
+            position, lp = target.marginal.drawn(
+                pick, setting, shared, known.units, standard, known.estimates
+            )
+        return state, Transition(
+            position=position,
             diverging=diverging,
             num_steps=steps,
             acceptance_rate=accepted / count,
@@ -318,7 +311,6 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
             step_size=state.hmc.adapt_state.step_size,
             lp=lp,
         )
-        return state, (made, visit)
 
     return Kernel(start, draw)
 
@@ -326,28 +318,33 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
 def _nothing(marginal: Marginal, key: Array) -> Known:
     """Before the first transition: a point so unlikely that the first proposal is taken."""
     units, own = marginal.density.units, marginal.density.per_unit
-    nowhere = Units(jnp.zeros((units, own)), jnp.zeros((units, own, own)), jnp.zeros(units))
-    standard = jax.random.normal(key, (units, own))
-    return Known(jnp.asarray(jnp.inf), nowhere, standard, jnp.zeros(units))
+    nowhere = Units(jnp.zeros((units, own)), jnp.zeros((units, own, own)))
+    half = jax.random.normal(key, (PAIRS, units, own))
+    return Known(nowhere, half, Estimates(jnp.asarray(jnp.inf), jnp.zeros((2 * PAIRS, units))))
 
 
-def _unlikely(known: Known | None) -> Known | None:
-    return None if known is None else known._replace(shared=jnp.full_like(known.shared, jnp.inf))
+def _unlikely(known: Known) -> Known:
+    nothing = known.estimates._replace(shared=jnp.full_like(known.estimates.shared, jnp.inf))
+    return known._replace(estimates=nothing)
 
 
 def _exactly(
     marginal: Marginal, setting: Setting, fixed: Array, state: State, proposed: Any
-) -> tuple[State, Float[Array, ""], Visits]:
+) -> tuple[State, Float[Array, ""]]:
     """Accept or refuse what NUTS proposes, then renew the units."""
     key, *keys = jax.random.split(state.key, 5)
     old: Any = state.known
+
+    def estimated(shared: Array, units: Units, half: Array) -> Known:
+        found = marginal.estimates(setting, shared, units, mirrored(half))
+        return Known(units, half, found)
+
     at = jnp.concatenate([fixed, proposed.z])
-    visit, units = marginal.visit(setting, at)
-    exact = marginal.exact(setting, at, units, old.standard)
-    new = Known(visit.potential - visit.level, units, old.standard, exact)
+    new = estimated(at, marginal.guided(setting, at), old.half)
 
     # ΔS − ΔE
-    gain = (proposed.potential_energy - new.energy) - (state.hmc.potential_energy - old.energy)
+    gain = proposed.potential_energy - new.estimates.potential
+    gain -= state.hmc.potential_energy - old.estimates.potential
     acceptance = jnp.nan_to_num(jnp.exp(jnp.minimum(gain, 0.0)), nan=0.0)
     accepted = jax.random.uniform(keys[0]) < acceptance
 
@@ -358,19 +355,19 @@ def _exactly(
     place = {n: chosen(getattr(proposed, n), getattr(state.hmc, n)) for n in names}
     known = chosen(new, old)
 
-    near = jax.random.uniform(keys[3], (len(known.standard), 1)) < NEAR
+    near = jax.random.uniform(keys[3], (1, known.half.shape[1], 1)) < NEAR
     kept = jnp.where(near, KEPT, 0.0)
-    fresh = jax.random.normal(keys[1], known.standard.shape)
-    fresh = kept * known.standard + jnp.sqrt(1 - jnp.square(kept)) * fresh
-    shared = jnp.concatenate([fixed, place["z"]])
-    exact = marginal.exact(setting, shared, known.units, fresh)
-    normal = 0.5 * jnp.sum(jnp.square(fresh) - jnp.square(known.standard), axis=1)
-    renewed = jnp.log(jax.random.uniform(keys[2], exact.shape)) < known.exact - exact + normal
+    fresh = jax.random.normal(keys[1], known.half.shape)
+    fresh = kept * known.half + jnp.sqrt(1 - jnp.square(kept)) * fresh
+    other = estimated(jnp.concatenate([fixed, place["z"]]), known.units, fresh)
+    gains = other.estimates.of_units - known.estimates.of_units
+    renewed = jnp.log(jax.random.uniform(keys[2], gains.shape)) < gains
+    ratios = jnp.where(renewed[None, :], other.estimates.log_ratio, known.estimates.log_ratio)
     known = known._replace(
-        standard=jnp.where(renewed[:, None], fresh, known.standard),
-        exact=jnp.where(renewed, exact, known.exact),
+        half=jnp.where(renewed[None, :, None], other.half, known.half),
+        estimates=known.estimates._replace(log_ratio=ratios),
     )
-    return State(proposed._replace(**place), known, key), acceptance, visit
+    return State(proposed._replace(**place), known, key), acceptance
 
 
 def compiled(sampler: Sampler, key: Any, lowest: Any, setting: Any, given: Any) -> Sampler:
@@ -388,8 +385,6 @@ def compiled(sampler: Sampler, key: Any, lowest: Any, setting: Any, given: Any) 
 Feed: TypeAlias = Callable[[int, int], Float[Array, "*chain draw held"]]
 """Held coordinates of the block that begins at a draw (counted from the start of warm-up) of a
 chain; `feed(0, 0)` has the shapes of all."""
-Tune: TypeAlias = Callable[[Any, Sequence[Visits]], Any]
-"""A better setting, from a setting and what all chains visited in each block so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,46 +392,40 @@ class _Runner:
     """What runs blocks, and keeps them."""
 
     sampler: Sampler
+    setting: Any
     feed: Feed
     schedule: Schedule
     report: Report
     checkpoint: Checkpoint | None
     stop: Event
 
-    def block(self, chain: int, number: int, state: Any, setting: Any) -> tuple[Any, Any, Any]:
-        """The next state, the kept transitions and the visits of one block, on the host.
-
-        What was visited after the warm-up teaches nobody, and is not kept.
-        """
+    def block(self, chain: int, number: int, state: Any) -> tuple[Any, Transition]:
+        """The next state and the kept transitions of one block, on the host."""
         if self.stop.is_set():
             raise InterruptedError
         begin, warmup = number * BLOCK, self.schedule.warmup
         end = min(begin + BLOCK, warmup + self.schedule.draws)
-        form = self.sampler.shape if begin < warmup else (*self.sampler.shape[:2], None)
-        last = self.checkpoint and self.checkpoint.load(chain, number, form)
+        last = self.checkpoint and self.checkpoint.load(chain, number, self.sampler.shape)
         if last is None:
-            last = self.sampler.block(state, setting, self.feed(chain, begin))
-            last = last if begin < warmup else (*last[:2], None)
+            last = self.sampler.block(state, self.setting, self.feed(chain, begin))
             if self.checkpoint is not None:
                 self.checkpoint.save(chain, number, last)
-        state, made, visits = last
+        state, made = last
         axis = np.ndim(state.hmc.i)
         first = min(max(warmup - begin, 0), end - begin)
         window = (slice(None),) * axis + (slice(first, end - begin),)
         made = jax.tree.map(lambda leaf: np.asarray(leaf[window]), made)
-        visits = jax.tree.map(np.asarray, visits)
         chains = len(state.hmc.i) if axis else 1
         self.report((end - begin) * chains, int(made.diverging.sum()))
-        return state, made, visits
+        return state, made
 
-    def rest(self, chain: int, first: int, state: Any, setting: Any) -> list[Any]:
-        """Kept transitions of all blocks from the first."""
-        total = self.schedule.warmup + self.schedule.draws
-        kept: list[Any] = []
-        for number in range(first, -(-total // BLOCK)):
-            state, made, _ = self.block(chain, number, state, setting)
+    def blocks(self, chain: int, numbers: range, state: Any) -> tuple[Any, list[Transition]]:
+        """The state after some blocks, and their kept transitions."""
+        kept: list[Transition] = []
+        for number in numbers:
+            state, made = self.block(chain, number, state)
             kept.append(made)
-        return kept
+        return state, kept
 
 
 def sample(
@@ -447,16 +436,14 @@ def sample(
     schedule: Schedule,
     report: Report,
     *,
-    tune: Tune,
     workers: int,
-    visited: Sequence[Visits] = (),
     checkpoint: Checkpoint | None = None,
 ) -> Transition:
     """Run chains from their first states; a vectorised sampler has one state for all chains.
 
     Otherwise chains run in `workers` threads of this process: XLA releases the interpreter lock,
     so threads use as many cores as there are workers. Draws do not depend on the number of
-    workers, on `report` or on `checkpoint`. `visited` is what was seen before them.
+    workers, on `report` or on `checkpoint`.
 
     Raises
     ------
@@ -468,22 +455,21 @@ def sample(
     Transition
         NumPy arrays [chain, draw, ...].
     """
-    runner = _Runner(sampler, feed, schedule, report, checkpoint, Event())
+    runner = _Runner(sampler, setting, feed, schedule, report, checkpoint, Event())
     learning, beyond = divmod(schedule.warmup, BLOCK)
     if beyond:
         raise ValueError(f"a warm-up is of blocks of {BLOCK} draws; got {schedule.warmup}")
-    seen = list(visited)
+    warmup, rest = range(learning), range(learning, -(-(schedule.warmup + schedule.draws) // BLOCK))
     with ThreadPoolExecutor(workers) as pool:
-        for number in range(learning):
-            jobs = [(runner.block, c, number, state, setting) for c, state in enumerate(states)]
-            done = _together(pool, runner.stop, jobs)
-            states = [state for state, _, _ in done]
-            seen.append(_all_chains([visits for _, _, visits in done]))
-            if _is_time(number + 1, learning):
-                setting = tune(setting, seen)
+
+        def together(numbers: range) -> tuple[list[Any], list[list[Transition]]]:
+            jobs = [(runner.blocks, c, numbers, state) for c, state in enumerate(states)]
+            ended, kept = zip(*_together(pool, runner.stop, jobs), strict=True)
+            return list(ended), list(kept)
+
+        states, _ = together(warmup)
         for halvings in range(HALVINGS + 1):
-            jobs = [(runner.rest, c, learning, state, setting) for c, state in enumerate(states)]
-            made = _all_draws(_together(pool, runner.stop, jobs), stacked=sampler.vectorized)
+            made = _all_draws(together(rest)[1], stacked=sampler.vectorized)
             diverging = int(made.diverging.sum())
             if not diverging or halvings == HALVINGS:
                 return made
@@ -509,24 +495,6 @@ def _slower(state: State) -> State:
     adapted = state.hmc.adapt_state
     halved = adapted._replace(step_size=adapted.step_size / 2)
     return state._replace(hmc=state.hmc._replace(adapt_state=halved))
-
-
-def _is_time(done: int, blocks: int) -> bool:
-    """Whether to learn after so many blocks: 2, 4, 8 and so on.
-
-    Not after the last ones, so that step sizes are those of what is sampled in the end.
-    """
-    return done > 1 and done & (done - 1) == 0 and done <= blocks - max(blocks // 10, 1)
-
-
-def _all_chains(visits: Sequence[Any]) -> Any:
-    """Visits of all chains, one after another."""
-    if visits[0] is None:
-        return None
-    points = Visits(*(np.concatenate(leaves) for leaves in zip(*visits, strict=True)))
-    if points.potential.ndim == 2:  # stacked over chains already
-        points = Visits(*(leaf.reshape(-1, *leaf.shape[2:]) for leaf in points))
-    return points
 
 
 def _together(

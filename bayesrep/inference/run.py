@@ -1,7 +1,7 @@
 """A fit while it is made: what every way to the posterior is given, what it returns, its chains."""
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Density, Draws
 from bayesrep.inference.device import Choice
-from bayesrep.inference.marginal import Marginal, Visits
+from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.nuts import (
     BLOCK,
     Feed,
@@ -33,7 +33,6 @@ from bayesrep.inference.nuts import (
 )
 from bayesrep.inference.problem import Mode, Problem, Programs, find_mode
 from bayesrep.inference.settle import looking, settle
-from bayesrep.inference.tuning import learn
 from bayesrep.models.model import Data
 from bayesrep.progress import Progress
 from bayesrep.types import Shaped
@@ -148,18 +147,12 @@ def chains(
     """
     setting: Any = data, mode.whitening
     potential: Any = mode.potential
-    visited: Sequence[Visits] = ()
     if run.tools.separable:
         run.bar.stage("looking around")
         seed = [run.seed, 4, stage]
         look = looking(run.tools.density)
-        setting, potential, visited = settle(run.tools.density, mode, data, look, seed, stay=stay)
-
-    def improve(setting: Any, visits: Sequence[Any]) -> Any:
-        if not run.tools.separable:
-            return setting
-        weight = np.asarray(setting.sample.weight)
-        return setting._replace(guide=learn(setting.guide, weight, visits))
+        expand = None if stay else run.tools.expand
+        setting, potential = settle(run.tools.density, mode, data, look, seed, expand=expand)
 
     run.bar.stage("compiling")
     sampler = ready.result()
@@ -173,8 +166,6 @@ def chains(
         feed or nothing_held(run),
         run.schedule,
         run.bar.advance,
-        tune=improve,
-        visited=visited,
         workers=min(len(keys), os.cpu_count() or 1),
         checkpoint=None if run.folder is None else Checkpoint(run.folder, part),
     )

@@ -1,9 +1,11 @@
-"""Where a marginal posterior has its mass: rounds of points that a normal moves towards.
+"""Where a marginal posterior has its mass: a walk there, and rounds of points for its shape.
 
-Each round draws mirrored points from the normal at hand, regresses the marginal potential on a
-quadratic, and moves to that quadratic's centre and curvature. These are then means over the normal,
-as those of the normal nearest in KL(q ‖ p) are. What the units looked like at the points is the
-first that the guide learns.
+A mode does not know of the units' volumes, which move ξ by many standard deviations where units are
+many. So coordinates first walk down the marginal potential, by Newton's steps from differences: of
+the joint density the curvature may even have another sign. Then each round draws mirrored points
+from the normal at hand, regresses the marginal potential on a quadratic, and moves to that
+quadratic's centre and curvature: means over the normal, as those of the normal nearest in KL(q ‖ p)
+are. What the units looked like at the points is what the guide learns.
 
 References
 ----------
@@ -22,34 +24,39 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayesrep.inference.arrowhead import Whitening, lower_root
+from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density
 from bayesrep.inference.marginal import Marginal, Setting, sampled_rows
+from bayesrep.inference.mode import Expand
 from bayesrep.inference.problem import Mode
-from bayesrep.inference.tuning import Visits, importance, learn, products, ridge, squared
+from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
 from bayesrep.models.model import Data
 from bayesrep.types import Float, Shaped
 
-ROUNDS = 10
-"""At most: the units' volumes, which a mode does not know of, move a thousand units' ξ far."""
-STEADY = 1.0
-"""Length of a step, in standard deviations, after which the normal has about arrived."""
-POINTS = 256
-LAST = 1024
-"""Points of a round on the way, and of the last, which gives the shape."""
-CHUNK = 32
+STEPS = 20
+"""At most, of a walk."""
+HALVES = 0.5 ** np.arange(8)
+"""Shares of a step that are looked at."""
+ROUNDS = 8
+"""At most, of points."""
+STEADY = 0.5, 1.0
+"""Lengths of steps, in standard deviations, after which a walk and the rounds have arrived."""
+POINTS, LAST = 256, 1024
+"""Of a round on the way, and of the last, which gives the shape."""
+CURVATURES = 0.2, 25.0
+"""Least and most of a quadratic's in coordinates where it should be 1."""
+CHUNK = 8
 
 
 class Settled(NamedTuple):
-    """Coordinates in which a marginal is about standard normal, and what was learnt at what points.
+    """Coordinates in which a marginal is about standard normal, and what was learnt there.
 
     `potential` is that of the centre.
     """
 
     setting: Setting
     potential: float
-    visits: Sequence[Visits]
 
 
 Look: TypeAlias = Callable[[Setting, Float[np.ndarray, "point shared"]], Visits]
@@ -63,7 +70,7 @@ def settle(
     look: Look,
     seed: int | Sequence[int],
     *,
-    stay: bool = False,
+    expand: Expand | None,
 ) -> Settled:
     """Move from a mode to where the mass is.
 
@@ -73,39 +80,68 @@ def settle(
         What to look at, from where, and how.
     seed
         Of the points.
-    stay
-        Learn, but leave the coordinates as they are.
+    expand
+        The potential's second order, to walk by; None to learn, but leave the coordinates as they
+        are.
     """
-    whitening, size = mode.whitening, density.shared
-    assert isinstance(whitening, Whitening)
+    normal, size = mode.whitening, density.shared
+    assert isinstance(normal, Whitening)
     random = np.random.default_rng(seed)
     marginal = Marginal(density)
-    rows = sampled_rows(np.asarray(whitening.center["units"])[:, 0])
-    setting = marginal.setting(data, whitening, rows)
+    rows = sampled_rows(np.asarray(normal.center["units"])[:, 0])
+    setting = marginal.setting(data, normal, rows)
     weight = np.asarray(setting.sample.weight)
     potential = float(mode.potential)
-    visited: list[Visits] = []
+    if expand is not None:
+        setting = _walked(marginal, setting, look, expand)
     arrived = False
     for number in range(1, ROUNDS + 1):
-        half = random.standard_normal(((LAST if arrived else POINTS) // 2, size))
-        standard = np.concatenate([half, -half])
-        visited.append(look(setting, standard))
         last = arrived or number == ROUNDS
-        arrived = stay
-        if not stay:
-            near = _nearer(standard, visited[-1].potential)
-            setting = _moved(setting, near)
+        half = random.standard_normal(((LAST if last else POINTS) // 2, size))
+        standard = np.concatenate([half, -half])
+        visits = look(setting, standard)
+        arrived = expand is None
+        if expand is not None:
+            near = _nearer(standard, visits.potential)
+            setting, potential = _moved(setting, near), near.potential
             # In coordinates about where the points are: the guide is a polynomial.
-            visited = [
-                each._replace(shared=np.linalg.solve(near.root, (each.shared - near.step).T).T)
-                for each in visited
-            ]
-            potential = near.potential
-            arrived = bool(np.linalg.norm(near.step) < STEADY)
-        setting = setting._replace(guide=learn(setting.guide, weight, visited))
+            shared = np.linalg.solve(near.root, (visits.shared - near.step).T).T
+            visits = visits._replace(shared=shared)
+            arrived = bool(np.linalg.norm(near.step) < STEADY[1])
+        setting = setting._replace(guide=learn(setting.guide, weight, visits))
         if last:
             break
-    return Settled(setting, potential, visited)
+    return Settled(setting, potential)
+
+
+def _walked(marginal: Marginal, setting: Setting, look: Look, expand: Expand) -> Setting:
+    """Coordinates around the lowest marginal potential."""
+    size = marginal.density.shared
+    axes, (first, second) = np.eye(size), np.triu_indices(size, 1)
+    points = np.concatenate([np.zeros((1, size)), axes, -axes, axes[first] + axes[second]])
+    for _ in range(STEPS):
+        potential = look(setting, points).potential
+        (here,), up, down, both = np.split(potential, [1, 1 + size, 1 + 2 * size])
+        bend = np.diag(up + down - 2 * here)
+        bend[first, second] = bend[second, first] = both - up[first] - up[second] + here
+        if not np.isfinite(bend).all():
+            break
+        near = _lowest(here, (up - down) / 2, bend)
+        if np.linalg.norm(near.step) < STEADY[0]:
+            break
+        line = look(setting, HALVES[:, None] * near.step)
+        lowest = np.where(np.isfinite(line.potential), line.potential, np.inf)
+        best = int(np.argmin(lowest))
+        if not lowest[best] < here:
+            break
+        shared, units = jnp.asarray(line.shared[best]), jnp.asarray(line.center[best])
+        center = marginal.position(setting, shared, units)
+        there = expand(center, setting.data).hessian
+        if not all(np.isfinite(leaf).all() for leaf in there):
+            break
+        root = np.asarray(setting.whitening.to_shared) @ near.root
+        setting = _measured_by(setting, whitening(there, center, held=root))
+    return setting
 
 
 class _Nearer(NamedTuple):
@@ -118,14 +154,18 @@ class _Nearer(NamedTuple):
 
 def _moved(setting: Setting, near: _Nearer) -> Setting:
     """The same setting, in coordinates measured from a step in units of a root."""
-    white = setting.whitening
-    drag, to_shared = np.asarray(white.drag), np.asarray(white.to_shared)
+    white = jax.tree.map(np.asarray, setting.whitening)
     center = {
-        "shared": np.asarray(white.center["shared"]) + to_shared @ near.step,
-        "units": np.asarray(white.center["units"]) - drag @ near.step,
+        "shared": white.center["shared"] + white.to_shared @ near.step,
+        "units": white.center["units"] - white.drag @ near.step,
     }
-    new = white._replace(center=center, to_shared=to_shared @ near.root, drag=drag @ near.root)
-    new = jax.tree.map(jnp.asarray, new)
+    to_shared, drag = white.to_shared @ near.root, white.drag @ near.root
+    return _measured_by(setting, white._replace(center=center, to_shared=to_shared, drag=drag))
+
+
+def _measured_by(setting: Setting, whitening: Whitening) -> Setting:
+    """The same setting, in other coordinates."""
+    new = jax.tree.map(jnp.asarray, whitening)
     sampled = new.of_units(np.flatnonzero(setting.sample.weight))
     return setting._replace(whitening=new, sample=setting.sample._replace(whitening=sampled))
 
@@ -137,15 +177,28 @@ def _nearer(
     usable = np.isfinite(potential)
     standard, potential = standard[usable], potential[usable]
     size = standard.shape[1]
+    if len(potential) < 2 * (1 + size):
+        return _Nearer(np.zeros(size), np.eye(size), np.inf)
     left = potential - 0.5 * np.square(standard).sum(axis=1)
     fitted = ridge(products(standard), left[:, None], importance(potential, size)).coefficients
-    constant, slope, bend = np.split(squared(fitted, size)[:, 0], [1, 1 + size])
-    values, vectors = np.linalg.eigh(np.eye(size) + 2 * bend.reshape(size, size))
-    values = np.clip(values, 0.2, 25.0)
+    (constant,), slope, rest = np.split(fitted[:, 0], [1, 1 + size])
+    bend = np.zeros((size, size))
+    bend[np.triu_indices(size)] = rest
+    near = _lowest(float(constant), slope, np.eye(size) + bend + bend.T)
+    # Beyond the points nothing is known.
+    shrink = min(1.0, 2 * np.sqrt(size) / max(float(np.linalg.norm(near.step)), 1e-300))
+    return near._replace(step=shrink * near.step)
+
+
+def _lowest(
+    here: float, slope: Float[np.ndarray, "shared"], bend: Float[np.ndarray, "shared shared"]
+) -> _Nearer:
+    """Of a quadratic, its curvatures within bounds and up where they are down."""
+    values, vectors = np.linalg.eigh(bend)
+    values = np.clip(np.abs(values), *CURVATURES)
     step = -(vectors / values) @ vectors.T @ slope
-    step *= min(1.0, 2 * np.sqrt(size) / max(float(np.linalg.norm(step)), 1e-300))
-    lowest = float(constant[0] + 0.5 * slope @ step)
-    return _Nearer(step, lower_root(vectors / np.sqrt(values)), lowest)
+    root = lower_root(vectors / np.sqrt(values))
+    return _Nearer(step, root, float(here + 0.5 * slope @ step))
 
 
 def looking(density: Density) -> Look:

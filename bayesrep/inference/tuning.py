@@ -10,18 +10,16 @@ Golub, Heath, Wahba (1979), "Generalized cross-validation as a method for choosi
 parameter", Technometrics 21.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from bayesrep.inference.marginal import Guide, Visits, drawn_in
-from bayesrep.types import Float
+from bayesrep.types import Float, Floats
 
 PENALTIES = 10.0 ** np.arange(-4, 5)
-LATEST = 1000
-"""Points to learn from, at most."""
 
 
 class Ridge(NamedTuple):
@@ -66,33 +64,14 @@ def products(shared: Float[np.ndarray, "point shared"]) -> Float[np.ndarray, "po
     )
 
 
-def squared(
-    coefficients: Float[np.ndarray, "feature output"], size: int
-) -> Float[np.ndarray, "all_features output"]:
-    """Coefficients of `products` as those of 1, ξ and all ξ_i ξ_j."""
-    linear, rest = np.split(coefficients, [1 + size])
-    if not len(rest):
-        return linear
-    first, second = np.triu_indices(size)
-    full = np.zeros((size, size, coefficients.shape[1]))
-    full[first, second] = rest / 2
-    full = full + full.swapaxes(0, 1)
-    return np.concatenate([linear, full.reshape(size * size, -1)])
-
-
 def importance(potential: Float[np.ndarray, "point"], size: int) -> Float[np.ndarray, "point"]:
     """Weights of points: 1 about the typical potential, less above."""
     above = np.maximum(potential - np.median(potential) - size, 0.0)
     return 1 / np.square(1 + above / size)
 
 
-def learn(guide: Guide, weight: Float[np.ndarray, "unit"], visits: Sequence[Visits]) -> Guide:
-    """A better guide from visits in their order, the later half of which is learnt from.
-
-    `weight` is that of the surrogate's sample.
-    """
-    late = visits[max(0, len(visits) // 2 - 1) :]
-    every = Visits(*(np.concatenate(leaves)[-LATEST:] for leaves in zip(*late, strict=True)))
+def learn(guide: Guide, weight: Float[np.ndarray, "unit"], every: Visits) -> Guide:
+    """A guide from visits; `weight` is that of the surrogate's sample."""
     usable = np.isfinite(every.potential) & np.isfinite(every.center).all(axis=(1, 2))
     size = every.shared.shape[1]
     if usable.sum() < 2 * (1 + size):
@@ -100,15 +79,24 @@ def learn(guide: Guide, weight: Float[np.ndarray, "unit"], visits: Sequence[Visi
     every = Visits(*(np.asarray(leaf)[usable] for leaf in every))
     inputs = products(drawn_in(np.asarray(every.shared)))
     weights = importance(np.asarray(every.potential), size)
-    some = inputs if len(guide.guess) > 1 + size else inputs[:, : 1 + size]
-    centers = every.center.reshape(len(inputs), -1)
-    fitted = ridge(some, centers, weights).coefficients
-    guess = squared(fitted, size).reshape(guide.guess.shape)
+
+    def fitted(values: Floats, like: Array) -> tuple[Floats, Floats]:
+        some = inputs if len(like) > 1 + size else inputs[:, : 1 + size]
+        values = values.reshape(len(inputs), -1)
+        coefficients = ridge(some, values, weights).coefficients
+        return coefficients.reshape(like.shape), some @ coefficients
+
+    guess, told = fitted(every.center, guide.guess)
+    root, _ = fitted(every.root, guide.root)
     rows = np.flatnonzero(weight)
     # At the guess a unit's potential is above V + log |R|, by half the distance squared.
-    missed = (some @ fitted).reshape(every.center.shape)[:, rows] - every.center[:, rows]
+    missed = told.reshape(every.center.shape)[:, rows] - every.center[:, rows]
     above = 0.5 * np.square(missed).sum(axis=2) @ weight[rows]
-    level = ridge(inputs, (every.level - every.sampled - above)[:, None], weights)
+    said = np.stack([every.level, every.sampled + above], axis=1)
+    beyond = said - inputs @ ridge(inputs, said, weights).coefficients
+    both, of_sample = (beyond.T * weights) @ beyond[:, 1]
+    share = np.clip(both / max(of_sample, 1e-300), 0.0, 1.0)
+    level = ridge(inputs, said @ [[1.0], [-share]], weights)
     # With its constant: a chain goes on from what an earlier guide said of its place.
-    coefficients = squared(level.coefficients, size)[:, 0]
-    return Guide(*map(jnp.asarray, (coefficients, guess, guess[:, rows])))
+    coefficients = level.coefficients[:, 0]
+    return Guide(*map(jnp.asarray, (share, coefficients, guess, guess[:, rows], root)))
