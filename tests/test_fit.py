@@ -190,13 +190,16 @@ class Toy:
             target = of_marginal(marginal)
             mode = Mode(self.white, self.mode.there.value)
             look = looking(self.density)
-            setting, _ = settle(self.density, mode, self.data, look, 0, expand=None)
+            setting = settle(self.density, mode, self.data, look, 0, expand=None).setting
 
         def feed(chain, begin):
             if given is None:
                 return jnp.zeros((chains, BLOCK, 0) if vectorized else (BLOCK, 0))
             block = given[:, begin : begin + BLOCK]
             return jnp.asarray(block if vectorized else block[chain])
+
+        def stay(setting, _):
+            return setting
 
         keys = jax.random.split(jax.random.key(0), chains)
         lowest = jnp.asarray(self.mode.there.value)
@@ -205,7 +208,7 @@ class Toy:
         ready = compiled(sampler, key, lowest, setting, feed(0, 0))
         states = ready.states(keys, lowest)
         report = lambda *_: None  # noqa: E731
-        return sample(ready, states, setting, feed, schedule, report, workers=workers)
+        return sample(ready, states, setting, feed, schedule, report, tune=stay, workers=workers)
 
 
 def test_programs_of_one_model_are_traced_side_by_side(float64):

@@ -36,6 +36,8 @@ from bayesrep.studies.study import Study
 from bayesrep.types import no_type_check
 
 LARGEST_CHAINS = 1_000
+FEW = 64
+"""Classifiers, up to which posteriors may be far from normal, and transitions cost little."""
 
 
 class Way(NamedTuple):
@@ -109,8 +111,9 @@ def fit(
         have converged, and with others they have not.
     chains, warmup, draws
         Number of chains, and of adaptation steps (rounded up to blocks of 25) and kept draws in
-        each. Two transitions are made for every kept draw. Laplace makes chains × draws, or more
-        until their weights hold.
+        each. Of 64 classifiers or fewer, and with three mixture components or more, two or more
+        transitions are made for every kept draw. Laplace makes chains × draws, or more until their
+        weights hold.
     seed
         Seed of everything random.
     progress
@@ -188,12 +191,13 @@ def fit(
         raise OptionError(
             f"the {model} model is fitted by {allowed}; got {method!r} and {feedback!r}"
         )
-    # The weights of many components mix slowly.
-    thinning = max(1, problem.options.components - 1)
     warmup = BLOCK * -(-warmup // BLOCK)
-    schedule = Schedule(chains=chains, warmup=warmup, draws=draws, thinning=thinning)
+    schedule = Schedule(chains=chains, warmup=warmup, draws=draws)
+    components = problem.options.components
     if problem.model.of_images:
         schedule = schedule.thrifty()
+    elif components > 2 or len(problem.statistics.classifiers) <= FEW:
+        schedule = schedule.careful(components)
     way = METHODS[name]
     with ExitStack() as stack:
         stack.enter_context(kept_programs())

@@ -180,7 +180,7 @@ def _nested(run: Run, mode: Mode) -> Draw:
     def look(setting: Setting, points: Float[np.ndarray, "point shared"]) -> Visits:
         return at(setting, points, 0)[0]
 
-    setting, _ = settle(density, mode, run.data, look, run.seed, expand=run.tools.expand)
+    setting = settle(density, mode, run.data, look, run.seed, expand=run.tools.expand).setting
 
     def draw(random: np.random.Generator, count: int, pilot: Weighted | None) -> Weighted:
         shared, log_t = _proposal(density.shared, pilot).draw(random, count)

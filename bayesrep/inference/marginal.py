@@ -28,7 +28,7 @@ import numpy as np
 from jax import Array
 
 from bayesrep.inference.arrowhead import Whitening, by_unit, unscaled
-from bayesrep.inference.density import Density, Position, Potentials
+from bayesrep.inference.density import Density, Position
 from bayesrep.models.model import Data
 from bayesrep.types import Float, Ints
 
@@ -38,8 +38,10 @@ LONGEST = 3.0
 """Of a Newton step, in a unit's standard deviations."""
 SAMPLE = 16
 """Units that stand for all in the surrogate, at least; or one of so many."""
-LARGEST_GUESS = 2**23
-"""Most entries of `Guide.guess`; above, guesses are linear in ξ."""
+FURTHEST = 11.0
+"""Length of ξ beyond which polynomials of it stay what they are; at least, 4 sd of its own."""
+LARGEST = 2**23, 2**19
+"""Most entries of `Guide.guess` and `Guide.root`; above, they are linear in ξ."""
 
 
 class Guide(NamedTuple):
@@ -54,14 +56,14 @@ class Guide(NamedTuple):
     guess, of_sample
         Coefficients of the units' centres: of all, and of those in the sample.
     root
-        Coefficients of the entries of R_c on and above its diagonal, row by row; linear in ξ.
+        Coefficients of the entries of R_c on and above its diagonal, row by row.
     """
 
     share: Float[Array, ""]
     level: Float[Array, "feature"]
     guess: Float[Array, "some unit own"]
     of_sample: Float[Array, "some sampled own"]
-    root: Float[Array, "linear unit entry"]
+    root: Float[Array, "few unit entry"]
 
 
 class Sample(NamedTuple):
@@ -151,7 +153,7 @@ def drawn_in(shared: Any) -> Any:
     """ξ [..., shared] of NumPy or JAX, no further out than a normal's: no polynomial runs away."""
     xp: Any = np if isinstance(shared, np.ndarray) else jnp
     squares = xp.sum(xp.square(shared), axis=-1, keepdims=True)
-    furthest = np.sqrt(shared.shape[-1]) + 4.0
+    furthest = max(FURTHEST, np.sqrt(shared.shape[-1]) + 4.0)
     return shared / (1 + (squares / furthest**2) ** 4) ** (1 / 8)
 
 
@@ -197,10 +199,13 @@ class Marginal:
         """The guide before anything is learnt: centres follow ξ to first order, as at the mode."""
         density, count = self.density, feature_count(self.density.shared)
         row, column = np.triu_indices(density.per_unit)
-        entries, linear = density.units * density.per_unit, 1 + density.shared
-        some = count if count * entries <= LARGEST_GUESS else linear
-        guess = jnp.zeros((some, density.units, density.per_unit))
-        root = jnp.zeros((linear, density.units, len(row))).at[0].set(row == column)
+
+        def zeros(each: int, largest: int) -> Array:
+            small = count * density.units * each <= largest
+            return jnp.zeros((count if small else 1 + density.shared, density.units, each))
+
+        guess, root = zeros(density.per_unit, LARGEST[0]), zeros(len(row), LARGEST[1])
+        root = root.at[0].set(row == column)
         of_sample = guess[:, : sample_size(density.units)]
         return Guide(jnp.ones(()), jnp.zeros(count), guess, of_sample, root)
 
@@ -245,12 +250,16 @@ class Marginal:
         """The normal of every unit given ξ, by a Newton step from a guided one; and its level V.
 
         A level is wrong by what its root changes on the way: little of each, much of thousands.
+        Where being guided leads up, the step begins at the guess.
         """
-        guess = self.guided(setting, shared).center
 
         def total(units: Array) -> tuple[Array, Array]:
             each = self.unit_potentials(setting, shared, units)
             return each.sum(), each
+
+        before, guided = _told(setting.guide.guess, shared), self.guided(setting, shared).center
+        lower = total(guided)[1] < total(before)[1]
+        guess = jnp.where(lower[:, None], guided, before)
 
         (gradient, values), product = jax.linearize(jax.grad(total, has_aux=True), guess)
         axes = jnp.broadcast_to(jnp.eye(guess.shape[1])[:, None, :], (guess.shape[1], *guess.shape))
@@ -290,11 +299,12 @@ class Marginal:
     ) -> Estimates:
         """What coordinates z of the units say of the marginal density at ξ."""
 
-        def of(standard: Array) -> Potentials:
+        def of(standard: Array) -> tuple[Array, Array]:
             at = self.position(setting, shared, given.at(standard))
-            return self.density.potentials(at, setting.data)
+            parts = self.density.potentials(at, setting.data)
+            return parts.shared, parts.units
 
-        own, units = jax.vmap(of, out_axes=Potentials(None, 0))(standard)
+        own, units = jax.vmap(of, out_axes=(None, 0))(standard)
         normal = 0.5 * jnp.square(standard).sum(axis=2)
         return Estimates(own, normal + given.log_volume[None, :] - units)
 
@@ -344,7 +354,7 @@ def _stepped(
     squared = jnp.sum(jnp.square(half), axis=1)
     shrink = jnp.minimum(1.0, LONGEST / jnp.sqrt(jnp.maximum(squared, 1e-300)))
     center = guess - shrink[:, None] * by_unit(root, half)
-    return Units(center, root), 0.5 * squared
+    return Units(center, root), shrink * (1 - shrink / 2) * squared
 
 
 def _inverse_root(matrix: Float[Array, "unit own own"]) -> Float[Array, "unit own own"]:

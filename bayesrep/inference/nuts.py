@@ -29,6 +29,7 @@ functions", Statistical Science 28: pCN.
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Event
 from typing import Any, NamedTuple, TypeAlias
 
@@ -83,23 +84,30 @@ none where draws are made again."""
 class Schedule:
     """How long to run and how carefully; the warm-up is whole blocks.
 
-    Chosen so that R-hat <= 1.01 holds for every parameter, without divergences, on small studies of
-    few annotators too, whose posteriors are far from normal (docs/model.md).
+    Chosen so that R-hat <= 1.01 holds for every parameter, without divergences (docs/model.md).
+    `thinning` transitions are made for a kept draw; `dense` is of the mass matrix.
     """
 
     chains: int
     warmup: int
     draws: int
-    thinning: int = 2
+    thinning: int = 1
+    dense: bool = False
     target_accept: float = 0.9
+
+    def careful(self, components: int) -> "Schedule":
+        """The same for posteriors that are far from normal.
+
+        Those of few classifiers are, and of three components and more, whose weights mix slowly.
+        """
+        return replace(self, thinning=2 * max(1, components - 1), dense=True)
 
     def thrifty(self) -> "Schedule":
         """The same for a model whose gradient is dear.
 
-        No thinning: spreads mix no faster by the draw, but so many draws cost less. Its posterior
-        is sampled as it is, so steps are smaller.
+        Its posterior is sampled as it is, so steps are smaller.
         """
-        return replace(self, thinning=1, target_accept=0.95)
+        return replace(self, target_accept=0.95)
 
 
 @dataclass(frozen=True)
@@ -253,6 +261,7 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
             step_size=0.3,
             target_accept_prob=schedule.target_accept,
             max_tree_depth=MAX_TREE_DEPTH,
+            dense_mass=schedule.dense,
             model_args=(None, jnp.zeros(held)),
             rng_key=keys[1],
         )
@@ -385,6 +394,8 @@ def compiled(sampler: Sampler, key: Any, lowest: Any, setting: Any, given: Any) 
 Feed: TypeAlias = Callable[[int, int], Float[Array, "*chain draw held"]]
 """Held coordinates of the block that begins at a draw (counted from the start of warm-up) of a
 chain; `feed(0, 0)` has the shapes of all."""
+Tune: TypeAlias = Callable[[Any, Transition], Any]
+"""A better setting, from a setting and draws [chain, draw, ...] of the warm-up since the last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -400,7 +411,7 @@ class _Runner:
     stop: Event
 
     def block(self, chain: int, number: int, state: Any) -> tuple[Any, Transition]:
-        """The next state and the kept transitions of one block, on the host."""
+        """The next state and the transitions of one block, on the host."""
         if self.stop.is_set():
             raise InterruptedError
         begin, warmup = number * BLOCK, self.schedule.warmup
@@ -411,16 +422,15 @@ class _Runner:
             if self.checkpoint is not None:
                 self.checkpoint.save(chain, number, last)
         state, made = last
-        axis = np.ndim(state.hmc.i)
-        first = min(max(warmup - begin, 0), end - begin)
-        window = (slice(None),) * axis + (slice(first, end - begin),)
+        stacked = np.ndim(state.hmc.i) > 0
+        window = (slice(None),) * stacked + (slice(0, end - begin),)
         made = jax.tree.map(lambda leaf: np.asarray(leaf[window]), made)
-        chains = len(state.hmc.i) if axis else 1
-        self.report((end - begin) * chains, int(made.diverging.sum()))
+        chains = len(state.hmc.i) if stacked else 1
+        self.report((end - begin) * chains, int(made.diverging.sum()) if begin >= warmup else 0)
         return state, made
 
     def blocks(self, chain: int, numbers: range, state: Any) -> tuple[Any, list[Transition]]:
-        """The state after some blocks, and their kept transitions."""
+        """The state after some blocks, and their transitions."""
         kept: list[Transition] = []
         for number in numbers:
             state, made = self.block(chain, number, state)
@@ -436,6 +446,7 @@ def sample(
     schedule: Schedule,
     report: Report,
     *,
+    tune: Tune,
     workers: int,
     checkpoint: Checkpoint | None = None,
 ) -> Transition:
@@ -459,7 +470,7 @@ def sample(
     learning, beyond = divmod(schedule.warmup, BLOCK)
     if beyond:
         raise ValueError(f"a warm-up is of blocks of {BLOCK} draws; got {schedule.warmup}")
-    warmup, rest = range(learning), range(learning, -(-(schedule.warmup + schedule.draws) // BLOCK))
+    rest = range(learning, -(-(schedule.warmup + schedule.draws) // BLOCK))
     with ThreadPoolExecutor(workers) as pool:
 
         def together(numbers: range) -> tuple[list[Any], list[list[Transition]]]:
@@ -467,7 +478,12 @@ def sample(
             ended, kept = zip(*_together(pool, runner.stop, jobs), strict=True)
             return list(ended), list(kept)
 
-        states, _ = together(warmup)
+        begin = 0
+        for number in filter(partial(_is_time, blocks=learning), range(learning)):
+            states, kept = together(range(begin, number))
+            setting = tune(setting, _all_draws(kept, stacked=sampler.vectorized))
+            runner, begin = replace(runner, setting=setting), number
+        states, _ = together(range(begin, learning))
         for halvings in range(HALVINGS + 1):
             made = _all_draws(together(rest)[1], stacked=sampler.vectorized)
             diverging = int(made.diverging.sum())
@@ -488,6 +504,14 @@ def _all_draws(kept: Sequence[Sequence[Transition]], *, stacked: bool) -> Transi
         jax.tree.map(lambda *parts: np.concatenate(parts, axis=axis), *blocks) for blocks in kept
     ]
     return chains[0] if stacked else jax.tree.map(lambda *each: np.stack(each), *chains)
+
+
+def _is_time(done: int, blocks: int) -> bool:
+    """Whether to learn after so many blocks: 2, 4, 8 and so on.
+
+    Not after the last ones, so that step sizes are those of what is sampled in the end.
+    """
+    return done > 1 and done & (done - 1) == 0 and done <= blocks - max(blocks // 10, 1)
 
 
 def _slower(state: State) -> State:

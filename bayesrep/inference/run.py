@@ -32,11 +32,13 @@ from bayesrep.inference.nuts import (
     sample,
 )
 from bayesrep.inference.problem import Mode, Problem, Programs, find_mode
-from bayesrep.inference.settle import looking, settle
+from bayesrep.inference.settle import Settled, looking, revisited, settle
 from bayesrep.models.model import Data
 from bayesrep.progress import Progress
 from bayesrep.types import Shaped
 
+GOOD = 0.9
+"""Share of accepted moves at which a surrogate need not learn more."""
 STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size", "lp")
 
 
@@ -147,12 +149,22 @@ def chains(
     """
     setting: Any = data, mode.whitening
     potential: Any = mode.potential
+    settled: Settled | None = None
+    look = looking(run.tools.density)
     if run.tools.separable:
         run.bar.stage("looking around")
         seed = [run.seed, 4, stage]
-        look = looking(run.tools.density)
         expand = None if stay else run.tools.expand
-        setting, potential = settle(run.tools.density, mode, data, look, seed, expand=expand)
+        settled = settle(run.tools.density, mode, data, look, seed, expand=expand)
+        setting, potential, _ = settled
+
+    def tune(setting: Any, made: Transition) -> Any:
+        nonlocal settled
+        if settled is None or made.acceptance_rate.mean() > GOOD:
+            return setting
+        shared = np.asarray(made.position["shared"])
+        settled = revisited(settled, look, shared.reshape(-1, shared.shape[2]))
+        return settled.setting
 
     run.bar.stage("compiling")
     sampler = ready.result()
@@ -166,6 +178,7 @@ def chains(
         feed or nothing_held(run),
         run.schedule,
         run.bar.advance,
+        tune=tune,
         workers=min(len(keys), os.cpu_count() or 1),
         checkpoint=None if run.folder is None else Checkpoint(run.folder, part),
     )

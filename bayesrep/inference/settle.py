@@ -27,7 +27,7 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density
-from bayesrep.inference.marginal import Marginal, Setting, sampled_rows
+from bayesrep.inference.marginal import Marginal, Setting, feature_count, sampled_rows
 from bayesrep.inference.mode import Expand
 from bayesrep.inference.problem import Mode
 from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
@@ -38,12 +38,12 @@ STEPS = 20
 """At most, of a walk."""
 HALVES = 0.5 ** np.arange(8)
 """Shares of a step that are looked at."""
-ROUNDS = 8
+ROUNDS = 4
 """At most, of points."""
 STEADY = 0.5, 1.0
 """Lengths of steps, in standard deviations, after which a walk and the rounds have arrived."""
-POINTS, LAST = 256, 1024
-"""Of a round on the way, and of the last, which gives the shape."""
+POINTS = 1024
+"""Of a round, at least; or 8 a feature."""
 CURVATURES = 0.2, 25.0
 """Least and most of a quadratic's in coordinates where it should be 1."""
 CHUNK = 8
@@ -52,11 +52,12 @@ CHUNK = 8
 class Settled(NamedTuple):
     """Coordinates in which a marginal is about standard normal, and what was learnt there.
 
-    `potential` is that of the centre.
+    `potential` is that of the centre; `visits` are what was learnt from.
     """
 
     setting: Setting
     potential: float
+    visits: Visits
 
 
 Look: TypeAlias = Callable[[Setting, Float[np.ndarray, "point shared"]], Visits]
@@ -94,24 +95,39 @@ def settle(
     potential = float(mode.potential)
     if expand is not None:
         setting = _walked(marginal, setting, look, expand)
-    arrived = False
-    for number in range(1, ROUNDS + 1):
-        last = arrived or number == ROUNDS
-        half = random.standard_normal(((LAST if last else POINTS) // 2, size))
+
+    def round_of_points(setting: Setting) -> tuple[Visits, _Nearer]:
+        half = random.standard_normal((max(POINTS, 8 * feature_count(size)) // 2, size))
         standard = np.concatenate([half, -half])
         visits = look(setting, standard)
-        arrived = expand is None
-        if expand is not None:
-            near = _nearer(standard, visits.potential)
-            setting, potential = _moved(setting, near), near.potential
-            # In coordinates about where the points are: the guide is a polynomial.
-            shared = np.linalg.solve(near.root, (visits.shared - near.step).T).T
-            visits = visits._replace(shared=shared)
-            arrived = bool(np.linalg.norm(near.step) < STEADY[1])
-        setting = setting._replace(guide=learn(setting.guide, weight, visits))
-        if last:
-            break
-    return Settled(setting, potential)
+        return visits, _nearer(standard, visits.potential)
+
+    visits, near = round_of_points(setting)
+    if expand is not None:
+        for _ in range(ROUNDS - 1):
+            if np.linalg.norm(near.step) < STEADY[1]:
+                break
+            setting = _around(marginal, setting, near, look, expand)
+            visits, near = round_of_points(setting)
+        setting, potential = _moved(setting, near), near.potential
+        # In coordinates about where the points are: the guide is a polynomial.
+        shared = np.linalg.solve(near.root, (visits.shared - near.step).T).T
+        visits = visits._replace(shared=shared)
+    setting = setting._replace(guide=learn(setting.guide, weight, visits))
+    return Settled(setting, potential, visits)
+
+
+def revisited(settled: Settled, look: Look, shared: Float[np.ndarray, "point shared"]) -> Settled:
+    """The same, having learnt from values of the shared parameters that chains came to as well."""
+    setting = settled.setting
+    center, root = setting.whitening.center["shared"], setting.whitening.to_shared
+    seen = look(setting, np.linalg.solve(np.asarray(root), (shared - np.asarray(center)).T).T)
+    most = max(POINTS, 8 * feature_count(shared.shape[1]))
+    visits = Visits(
+        *(np.concatenate(pair)[-most:] for pair in zip(settled.visits, seen, strict=True))
+    )
+    guide = learn(setting.guide, np.asarray(setting.sample.weight), visits)
+    return settled._replace(setting=setting._replace(guide=guide), visits=visits)
 
 
 def _walked(marginal: Marginal, setting: Setting, look: Look, expand: Expand) -> Setting:
@@ -129,19 +145,31 @@ def _walked(marginal: Marginal, setting: Setting, look: Look, expand: Expand) ->
         near = _lowest(here, (up - down) / 2, bend)
         if np.linalg.norm(near.step) < STEADY[0]:
             break
-        line = look(setting, HALVES[:, None] * near.step)
-        lowest = np.where(np.isfinite(line.potential), line.potential, np.inf)
+        line = look(setting, HALVES[:, None] * near.step).potential
+        lowest = np.where(np.isfinite(line), line, np.inf)
         best = int(np.argmin(lowest))
         if not lowest[best] < here:
             break
-        shared, units = jnp.asarray(line.shared[best]), jnp.asarray(line.center[best])
-        center = marginal.position(setting, shared, units)
-        there = expand(center, setting.data).hessian
-        if not all(np.isfinite(leaf).all() for leaf in there):
-            break
-        root = np.asarray(setting.whitening.to_shared) @ near.root
-        setting = _measured_by(setting, whitening(there, center, held=root))
+        near = near._replace(step=HALVES[best] * near.step)
+        setting = _around(marginal, setting, near, look, expand)
     return setting
+
+
+def _around(
+    marginal: Marginal, setting: Setting, near: "_Nearer", look: Look, expand: Expand
+) -> Setting:
+    """Coordinates in which a quadratic is standard, and units are measured from where it is lowest.
+
+    The same as before where the density cannot be expanded there.
+    """
+    there = look(setting, near.step[None, :])
+    units = jnp.asarray(there.center[0])
+    center = marginal.position(setting, jnp.asarray(near.step), units)
+    hessian = expand(center, setting.data).hessian
+    if not all(np.isfinite(leaf).all() for leaf in hessian):
+        return setting
+    root = np.asarray(setting.whitening.to_shared) @ near.root
+    return _measured_by(setting, whitening(hessian, center, held=root))
 
 
 class _Nearer(NamedTuple):

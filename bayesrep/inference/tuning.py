@@ -19,6 +19,8 @@ from jax import Array
 from bayesrep.inference.marginal import Guide, Visits, drawn_in
 from bayesrep.types import Float, Floats
 
+MANY = 3
+"""Points a feature; of fewer, guesses are linear."""
 PENALTIES = 10.0 ** np.arange(-4, 5)
 
 
@@ -81,10 +83,11 @@ def learn(guide: Guide, weight: Float[np.ndarray, "unit"], every: Visits) -> Gui
     weights = importance(np.asarray(every.potential), size)
 
     def fitted(values: Floats, like: Array) -> tuple[Floats, Floats]:
-        some = inputs if len(like) > 1 + size else inputs[:, : 1 + size]
-        values = values.reshape(len(inputs), -1)
-        coefficients = ridge(some, values, weights).coefficients
-        return coefficients.reshape(like.shape), some @ coefficients
+        some = inputs if len(inputs) > MANY * len(like) else inputs[:, : 1 + size]
+        found = ridge(some[:, : len(like)], values.reshape(len(inputs), -1), weights).coefficients
+        coefficients = np.zeros((len(like), found.shape[1]))
+        coefficients[: len(found)] = found
+        return coefficients.reshape(like.shape), inputs[:, : len(found)] @ found
 
     guess, told = fitted(every.center, guide.guess)
     root, _ = fitted(every.root, guide.root)
