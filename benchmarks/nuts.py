@@ -440,7 +440,7 @@ def remarks(rows: Mapping[str, dict[str, Any]], reached: Sequence[Requirement]) 
     parts = [
         "Bulk effective sample size of the adjusted accuracy that has the smallest, per second. "
         "Each row ran in its own process, one after the other, with nothing compiled before. Ours "
-        "is `fit` as by default, four chains of 250 + 500 draws, two transitions for each; others' "
+        "is `fit` as by default, four chains of 250 + 750 draws; others' "
         f"chains are of {WARMUP} + {DRAWS}. Sampling is with the warm-up, ours with the search for "
         "where the mass is; compilation is all else until there are draws of the adjusted "
         "accuracies. Ours finds the mode there, evaluates the draws with their likelihoods and "

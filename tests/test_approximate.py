@@ -27,7 +27,7 @@ from bayesrep.inference.marginal import (
     mirrored,
 )
 from bayesrep.inference.problem import Mode
-from bayesrep.inference.settle import looking, settle
+from bayesrep.inference.settle import looking, revisited, settle
 from bayesrep.posterior.files import arviz, build_posterior
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -339,6 +339,28 @@ def test_settling_finds_a_normal_posterior_from_elsewhere(normal):
     assert found.potential == pytest.approx(wanted.min(), abs=1.0)
     stayed = settle(normal.density, mode, normal.data, look, 0, expand=None).setting
     jax.tree.map(np.testing.assert_array_equal, stayed.whitening, mode.whitening)
+
+
+def test_a_surrogate_learns_from_where_chains_came():
+    """From places three to five standard deviations out, which it had hardly seen."""
+    counts = jnp.asarray(COUNTS)
+    density = build_density(skewed, counts, select=some)
+    mode = whitened(density, counts, density.origin())
+    look = looking(density)
+    settled = settle(density, mode, counts, look, 0, expand=expanding(density))
+    white = settled.setting.whitening
+    far = np.linspace(-5, -3, 300)[:, None]
+    shared = np.asarray(white.center["shared"]) + far @ np.asarray(white.to_shared).T
+    again = revisited(settled, look, shared)
+    jax.tree.map(np.testing.assert_array_equal, again.setting.whitening, white)
+    assert len(again.visits.shared) == len(settled.visits.shared)  # the latest
+    np.testing.assert_allclose(again.visits.shared[-300:], far, rtol=1e-9)
+    surrogate = jax.jit(jax.vmap(Marginal(density).surrogate, in_axes=(None, 0)))
+    wanted = look(settled.setting, far).potential
+    before, after = (
+        np.std(wanted - np.asarray(surrogate(each.setting, far))) for each in (settled, again)
+    )
+    assert after < 0.5 * before
 
 
 # --- weights

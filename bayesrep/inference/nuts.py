@@ -1,29 +1,33 @@
 """NUTS on what units share, and exact steps for the units: chains side by side in one program.
 
-A transition has three parts, each of which leaves the posterior of (ξ, z) invariant
-(`bayesrep.inference.marginal` has the coordinates):
+A transition has three parts, each of which leaves the posterior of ξ, extended by the z of all
+units' estimates, invariant (`bayesrep.inference.marginal` has the coordinates and estimates):
 
 1. NumPyro's NUTS moves ξ under the surrogate S, which costs a fraction of the posterior.
-2. The move is accepted with probability min(1, exp(−ΔE + ΔS)), E being the potential of (ξ, z):
-   NUTS is reversible under exp(−S), so the pair is under exp(−E) (Christen, Fox (2005), delayed
-   acceptance, with NUTS for the first stage's proposals).
-3. Each unit's z_c is proposed afresh from its normal, or now and then near where it is by a step
+2. The move is accepted with probability min(1, exp(−ΔE + ΔS)), E being −log of the estimate of the
+   marginal density at ξ: NUTS is reversible under exp(−S), so the pair is under exp(−E) (Christen,
+   Fox (2005), delayed acceptance, with NUTS for the first stage's proposals).
+3. Each unit's z is proposed afresh from its normal, or now and then near where it is by a step
    that leaves the normal alone (pCN: where the normal's tails are too light an independent proposal
-   would hardly ever lead out of them), and accepted for itself.
+   would hardly ever lead out of them), and accepted for itself by the ratio of its estimates.
+
+Of each unit's mirrored z a kept draw has one, by their ratios: estimates are unbiased, so it is a
+draw of the posterior (Andrieu, Roberts (2009), pseudo-marginal).
 
 A model whose units meet in the likelihood has no such parts: its potential is its own surrogate,
 and a transition is one of NUTS.
 
-In the warm-up all chains stop after every block and what they visited improves the surrogate;
-after it, each runs for itself. Where a draw diverged, the warm-up has seen too little of how
+In the warm-up all chains stop now and then, and where they came to improves the surrogate; after
+it, each runs for itself. Where a draw diverged, the warm-up has seen too little of how
 sharply the posterior bends: all are drawn again in steps half as long. A host loop over short
 blocks makes progress, interruption, checkpoint and draws independent of each other.
 
 References
 ----------
-Christen, Fox (2005), "Markov chain Monte Carlo using an approximation", JCGS 14. Hoffman, Gelman
-(2014), "The No-U-Turn sampler", JMLR 15. Cotter, Roberts, Stuart, White (2013), "MCMC methods for
-functions", Statistical Science 28: pCN.
+Andrieu, Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo computations",
+Annals of Statistics 37. Christen, Fox (2005), "Markov chain Monte Carlo using an approximation",
+JCGS 14. Hoffman, Gelman (2014), "The No-U-Turn sampler", JMLR 15. Cotter, Roberts, Stuart, White
+(2013), "MCMC methods for functions", Statistical Science 28: pCN.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,6 +58,7 @@ NEAR, KEPT = 0.1, 0.9
 HALVINGS = 3
 """Of the step size, at most, where draws diverge."""
 PAIRS = 1
+"""Of mirrored z of every unit; more would vary less than the surrogate misses."""
 
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
