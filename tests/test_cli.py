@@ -379,7 +379,7 @@ def test_a_fit_of_all_classifiers_together(capsys, tmp_path):
     study_path, path = tmp_path / "study", tmp_path / "all.nc"
     bayesrep.simulate_study(seed=5, images=600, classifiers=4).write(study_path)
     arguments = ("--model", "shared-difficulty", "--method", "laplace", "--no-progress")
-    arguments = (*arguments, "--chains", "2")
+    arguments = (*arguments, "--chains", "2", "--draws", "500")
     status, _, _ = run(capsys, "fit", study_path, "--out", path, *arguments)
     assert status == 0
     status, text, _ = run(capsys, "images", study_path, path)

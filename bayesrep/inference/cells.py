@@ -103,7 +103,9 @@ def evaluate_cells(
             accuracy = accuracy.reshape(*accuracy.shape[:2], -1)
             predicting, kept = (rows % length % step == 0 for step in every[::-1])
             yield rows[predicting], {"accuracy": accuracy[predicting]}
-            accuracy = accuracy[kept]
+            # Draws that no weight holds back may be so far out that a curve rounds to 0 or 1.
+            precision = np.finfo(np.float64)
+            accuracy = np.clip(accuracy[kept], precision.tiny, 1 - precision.epsneg)
             log_right = np.log(accuracy)
             correct = right * log_right
             correct += (images - right) * np.log1p(-accuracy)
