@@ -96,7 +96,10 @@ def laplace(run: Run) -> Drawn:
         judged = certify(found.log_weight)
     run.bar.advance(1)
     holds = judged.pareto_k < MAX_PARETO_K
-    kept = resample(random, judged.log_weight, wanted) if holds else np.arange(wanted)
+    # Draws that are no numbers are of no use to whom a verdict does not stop.
+    usable = np.flatnonzero(np.isfinite(found.log_weight) & np.isfinite(found.lp))
+    others = np.resize(usable if len(usable) else np.arange(wanted), wanted)
+    kept = resample(random, judged.log_weight, wanted) if holds else others
     drawn = Weighted(None, found.position, found.log_weight, found.lp)
     chosen = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], drawn)
     dealt = jax.tree.map(

@@ -96,19 +96,23 @@ def settle(
     if expand is not None:
         setting = _walked(marginal, setting, look, expand)
 
-    def round_of_points(setting: Setting) -> tuple[Visits, _Nearer]:
+    def round_of_points(setting: Setting) -> tuple[Visits, _Nearer, float]:
         half = random.standard_normal((max(POINTS, 8 * feature_count(size)) // 2, size))
         standard = np.concatenate([half, -half])
         visits = look(setting, standard)
-        return visits, _nearer(standard, visits.potential)
+        left = visits.potential - 0.5 * np.square(standard).sum(axis=1)
+        return visits, _nearer(standard, visits.potential), float(np.std(left))
 
-    visits, near = round_of_points(setting)
+    visits, near, spread = round_of_points(setting)
     if expand is not None:
         for _ in range(ROUNDS - 1):
             if np.linalg.norm(near.step) < STEADY[1]:
                 break
-            setting = _around(marginal, setting, near, look, expand)
-            visits, near = round_of_points(setting)
+            other = _around(marginal, setting, near, look, expand)
+            found = round_of_points(other)
+            if not found[2] < 2 * spread:
+                break  # no normal is near there
+            setting, (visits, near, spread) = other, found
         setting, potential = _moved(setting, near), near.potential
         # In coordinates about where the points are: the guide is a polynomial.
         shared = np.linalg.solve(near.root, (visits.shared - near.step).T).T
