@@ -96,27 +96,30 @@ def settle(
     if expand is not None:
         setting = _walked(marginal, setting, look, expand)
 
-    def round_of_points(setting: Setting) -> tuple[Visits, _Nearer, float]:
-        half = random.standard_normal((max(POINTS, 8 * feature_count(size)) // 2, size))
-        standard = np.concatenate([half, -half])
-        visits = look(setting, standard)
-        left = visits.potential - 0.5 * np.square(standard).sum(axis=1)
-        return visits, _nearer(standard, visits.potential), float(np.std(left))
+    def round_of_points(setting: Setting) -> _Round:
+        half = random.standard_normal((_points(size) // 2, size))
+        visits = look(setting, np.concatenate([half, -half]))
+        left = visits.potential - 0.5 * np.square(visits.shared).sum(axis=1)
+        return _Round(visits, _nearer(visits.shared, left, visits.potential), float(np.std(left)))
 
-    visits, near, spread = round_of_points(setting)
+    found = round_of_points(setting)
     if expand is not None:
         for _ in range(ROUNDS - 1):
+            near = found.near
             if np.linalg.norm(near.step) < STEADY[1]:
                 break
-            other = _around(marginal, setting, near, look, expand)
-            found = round_of_points(other)
-            if not found[2] < 2 * spread:
+            units = look(setting, near.step[None, :]).center[0]
+            other = _around(marginal, setting, near, units, expand)
+            again = round_of_points(other)
+            if not again.spread < 2 * found.spread:
                 break  # no normal is near there
-            setting, (visits, near, spread) = other, found
+            setting, found = other, again
+        near = found.near
         setting, potential = _moved(setting, near), near.potential
         # In coordinates about where the points are: the guide is a polynomial.
-        shared = np.linalg.solve(near.root, (visits.shared - near.step).T).T
-        visits = visits._replace(shared=shared)
+        shared = np.linalg.solve(near.root, (found.visits.shared - near.step).T).T
+        found = found._replace(visits=found.visits._replace(shared=shared))
+    visits = found.visits
     setting = setting._replace(guide=learn(setting.guide, weight, visits))
     return Settled(setting, potential, visits)
 
@@ -126,12 +129,17 @@ def revisited(settled: Settled, look: Look, shared: Float[np.ndarray, "point sha
     setting = settled.setting
     center, root = setting.whitening.center["shared"], setting.whitening.to_shared
     seen = look(setting, np.linalg.solve(np.asarray(root), (shared - np.asarray(center)).T).T)
-    most = max(POINTS, 8 * feature_count(shared.shape[1]))
+    most = _points(shared.shape[1])
     visits = Visits(
         *(np.concatenate(pair)[-most:] for pair in zip(settled.visits, seen, strict=True))
     )
     guide = learn(setting.guide, np.asarray(setting.sample.weight), visits)
     return settled._replace(setting=setting._replace(guide=guide), visits=visits)
+
+
+def _points(size: int) -> int:
+    """How many tell a quadratic of so many shared parameters well."""
+    return max(POINTS, 8 * feature_count(size))
 
 
 def _walked(marginal: Marginal, setting: Setting, look: Look, expand: Expand) -> Setting:
@@ -149,26 +157,28 @@ def _walked(marginal: Marginal, setting: Setting, look: Look, expand: Expand) ->
         near = _lowest(here, (up - down) / 2, bend)
         if np.linalg.norm(near.step) < STEADY[0]:
             break
-        line = look(setting, HALVES[:, None] * near.step).potential
-        lowest = np.where(np.isfinite(line), line, np.inf)
+        line = look(setting, HALVES[:, None] * near.step)
+        lowest = np.where(np.isfinite(line.potential), line.potential, np.inf)
         best = int(np.argmin(lowest))
         if not lowest[best] < here:
             break
         near = near._replace(step=HALVES[best] * near.step)
-        setting = _around(marginal, setting, near, look, expand)
+        setting = _around(marginal, setting, near, line.center[best], expand)
     return setting
 
 
 def _around(
-    marginal: Marginal, setting: Setting, near: "_Nearer", look: Look, expand: Expand
+    marginal: Marginal,
+    setting: Setting,
+    near: "_Nearer",
+    units: Float[np.ndarray, "unit own"],
+    expand: Expand,
 ) -> Setting:
-    """Coordinates in which a quadratic is standard, and units are measured from where it is lowest.
+    """Coordinates in which a quadratic is standard, from where it is lowest and units are centred.
 
     The same as before where the density cannot be expanded there.
     """
-    there = look(setting, near.step[None, :])
-    units = jnp.asarray(there.center[0])
-    center = marginal.position(setting, jnp.asarray(near.step), units)
+    center = marginal.position(setting, jnp.asarray(near.step), jnp.asarray(units))
     hessian = expand(center, setting.data).hessian
     if not all(np.isfinite(leaf).all() for leaf in hessian):
         return setting
@@ -182,6 +192,14 @@ class _Nearer(NamedTuple):
     step: Float[np.ndarray, "shared"]
     root: Float[np.ndarray, "shared shared"]
     potential: float
+
+
+class _Round(NamedTuple):
+    """What points of a standard normal showed, and how far from it the potential is."""
+
+    visits: Visits
+    near: _Nearer
+    spread: float
 
 
 def _moved(setting: Setting, near: _Nearer) -> Setting:
@@ -203,15 +221,16 @@ def _measured_by(setting: Setting, whitening: Whitening) -> Setting:
 
 
 def _nearer(
-    standard: Float[np.ndarray, "point shared"], potential: Float[np.ndarray, "point"]
+    standard: Float[np.ndarray, "point shared"],
+    left: Float[np.ndarray, "point"],
+    potential: Float[np.ndarray, "point"],
 ) -> _Nearer:
-    """The quadratic through the potentials at points of a standard normal."""
+    """The quadratic through the potentials at points of a standard normal, which leaves `left`."""
     usable = np.isfinite(potential)
-    standard, potential = standard[usable], potential[usable]
+    standard, left, potential = standard[usable], left[usable], potential[usable]
     size = standard.shape[1]
     if len(potential) < 2 * (1 + size):
         return _Nearer(np.zeros(size), np.eye(size), np.inf)
-    left = potential - 0.5 * np.square(standard).sum(axis=1)
     fitted = ridge(products(standard), left[:, None], importance(potential, size)).coefficients
     (constant,), slope, rest = np.split(fitted[:, 0], [1, 1 + size])
     bend = np.zeros((size, size))
