@@ -26,7 +26,6 @@ from bayesrep.inference.marginal import (
     features,
     mirrored,
 )
-from bayesrep.inference.problem import Mode
 from bayesrep.inference.settle import looking, revisited, settle
 from bayesrep.posterior.files import arviz, build_posterior
 
@@ -106,7 +105,7 @@ def expanding(density):
 def whitened(density, data, position):
     """Coordinates about a position by the Hessian there, as at a mode."""
     there = expanding(density)(position, data)
-    return Mode(whitening(there.hessian, position), there.value)
+    return whitening(there.hessian, position)
 
 
 # --- what is learnt
@@ -317,7 +316,7 @@ def test_an_estimate_is_the_mean_ratio_and_a_drawn_position_is_of_one_of_them():
 def test_settling_finds_a_normal_posterior_from_elsewhere(normal):
     off = normal.mean + np.array([0.4, -0.3, *[0.2] * 6])
     mode = whitened(normal.density, normal.data, normal.at(off))
-    wide = mode.whitening._replace(to_shared=1.6 * mode.whitening.to_shared)
+    wide = mode._replace(to_shared=1.6 * mode.to_shared)
     look = looking(normal.density)
     mode = mode._replace(whitening=wide)
     expand = expanding(normal.density)
@@ -336,9 +335,8 @@ def test_settling_finds_a_normal_posterior_from_elsewhere(normal):
     surrogate = jax.jit(jax.vmap(Marginal(normal.density).surrogate, in_axes=(None, 0)))
     wanted = look(found.setting, points).potential
     np.testing.assert_allclose(surrogate(found.setting, points), wanted, atol=1e-2)
-    assert found.potential == pytest.approx(wanted.min(), abs=1.0)
     stayed = settle(normal.density, mode, normal.data, look, 0, expand=None).setting
-    jax.tree.map(np.testing.assert_array_equal, stayed.whitening, mode.whitening)
+    jax.tree.map(np.testing.assert_array_equal, stayed.whitening, mode)
 
 
 def test_a_surrogate_learns_from_where_chains_came():
@@ -436,8 +434,8 @@ def test_resampling_is_unbiased_and_stratified():
 # --- weighted draws
 
 
-def drawn(draw, count):
-    found = draw(np.random.default_rng(4), count, None)
+def drawn(draw, count, shared=1):
+    found = draw(np.random.default_rng(4), count, laplace._normal(shared))
     return found, laplace.certify(found.log_weight)
 
 
@@ -486,7 +484,7 @@ def hold(found, judged, mean, spread):
 
 def test_nested_draws_of_a_normal_posterior(normal, unannotated):
     mode = whitened(normal.density, normal.data, normal.at(normal.mean))
-    found, judged = drawn(laplace._nested(of(normal.density, normal.data), mode), 2000)
+    found, judged = drawn(laplace._nested(of(normal.density, normal.data), mode), 2000, shared=2)
     np.testing.assert_allclose(found.lp, log_density(normal, found.position), atol=1e-8)
     hold(found, judged, normal.mean, np.sqrt(np.diag(normal.covariance)))
 
@@ -513,7 +511,7 @@ def test_nested_draws_of_a_skewed_posterior_have_its_means(unannotated):
     found, judged = drawn(draw, 8000)
     hold(found, judged, mean, np.sqrt(square - mean**2))
     # As a pilot they shape the next proposals; draws of those have the same means.
-    again = draw(np.random.default_rng(5), 8000, found)
+    again = draw(np.random.default_rng(5), 8000, laplace._taught(found))
     hold(again, laplace.certify(again.log_weight), mean, np.sqrt(square - mean**2))
 
 
@@ -523,11 +521,11 @@ def test_a_pilots_moments_shape_the_proposals():
     wanted = stats.norm.logpdf(shared, [0.5, 0.0], [0.8, 1.0]).sum(axis=1)
     weight = wanted - stats.norm.logpdf(shared, 0, [1.5, 1.0]).sum(axis=1)
     pilot = laplace.Weighted(shared, {}, weight, wanted)
-    found = laplace._proposal(2, pilot)
-    assert found.freedom < laplace._proposal(2, None).freedom
+    found = laplace._taught(pilot)
+    assert found.freedom < laplace._normal(2).freedom
     np.testing.assert_allclose(found.center, [0.5, 0.0], atol=0.05)
     np.testing.assert_allclose(found.root @ found.root.T, np.diag([0.64, 1.0]), atol=0.05)
-    few = laplace._proposal(2, jax.tree.map(lambda leaf: leaf[:30], pilot))
+    few = laplace._taught(jax.tree.map(lambda leaf: leaf[:30], pilot))
     assert np.linalg.eigvalsh(few.root @ few.root.T).min() > 0.05
 
 

@@ -42,7 +42,6 @@ from bayesrep.inference.nuts import (
     sample,
 )
 from bayesrep.inference.prior import prior_predictive
-from bayesrep.inference.problem import Mode
 from bayesrep.inference.settle import looking, settle
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.posterior.files import arviz
@@ -188,9 +187,8 @@ class Toy:
         else:
             marginal = Marginal(self.density)
             target = of_marginal(marginal)
-            mode = Mode(self.white, self.mode.there.value)
             look = looking(self.density)
-            setting = settle(self.density, mode, self.data, look, 0, expand=None).setting
+            setting = settle(self.density, self.white, self.data, look, 0, expand=None).setting
 
         def feed(chain, begin):
             if given is None:
@@ -202,11 +200,10 @@ class Toy:
             return setting
 
         keys = jax.random.split(jax.random.key(0), chains)
-        lowest = jnp.asarray(self.mode.there.value)
         sampler = build_sampler(target, schedule, vectorized=vectorized, held=held)
         key = keys if vectorized else keys[0]
-        ready = compiled(sampler, key, lowest, setting, feed(0, 0))
-        states = ready.states(keys, lowest)
+        ready = compiled(sampler, key, setting, feed(0, 0))
+        states = ready.states(keys)
         report = lambda *_: None  # noqa: E731
         return sample(ready, states, setting, feed, schedule, report, tune=stay, workers=workers)
 

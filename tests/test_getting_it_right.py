@@ -31,7 +31,7 @@ from bayesrep.inference.marginal import Marginal, mirrored
 from bayesrep.inference.marginal import Setting as Settings
 from bayesrep.inference.nuts import Known, Schedule, State, build_kernel, of_marginal
 from bayesrep.inference.prior import prior_positions
-from bayesrep.inference.problem import find_mode, pose, programs
+from bayesrep.inference.problem import around_mode, pose, programs
 from bayesrep.inference.settle import looking, settle
 
 IMAGES, ANNOTATORS = 60, 4
@@ -200,7 +200,7 @@ def from_position(key, position, data, *, density, whitening, sample, guide, acc
     found = found._replace(shared=jnp.where(accept, found.shared, jnp.inf))
     known = Known(given, half, found)
 
-    state = kernel.start(key, jnp.zeros(()))
+    state = kernel.start(key)
     potential, slope = jax.value_and_grad(lambda at: target.potential(settings, at))(shared)
     steps = state.hmc.adapt_state._replace(step_size=jnp.asarray(STEP))
     hmc = state.hmc._replace(z=shared, z_grad=slope, potential_energy=potential, adapt_state=steps)
@@ -211,7 +211,7 @@ def from_position(key, position, data, *, density, whitening, sample, guide, acc
 def sampler(setting):
     """The transition above, right or wrong, as it was settled for the study."""
     with jax.enable_x64(True):
-        mode = find_mode(setting.problem, setting.tools, setting.data)
+        mode = around_mode(setting.problem, setting.tools, setting.data)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(marginal_module, "sample_size", lambda _: len(ROWS))
             patch.setattr(settle_module, "sampled_rows", lambda _: ROWS)

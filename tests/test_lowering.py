@@ -7,7 +7,6 @@ import re
 from functools import cache
 
 import jax
-import jax.numpy as jnp
 import pytest
 from jax import export
 
@@ -45,7 +44,6 @@ class Case:
             lambda leaf: jax.ShapeDtypeStruct((CHAINS, *leaf.shape), leaf.dtype), self.position
         )
         self.keys = jax.random.split(jax.random.key(0), CHAINS)
-        self.lowest = jnp.zeros(())
 
     @property
     def shifted(self):
@@ -80,11 +78,11 @@ class Case:
         return build_sampler(self.target()[0], schedule, vectorized=True)
 
     def first_states(self):
-        return self.sampler().start, self.keys, self.lowest
+        return self.sampler().start, self.keys
 
     def block(self):
         sampler, (_, setting) = self.sampler(), self.target()
-        state = jax.eval_shape(sampler.start, self.keys, self.lowest)
+        state = jax.eval_shape(sampler.start, self.keys)
         return sampler.block, state, setting, jax.ShapeDtypeStruct((CHAINS, BLOCK, 0), float)
 
     def looking(self):
@@ -94,7 +92,8 @@ class Case:
     def drawing(self):
         points = jax.ShapeDtypeStruct((settle.CHUNK, self.density.shared), float)
         keys = jax.random.split(jax.random.key(0), settle.CHUNK)
-        return laplace._drawing(self.density), self.near, (points, keys)
+        seen = jax.eval_shape(settle._looking(self.density), self.near, (points,))
+        return laplace._drawing(self.density), self.near, (seen, keys)
 
     def evaluating(self):
         _, (_, normal) = self.target()

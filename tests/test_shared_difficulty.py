@@ -23,7 +23,7 @@ import bayesrep
 from bayesrep.errors import ConvergenceWarning, PosteriorError, StudyError
 from bayesrep.inference.dense import dense_hessian
 from bayesrep.inference.device import spread_over
-from bayesrep.inference.problem import find_mode, pose, programs
+from bayesrep.inference.problem import around_mode, pose, programs
 from bayesrep.models.answers import (
     conditional_logit,
     difficulty_nodes,
@@ -286,7 +286,7 @@ def joint(study):
 def test_doubling_the_grid_moves_no_adjusted_accuracy(study):
     """The mode's move is, to first order, H⁻¹ times the change of the gradient."""
     problem, data, tools = ready(study)
-    white = find_mode(problem, tools, data).whitening
+    white = around_mode(problem, tools, data)
     gradients = []
     for nodes in (25, 49):
         _, data, finer = ready(study, nodes=nodes)
@@ -304,7 +304,7 @@ def test_doubling_the_grid_moves_no_adjusted_accuracy(study):
 
 def test_the_mode_is_one_and_the_whitening_whitens(study):
     problem, data, tools = ready(study)
-    white = find_mode(problem, tools, data).whitening
+    white = around_mode(problem, tools, data)
     gradient = jax.jit(jax.grad(tools.density.potential))(white.center, data)
     hessian = np.asarray(jax.jit(lambda at: dense_hessian(tools.density, at, data))(white.center))
     flat = np.concatenate([np.ravel(gradient[name]) for name in ("shared", "units")])

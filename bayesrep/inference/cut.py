@@ -7,32 +7,35 @@ triangular, so holding a mixture is holding the first coordinates, and the other
 it: they are measured from where it puts the mode, to first order.
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bayesrep.inference.arrowhead import lower_root, whitening
+from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.density import Density
 from bayesrep.inference.mode import climb
 from bayesrep.inference.nuts import BLOCK
-from bayesrep.inference.problem import Mode
-from bayesrep.inference.run import Drawn, Run, around_mode, chains, compiled_meanwhile, of_chains
+from bayesrep.inference.run import (
+    Drawn,
+    Run,
+    chains,
+    chains_around_mode,
+    compiled_meanwhile,
+    of_chains,
+)
 from bayesrep.types import Float
 
 
 def cut(run: Run) -> Drawn:
     """Draws of the mixtures given the annotations, and of the curves given each of them."""
     model, schedule, density = run.problem.model, run.schedule, run.tools.density
-    alone = around_mode(run, model.annotations(run.data), part="mixtures", stage=0)
+    alone = chains_around_mode(run, model.annotations(run.data), part="mixtures", stage=0)
     size = _of_mixture(density, model.mixture_sites)
     mixture = np.asarray(alone.position["shared"])[:, :, :size]
     run.bar.stage("finding the mode")
-    mode = _around_mixtures(run, mixture)
-    coordinates: Any = mode.whitening
-    root = np.asarray(coordinates.to_shared)[:size, :size]
-    center = np.asarray(coordinates.center["shared"])[:size]
+    normal = _around_mixtures(run, mixture)
+    root = np.asarray(normal.to_shared)[:size, :size]
+    center = np.asarray(normal.center["shared"])[:size]
     given = np.linalg.solve(root, (mixture - center)[..., None])[..., 0]
 
     # The warm-up learns at mixtures in any order; draws past the end fill the last block.
@@ -48,7 +51,7 @@ def cut(run: Run) -> Drawn:
 
     with compiled_meanwhile(run, run.data, held=size) as ready:
         return of_chains(
-            chains(run, run.data, mode, ready, part="curves", stage=1, feed=feed, stay=True)
+            chains(run, run.data, normal, ready, part="curves", stage=1, feed=feed, stay=True)
         )
 
 
@@ -57,7 +60,7 @@ def _of_mixture(density: Density, names: tuple[str, ...]) -> int:
     return sum(site.size for name, site in density.sites.items() if name in names)
 
 
-def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw held"]) -> Mode:
+def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw held"]) -> Whitening:
     """Coordinates in which draws of mixtures, and curves given them, are about standard normal."""
     tools, size = run.tools, mixture.shape[2]
     draws = mixture.reshape(-1, size)
@@ -65,4 +68,4 @@ def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw held"]) ->
     start = start | {"shared": start["shared"].at[:size].set(draws.mean(axis=0))}
     mode = climb(tools.expand, start, run.data, held=size)
     spread = lower_root((draws - draws.mean(axis=0)).T / np.sqrt(len(draws)))
-    return Mode(whitening(mode.there.hessian, mode.position, held=spread), mode.there.value)
+    return whitening(mode.there.hessian, mode.position, held=spread)

@@ -11,8 +11,9 @@ covariance, with heavier tails.
 
 Where units meet in the likelihood, the draws are those of the normal at the mode, with weights.
 
-Draws are returned as many as were asked for, of equal weight: a stratified resample of all. Weights
-that do not hold would leave few of them, many times over: then the approximation's own draws are.
+Draws are made, by the thousand, until their weights hold, and returned as many as were asked for,
+of equal weight: a stratified resample of all. Weights that do not hold would leave few of them,
+many times over: then the approximation's own draws are.
 
 References
 ----------
@@ -30,13 +31,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.marginal import Marginal, Setting, Visits, mirrored
-from bayesrep.inference.problem import Mode, find_mode
+from bayesrep.inference.problem import around_mode
 from bayesrep.inference.run import Drawn, Run
-from bayesrep.inference.settle import settle, side_by_side
+from bayesrep.inference.settle import looking, settle, side_by_side
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Int
@@ -46,17 +48,17 @@ FREEDOM = 20.0, 8.0
 """Degrees of freedom of the proposals' Student t: of the normal's shape, and of a pilot's."""
 BATCHES = 8
 """How many times as many draws as asked for are made, at most, until the weights hold."""
-LEAST = 1000
-"""Draws made at a time, where each is one of some fifteen parameters."""
+LEAST, EACH = 1000, 2
+"""Draws made at a time where units are integrated, at least, and how many returned ones each is."""
 
 
 class Weighted(NamedTuple):
     """Draws [draw, ...] with the logarithms of their importance weights, unnormalised.
 
-    `shared` are the coordinates ξ; None where they are of no use.
+    `shared` are the coordinates ξ; none of them where units meet in the likelihood.
     """
 
-    shared: Float[np.ndarray, "draw shared"] | None
+    shared: Float[np.ndarray, "draw shared"]
     position: Position
     log_weight: Float[np.ndarray, "draw"]
     lp: Float[np.ndarray, "draw"]
@@ -78,30 +80,32 @@ class Certificate(NamedTuple):
 def laplace(run: Run) -> Drawn:
     """Draws of the posterior by weighting those of its normal approximation."""
     run.bar.stage("finding the mode")
-    mode = find_mode(run.problem, run.tools, run.data)
+    normal = around_mode(run.problem, run.tools, run.data)
     run.bar.stage("sampling")
-    normal = mode.whitening
     dense = isinstance(normal, DenseWhitening)
-    draw = _whole(run, normal) if dense else _nested(run, mode)
+    draw = _whole(run, normal) if dense else _nested(run, normal)
     random = np.random.default_rng([run.seed, 2])
     wanted = run.schedule.chains * run.schedule.draws
-    count = wanted if dense else max(wanted, LEAST)
-    pilot = found = draw(random, count, None)
+    count = wanted if dense else max(wanted // EACH, LEAST)
+    proposal = _normal(run.tools.density.shared)
+    found = draw(random, count, proposal)
     judged = certify(found.log_weight)
-    for batch in range(BATCHES):
+    for batch in range(BATCHES if dense else BATCHES * EACH):
         if judged.enough or (dense and not judged.pareto_k < MAX_PARETO_K):
             break
-        more, first = draw(random, count, pilot), batch == 0 and not dense
-        found = more if first else jax.tree.map(lambda a, b: np.concatenate([a, b]), found, more)
+        pilot = batch == 0 and not dense
+        if pilot:
+            proposal = _taught(found)
+        more = draw(random, count, proposal)
+        found = more if pilot else jax.tree.map(lambda *of: np.concatenate(of), found, more)
         judged = certify(found.log_weight)
     run.bar.advance(1)
     holds = judged.pareto_k < MAX_PARETO_K
     # Draws that are no numbers are of no use to whom a verdict does not stop.
     usable = np.flatnonzero(np.isfinite(found.log_weight) & np.isfinite(found.lp))
-    others = np.resize(usable if len(usable) else np.arange(wanted), wanted)
+    others = np.resize(usable if len(usable) else np.arange(len(found.lp)), wanted)
     kept = resample(random, judged.log_weight, wanted) if holds else others
-    drawn = Weighted(None, found.position, found.log_weight, found.lp)
-    chosen = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], drawn)
+    chosen = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], found)
     dealt = jax.tree.map(
         lambda leaf: leaf.reshape(run.schedule.chains, -1, *leaf.shape[1:]), chosen
     )
@@ -131,11 +135,7 @@ def resample(
     return random.permutation(np.minimum(np.searchsorted(ends, at), len(ends) - 1))
 
 
-Draw: TypeAlias = Callable[[np.random.Generator, int, Weighted | None], Weighted]
-"""So many more draws, of the normal or as a pilot teaches."""
-
-
-class _Proposal(NamedTuple):
+class Proposal(NamedTuple):
     """A Student t of the coordinates ξ."""
 
     center: Float[np.ndarray, "shared"]
@@ -155,63 +155,63 @@ class _Proposal(NamedTuple):
         )
 
 
-def _proposal(size: int, pilot: Weighted | None) -> _Proposal:
-    """Of the shape of the normal, which is standard, or of a pilot's weighted draws.
+Draw: TypeAlias = Callable[[np.random.Generator, int, Proposal], Weighted]
+"""So many more draws of a proposal; where units meet in the likelihood, of the normal."""
+
+
+def _normal(size: int) -> Proposal:
+    """Of the shape of the settled normal, which is standard."""
+    return Proposal(np.zeros(size), np.eye(size), FREEDOM[0])
+
+
+def _taught(pilot: Weighted) -> Proposal:
+    """Of the shape of a pilot's weighted draws.
 
     The covariance is drawn to the normal's as if it had been seen in twice as many draws as it has
     rows.
     """
-    if pilot is None or pilot.shared is None:
-        return _Proposal(np.zeros(size), np.eye(size), FREEDOM[0])
-    judged = certify(pilot.log_weight)
-    weight = np.exp(judged.log_weight)
-    center = weight @ pilot.shared
-    around = pilot.shared - center
+    shared, judged = pilot.shared, certify(pilot.log_weight)
+    size, weight = shared.shape[1], np.exp(judged.log_weight)
+    center = weight @ shared
+    around = shared - center
     seen = judged.ess / (judged.ess + 2 * size)
     covariance = seen * (around.T * weight) @ around + (1 - seen) * np.eye(size)
-    return _Proposal(center, np.linalg.cholesky(covariance), FREEDOM[1])
+    return Proposal(center, np.linalg.cholesky(covariance), FREEDOM[1])
 
 
-def _nested(run: Run, mode: Mode) -> Draw:
-    density, program = run.tools.density, _drawing(run.tools.density)
+def _nested(run: Run, normal: Whitening) -> Draw:
+    density, look = run.tools.density, looking(run.tools.density)
+    program = _drawing(density)
+    setting = settle(density, normal, run.data, look, run.seed, expand=run.tools.expand).setting
 
-    def at(setting: Setting, points: Float[np.ndarray, "point shared"], seed: int) -> Any:
-        keys = jax.random.split(jax.random.key(seed), len(points))
-        return side_by_side(program, setting, points, keys)
-
-    # The same program as for the draws: another would take longer to compile than it saves.
-    def look(setting: Setting, points: Float[np.ndarray, "point shared"]) -> Visits:
-        return at(setting, points, 0)[0]
-
-    setting = settle(density, mode, run.data, look, run.seed, expand=run.tools.expand).setting
-
-    def draw(random: np.random.Generator, count: int, pilot: Weighted | None) -> Weighted:
-        shared, log_t = _proposal(density.shared, pilot).draw(random, count)
-        _, position, log_density, lp = at(setting, shared, int(random.integers(2**31)))
+    def draw(random: np.random.Generator, count: int, proposal: Proposal) -> Weighted:
+        shared, log_t = proposal.draw(random, count)
+        seen = look(setting, shared)
+        keys = jax.random.split(jax.random.key(int(random.integers(2**31))), count)
+        position, log_density, lp = side_by_side(program, setting, seen, keys)
         return Weighted(shared, position, log_density - log_t, lp)
 
     return draw
 
 
 @lru_cache(maxsize=16)
-def _drawing(density: Density) -> Callable[[Setting, tuple[Array, Array]], Any]:
-    """The program that looks at points ξ and draws units there.
+def _drawing(density: Density) -> Callable[[Setting, tuple[Visits, Array]], Any]:
+    """The program that draws units at points ξ, given their normals there.
 
-    The visits, parameters, an unbiased estimate of the marginal density at ξ (its logarithm, on a
-    scale of its own), and the log density of all parameters.
+    Parameters, an unbiased estimate of the marginal density at ξ (its logarithm, on a scale of its
+    own), and the log density of all parameters.
     """
     marginal = Marginal(density)
 
-    def one(setting: Setting, shared: Array, key: Array) -> tuple[Visits, Position, Array, Array]:
+    def one(setting: Setting, seen: Visits, key: Array) -> tuple[Position, Array, Array]:
         normal, pick = jax.random.split(key)
-        visit, units = marginal.visit(setting, shared)
-        half = jax.random.normal(normal, (PAIRS, *units.center.shape))
-        standard = mirrored(half)
+        shared, units = seen.shared, seen.units
+        standard = mirrored(jax.random.normal(normal, (PAIRS, *units.center.shape)))
         known = marginal.estimates(setting, shared, units, standard)
         position, lp = marginal.drawn(pick, setting, shared, units, standard, known)
-        return visit, position, -known.potential, lp
+        return position, -known.potential, lp
 
-    def chunk(setting: Setting, points: tuple[Array, Array]) -> Any:
+    def chunk(setting: Setting, points: tuple[Visits, Array]) -> Any:
         return jax.lax.map(lambda point: one(setting, *point), points)
 
     return jax.jit(chunk, compiler_options=compiler_options())
@@ -221,14 +221,15 @@ def _whole(run: Run, normal: DenseWhitening) -> Draw:
     """Draws of the normal at the mode, with the density of all parameters."""
     look = _evaluating(run.tools.density)
 
-    def draw(random: np.random.Generator, count: int, _: Weighted | None) -> Weighted:
+    def draw(random: np.random.Generator, count: int, _: Proposal) -> Weighted:
         shapes = jax.tree.map(jnp.shape, normal.center)
         standard = {n: jnp.asarray(random.standard_normal((count, *s))) for n, s in shapes.items()}
         position, log_density = look(normal, run.data, standard)
         squares = sum(np.square(leaf).reshape(count, -1).sum(axis=1) for leaf in standard.values())
         lp = np.asarray(log_density)
         weight = lp + 0.5 * np.asarray(squares)
-        return Weighted(None, jax.tree.map(np.asarray, position), weight, lp)
+        none = np.zeros((count, 0))
+        return Weighted(none, jax.tree.map(np.asarray, position), weight, lp)
 
     return draw
 

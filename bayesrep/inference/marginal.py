@@ -179,6 +179,8 @@ class Visits(NamedTuple):
 
     `potential` is that of the marginal, `level` is Σ_c V_c, `sampled` is what the sample says of
     Σ_c (V_c + log |R_c|), and `root` has the entries of `Guide.root`. JAX's arrays or NumPy's.
+    Centres and roots are in 32 bits: of thousands of units they fill the memory, and any normal
+    near a unit serves.
     """
 
     shared: Float[Any, "*point shared"]
@@ -187,6 +189,12 @@ class Visits(NamedTuple):
     sampled: Float[Any, "*point"]
     center: Float[Any, "*point unit own"]
     root: Float[Any, "*point unit entry"]
+
+    @property
+    def units(self) -> Units:
+        """The units' normals at one point."""
+        center, root = self.center.astype(float), self.root.astype(float)
+        return Units(center, _upper(root, center.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,21 +282,20 @@ class Marginal:
         entries = _told(setting.guide.root, shared)
         row, column = np.triu_indices(guess.shape[1])
         floor = np.where(row == column, FLOOR, -np.inf)
-        place = np.zeros((len(row), *2 * guess.shape[1:]))
-        place[np.arange(len(row)), row, column] = 1
-        root = jnp.tensordot(jnp.maximum(entries, floor[None, :]), place, axes=1)
+        root = _upper(jnp.maximum(entries, floor[None, :]), guess.shape[1])
         gradient = jax.grad(lambda units: self.unit_potentials(setting, shared, units).sum())
         return _stepped(guess, root, gradient(guess))[0]
 
-    def visit(self, setting: Setting, shared: Float[Array, "shared"]) -> tuple[Visits, Units]:
-        """Look at ξ; and the units there."""
+    def visit(self, setting: Setting, shared: Float[Array, "shared"]) -> Visits:
+        """Look at ξ."""
         units, levels = self.units(setting, shared)
         level = levels.sum()
         sampled = setting.sample.weight @ (levels + units.log_volume)
         potential = self.shared_potential(setting, shared) + level
         row, column = np.triu_indices(units.root.shape[1])
         roots = units.root[:, row, column]
-        return Visits(shared, potential, level, sampled, units.center, roots), units
+        center, roots = units.center.astype(jnp.float32), roots.astype(jnp.float32)
+        return Visits(shared, potential, level, sampled, center, roots)
 
     def estimates(
         self,
@@ -342,6 +349,14 @@ def _told(
 ) -> Float[Array, "unit entry"]:
     """What a guide says at ξ."""
     return jnp.tensordot(features(shared, len(coefficients)), coefficients, axes=1)
+
+
+def _upper(entries: Float[Array, "unit entry"], size: int) -> Float[Array, "unit {size} {size}"]:
+    """Upper triangular matrices of their entries, row by row."""
+    row, column = np.triu_indices(size)
+    place = np.zeros((len(row), size, size))
+    place[np.arange(len(row)), row, column] = 1
+    return jnp.tensordot(entries, place, axes=1)
 
 
 def _stepped(

@@ -180,12 +180,16 @@ class Kernel(NamedTuple):
 
     Attributes
     ----------
-    start : (key, potential at the mode) -> State
+    start : (key) -> State
+        The potential there is not known.
+    look : (State, setting, held coordinates) -> State
+        The same place, with the potential that the setting says.
     draw : (State, setting, held coordinates) -> State, Transition
         One kept draw; leaves the posterior invariant once the warm-up is over.
     """
 
-    start: Callable[[Array, Any], State]
+    start: Callable[[Array], State]
+    look: Callable[[State, Any, Array], State]
     draw: Callable[[State, Any, Array], tuple[State, Transition]]
 
 
@@ -195,7 +199,7 @@ class Sampler:
 
     Attributes
     ----------
-    start : (key, potential at the mode) -> State
+    start : (key) -> State
     block : (State, setting, given) -> State, Transition of `BLOCK` draws
         `given` [draw, H] are the values of the first H shared coordinates.
     vectorized
@@ -209,9 +213,9 @@ class Sampler:
     vectorized: bool
     shape: Any = None
 
-    def states(self, keys: Array, lowest: Array) -> list[Any]:
+    def states(self, keys: Array) -> list[Any]:
         """First states for one key of each chain, as `sample` takes them."""
-        return [self.start(batch, lowest) for batch in ([keys] if self.vectorized else keys)]
+        return [self.start(batch) for batch in ([keys] if self.vectorized else keys)]
 
 
 def build_sampler(
@@ -229,15 +233,17 @@ def build_sampler(
         H, how many of the first coordinates are not sampled but given, anew for every draw, which
         then takes one more transition.
     """
-    start, draw = build_kernel(target, schedule, held=held)
+    start, look, draw = build_kernel(target, schedule, held=held)
 
     def block(
         state: State, setting: Any, given: Float[Array, "draw held"]
     ) -> tuple[State, Transition]:
+        # The surrogate may have learnt since the last block.
+        state = look(state, setting, given[0])
         return jax.lax.scan(lambda state, fixed: draw(state, setting, fixed), state, given)
 
     if vectorized:
-        start = jax.vmap(start, in_axes=(0, None))
+        start = jax.vmap(start)
         block = jax.vmap(block, in_axes=(0, None, 0))
     return Sampler(
         jax.jit(start, compiler_options=compiler_options(quick=True)),
@@ -254,14 +260,12 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
 
     initialize, transition = hmc(potential_fn_gen=seen, algo="NUTS")
 
-    def start(key: Array, lowest: Array) -> State:
+    def start(key: Array) -> State:
         """Begin at half a standard deviation around the mode, differently in every chain."""
         keys = jax.random.split(key, 4)
         free = jax.random.normal(keys[0], (target.size - held,)) / 2
-        # Nearly; evaluating it would take another program.
-        potential = lowest + 0.5 * jnp.vdot(free, free)
         state = initialize(
-            ParamInfo(free, potential, free),
+            ParamInfo(free, jnp.zeros(()), free),
             schedule.warmup,
             step_size=0.3,
             target_accept_prob=schedule.target_accept,
@@ -274,7 +278,6 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
         return State(state, known, keys[3])
 
     def look(state: State, setting: Any, fixed: Array) -> State:
-        """Evaluate the potential where the held coordinates are new."""
         energy, gradient = jax.value_and_grad(seen(setting, fixed))(state.hmc.z)
         return state._replace(hmc=state.hmc._replace(potential_energy=energy, z_grad=gradient))
 
@@ -326,7 +329,7 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
             lp=lp,
         )
 
-    return Kernel(start, draw)
+    return Kernel(start, look, draw)
 
 
 def _nothing(marginal: Marginal, key: Array) -> Known:
@@ -384,13 +387,13 @@ def _exactly(
     return State(proposed._replace(**place), known, key), acceptance
 
 
-def compiled(sampler: Sampler, key: Any, lowest: Any, setting: Any, given: Any) -> Sampler:
+def compiled(sampler: Sampler, key: Any, setting: Any, given: Any) -> Sampler:
     """The sampler compiled for arguments of these shapes (arrays or their shapes and types).
 
     `start` is traced before `block` because NumPyro's pair shares its settings through it.
     """
-    start = sampler.start.lower(key, lowest).compile()  # type: ignore[attr-defined]
-    state = jax.eval_shape(sampler.start, key, lowest)
+    start = sampler.start.lower(key).compile()  # type: ignore[attr-defined]
+    state = jax.eval_shape(sampler.start, key)
     block = sampler.block.lower(state, setting, given).compile()  # type: ignore[attr-defined]
     shape = jax.eval_shape(sampler.block, state, setting, given)
     return Sampler(start, block, sampler.vectorized, shape)

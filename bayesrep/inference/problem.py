@@ -38,7 +38,7 @@ from bayesrep.studies.statistics import (
     statistics_by_group,
 )
 from bayesrep.studies.study import Study
-from bayesrep.types import Float, Floats, Ints, no_type_check
+from bayesrep.types import Floats, Ints, no_type_check
 
 MOST_AT_ONCE = 50
 NUMBERS_AT_ONCE = 2**24
@@ -277,13 +277,6 @@ def _programs(model: Model, options: Options, structure: Any, shapes: Any) -> Pr
     )
 
 
-class Mode(NamedTuple):
-    """Coordinates in which the normal approximation at a mode is standard; the potential there."""
-
-    whitening: Transform
-    potential: Float[Array, ""]
-
-
 def climb_from_annotations(
     problem: Problem, compiled: Programs, start: Position, data: Data
 ) -> Climb:
@@ -292,15 +285,15 @@ def climb_from_annotations(
     return climb(compiled.expand, on_annotations.position, data)
 
 
-def find_mode(problem: Problem, compiled: Programs, data: Data) -> Mode:
-    """The mode above the prior means."""
+def around_mode(problem: Problem, compiled: Programs, data: Data) -> Transform:
+    """Coordinates in which the normal at the mode above the prior means is standard."""
     start = compiled.start(problem.model.start(data, problem.options))
     mode = climb_from_annotations(problem, compiled, start, data)
     near = whitening(mode.there.hessian, mode.position)
     if compiled.onward is None or compiled.hessian is None:
-        return Mode(near, mode.there.value)
-    position, potential = compiled.onward(near, data)
-    return Mode(dense_whitening(position, compiled.hessian(position, data)), potential)
+        return near
+    position, _ = compiled.onward(near, data)
+    return dense_whitening(position, compiled.hessian(position, data))
 
 
 Part: TypeAlias = tuple[Ints, Mapping[str, NDArray[Any]]]

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.checkpoint import Checkpoint
-from bayesrep.inference.dense import DenseWhitening
+from bayesrep.inference.dense import DenseWhitening, Transform
 from bayesrep.inference.density import Density, Draws
 from bayesrep.inference.device import Choice
 from bayesrep.inference.marginal import Marginal
@@ -31,7 +32,7 @@ from bayesrep.inference.nuts import (
     of_marginal,
     sample,
 )
-from bayesrep.inference.problem import Mode, Problem, Programs, find_mode
+from bayesrep.inference.problem import Problem, Programs, around_mode
 from bayesrep.inference.settle import Settled, looking, revisited, settle
 from bayesrep.models.model import Data
 from bayesrep.progress import Progress
@@ -84,15 +85,15 @@ def of_chains(result: Transition) -> Drawn:
 
 def nuts(run: Run) -> Drawn:
     """Draws of the posterior given everything."""
-    return of_chains(around_mode(run, run.data, part="joint", stage=0))
+    return of_chains(chains_around_mode(run, run.data, part="joint", stage=0))
 
 
-def around_mode(run: Run, data: Data, *, part: str, stage: int) -> Transition:
+def chains_around_mode(run: Run, data: Data, *, part: str, stage: int) -> Transition:
     """Chains in coordinates in which the normal approximation at the mode is standard."""
     with compiled_meanwhile(run, data) as ready:
         run.bar.stage("finding the mode")
-        mode = find_mode(run.problem, run.tools, data)
-        return chains(run, data, mode, ready, part=part, stage=stage)
+        normal = around_mode(run.problem, run.tools, data)
+        return chains(run, data, normal, ready, part=part, stage=stage)
 
 
 def nothing_held(run: Run) -> Feed:
@@ -135,7 +136,7 @@ def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Futu
 def chains(
     run: Run,
     data: Data,
-    mode: Mode,
+    normal: Transform,
     ready: Future[Sampler],
     *,
     part: str,
@@ -147,16 +148,15 @@ def chains(
 
     Without a `feed` nothing is held. `stay` leaves the coordinates as they are: some are held.
     """
-    setting: Any = data, mode.whitening
-    potential: Any = mode.potential
+    setting: Any = data, normal
     settled: Settled | None = None
     look = looking(run.tools.density)
-    if run.tools.separable:
+    if isinstance(normal, Whitening):
         run.bar.stage("looking around")
         seed = [run.seed, 4, stage]
         expand = None if stay else run.tools.expand
-        settled = settle(run.tools.density, mode, data, look, seed, expand=expand)
-        setting, potential, _ = settled
+        settled = settle(run.tools.density, normal, data, look, seed, expand=expand)
+        setting = settled.setting
 
     def tune(setting: Any, made: Transition) -> Any:
         nonlocal settled
@@ -172,8 +172,7 @@ def chains(
     keys = run.keys(stage)
     return sample(
         sampler,
-        # A number of this process, where the mode's is one of all of them.
-        sampler.states(keys, jnp.asarray(np.asarray(potential))),
+        sampler.states(keys),
         setting,
         feed or nothing_held(run),
         run.schedule,
@@ -211,4 +210,4 @@ def _ready(
         root: Any = jax.ShapeDtypeStruct((size, size), float)
         setting = data, DenseWhitening(like, root)
     sampler = build_sampler(target, schedule, vectorized=vectorized, held=given.shape[-1])
-    return compiled(sampler, keys, jax.ShapeDtypeStruct((), float), setting, given)
+    return compiled(sampler, keys, setting, given)

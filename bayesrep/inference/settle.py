@@ -29,10 +29,9 @@ from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density
 from bayesrep.inference.marginal import Marginal, Setting, feature_count, sampled_rows
 from bayesrep.inference.mode import Expand
-from bayesrep.inference.problem import Mode
 from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
 from bayesrep.models.model import Data
-from bayesrep.types import Float, Shaped
+from bayesrep.types import Float
 
 STEPS = 20
 """At most, of a walk."""
@@ -52,11 +51,10 @@ CHUNK = 8
 class Settled(NamedTuple):
     """Coordinates in which a marginal is about standard normal, and what was learnt there.
 
-    `potential` is that of the centre; `visits` are what was learnt from.
+    `visits` are what was learnt from.
     """
 
     setting: Setting
-    potential: float
     visits: Visits
 
 
@@ -66,7 +64,7 @@ Look: TypeAlias = Callable[[Setting, Float[np.ndarray, "point shared"]], Visits]
 
 def settle(
     density: Density,
-    mode: Mode,
+    normal: Whitening,
     data: Data,
     look: Look,
     seed: int | Sequence[int],
@@ -77,22 +75,20 @@ def settle(
 
     Parameters
     ----------
-    density, mode, data, look
-        What to look at, from where, and how.
+    density, normal, data, look
+        What to look at, from the coordinates of which normal, and how.
     seed
         Of the points.
     expand
         The potential's second order, to walk by; None to learn, but leave the coordinates as they
         are.
     """
-    normal, size = mode.whitening, density.shared
-    assert isinstance(normal, Whitening)
+    size = density.shared
     random = np.random.default_rng(seed)
     marginal = Marginal(density)
     rows = sampled_rows(np.asarray(normal.center["units"])[:, 0])
     setting = marginal.setting(data, normal, rows)
     weight = np.asarray(setting.sample.weight)
-    potential = float(mode.potential)
     if expand is not None:
         setting = _walked(marginal, setting, look, expand)
 
@@ -115,13 +111,13 @@ def settle(
                 break  # no normal is near there
             setting, found = other, again
         near = found.near
-        setting, potential = _moved(setting, near), near.potential
+        setting = _moved(setting, near)
         # In coordinates about where the points are: the guide is a polynomial.
         shared = np.linalg.solve(near.root, (found.visits.shared - near.step).T).T
         found = found._replace(visits=found.visits._replace(shared=shared))
     visits = found.visits
     setting = setting._replace(guide=learn(setting.guide, weight, visits))
-    return Settled(setting, potential, visits)
+    return Settled(setting, visits)
 
 
 def revisited(settled: Settled, look: Look, shared: Float[np.ndarray, "point shared"]) -> Settled:
@@ -154,7 +150,7 @@ def _walked(marginal: Marginal, setting: Setting, look: Look, expand: Expand) ->
         bend[first, second] = bend[second, first] = both - up[first] - up[second] + here
         if not np.isfinite(bend).all():
             break
-        near = _lowest(here, (up - down) / 2, bend)
+        near = _lowest((up - down) / 2, bend)
         if np.linalg.norm(near.step) < STEADY[0]:
             break
         line = look(setting, HALVES[:, None] * near.step)
@@ -187,11 +183,10 @@ def _around(
 
 
 class _Nearer(NamedTuple):
-    """Where a quadratic is lowest, the lower root of its inverse curvature, and the least of it."""
+    """Where a quadratic is lowest, and the lower root of its inverse curvature."""
 
     step: Float[np.ndarray, "shared"]
     root: Float[np.ndarray, "shared shared"]
-    potential: float
 
 
 class _Round(NamedTuple):
@@ -230,26 +225,25 @@ def _nearer(
     standard, left, potential = standard[usable], left[usable], potential[usable]
     size = standard.shape[1]
     if len(potential) < 2 * (1 + size):
-        return _Nearer(np.zeros(size), np.eye(size), np.inf)
+        return _Nearer(np.zeros(size), np.eye(size))
     fitted = ridge(products(standard), left[:, None], importance(potential, size)).coefficients
-    (constant,), slope, rest = np.split(fitted[:, 0], [1, 1 + size])
+    _, slope, rest = np.split(fitted[:, 0], [1, 1 + size])
     bend = np.zeros((size, size))
     bend[np.triu_indices(size)] = rest
-    near = _lowest(float(constant), slope, np.eye(size) + bend + bend.T)
+    near = _lowest(slope, np.eye(size) + bend + bend.T)
     # Beyond the points nothing is known.
     shrink = min(1.0, 2 * np.sqrt(size) / max(float(np.linalg.norm(near.step)), 1e-300))
     return near._replace(step=shrink * near.step)
 
 
 def _lowest(
-    here: float, slope: Float[np.ndarray, "shared"], bend: Float[np.ndarray, "shared shared"]
+    slope: Float[np.ndarray, "shared"], bend: Float[np.ndarray, "shared shared"]
 ) -> _Nearer:
     """Of a quadratic, its curvatures within bounds and up where they are down."""
     values, vectors = np.linalg.eigh(bend)
     values = np.clip(np.abs(values), *CURVATURES)
     step = -(vectors / values) @ vectors.T @ slope
-    root = lower_root(vectors / np.sqrt(values))
-    return _Nearer(step, root, float(here + 0.5 * slope @ step))
+    return _Nearer(step, lower_root(vectors / np.sqrt(values)))
 
 
 def looking(density: Density) -> Look:
@@ -262,7 +256,7 @@ def _looking(density: Density) -> Callable[[Setting, tuple[Array]], Visits]:
     marginal = Marginal(density)
 
     def one(setting: Setting, shared: Array) -> Visits:
-        return marginal.visit(setting, shared)[0]
+        return marginal.visit(setting, shared)
 
     def chunk(setting: Setting, points: tuple[Array]) -> Visits:
         return jax.lax.map(lambda shared: one(setting, shared), points[0])
@@ -270,20 +264,31 @@ def _looking(density: Density) -> Callable[[Setting, tuple[Array]], Visits]:
     return jax.jit(chunk, compiler_options=compiler_options())
 
 
-def side_by_side(
-    program: Callable[[Setting, Any], Any], setting: Setting, *points: Shaped[Any, "point ..."]
-) -> Any:
-    """Results of a program for points, a chunk at a time on every core; NumPy arrays."""
-    count = len(points[0])
+def side_by_side(program: Callable[[Setting, Any], Any], setting: Setting, *points: Any) -> Any:
+    """Results of a program for points [point, ...], a chunk at a time on every core.
+
+    Trees of arrays go in, trees of NumPy's come out.
+    """
+    count = len(jax.tree.leaves(points)[0])
     size = -(-count // CHUNK) * CHUNK
-    filled = [leaf[np.arange(size) % count] for leaf in points]
+    filled = jax.tree.map(lambda leaf: leaf[np.arange(size) % count], points)
 
     def chunk(begin: int) -> Any:
         with jax.enable_x64(new_val=True):  # JAX keeps this setting per thread
-            part = tuple(leaf[begin : begin + CHUNK] for leaf in filled)
+            part = jax.tree.map(lambda leaf: leaf[begin : begin + CHUNK], filled)
             return jax.tree.map(np.asarray, program(setting, part))
 
     first = chunk(0)  # compiled once, not by every thread
+    whole = jax.tree.map(lambda leaf: np.empty((size, *leaf.shape[1:]), leaf.dtype), first)
+
+    def keep(begin: int, found: Any) -> None:
+        def put(leaf: Any, part: Any) -> None:
+            leaf[begin : begin + CHUNK] = part
+
+        jax.tree.map(put, whole, found)
+
+    keep(0, first)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        parts = [first, *pool.map(chunk, range(CHUNK, size, CHUNK))]
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
+        begins = range(CHUNK, size, CHUNK)
+        list(pool.map(lambda begin: keep(begin, chunk(begin)), begins))  # raises what they raise
+    return jax.tree.map(lambda leaf: leaf[:count], whole)

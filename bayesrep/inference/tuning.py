@@ -17,11 +17,13 @@ import numpy as np
 from jax import Array
 
 from bayesrep.inference.marginal import Guide, Visits, drawn_in
-from bayesrep.types import Float, Floats
+from bayesrep.types import Float, Floats, Shaped
 
 MANY = 3
 """Points a feature; of fewer, guesses are linear."""
 PENALTIES = 10.0 ** np.arange(-4, 5)
+AT_ONCE = 2**23
+"""Values in a regression, at most."""
 
 
 class Ridge(NamedTuple):
@@ -82,24 +84,28 @@ def learn(guide: Guide, weight: Float[np.ndarray, "unit"], every: Visits) -> Gui
     inputs = products(drawn_in(np.asarray(every.shared)))
     weights = importance(np.asarray(every.potential), size)
 
-    def fitted(values: Floats, like: Array) -> tuple[Floats, Floats]:
+    def fitted(values: Shaped[np.ndarray, "point unit entry"], like: Array) -> Floats:
+        """Coefficients, of some units at a time: of thousands the values fill the memory."""
         some = inputs if len(inputs) > MANY * len(like) else inputs[:, : 1 + size]
-        found = ridge(some[:, : len(like)], values.reshape(len(inputs), -1), weights).coefficients
-        coefficients = np.zeros((len(like), found.shape[1]))
-        coefficients[: len(found)] = found
-        return coefficients.reshape(like.shape), inputs[:, : len(found)] @ found
+        some = some[:, : len(like)]
+        coefficients = np.zeros(like.shape)
+        step = max(1, AT_ONCE // (len(values) * values.shape[2]))
+        for begin in range(0, values.shape[1], step):
+            part = values[:, begin : begin + step].astype(float)
+            found = ridge(some, part.reshape(len(part), -1), weights).coefficients
+            coefficients[: len(found), begin : begin + step] = found.reshape(-1, *part.shape[1:])
+        return coefficients
 
-    guess, told = fitted(every.center, guide.guess)
-    root, _ = fitted(every.root, guide.root)
+    guess, root = fitted(every.center, guide.guess), fitted(every.root, guide.root)
     rows = np.flatnonzero(weight)
+    told = np.tensordot(inputs[:, : len(guess)], guess[:, rows], axes=1)
     # At the guess a unit's potential is above V + log |R|, by half the distance squared.
-    missed = told.reshape(every.center.shape)[:, rows] - every.center[:, rows]
+    missed = told - every.center[:, rows]
     above = 0.5 * np.square(missed).sum(axis=2) @ weight[rows]
     said = np.stack([every.level, every.sampled + above], axis=1)
     beyond = said - inputs @ ridge(inputs, said, weights).coefficients
     both, of_sample = (beyond.T * weights) @ beyond[:, 1]
     share = np.clip(both / max(of_sample, 1e-300), 0.0, 1.0)
     level = ridge(inputs, said @ [[1.0], [-share]], weights)
-    # With its constant: a chain goes on from what an earlier guide said of its place.
-    coefficients = level.coefficients[:, 0]
-    return Guide(*map(jnp.asarray, (share, coefficients, guess, guess[:, rows], root)))
+    learnt = share, level.coefficients[:, 0], guess, guess[:, rows], root
+    return Guide(*map(jnp.asarray, learnt))
