@@ -7,7 +7,7 @@ units' estimates, invariant (`bayesrep.inference.marginal` has the coordinates a
 2. The move is accepted with probability min(1, exp(−ΔE + ΔS)), E being −log of the estimate of the
    marginal density at ξ: NUTS is reversible under exp(−S), so the pair is under exp(−E) (Christen,
    Fox (2005), delayed acceptance, with NUTS for the first stage's proposals).
-3. Each unit's z is proposed afresh from its normal, or now and then near where it is by a step
+3. Each unit's z is proposed afresh from its normal or, as often, near where it is by a step
    that leaves the normal alone (pCN: where the normal's tails are too light an independent proposal
    would hardly ever lead out of them), and accepted for itself by the ratio of its estimates.
 
@@ -53,7 +53,7 @@ from bayesrep.types import Float, Shaped
 
 BLOCK = 25
 MAX_TREE_DEPTH = 10
-NEAR, KEPT = 0.1, 0.9
+NEAR, KEPT = 0.5, 0.9
 """How often a unit's proposal is near, and how much of where it is is then kept."""
 HALVINGS = 3
 """Of the step size, at most, where draws diverge."""
@@ -105,7 +105,7 @@ class Schedule:
 
         Those of few classifiers are, and of three components and more, whose weights mix slowly.
         """
-        return replace(self, thinning=2 * max(1, components - 1), dense=True)
+        return replace(self, thinning=max(2, components**2 // 2), dense=True)
 
     def thrifty(self) -> "Schedule":
         """The same for a model whose gradient is dear.
