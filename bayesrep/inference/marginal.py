@@ -226,6 +226,17 @@ class Marginal:
         sample = Sample(some, whitening.of_units(rows), jnp.asarray(weight))
         return Setting(data, whitening, sample, self.untaught())
 
+    def of_sample(self, setting: Setting) -> Setting:
+        """Of the sample alone, which then stands for all; a visit costs as much less."""
+        sample, guide = setting.sample, setting.guide
+        rows = np.flatnonzero(sample.weight)
+        return Setting(
+            sample.data,
+            sample.whitening,
+            sample._replace(weight=sample.weight[rows]),
+            guide._replace(guess=guide.of_sample, root=guide.root[:, rows]),
+        )
+
     def first_setting(self, data: Data, center: Position) -> Setting:
         """Coordinates of no scale around a centre, and an untaught guide."""
         rows = np.arange(sample_size(self.density.units))
@@ -241,7 +252,7 @@ class Marginal:
         self, setting: Setting, shared: Float[Array, "shared"]
     ) -> Float[Array, ""]:
         """Of what is no unit's."""
-        units = jnp.zeros((self.density.units, self.density.per_unit), shared.dtype)
+        units = jnp.zeros_like(setting.whitening.center["units"])
         at = self.position(setting, shared, units)
         return self.density.potentials(at, setting.data).shared
 
@@ -289,7 +300,7 @@ class Marginal:
     def visit(self, setting: Setting, shared: Float[Array, "shared"]) -> Visits:
         """Look at ξ."""
         units, levels = self.units(setting, shared)
-        level = levels.sum()
+        level = (self.density.units / len(levels)) * levels.sum()
         sampled = setting.sample.weight @ (levels + units.log_volume)
         potential = self.shared_potential(setting, shared) + level
         row, column = np.triu_indices(units.root.shape[1])

@@ -46,6 +46,8 @@ POINTS = 1024
 CURVATURES = 0.2, 25.0
 """Least and most of a quadratic's in coordinates where it should be 1."""
 CHUNK = 8
+CROWD = 2048
+"""Units of which a sample leads near the mass: a walk past all would take minutes."""
 
 
 class Settled(NamedTuple):
@@ -90,6 +92,8 @@ def settle(
     setting = marginal.setting(data, normal, rows)
     weight = np.asarray(setting.sample.weight)
     if expand is not None:
+        if density.units > CROWD:
+            setting = _walked(marginal, setting, look, expand, sampled=True)
         setting = _walked(marginal, setting, look, expand)
 
     def round_of_points(setting: Setting) -> _Round:
@@ -104,8 +108,7 @@ def settle(
             near = found.near
             if np.linalg.norm(near.step) < STEADY[1]:
                 break
-            units = look(setting, near.step[None, :]).center[0]
-            other = _around(marginal, setting, near, units, expand)
+            other = _around(marginal, setting, near, look, expand)
             again = round_of_points(other)
             if not again.spread < 2 * found.spread:
                 break  # no normal is near there
@@ -138,13 +141,19 @@ def _points(size: int) -> int:
     return max(POINTS, 8 * feature_count(size))
 
 
-def _walked(marginal: Marginal, setting: Setting, look: Look, expand: Expand) -> Setting:
-    """Coordinates around the lowest marginal potential."""
+def _walked(
+    marginal: Marginal, setting: Setting, look: Look, expand: Expand, *, sampled: bool = False
+) -> Setting:
+    """Coordinates around the lowest marginal potential, or the lowest that a sample tells of."""
+
+    def seen(points: Float[np.ndarray, "point shared"]) -> Float[np.ndarray, "point"]:
+        return look(marginal.of_sample(setting) if sampled else setting, points).potential
+
     size = marginal.density.shared
     axes, (first, second) = np.eye(size), np.triu_indices(size, 1)
     points = np.concatenate([np.zeros((1, size)), axes, -axes, axes[first] + axes[second]])
     for _ in range(STEPS):
-        potential = look(setting, points).potential
+        potential = seen(points)
         (here,), up, down, both = np.split(potential, [1, 1 + size, 1 + 2 * size])
         bend = np.diag(up + down - 2 * here)
         bend[first, second] = bend[second, first] = both - up[first] - up[second] + here
@@ -153,13 +162,13 @@ def _walked(marginal: Marginal, setting: Setting, look: Look, expand: Expand) ->
         near = _lowest((up - down) / 2, bend)
         if np.linalg.norm(near.step) < STEADY[0]:
             break
-        line = look(setting, HALVES[:, None] * near.step)
-        lowest = np.where(np.isfinite(line.potential), line.potential, np.inf)
+        line = seen(HALVES[:, None] * near.step)
+        lowest = np.where(np.isfinite(line), line, np.inf)
         best = int(np.argmin(lowest))
         if not lowest[best] < here:
             break
         near = near._replace(step=HALVES[best] * near.step)
-        setting = _around(marginal, setting, near, line.center[best], expand)
+        setting = _around(marginal, setting, near, look, expand)
     return setting
 
 
@@ -167,14 +176,16 @@ def _around(
     marginal: Marginal,
     setting: Setting,
     near: "_Nearer",
-    units: Float[np.ndarray, "unit own"],
+    look: Look,
     expand: Expand,
 ) -> Setting:
     """Coordinates in which a quadratic is standard, from where it is lowest and units are centred.
 
     The same as before where the density cannot be expanded there.
     """
-    center = marginal.position(setting, jnp.asarray(near.step), jnp.asarray(units))
+    there = look(setting, near.step[None, :])
+    units = jnp.asarray(there.center[0])
+    center = marginal.position(setting, jnp.asarray(near.step), units)
     hessian = expand(center, setting.data).hessian
     if not all(np.isfinite(leaf).all() for leaf in hessian):
         return setting
