@@ -316,9 +316,8 @@ def test_an_estimate_is_the_mean_ratio_and_a_drawn_position_is_of_one_of_them():
 def test_settling_finds_a_normal_posterior_from_elsewhere(normal):
     off = normal.mean + np.array([0.4, -0.3, *[0.2] * 6])
     mode = whitened(normal.density, normal.data, normal.at(off))
-    wide = mode._replace(to_shared=1.6 * mode.to_shared)
+    mode = mode._replace(to_shared=1.6 * mode.to_shared)
     look = looking(normal.density)
-    mode = mode._replace(whitening=wide)
     expand = expanding(normal.density)
     found = settle(normal.density, mode, normal.data, look, 0, expand=expand)
     center, to_shared = (

@@ -53,7 +53,9 @@ def _pareto_quantiles(
 ) -> Float[np.ndarray, "problem step"]:
     near = np.abs(k) < 1e-12
     safe = np.where(near, 1.0, k)
-    return np.where(near, -np.log1p(-p), np.expm1(-safe * np.log1p(-p)) / safe)
+    # Draws that repeat have shapes of hundreds, whose quantiles are infinite: weights end at 1.
+    with np.errstate(over="ignore"):
+        return np.where(near, -np.log1p(-p), np.expm1(-safe * np.log1p(-p)) / safe)
 
 
 def _fit_pareto(
