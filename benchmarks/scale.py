@@ -1,4 +1,4 @@
-"""Whole fits of ten to ten thousand classifiers by the exact sampler and by certified Laplace.
+"""Whole fits of hundreds to thousands of classifiers by the exact sampler and by certified Laplace.
 
     python -m benchmarks.scale [--sizes 136x10000,2000x10000,10000x500] [--limit 600]
 

@@ -112,8 +112,8 @@ def fit(
     chains, warmup, draws
         Number of chains, and of adaptation steps (rounded up to blocks of 25) and kept draws in
         each. Of 64 classifiers or fewer, and with three mixture components or more, two or more
-        transitions are made for every kept draw. Laplace makes chains × draws, or more until their
-        weights hold.
+        transitions are made for every kept draw. Laplace makes half of chains × draws (1,000 at
+        least), or more until their weights hold, and returns chains × draws of equal weight.
     seed
         Seed of everything random.
     progress
