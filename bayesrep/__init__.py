@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bayesrep.version import __version__
 
 if TYPE_CHECKING:
-    from bayesrep.checks import check_agreement, diagnose
+    from bayesrep.checks import check_agreement, dependence_band, diagnose
     from bayesrep.errors import (
         BayesrepError,
         ConvergenceError,
@@ -56,6 +56,7 @@ __all__ = [
     "__version__",
     "check_agreement",
     "compare_classifiers",
+    "dependence_band",
     "describe_images",
     "diagnose",
     "estimate",
@@ -73,7 +74,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "checks": "check_agreement diagnose",
+    "checks": "check_agreement dependence_band diagnose",
     "errors": "BayesrepError ConvergenceError ConvergenceWarning OptionError "
     "PosteriorError PredictionError PredictionWarning StudyError",
     "estimators": "estimate estimate_gaps",

@@ -2,6 +2,7 @@
 
 from bayesrep.checks.agreement import check_agreement
 from bayesrep.checks.comparison import compare_fits
+from bayesrep.checks.dependence import dependence_band
 from bayesrep.checks.diagnosis import diagnose
 
-__all__ = ["check_agreement", "compare_fits", "diagnose"]
+__all__ = ["check_agreement", "compare_fits", "dependence_band", "diagnose"]

@@ -10,6 +10,7 @@ import polars as pl
 
 from bayesrep.checks.agreement import judge_agreement
 from bayesrep.checks.chains import check_draws
+from bayesrep.checks.dependence import assumption, judge_dependence
 from bayesrep.checks.finding import Finding, Trust
 from bayesrep.checks.predictions import judge_predictions
 from bayesrep.checks.prior import judge_prior
@@ -37,6 +38,10 @@ class Diagnosis:
         From `bayesrep.checks.predictions.check_predictions`, or None.
     sensitivity
         From `bayesrep.checks.prior.prior_sensitivity`, or None.
+    assumption
+        What no check can see and every answer rests on, as a clause.
+    dependence
+        From `bayesrep.dependence_band`, or None.
     """
 
     trust: Trust
@@ -44,6 +49,8 @@ class Diagnosis:
     checks: pl.DataFrame
     predictions: pl.DataFrame | None
     sensitivity: pl.DataFrame | None
+    assumption: str
+    dependence: pl.DataFrame | None
 
 
 def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
@@ -71,7 +78,8 @@ def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
     if study is not None and len(study.classifiers) > 1:
         findings.append(judge_agreement(Fitted(study, posterior)))
     sensitivity, on_prior = judge_prior(posterior)
-    findings.append(on_prior)
+    band, on_dependence = judge_dependence(posterior)
+    findings += on_prior, on_dependence
     ordered = sorted(findings, key=lambda finding: -RANK[finding.trust])
     columns = ("check", "value", "wanted", "trust")
     return Diagnosis(
@@ -80,6 +88,8 @@ def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
         checks=pl.DataFrame({name: [getattr(f, name) for f in findings] for name in columns}),
         predictions=predictions,
         sensitivity=sensitivity,
+        assumption=assumption(posterior),
+        dependence=band,
     )
 
 

@@ -19,9 +19,12 @@ def run(arguments: Namespace) -> int:
 
     study = bayesrep.read_study(arguments.study) if arguments.study else None
     diagnosis = bayesrep.diagnose(bayesrep.read_posterior(arguments.posterior), study)
-    tables = {"predictions": diagnosis.predictions, "sensitivity": diagnosis.sensitivity}
+    tables = {
+        name: getattr(diagnosis, name) for name in ("predictions", "sensitivity", "dependence")
+    }
     facts = {
         "trust": diagnosis.trust,
+        "assumption": diagnosis.assumption,
         "sentences": diagnosis.sentences,
         "checks": diagnosis.checks.to_dicts(),
         **{name: None if table is None else table.to_dicts() for name, table in tables.items()},

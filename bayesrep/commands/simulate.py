@@ -14,9 +14,16 @@ def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option("out", type=Path, metavar="OUT")
     option("--images", type=int, help="in each data set (10000)")
-    option("--annotators", type=_annotators, metavar="N|LOW:HIGH", help="per image (36)")
+    option(
+        "--annotators",
+        type=_annotators,
+        metavar="N|LOW:HIGH",
+        help="per image (36, or the scenario's)",
+    )
     option("--classifiers", type=int, help="how many (136)")
     option("--process", choices=get_args(Process))
+    option("--scenario", metavar="NAME", help="how the world departs from the plain one")
+    option("--dependence", type=float, metavar="RHO", help="of answers about an image (0)")
     add_shared(parser, "--seed", "--force")
 
 

@@ -12,6 +12,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    from bayesrep.checks.dependence import judge_dependence
     from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.answer import answer_for, drop_of, measured_drop
     from bayesrep.report.text import estimates_table, gaps_table, populations_text
@@ -22,8 +23,14 @@ def run(arguments: Namespace) -> int:
     table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
     measured = measured_drop(study)
     answer = plain(answer_for(study, drop_of(gaps, measured)))
+    band, assumed = judge_dependence(posterior)
     text = (
         f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n"
         f"{gaps_table(gaps, clear=measured.above)}\n\n{answer}\n{populations_text(gaps)}"
+        f"\n{plain(assumed.sentence)}"
     )
-    return emit_table(arguments, table, text, {"gaps": gaps.to_dicts()}, study.left_out)
+    facts = {
+        "gaps": gaps.to_dicts(),
+        "dependence": None if band is None else band.to_dicts(),
+    }
+    return emit_table(arguments, table, text, facts, study.left_out)

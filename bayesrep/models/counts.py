@@ -36,6 +36,7 @@ ByCell: TypeAlias = Float[Array, "classifier group cell"]
 PerCell: TypeAlias = Float[Array, "cell"]
 
 LARGEST_GRID = 768
+SMALLEST = 1e-300
 
 
 @no_type_check
@@ -61,7 +62,15 @@ class ListedPairs(NamedTuple):
     log_choices: PerCell
 
 
-Pairs: TypeAlias = GridPairs | ListedPairs
+class DependentPairs(NamedTuple):
+    """Any pairs (k, n) of answers that depend on each other, in one image's data."""
+
+    log_given: Float[Array, "cell node"]
+    """log P(k | n, s) without C(n, k) at the nodes of `numerics.logit_quadrature`."""
+    log_choices: PerCell
+
+
+Pairs: TypeAlias = GridPairs | ListedPairs | DependentPairs
 
 
 class Counts(NamedTuple):
@@ -96,13 +105,24 @@ def pair_of_cells(cells: Cells) -> Ints:
     return np.searchsorted(shown, cells.shown) * (shown[-1] + 1) + cells.selected
 
 
-def lay_out(cells: Cells) -> Pairs:
-    """The pairs of completed cells as the likelihood wants them."""
+def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
+    """The pairs of completed cells as the likelihood wants them.
+
+    Parameters
+    ----------
+    cells
+        From `complete`.
+    dependence
+        Intraclass correlation of the answers about one image.
+    """
     shown = np.unique(cells.shown)
     log_choices = log_binomial(cells.shown, cells.selected)
+    rejected = cells.shown - cells.selected
+    if dependence > 0:
+        given = logit_quadrature.log_dependent(cells.selected, rejected, dependence)
+        return DependentPairs(*(jnp.asarray(on_pairs(x, cells).T) for x in (given.T, log_choices)))
     if _fits_grid(shown):
         return GridPairs(jnp.asarray(on_pairs(log_choices, cells)), tuple(int(n) for n in shown))
-    rejected = cells.shown - cells.selected
     size = int(shown[-1])
     return ListedPairs(
         below_selected=jnp.asarray(below(cells.selected, size)),
@@ -138,6 +158,8 @@ def log_pair_masses(mixtures: Mixtures, pairs: Pairs) -> Float[Array, "group cel
     if isinstance(pairs, GridPairs):
         masses = log_masses(mixtures.log_weights, mixtures.a, mixtures.b, pairs.shown)
         return masses.reshape(masses.shape[0], -1)
+    if isinstance(pairs, DependentPairs):
+        return logsumexp(_log_nodes(mixtures, pairs), axis=-1)
     return logsumexp(_log_components(mixtures, pairs), axis=1)
 
 
@@ -147,12 +169,25 @@ Tables: TypeAlias = tuple[Float[Array, "group cell"], Float[Array, "group cell p
 
 def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
     """What a data set's mixtures say of the counts, and the counts of the curves' points."""
+    if isinstance(pairs, DependentPairs):
+        log_joint = _log_nodes(mixtures, pairs)
+        table = jax.nn.log_softmax(log_joint, axis=-1)
+        if family.exact:
+            some = jnp.exp(table) @ logit_quadrature.virtual_annotators(family.degree)
+            table = jnp.log(jnp.maximum(some, SMALLEST))
+        return logsumexp(log_joint, axis=-1), table
     if family.exact:
         return log_virtual_tables(mixtures, pairs, family.degree)
     return log_node_tables(mixtures, pairs)
 
 
-def log_virtual_tables(mixtures: Mixtures, pairs: Pairs, degree: int) -> Tables:
+def _log_nodes(mixtures: Mixtures, pairs: DependentPairs) -> Float[Array, "group cell node"]:
+    """log P(k, node | n) without C(n, k)."""
+    log_density = logit_quadrature.log_mixture_weights(*mixtures)
+    return log_density[:, None, :] + pairs.log_given[None]
+
+
+def log_virtual_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs, degree: int) -> Tables:
     """The tables where points are numbers J of virtual annotators: equation M3."""
     a, b, log_weights = mixtures.a, mixtures.b, mixtures.log_weights
     choices = log_binomial(degree, np.arange(degree + 1))
@@ -172,7 +207,7 @@ def log_virtual_tables(mixtures: Mixtures, pairs: Pairs, degree: int) -> Tables:
     return logsumexp(log_components, axis=1), jnp.log(table)
 
 
-def log_node_tables(mixtures: Mixtures, pairs: Pairs) -> Tables:
+def log_node_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs) -> Tables:
     """The tables where points are values of s, by quadrature."""
     log_density = logit_quadrature.log_mixture_weights(*mixtures)
     log_given = logit_quadrature.log_likelihood(*_selected_and_rejected(pairs))
@@ -206,7 +241,7 @@ def average_accuracy(
     return jnp.einsum("cgx,gx->cg", curves, weights)
 
 
-def _selected_and_rejected(pairs: Pairs) -> tuple[PerCell, PerCell]:
+def _selected_and_rejected(pairs: GridPairs | ListedPairs) -> tuple[PerCell, PerCell]:
     """k and n − k of all pairs; 0 rejected where a place of the grid has k > n."""
     if isinstance(pairs, ListedPairs):
         return pairs.selected, pairs.rejected
@@ -221,12 +256,24 @@ def selection_moments(
     """E[s | k, n, point of the curves] and E[s² | …] under the first group's mixture.
 
     Where the points are numbers j of d further annotators, s is a mixture of
-    Beta(a + k + j, b + n − k + d − j). Otherwise the point is s.
+    Beta(a + k + j, b + n − k + d − j). Otherwise the point is s. Where answers depend on each
+    other, quadrature.
     """
-    selected, rejected = _selected_and_rejected(pairs)
     if not family.exact:
         moments = jnp.stack([family.points, jnp.square(family.points)])
-        return jnp.broadcast_to(moments[:, None, :], (2, len(selected), len(family.points)))
+        size = len(pairs.log_choices)
+        return jnp.broadcast_to(moments[:, None, :], (2, size, len(family.points)))
+    if isinstance(pairs, DependentPairs):
+        given = jax.nn.softmax(_log_nodes(mixtures, pairs)[0], axis=-1)
+        s, some = (
+            np.exp(logit_quadrature.nodes()[0]),
+            logit_quadrature.virtual_annotators(family.degree),
+        )
+        total = jnp.maximum(given @ some, SMALLEST)
+        return jnp.stack(
+            [((given * power) @ some) / total for power in (s[None, :], np.square(s)[None, :])]
+        )
+    selected, rejected = _selected_and_rejected(pairs)
     further = jnp.arange(len(family.points), dtype=selected.dtype)
     a = mixtures.a[:, None, None] + (selected[:, None] + further[None, :])[None]
     b = mixtures.b[:, None, None] + (rejected[:, None] + further[None, ::-1])[None]

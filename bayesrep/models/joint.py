@@ -82,7 +82,7 @@ class JointData(NamedTuple):
         return len(self.datasets), len(self.share)
 
 
-def joint_data(groups: Sequence[Mapping[str, Cells]]) -> JointData:
+def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -> JointData:
     """Turn the cells of every group, by data set, into the arrays of the likelihood.
 
     Parameters
@@ -90,6 +90,8 @@ def joint_data(groups: Sequence[Mapping[str, Cells]]) -> JointData:
     groups
         One mapping of role to cells for each group, as `bayesrep.SufficientStatistics.cells`, the
         reference first, then the replication; all have the same roles.
+    dependence
+        Intraclass correlation of the answers about one image.
     """
     datasets: list[Counts] = []
     images: dict[str, np.ndarray] = {}
@@ -97,7 +99,7 @@ def joint_data(groups: Sequence[Mapping[str, Cells]]) -> JointData:
     for role in groups[0]:
         tables = complete([cells[role] for cells in groups])
         images[role] = np.stack([on_pairs(cells.images, cells) for cells in tables])
-        datasets.append(Counts(lay_out(tables[0]), jnp.asarray(images[role])))
+        datasets.append(Counts(lay_out(tables[0], dependence), jnp.asarray(images[role])))
         if role == "replication":
             correct = np.stack([on_pairs(cells.correct.T, cells) for cells in tables], axis=1)
     # In NumPy: JAX would compile a program for each operation.
@@ -269,7 +271,7 @@ def joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, .
 MODEL = Model(
     function=joint,
     options=JointOptions,
-    data=lambda cells, *_: joint_data(cells),
+    data=lambda cells, _, options, __: joint_data(cells, options.dependence),
     annotations=annotations_only,
     select=of_classifiers,
     start=joint_start,

@@ -35,6 +35,10 @@ class JointOptions:
     monotone
         Only curves that rise with s. Slopes then have log-normal priors of the same median and
         relative spread.
+    dependence
+        Intraclass correlation of the annotators' answers about one image, as they are taken to
+        be: 0 where each answers by himself, 0.05 to 0.2 where all of them saw the image in the
+        same grid of images or another context. It cannot be told from the counts.
     first_location, log_step
         (mean, sd) of the lowest component's logit mean and of the log steps up to the next ones;
         log √(K − 1) is subtracted from the latter, so that many components stay in reach.
@@ -62,6 +66,7 @@ class JointOptions:
     degree: int = 24
     terms: int | None = None
     monotone: bool = False
+    dependence: float = 0.0
     first_location: tuple[float, float] = (0.7, 0.5)
     log_step: tuple[float, float] = (0.4, 0.3)
     log_concentration: tuple[float, float] = (2.5, 0.6)
@@ -85,6 +90,10 @@ class JointOptions:
             raise OptionError(
                 f"the joint model needs components from 1 to {LARGEST_COMPONENTS} and "
                 f"degree >= 1; got {self.components} and {self.degree}"
+            )
+        if not 0 <= self.dependence < 1:
+            raise OptionError(
+                f"dependence is a correlation from 0 to less than 1; got {self.dependence}"
             )
         at_most("degree", self.degree, LARGEST_DEGREE)
         if self.curve not in TERMS:
@@ -146,6 +155,9 @@ def _check_option(name: str, value: Any, default: Any) -> None:
     elif isinstance(default, bool):
         if not isinstance(value, bool):
             raise OptionError(f"{name} is true or false; got {value!r}")
+    elif name == "dependence":
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise OptionError(f"dependence is a number; got {value!r}")
     elif isinstance(default, float):
         if not isinstance(value, int | float) or not 0 < value <= LARGEST_NUMBER:
             raise OptionError(f"{name} is a standard deviation > 0; got {value!r}")

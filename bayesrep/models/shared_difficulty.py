@@ -180,7 +180,7 @@ def shared_data(
         For more factors than classifiers.
     """
     cells = groups[0]
-    joint = joint_data(groups)
+    joint = joint_data(groups, options.dependence)
     classifiers = len(joint.correct)
     if options.factors > classifiers:
         raise OptionError(

@@ -11,7 +11,8 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import logsumexp
 
-from bayesrep.types import Float
+from bayesrep.numerics.binomial import log_binomial
+from bayesrep.types import Float, Int
 
 POINTS = 200
 REACH = 200.0  # largest |logit|: exp(−a · 200) is nothing from a = 0.2 on
@@ -47,3 +48,39 @@ def log_likelihood(
     """log of s^k (1 − s)^(n − k) at the nodes."""
     log_s, log_rest, _ = nodes()
     return selected[:, None] * log_s[None, :] + rejected[:, None] * log_rest[None, :]
+
+
+def log_dependent(
+    selected: Int[np.ndarray, "cell"], rejected: Int[np.ndarray, "cell"], dependence: float
+) -> Float[np.ndarray, "cell node"]:
+    """The same where answers depend on each other: a beta-binomial around s, without C(n, k).
+
+    With an intraclass correlation ρ, answers are Bernoulli of s' ~ Beta(s φ, (1 − s) φ),
+    φ = 1/ρ − 1:
+
+        log B(k + s φ, n − k + (1 − s) φ) − log B(s φ, (1 − s) φ)
+    """
+    total = 1 / dependence - 1
+    log_s, log_rest, _ = nodes()
+    return (
+        _log_rising(selected, total * np.exp(log_s))
+        + _log_rising(rejected, total * np.exp(log_rest))
+        - _log_rising(selected + rejected, np.array([total]))
+    )
+
+
+def _log_rising(
+    count: Int[np.ndarray, "cell"], start: Float[np.ndarray, "node"]
+) -> Float[np.ndarray, "cell node"]:
+    """log of (a)_r, by sums: differences of gamma functions cancel where a is large."""
+    steps = np.arange(max(int(count.max(initial=0)), 1))
+    sums = np.cumsum(np.log(start[None, :] + steps[:, None]), axis=0)
+    return np.vstack([np.zeros_like(start), sums])[count]
+
+
+def virtual_annotators(degree: int) -> Float[np.ndarray, "node {degree}+1"]:
+    """Binomial(j; d, s) at the nodes."""
+    log_s, log_rest, _ = nodes()
+    j = np.arange(degree + 1)
+    log_mass = j * log_s[:, None] + (degree - j) * log_rest[:, None]
+    return np.exp(log_binomial(degree, j) + log_mass)

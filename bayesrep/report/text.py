@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # most tables are made without JAX
 
 MISSING = "-"
 TRUST = {
-    "yes": "The adjusted accuracies can be used as they are.",
+    "yes": "The adjusted accuracies can be used as they are, if {assumption}.",
     "with care": "The adjusted accuracies can be used with care; read on.",
     "no": "Do not use these adjusted accuracies; read on.",
 }
@@ -418,7 +418,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 def diagnosis_text(diagnosis: "Diagnosis") -> str:
     """What `bayesrep.diagnose` says: the verdict, sentences, and the table of checks."""
-    verdict = f"Trust: {diagnosis.trust}. {TRUST[diagnosis.trust]}"
+    says = TRUST[diagnosis.trust].format(assumption=diagnosis.assumption)
+    verdict = f"Trust: {diagnosis.trust}. {says}"
     sentences = [f"- {plain(sentence)}" for sentence in diagnosis.sentences]
     table = aligned([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
     return "\n".join([verdict, "", *sentences, *[""] * bool(sentences), table])

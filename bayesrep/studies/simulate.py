@@ -16,6 +16,13 @@ lower. One third of every classifier's accuracy drop is real (a true mean bias-c
     s is a mixture of three beta distributions with components shared by the data sets, and g_c is
     a polynomial in Bernstein form, Σ_j Φ(a_c + b_c j/d) Binomial(j; d, s).
 
+What else may be so is said by a scenario (`bayesrep.studies.scenarios`); then the curves keep their
+steepness and every classifier its reference and adjusted accuracy, and the replication's accuracies
+and both mean selection frequencies are what follows.
+
+The table's numbers are those printed: a mean gap of 12.7 points, where the paper's text says 11.7,
+as timm's published results say for the 135 of the classifiers that they have.
+
 The images of a data set are the same for all classifiers. A difficulty u_x ~ N(0, 1) of image x,
 seen by every classifier but by no annotator, enters each one's latent score with weight
 `SHARED_DIFFICULTY`; g_c remains the exact marginal curve, so the truth is unaffected.
@@ -23,7 +30,7 @@ seen by every classifier but by no annotator, enters each one's latent score wit
 
 import csv
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, TypeAlias
 
@@ -36,6 +43,18 @@ from bayesrep.choices import Process
 from bayesrep.errors import OptionError
 from bayesrep.studies.manifest import Truth
 from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.scenarios import (
+    CLASSES,
+    Mixture,
+    Scenario,
+    class_ease,
+    class_shares,
+    draw_counts,
+    draw_logit_normal,
+    draw_matched,
+    find_scenario,
+    matched_weights,
+)
 from bayesrep.studies.study import Study
 from bayesrep.types import Bools, Floats
 
@@ -48,51 +67,32 @@ LARGEST_ANSWERS = 2**31  # images times classifiers of a data set, a byte each
 LARGEST_N = 100_000
 REAL_SHARE_OF_GAP = 1 / 3
 SHARED_DIFFICULTY = 0.8
-
-
-@dataclass(frozen=True)
-class _Mixture:
-    """A mixture over the selection frequency before its mean is set.
-
-    `locations` are component means on the logit scale; `spreads` are the components' logit
-    standard deviations (logit-normal) or concentrations a + b (beta).
-    """
-
-    weights: tuple[float, ...]
-    locations: tuple[float, ...]
-    spreads: tuple[float, ...]
+ANNOTATORS = 36
 
 
 @dataclass(frozen=True)
 class _Process:
     """How selection frequencies and accuracies arise."""
 
-    mixtures: Mapping[Role, _Mixture]
-    nodes: Callable[[_Mixture], tuple[Floats, Floats]]
-    draw: Callable[[np.random.Generator, _Mixture, int], Floats]
+    mixtures: Mapping[Role, Mixture]
+    nodes: Callable[[Mixture], tuple[Floats, Floats]]
+    draw: Callable[[np.random.Generator, Mixture, int], Floats]
     curve: Curve
 
 
-def _logit_normal_nodes(mixture: _Mixture) -> tuple[Floats, Floats]:
+def _logit_normal_nodes(mixture: Mixture) -> tuple[Floats, Floats]:
     """Gauss-Hermite nodes and weights under the mixture, both [K * 101]."""
     z, weight = np.polynomial.hermite_e.hermegauss(101)
     s = expit(np.add.outer(mixture.locations, np.zeros_like(z)) + np.outer(mixture.spreads, z))
     return s.ravel(), np.outer(mixture.weights, weight / weight.sum()).ravel()
 
 
-def _draw_logit_normal(rng: np.random.Generator, mixture: _Mixture, size: int) -> Floats:
-    component = rng.choice(len(mixture.weights), size=size, p=mixture.weights)
-    return expit(
-        rng.normal(np.take(mixture.locations, component), np.take(mixture.spreads, component))
-    )
-
-
-def _beta_parameters(mixture: _Mixture) -> tuple[Floats, Floats]:
+def _beta_parameters(mixture: Mixture) -> tuple[Floats, Floats]:
     mean, concentration = expit(np.asarray(mixture.locations)), np.asarray(mixture.spreads)
     return mean * concentration, (1 - mean) * concentration
 
 
-def _beta_nodes(mixture: _Mixture) -> tuple[Floats, Floats]:
+def _beta_nodes(mixture: Mixture) -> tuple[Floats, Floats]:
     """Gauss-Jacobi nodes and weights, exact for polynomials of degree up to 127, both [K * 64]."""
     rules = [
         roots_sh_jacobi(64, a + b - 1, a) for a, b in zip(*_beta_parameters(mixture), strict=True)
@@ -102,7 +102,7 @@ def _beta_nodes(mixture: _Mixture) -> tuple[Floats, Floats]:
     return s, np.concatenate(weights)
 
 
-def _draw_beta(rng: np.random.Generator, mixture: _Mixture, size: int) -> Floats:
+def _draw_beta(rng: np.random.Generator, mixture: Mixture, size: int) -> Floats:
     a, b = _beta_parameters(mixture)
     component = rng.choice(len(mixture.weights), size=size, p=mixture.weights)
     return rng.beta(a[component], b[component])
@@ -132,17 +132,17 @@ def _bernstein_curve(s: Floats, a: float, b: float) -> Floats:
 
 
 _LOGIT_NORMAL = {
-    "reference": _Mixture((0.80, 0.20), (2.6, 0.8), (0.7, 1.2)),
-    "replication": _Mixture((0.65, 0.35), (2.2, 1.0), (0.6, 0.8)),
+    "reference": Mixture((0.80, 0.20), (2.6, 0.8), (0.7, 1.2)),
+    "replication": Mixture((0.65, 0.35), (2.2, 1.0), (0.6, 0.8)),
 }
 
 PROCESSES: Mapping[Process, _Process] = {
-    "outside": _Process(_LOGIT_NORMAL, _logit_normal_nodes, _draw_logit_normal, _probit_curve),
-    "non-monotone": _Process(_LOGIT_NORMAL, _logit_normal_nodes, _draw_logit_normal, _wavy_curve),
+    "outside": _Process(_LOGIT_NORMAL, _logit_normal_nodes, draw_logit_normal, _probit_curve),
+    "non-monotone": _Process(_LOGIT_NORMAL, _logit_normal_nodes, draw_logit_normal, _wavy_curve),
     "inside": _Process(
         mixtures={
-            "reference": _Mixture((0.12, 0.33, 0.55), (0.3, 1.6, 2.8), (4.0, 14.0, 40.0)),
-            "replication": _Mixture((0.14, 0.56, 0.30), (0.3, 1.6, 2.8), (4.0, 14.0, 40.0)),
+            "reference": Mixture((0.12, 0.33, 0.55), (0.3, 1.6, 2.8), (4.0, 14.0, 40.0)),
+            "replication": Mixture((0.14, 0.56, 0.30), (0.3, 1.6, 2.8), (4.0, 14.0, 40.0)),
         },
         nodes=_beta_nodes,
         draw=_draw_beta,
@@ -184,11 +184,11 @@ def _root(function: Callable[[float], float], tolerance: float) -> float:
     return float(crossing)
 
 
-def _set_mean(process: _Process, mixture: _Mixture, mean: float) -> _Mixture:
+def _set_mean(process: _Process, mixture: Mixture, mean: float) -> Mixture:
     """Shift all locations so that the mixture's mean selection frequency is `mean`."""
 
-    def shifted(shift: float) -> _Mixture:
-        return _Mixture(
+    def shifted(shift: float) -> Mixture:
+        return Mixture(
             mixture.weights, tuple(m + shift for m in mixture.locations), mixture.spreads
         )
 
@@ -201,7 +201,7 @@ def _set_mean(process: _Process, mixture: _Mixture, mean: float) -> _Mixture:
 
 def _calibrate_curves(
     process: _Process,
-    mixtures: Mapping[Role, _Mixture],
+    mixtures: Mapping[Role, Mixture],
     reference: Floats,
     replication: Floats,
     adjusted: Floats,
@@ -238,26 +238,125 @@ def _calibrate_curves(
 
 
 def _draw_correct(
-    seed: np.random.SeedSequence, process: _Process, s: Floats, curves: Floats
+    seed: np.random.SeedSequence, process: _Process, s: Floats, curves: Floats, ease: Floats
 ) -> Bools:
-    """Correctness [N, C] with marginal probability g_c(s_x) and a difficulty shared per image."""
+    """Correctness [N, C] with marginal probability g_c(s_x) and a difficulty shared per image.
+
+    `ease` [N] is what an image's class adds to a curve's first parameter.
+    """
     difficulty, noise = (np.random.default_rng(child) for child in seed.spawn(2))
     shared = SHARED_DIFFICULTY * difficulty.standard_normal(len(s))
     own = np.sqrt(1 - SHARED_DIFFICULTY**2)
     correct = np.empty((len(s), len(curves)), dtype=bool)
     for column, (a, b) in enumerate(curves):
-        threshold = ndtri(np.clip(process.curve(s, a, b), 1e-300, 1.0))
+        threshold = ndtri(np.clip(process.curve(s, a + ease, b), 1e-300, 1.0))
         correct[:, column] = threshold + shared + own * noise.standard_normal(len(s)) > 0
     return correct
+
+
+@dataclass(frozen=True)
+class _World:
+    """The populations of a scenario: what is drawn from, and what is true of it.
+
+    `curves` are those of the reference and of the replication; `frequencies` holds nodes and
+    weights of both densities of s.
+    """
+
+    process: _Process
+    scenario: Scenario
+    mixtures: Mapping[Role, Mixture]
+    frequencies: Mapping[Role, tuple[Floats, Floats]]
+    curves: Mapping[Role, Floats]
+    truth: Truth
+
+    def draw(self, rng: np.random.Generator, role: Role, size: int, shown: int) -> Floats:
+        """Selection frequencies of a data set's images."""
+        if role == "replication" and self.scenario.pool is not None:
+            measured = rng.binomial(shown, self.draw(rng, "reference", size, shown))
+            return draw_matched(rng, self.scenario.pool, measured, shown)
+        s = self.process.draw(rng, self.mixtures[role], size)
+        if self.scenario.ones > 0:
+            s[rng.random(size) < self.scenario.ones] = 1.0
+        return s
+
+    def shares(self, role: Role) -> Floats:
+        """Of the classes."""
+        return class_shares(0.0 if role == "reference" else -self.scenario.class_shift)
+
+
+def _world(process: _Process, scenario: Scenario, classifiers: int, shown: int) -> _World:
+    """Set the mixtures' means and the curves so that the truth is as published."""
+    _, reference, replication = _choose_classifiers(classifiers)
+    adjusted = reference - REAL_SHARE_OF_GAP * (reference - replication)
+    mixtures = {
+        role: _set_mean(process, process.mixtures[role], MEAN_SELECTION_FREQUENCY[role])
+        for role in REQUIRED_ROLES
+    }
+    both = _calibrate_curves(process, mixtures, reference, replication, adjusted)
+    curves = dict(zip(REQUIRED_ROLES, both, strict=True))
+    mixtures = scenario.frequencies or mixtures
+    if scenario.frequencies is not None:
+        process = replace(process, nodes=_logit_normal_nodes, draw=draw_logit_normal)
+    frequencies = {
+        role: _with_ones(process.nodes(mixtures[role]), scenario.ones) for role in REQUIRED_ROLES
+    }
+    if scenario.pool is not None:
+        s, weight = _logit_normal_nodes(scenario.pool)
+        weight = matched_weights(s, weight, *frequencies["reference"], shown)
+        frequencies["replication"] = s, weight
+    means = {role: float(s @ weight) for role, (s, weight) in frequencies.items()}
+    truth = Truth(
+        adjusted_accuracy=adjusted,
+        reference_accuracy=reference,
+        replication_accuracy=replication,
+        mean_selection_frequency=dict(MEAN_SELECTION_FREQUENCY),
+    )
+    world = _World(process, scenario, mixtures, frequencies, curves, truth)
+    if scenario.keeps_populations:
+        return world
+    targets = {"reference": reference, "replication": adjusted}
+    curves = {
+        role: np.array(
+            [_shifted(world, curve, wanted) for curve, wanted in zip(*pair, strict=True)]
+        )
+        for role, pair in ((role, (curves[role], targets[role])) for role in REQUIRED_ROLES)
+    }
+    found = np.array([_accuracy(world, "replication", a, b) for a, b in curves["replication"]])
+    truth = replace(truth, replication_accuracy=found, mean_selection_frequency=means)
+    return replace(world, curves=curves, truth=truth)
+
+
+def _with_ones(nodes: tuple[Floats, Floats], share: float) -> tuple[Floats, Floats]:
+    """Nodes and weights of a density, of which a share lies at 1."""
+    s, weight = nodes
+    return np.append(s, 1.0), np.append((1 - share) * weight, share)
+
+
+def _accuracy(world: _World, role: Role, a: float, b: float) -> float:
+    """Of a curve, averaged over the frequencies and classes of a data set."""
+    s, weight = world.frequencies[role]
+    if world.scenario.class_shift == 0:
+        return float(world.process.curve(s, a, b) @ weight)
+    by_class = [world.process.curve(s, a + ease, b) @ weight for ease in class_ease()]
+    return float(np.array(by_class) @ world.shares(role))
+
+
+def _shifted(world: _World, curve: Floats, accuracy: float) -> Floats:
+    """The curve as steep as before whose accuracy on the reference's population is this."""
+    a, b = float(curve[0]), float(curve[1])
+    by = _root(lambda by: _accuracy(world, "reference", a + by, b) - accuracy, 1e-13)
+    return np.array([a + by, b])
 
 
 def simulate_study(
     *,
     seed: int = 0,
     images: int = 10_000,
-    annotators: int | tuple[int, int] = 36,
+    annotators: int | tuple[int, int] | None = None,
     classifiers: int = 136,
     process: Process = "outside",
+    scenario: str = "plain",
+    dependence: float | None = None,
 ) -> Study:
     """Simulate a dataset replication whose true adjusted accuracies are known.
 
@@ -270,7 +369,7 @@ def simulate_study(
         Number of images in each of the two data sets.
     annotators
         Annotators per image, n; a pair (low, high) gives every image its own n, uniform on
-        low..high.
+        low..high. 36, or what the scenario says.
     classifiers
         Number of classifiers, spread evenly over the 136 of the published table; more than 136
         repeat its rows under new names.
@@ -278,15 +377,42 @@ def simulate_study(
         `"outside"`: logit-normal mixtures and probit curves, which the fitted model can only
         approximate. `"non-monotone"`: the same with curves that rise, fall and rise.
         `"inside"`: beta mixtures and Bernstein curves, a special case of it.
+    scenario
+        How the world departs from the plain one: a name of `bayesrep.studies.scenarios.SCENARIOS`,
+        such as "pool", "crowded-grid" or "label-shift".
+    dependence
+        Intraclass correlation of the answers about one image, in place of the scenario's.
 
     Returns
     -------
     Study
         `study.truth` holds the population values: adjusted, reference and replication accuracy
         of every classifier and the mean selection frequency of both data sets.
+
+    Raises
+    ------
+    OptionError
+        If an argument is out of range, or two of them contradict each other.
     """
     if process not in PROCESSES:
         raise OptionError(f"process must be one of {', '.join(PROCESSES)}; got {process!r}")
+    world = find_scenario(scenario)
+    if world.process is not None:
+        if process not in ("outside", world.process):
+            raise OptionError(f"scenario {scenario!r} is of the process {world.process!r}")
+        process = world.process
+    if world.frequencies is not None and process != "outside":
+        raise OptionError(f"scenario {scenario!r} has frequencies of its own; leave process out")
+    if dependence is not None:
+        if not 0 <= dependence < 1:
+            raise OptionError(
+                f"dependence is a correlation from 0 to less than 1; got {dependence}"
+            )
+        if dependence > 0 and (world.panel or world.adaptive):
+            raise OptionError(f"scenario {scenario!r} has no dependence to set")
+        world = replace(world, dependence=dependence)
+    if annotators is None:
+        annotators = ANNOTATORS if world.annotators is None else world.annotators
     low, high = (annotators, annotators) if isinstance(annotators, int) else annotators
     if min(images, low, classifiers) < 1 or high < low:
         raise OptionError(
@@ -296,43 +422,36 @@ def simulate_study(
     at_most("classifiers", classifiers, LARGEST_CLASSIFIERS)
     at_most("images", images, LARGEST_ANSWERS // classifiers)
     at_most("annotators", high, LARGEST_N)
-    chosen = PROCESSES[process]
-    names, reference, replication = _choose_classifiers(classifiers)
-    adjusted = reference - REAL_SHARE_OF_GAP * (reference - replication)
-    mixtures = {
-        role: _set_mean(chosen, chosen.mixtures[role], MEAN_SELECTION_FREQUENCY[role])
-        for role in REQUIRED_ROLES
-    }
-    curves = _calibrate_curves(chosen, mixtures, reference, replication, adjusted)
+    drawn_from = _world(PROCESSES[process], world, classifiers, high)
 
-    def dataset(role: Role, curve: Floats, seed: np.random.SeedSequence) -> dict[str, Any]:
+    def dataset(role: Role, seed: np.random.SeedSequence) -> dict[str, Any]:
         annotation, correctness = seed.spawn(2)
         rng = np.random.default_rng(annotation)
-        s = chosen.draw(rng, mixtures[role], images)
-        shown = rng.integers(low, high + 1, size=images)
-        selected = rng.binomial(shown, s)
-        correct = _draw_correct(correctness, chosen, s, curve)
-        return {"selected": selected, "shown": shown, "correct": correct}
+        s = drawn_from.draw(rng, role, images, high)
+        selected, shown = draw_counts(rng, world, s, low, high)
+        ease, groups = np.zeros(images), {}
+        if world.class_shift:
+            of = rng.choice(CLASSES, size=images, p=drawn_from.shares(role))
+            ease, groups = class_ease()[of], {"superclass": np.char.add("class-", of.astype(str))}
+        curves = drawn_from.curves[role]
+        correct = _draw_correct(correctness, drawn_from.process, s, curves, ease)
+        return {"selected": selected, "shown": shown, "correct": correct, "groups": groups}
 
     seeds = np.random.SeedSequence(seed).spawn(2)
+    made = {
+        "seed": seed,
+        "images": images,
+        "annotators": [low, high],
+        "classifiers": classifiers,
+        "process": process,
+        "scenario": scenario,
+        "dependence": world.dependence,
+    }
     return Study.from_arrays(
-        reference=dataset("reference", curves[0], seeds[0]),
-        replication=dataset("replication", curves[1], seeds[1]),
-        classifiers=names,
+        reference=dataset("reference", seeds[0]),
+        replication=dataset("replication", seeds[1]),
+        classifiers=_choose_classifiers(classifiers)[0],
         name=f"simulated ({process} the fitted family)",
-        provenance={
-            "simulated": {
-                "seed": seed,
-                "images": images,
-                "annotators": [low, high],
-                "classifiers": classifiers,
-                "process": process,
-            }
-        },
-        truth=Truth(
-            adjusted_accuracy=adjusted,
-            reference_accuracy=reference,
-            replication_accuracy=replication,
-            mean_selection_frequency=dict(MEAN_SELECTION_FREQUENCY),
-        ),
+        provenance={"simulated": made},
+        truth=drawn_from.truth,
     )

@@ -23,7 +23,7 @@ from bayesrep.types import Floats
 RANK_BINS = 20
 P_BINS = np.linspace(0, 1, 11)
 VERDICTS = {
-    "yes": ("verdict-yes", "Yes: every check is fine."),
+    "yes": ("verdict-yes", "Yes, if {assumption}: every check is fine."),
     "with care": ("verdict-care", "With care: something is not as it should be."),
     "no": ("verdict-no", "No: do not use this fit."),
 }
@@ -46,8 +46,10 @@ class Trust(Section):
     ----------
     verdict
         "yes", "with care" or "no", as `bayesrep.diagnose` has it.
+    assumption
+        What no check can see, as a clause.
     sentences
-        What is not as it should be.
+        What is not as it should be, or cannot be seen.
     checks
         check, value, wanted, trust.
     figures
@@ -59,6 +61,7 @@ class Trust(Section):
     """
 
     verdict: str
+    assumption: str
     sentences: tuple[str, ...]
     checks: pl.DataFrame
     figures: Sequence[Figure]
@@ -78,10 +81,14 @@ class Trust(Section):
             figures.append(_of_p_values(_answers(found.predictions)))
         if len(fitted.adjusted) > 1:
             figures.append(_of_ranks(fitted.adjusted.mean(axis=2)))
+        if found.dependence is not None and np.isfinite(found.dependence["shift"]).all():
+            gap = fitted.group["bias_corrected_gap"].values.mean(axis=2)
+            figures.append(_of_dependence(found.dependence, np.asarray(gap, dtype=float)))
         if stats is not None and "energy" in stats:
             figures.append(_of_energies(np.asarray(stats["energy"].values, dtype=float)))
         return cls(
             verdict=found.trust,
+            assumption=found.assumption,
             sentences=found.sentences,
             checks=found.checks,
             figures=figures,
@@ -94,7 +101,7 @@ class Trust(Section):
         style, lead = VERDICTS.get(self.verdict, VERDICTS["with care"])
         checks = [[_cell(value) for value in row] for row in self.checks.select(CHECKED).rows()]
         yield self.block(
-            lead=lead,
+            lead=lead.format(assumption=self.assumption),
             lead_class=f"answer {style}",
             long=True,
             figures=self.figures,
@@ -181,6 +188,40 @@ def _of_energies(energy: Floats) -> Figure:
             for density in [np.histogram(values, edges, density=True)[0]]
             for row in rows_of({"energy": middle, "density": density}, which=which)
         ],
+    )
+
+
+def _of_dependence(band: pl.DataFrame, gap: Floats) -> Figure:
+    """The mean gap along the correlation of an image's answers, from its draws at the fit's."""
+    x = vega.number("dependence", title="intraclass correlation of an image's answers")
+    title = "mean gap at equal selection frequencies (points)"
+    area = vega.mark(
+        {"type": "area", "color": vega.POSTERIOR, "opacity": 0.2},
+        x=x,
+        y=vega.number("lower", title=title, scale={"zero": False}),
+        y2={"field": "upper"},
+    )
+    line = vega.mark(
+        {"type": "line", "color": vega.POSTERIOR, "point": True},
+        x=x,
+        y=vega.number("gap", title=title),
+        tooltip=[vega.number(name) for name in ("dependence", "gap", "lower", "upper")],
+    )
+    shift, widening = (band[name].to_numpy() for name in ("shift", "widening"))
+    middle = gap.mean() + shift
+    ends = (np.quantile(gap, end) - gap.mean() for end in (0.025, 0.975))
+    lower, upper = (middle + end * widening for end in ends)
+    shown = {"gap": middle, "lower": lower, "upper": upper}
+    return Figure(
+        "dependence",
+        "The mean gap by the correlation of an image's answers",
+        vega.chart(area, line),
+        "What no check can see: how far annotators of an image answered alike because they saw it "
+        "in the same grid or context. The band is the 95 % interval if they did so to that degree.",
+        rows_of(
+            {"dependence": band["dependence"].to_numpy()}
+            | {name: np.round(100 * values, 3) for name, values in shown.items()}
+        ),
     )
 
 

@@ -1,0 +1,167 @@
+"""What the answer would be if annotators' answers about an image depended on each other.
+
+Counts are taken for binomial: every annotator of an image answers by himself. Where all of them saw
+it in the same grid of images, or under the same description, their answers share what that did to
+it, and counts scatter more than binomial ones of the image's own frequency. Counts alone cannot
+tell such scatter from a spread of the frequencies: with one n and any mixture of s both are one
+distribution of k. So nothing here is a test. It is what follows from an assumption: with an
+intraclass correlation ρ of the answers (`JointOptions.dependence`) the mixtures are narrower, the
+regression of s towards their means is stronger, and the adjusted accuracies are others.
+
+For every ρ the posterior's mode is found, and a normal put around it. Their means stand for the
+posteriors' means *relative to each other*: what a normal misses is about the same at all of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import jax
+import numpy as np
+import polars as pl
+
+from bayesrep.checks.finding import Finding
+from bayesrep.errors import PosteriorError
+from bayesrep.inference.arrowhead import whitening
+from bayesrep.inference.compiling import kept_programs
+from bayesrep.inference.mode import climb
+from bayesrep.inference.problem import climb_from_annotations, evaluate, pose, programs
+from bayesrep.models.options import JointOptions
+from bayesrep.posterior.groups import Posterior, cells_along, need_group, recorded
+from bayesrep.studies.statistics import Cells, SufficientStatistics
+from bayesrep.types import Float
+
+LEVELS = (0.0, 0.05, 0.1, 0.2)
+"""Intraclass correlations; 0.2 is what a fifth of all scatter in a grid of its own would be."""
+NONE = 1e-6
+"""What stands for none: the same program, and answers as good as independent."""
+PAIRS = 32
+NOTICEABLE = 0.5
+"""Of a shift, in posterior sds."""
+
+
+def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.DataFrame:
+    """How the answer moves with the correlation of the annotators' answers about an image.
+
+    Parameters
+    ----------
+    posterior
+        From `bayesrep.fit`, of any model and method; it is not fitted again. Groups of images are
+        taken together, and feedback for full.
+    at
+        Intraclass correlations, 0 to less than 1.
+
+    Returns
+    -------
+    polars.DataFrame
+        `dependence`, the correlation; `shift` of the mean bias-corrected gap from what the fit
+        says, as a fraction; `widening`, the factor by which its interval grows.
+
+    Raises
+    ------
+    PosteriorError
+        If the posterior lacks what it was fitted to.
+    """
+    made = recorded(posterior)
+    assumed = float(made.options.dependence)
+    options = {f.name: getattr(made.options, f.name) for f in fields(JointOptions)}
+    statistics = _observed(posterior, made.roles)
+    with kept_programs(), jax.enable_x64(new_val=True):
+        base, *found = _mean_accuracies(statistics, options, made.roles, (assumed, *at))
+    return pl.DataFrame(
+        {
+            "dependence": [float(level) for level in at],
+            # The gap rises as accuracies fall: the reference's own is as measured.
+            "shift": [float(base.mean() - other.mean()) for other in found],
+            "widening": [float(other.std() / max(base.std(), 1e-300)) for other in found],
+        }
+    )
+
+
+def _mean_accuracies(
+    statistics: SufficientStatistics,
+    options: Mapping[str, Any],
+    roles: Sequence[str],
+    levels: Sequence[float],
+) -> list[Float[np.ndarray, "draw"]]:
+    """Mean adjusted accuracies of a normal around every level's mode, by the same z."""
+    found = []
+    tools, mode, random = None, None, np.random.default_rng(0)
+    for level in levels:
+        given = {**options, "dependence": max(level, NONE)}
+        problem = pose(statistics, model="joint", options=given, datasets=roles)
+        data = problem.data()
+        if tools is None or mode is None:  # one program: it is the data that know the level
+            tools = programs(problem, data)
+            start = tools.start(problem.model.start(data, problem.options))
+            mode = climb_from_annotations(problem, tools, start, data)
+            origin = tools.density.origin()
+            half = {name: random.standard_normal((PAIRS, *x.shape)) for name, x in origin.items()}
+            standard = {name: np.concatenate([z, -z]) for name, z in half.items()}
+        else:
+            mode = climb(tools.expand, mode.position, data)
+        normal = whitening(mode.there.hessian, mode.position)
+        draws = jax.tree.map(lambda leaf: leaf[None], jax.vmap(normal)(standard))
+        found.append(evaluate(tools, draws, data)["adjusted_accuracy"][0].mean(axis=1))
+    return found
+
+
+def _observed(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistics:
+    """What the posterior was fitted to, its groups taken together."""
+    group = need_group(posterior, "observed_data", "correct")
+    names = tuple(map(str, group["classifier"].values))
+    cells: dict[str, Cells] = {}
+    for role in roles:
+        along = cells_along(group, role)
+        pairs, place = np.unique(
+            np.stack([along.shown, along.selected], axis=1), axis=0, return_inverse=True
+        )
+        columns = [group[f"{role}_images"].values[:, None]]
+        columns.append(
+            group["correct"].values.T
+            if role == "replication"
+            else np.zeros((len(along.shown), len(names)))
+        )
+        total = np.zeros((len(pairs), 1 + len(names)), dtype=np.int64)
+        np.add.at(total, place.ravel(), np.hstack(columns).astype(np.int64))
+        kept = total[:, 0] > 0
+        shown, selected = pairs[kept].T
+        cells[role] = Cells(selected, shown, total[kept, 0], total[kept, 1:])
+    return SufficientStatistics(names, cells)
+
+
+def assumption(posterior: Posterior) -> str:
+    """What every answer of the fit rests on, as a clause."""
+    assumed = float(recorded(posterior).options.dependence)
+    if assumed == 0:
+        return "annotators answered independently"
+    return f"annotators' answers about an image have an intraclass correlation of {assumed:g}"
+
+
+def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
+    """The band, where it can be made, and what it means: never more than an assumption."""
+    check, wanted = "dependence of annotators' answers", "cannot be seen"
+    assumed = float(recorded(posterior).options.dependence)
+    value = f"{assumed:g} assumed"
+    opening = f"No check can see whether {assumption(posterior)}, as this fit assumes."
+    try:
+        band = dependence_band(posterior)
+    except PosteriorError as error:
+        return None, Finding(check, value, wanted, "yes", f"{opening} ({error})")
+    others = band.filter(pl.col("dependence") != assumed)
+    if not np.isfinite(others["shift"].to_numpy()).all():
+        return band, Finding(check, value, wanted, "yes", f"{opening} What if not is not known.")
+    gap = need_group(posterior, "posterior", "bias_corrected_gap")["bias_corrected_gap"].values
+    mean = gap.mean(axis=2)
+    told = ", ".join(
+        f"{100 * (mean.mean() + row['shift']):.1f} at {row['dependence']:g}"
+        for row in others.iter_rows(named=True)
+    )
+    much = others["shift"].abs().max()
+    moved = (
+        f"The mean gap, {100 * mean.mean():.1f} points, would be {told}."
+        if isinstance(much, float) and much > NOTICEABLE * mean.std()
+        else "The mean gap would hardly move with the correlation."
+    )
+    advice = "Where an image's annotators saw it in one grid or context, fit with dependence=0.1."
+    return band, Finding(check, value, wanted, "yes", f"{opening} {moved} {advice}")

@@ -1,0 +1,288 @@
+"""Worlds in which a replication may be made, by name: what departs from the plain one.
+
+In the plain world selection frequencies s are mixtures, different ones for the two data sets, and
+every annotator of an image is drawn afresh and answers by himself. A scenario changes one thing:
+
+*Frequencies.* s may be 1 for a part of the images, near 1 for most, have three modes or one, or lie
+at both ends.
+
+*Collection.* The replication's images may come from a pool of candidates: each is measured once,
+and so many are kept of every measured count as the reference has; then they are measured again.
+With the pool's density p and P_k(s) = Binomial(k; n, s), the images kept have the density
+
+    p_rep(s)  =  p(s) Σ_k P_k(s) r_k,      r_k = ∫ P_k p_ref / ∫ P_k p        (an endless pool)
+
+which is not p_ref: what was selected by a noisy measurement is worse than it measured.
+(Engstrom et al., 2020, section 3 and appendix B.1: how ImageNet-v2 was made, and why.)
+
+*Annotators.* Answers about one image may depend on each other, since they were given in one grid of
+images, or under one label's description: with an intraclass correlation ρ an image's answers are
+Bernoulli of s' ~ Beta(s (1/ρ − 1), (1 − s)(1/ρ − 1)), in each data set by itself. Workers may be
+stricter or more lenient: worker w selects with probability Φ(√(1 + σ²) Φ⁻¹(s) + σ z_w), z_w ~
+N(0, 1), whose mean over workers is s. Drawn afresh for every answer they leave counts binomial; one
+panel for all images of a data set does not. Annotators may be asked until the answer is clear.
+
+*Classes.* Classifiers may find some classes easier than others, and the replication may hold other
+shares of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, ndtr, ndtri
+
+from bayesrep.choices import Process
+from bayesrep.errors import OptionError
+from bayesrep.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A mixture over the selection frequency.
+
+    `locations` are component means on the logit scale; `spreads` are the components' logit
+    standard deviations (logit-normal) or concentrations a + b (beta).
+    """
+
+    weights: tuple[float, ...]
+    locations: tuple[float, ...]
+    spreads: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What departs from the plain world.
+
+    Attributes
+    ----------
+    says
+        What is so, in a clause.
+    process
+        Of frequencies and curves, where it is not the caller's choice.
+    frequencies
+        Logit-normal mixtures in place of the process's, by role.
+    ones
+        Share of the images of both data sets that every annotator would select.
+    pool
+        A logit-normal mixture of candidates, from which the replication is matched.
+    dependence
+        Intraclass correlation ρ of the answers about one image.
+    panel
+        Whether one panel of workers answers for all images of a data set.
+    leniency
+        sd σ of the workers' thresholds.
+    adaptive
+        Whether annotators are asked until the answer is clear.
+    annotators
+        Per image, or (low, high), if not asked for otherwise; None: the simulation's default.
+    class_shift
+        How far shares of easy and hard classes differ: the log odds between the first and the
+        last class change by so much.
+    """
+
+    says: str
+    process: Process | None = None
+    frequencies: Mapping[str, Mixture] | None = None
+    ones: float = 0.0
+    pool: Mixture | None = None
+    dependence: float = 0.0
+    panel: bool = False
+    leniency: float = 0.0
+    adaptive: bool = False
+    annotators: int | tuple[int, int] | None = None
+    class_shift: float = 0.0
+
+    @property
+    def keeps_populations(self) -> bool:
+        """Whether images and classifiers are as in the plain world, whatever annotators do."""
+        return not (self.frequencies or self.ones or self.pool or self.class_shift)
+
+
+def _both(reference: Mixture, replication: Mixture) -> Mapping[str, Mixture]:
+    return {"reference": reference, "replication": replication}
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "plain": Scenario("frequencies are mixtures, and every answer is given by itself"),
+    "spike": Scenario("15 % of the images would be selected by every annotator", ones=0.15),
+    "near-one": Scenario(
+        "nearly every image is selected by nearly everybody",
+        frequencies=_both(
+            Mixture((0.9, 0.1), (3.5, 1.0), (0.7, 1.0)), Mixture((0.8, 0.2), (3.2, 1.0), (0.7, 1.0))
+        ),
+    ),
+    "three-modes": Scenario(
+        "images are clear, contested or wrong",
+        frequencies=_both(
+            Mixture((0.65, 0.25, 0.10), (2.8, 0.6, -1.5), (0.4, 0.3, 0.4)),
+            Mixture((0.50, 0.35, 0.15), (2.8, 0.6, -1.5), (0.4, 0.3, 0.4)),
+        ),
+    ),
+    "unimodal": Scenario(
+        "frequencies have one mode, near 0.7",
+        frequencies=_both(Mixture((1.0,), (1.0,), (0.8,)), Mixture((1.0,), (0.75,), (0.8,))),
+    ),
+    "u-shaped": Scenario(
+        "most images are selected by nearly everybody or by nearly nobody",
+        frequencies=_both(
+            Mixture((0.7, 0.3), (3.5, -2.5), (1.5, 1.5)),
+            Mixture((0.6, 0.4), (3.5, -2.5), (1.5, 1.5)),
+        ),
+    ),
+    "ragged": Scenario("images have 5 to 40 annotators each", annotators=(5, 40)),
+    "waves": Scenario("accuracy rises and falls with the frequency", process="non-monotone"),
+    "pool": Scenario(
+        "the replication is matched from a pool of candidates by a noisy measurement",
+        pool=Mixture((0.6, 0.4), (2.0, -0.3), (0.9, 1.3)),
+    ),
+    "crowded-grid": Scenario(
+        "answers about an image come from one grid and depend on each other",
+        dependence=0.10,
+        annotators=10,
+    ),
+    "two-panels": Scenario(
+        "each data set has one panel of ten workers, who answer for all of its images",
+        panel=True,
+        leniency=0.5,
+        annotators=10,
+    ),
+    "workers": Scenario(
+        "workers differ, and every answer is another worker's", leniency=0.5, annotators=10
+    ),
+    "adaptive": Scenario(
+        "annotators are asked until the answer is clear, 5 to 40 of them",
+        adaptive=True,
+        annotators=40,
+    ),
+    "label-shift": Scenario(
+        "the replication has more of the hard classes, at the same frequencies", class_shift=1.0
+    ),
+}
+CLASSES = 10
+EASE = 0.6  # of the easiest class on the probit scale; the hardest has as much less
+FIRST_LOOK = 5
+CLEAR = 0.2  # share of dissenters at which a worker more is not worth asking
+
+
+def find_scenario(name: str) -> Scenario:
+    """The scenario of a name.
+
+    Raises
+    ------
+    OptionError
+        If there is none.
+    """
+    if name not in SCENARIOS:
+        raise OptionError(f"scenario must be one of {', '.join(SCENARIOS)}; got {name!r}")
+    return SCENARIOS[name]
+
+
+def class_shares(shift: float) -> Floats:
+    """Shares of the classes, easiest first, whose log odds fall by `shift` from first to last."""
+    along = np.exp(-shift * np.linspace(-0.5, 0.5, CLASSES))
+    return along / along.sum()
+
+
+def class_ease() -> Floats:
+    """What every class adds to classifiers' scores on the probit scale, easiest first."""
+    return np.linspace(EASE, -EASE, CLASSES)
+
+
+def draw_counts(
+    rng: np.random.Generator, scenario: Scenario, s: Floats, low: int, high: int
+) -> tuple[Ints, Ints]:
+    """How many annotators selected every image, and how many were asked.
+
+    Parameters
+    ----------
+    rng
+        Of everything random.
+    scenario
+        How annotators answer.
+    s
+        Selection frequencies [N].
+    low, high
+        Annotators per image: uniform on low..high; of adaptive collections at most `high`.
+    """
+    if scenario.adaptive:
+        return _until_clear(rng, s, high)
+    shown = rng.integers(low, high + 1, size=len(s))
+    if scenario.panel:
+        return _by_panel(rng, scenario.leniency, s, shown), shown
+    if (rho := scenario.dependence) > 0:
+        total = 1 / rho - 1
+        inner = (s > 0) & (s < 1)
+        mean = np.where(inner, s, 0.5)
+        s = np.where(inner, rng.beta(mean * total, (1 - mean) * total), s)
+    return rng.binomial(shown, s), shown
+
+
+def _by_panel(rng: np.random.Generator, leniency: float, s: Floats, shown: Ints) -> Ints:
+    """Counts by one panel, of which images with fewer annotators saw the first ones."""
+    score = np.sqrt(1 + leniency**2) * ndtri(s)
+    selected = np.zeros(len(s), dtype=np.int64)
+    for worker, threshold in enumerate(rng.standard_normal(shown.max())):
+        chance = ndtr(score + leniency * threshold)
+        selected += (rng.random(len(s)) < chance) & (worker < shown)
+    return selected
+
+
+def _until_clear(rng: np.random.Generator, s: Floats, most: int) -> tuple[Ints, Ints]:
+    """Counts where annotators are asked, twice as many each time, until few dissent."""
+    answers = (rng.random((most, len(s))) < s).cumsum(axis=0)
+    shown = np.full(len(s), most, dtype=np.int64)
+    asked = FIRST_LOOK
+    while asked < most:
+        share = answers[asked - 1] / asked
+        clear = np.minimum(share, 1 - share) <= CLEAR
+        shown = np.where(clear & (shown == most), asked, shown)
+        asked *= 2
+    return answers[shown - 1, np.arange(len(s))], shown
+
+
+def matched_weights(
+    s_pool: Floats, pool: Floats, s_reference: Floats, reference: Floats, shown: int
+) -> Floats:
+    """Weights of the pool's nodes under the density of the images kept (module docstring).
+
+    Parameters
+    ----------
+    s_pool, pool, s_reference, reference
+        Nodes and weights of both densities.
+    shown
+        n of the measurement by which images are matched.
+    """
+    k = np.arange(shown + 1)
+
+    def masses(s: Floats) -> Floats:
+        from scipy.stats import binom
+
+        return np.asarray(binom.pmf(k[:, None], shown, s[None, :]))
+
+    of_pool, of_reference = masses(s_pool), masses(s_reference) @ reference
+    ratio = of_reference / np.maximum(of_pool @ pool, 1e-300)
+    return pool * (ratio @ of_pool)
+
+
+def draw_logit_normal(rng: np.random.Generator, mixture: Mixture, size: int) -> Floats:
+    """Selection frequencies [size] of a logit-normal mixture."""
+    component = rng.choice(len(mixture.weights), size=size, p=mixture.weights)
+    return expit(
+        rng.normal(np.take(mixture.locations, component), np.take(mixture.spreads, component))
+    )
+
+
+def draw_matched(rng: np.random.Generator, pool: Mixture, measured: Ints, shown: int) -> Floats:
+    """Selection frequencies of pool images of these measured counts, one for each [N]."""
+    wanted = np.bincount(measured, minlength=shown + 1)
+    kept: list[list[Floats]] = [[] for _ in wanted]
+    left = wanted.copy()
+    while left.any():
+        s = draw_logit_normal(rng, pool, 4 * len(measured))
+        count = rng.binomial(shown, s)
+        for k in np.flatnonzero(left):
+            found = s[count == k][: left[k]]
+            kept[k].append(found)
+            left[k] -= len(found)
+    return rng.permutation(np.concatenate([part for parts in kept for part in parts]))
