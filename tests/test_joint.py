@@ -12,11 +12,18 @@ from bayesrep import Study, StudyError, SufficientStatistics, simulate_study
 from bayesrep.inference.arrowhead import newton_direction, second_order, whitening
 from bayesrep.inference.density import build_density
 from bayesrep.inference.mode import climb
-from bayesrep.inference.problem import Problem, evaluate, pose, programs
+from bayesrep.inference.problem import (
+    Problem,
+    climb_from_annotations,
+    evaluate,
+    mixture_size,
+    pose,
+    programs,
+)
 from bayesrep.models import counts
 from bayesrep.models.curves import curve_family
 from bayesrep.models.joint import joint, joint_data, joint_start
-from bayesrep.models.mixtures import contrasts, mixture_offsets
+from bayesrep.models.mixtures import contrasts, mixture_offsets, mixture_start
 from bayesrep.models.options import JointOptions
 from bayesrep.studies.statistics import statistics_by_group
 
@@ -236,6 +243,27 @@ def test_whitening_standardises_at_the_mode_and_newton_solves():
         wanted[held:] = -np.linalg.solve(dense[held:, held:], gradient[held:])
         found = np.concatenate([step["shared"], step["units"].ravel()])
         np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", [7005, 7006])
+def test_the_search_for_the_mode_ends_at_the_better_of_two(seed):
+    """Studies where the way through the curves, or the other one, ends at a mode much worse."""
+    study = simulate_study(seed=seed, images=2000, classifiers=136)
+    problem = pose(study, model="joint", options={"degree": 24, "terms": 5})
+    data = problem.data()
+    tools = programs(problem, data)
+    start = tools.start(problem.model.start(data, problem.options))
+    mode = climb_from_annotations(problem, tools, start, data)
+    assert mode.decrement <= 1e-6
+    held = mixture_size(tools.density, problem.model)
+    assert held == sum(
+        np.size(start_of) for start_of in mixture_start(problem.options, 2, 1).values()
+    )
+    alone = climb(tools.expand, start, problem.model.annotations(data))
+    through = climb(tools.expand, alone.position, data, held=held)
+    ends = [float(climb(tools.expand, at.position, data).there.value) for at in (alone, through)]
+    assert abs(ends[0] - ends[1]) > 1
+    assert abs(float(mode.there.value) - min(ends)) < 1e-3
 
 
 def test_the_mode_given_held_parameters_is_that_of_the_others():

@@ -45,7 +45,7 @@ def _predict_counts(
     counts = np.zeros(log_mass.shape, dtype=np.int64)
     for size in np.unique(cells.shown):
         chosen = cells.shown == size
-        mass = np.exp(log_mass[:, chosen])
+        mass = np.nan_to_num(np.exp(log_mass[:, chosen]))  # a draw far out may have no masses
         outside = np.clip(1 - mass.sum(axis=1, keepdims=True), 0, None)
         complete_mass = np.concatenate([mass, outside], axis=1)
         complete_mass /= complete_mass.sum(axis=1, keepdims=True)

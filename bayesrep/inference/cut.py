@@ -12,9 +12,9 @@ import numpy as np
 from jax import Array
 
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
-from bayesrep.inference.density import Density
 from bayesrep.inference.mode import climb
 from bayesrep.inference.nuts import BLOCK
+from bayesrep.inference.problem import mixture_size
 from bayesrep.inference.run import (
     Drawn,
     Run,
@@ -30,7 +30,7 @@ def cut(run: Run) -> Drawn:
     """Draws of the mixtures given the annotations, and of the curves given each of them."""
     model, schedule, density = run.problem.model, run.schedule, run.tools.density
     alone = chains_around_mode(run, model.annotations(run.data), part="mixtures", stage=0)
-    size = _of_mixture(density, model.mixture_sites)
+    size = mixture_size(density, model)
     mixture = np.asarray(alone.position["shared"])[:, :, :size]
     run.bar.stage("finding the mode")
     normal = _around_mixtures(run, mixture)
@@ -53,11 +53,6 @@ def cut(run: Run) -> Drawn:
         return of_chains(
             chains(run, run.data, normal, ready, part="curves", stage=1, feed=feed, stay=True)
         )
-
-
-def _of_mixture(density: Density, names: tuple[str, ...]) -> int:
-    """How many of the shared parameters are the mixture's, which come first."""
-    return sum(site.size for name, site in density.sites.items() if name in names)
 
 
 def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw held"]) -> Whitening:

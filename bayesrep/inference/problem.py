@@ -280,9 +280,24 @@ def _programs(model: Model, options: Options, structure: Any, shapes: Any) -> Pr
 def climb_from_annotations(
     problem: Problem, compiled: Programs, start: Position, data: Data
 ) -> Climb:
-    """Climb from a position, first on the annotations alone, then on everything."""
-    on_annotations = climb(compiled.expand, start, problem.model.annotations(data))
-    return climb(compiled.expand, on_annotations.position, data)
+    """Climb from a position on the annotations alone, then on everything, by two ways.
+
+    Of a hundred classifiers the product of likelihoods can have two modes, so far apart in height
+    that one has all the mass. One way leads through the curves given the annotators' mixtures; the
+    other lets curves that are still far from the answers drive the mixtures, now and then to where
+    there is no way back: components so near 1 that their betas are no numbers. The better end
+    counts.
+    """
+    mixtures = climb(compiled.expand, start, problem.model.annotations(data))
+    held = mixture_size(compiled.density, problem.model)
+    curves = climb(compiled.expand, mixtures.position, data, held=held)
+    ends = [climb(compiled.expand, begin.position, data) for begin in (curves, mixtures)]
+    return min(ends, key=lambda end: np.nan_to_num(float(end.there.value), nan=np.inf))
+
+
+def mixture_size(density: Density, model: Model) -> int:
+    """How many of the shared parameters are the mixtures', which come first."""
+    return sum(site.size for name, site in density.sites.items() if name in model.mixture_sites)
 
 
 def around_mode(problem: Problem, compiled: Programs, data: Data) -> Transform:
