@@ -17,6 +17,7 @@ from dataclasses import fields
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import polars as pl
 
@@ -25,7 +26,13 @@ from bayesrep.errors import PosteriorError
 from bayesrep.inference.arrowhead import whitening
 from bayesrep.inference.compiling import kept_programs
 from bayesrep.inference.mode import climb
-from bayesrep.inference.problem import climb_from_annotations, evaluate, pose, programs
+from bayesrep.inference.problem import (
+    Problem,
+    climb_from_annotations,
+    evaluate,
+    pose,
+    programs,
+)
 from bayesrep.models.options import JointOptions
 from bayesrep.posterior.groups import Posterior, cells_along, need_group, recorded
 from bayesrep.studies.statistics import Cells, SufficientStatistics
@@ -85,21 +92,23 @@ def _mean_accuracies(
     levels: Sequence[float],
 ) -> list[Float[np.ndarray, "draw"]]:
     """Mean adjusted accuracies of a normal around every level's mode, by the same z."""
-    found = []
-    tools, mode, random = None, None, np.random.default_rng(0)
-    for level in levels:
+
+    def posed(level: float) -> Problem:
         given = {**options, "dependence": max(level, NONE)}
-        problem = pose(statistics, model="joint", options=given, datasets=roles)
-        data = problem.data()
-        if tools is None or mode is None:  # one program: it is the data that know the level
-            tools = programs(problem, data)
-            start = tools.start(problem.model.start(data, problem.options))
-            mode = climb_from_annotations(problem, tools, start, data)
-            origin = tools.density.origin()
-            half = {name: random.standard_normal((PAIRS, *x.shape)) for name, x in origin.items()}
-            standard = {name: np.concatenate([z, -z]) for name, z in half.items()}
-        else:
-            mode = climb(tools.expand, mode.position, data)
+        return pose(statistics, model="joint", options=given, datasets=roles)
+
+    problem = posed(levels[0])
+    data = problem.data()
+    tools = programs(problem, data)  # of all levels: it is the data that know them
+    start = tools.start(problem.model.start(data, problem.options))
+    mode = climb_from_annotations(problem, tools, start, data)
+    random, found = np.random.default_rng(0), []
+    origin = tools.density.origin()
+    half = {name: random.standard_normal((PAIRS, *leaf.shape)) for name, leaf in origin.items()}
+    standard = {name: jnp.asarray(np.concatenate([z, -z])) for name, z in half.items()}
+    for level in levels:
+        data = posed(level).data()
+        mode = climb(tools.expand, mode.position, data)
         normal = whitening(mode.there.hessian, mode.position)
         draws = jax.tree.map(lambda leaf: leaf[None], jax.vmap(normal)(standard))
         found.append(evaluate(tools, draws, data)["adjusted_accuracy"][0].mean(axis=1))

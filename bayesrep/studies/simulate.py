@@ -293,7 +293,7 @@ def _world(process: _Process, scenario: Scenario, classifiers: int, shown: int) 
         for role in REQUIRED_ROLES
     }
     both = _calibrate_curves(process, mixtures, reference, replication, adjusted)
-    curves = dict(zip(REQUIRED_ROLES, both, strict=True))
+    curves: dict[Role, Floats] = dict(zip(REQUIRED_ROLES, both, strict=True))
     mixtures = scenario.frequencies or mixtures
     if scenario.frequencies is not None:
         process = replace(process, nodes=_logit_normal_nodes, draw=draw_logit_normal)
