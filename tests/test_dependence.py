@@ -107,7 +107,7 @@ def test_the_right_correlation_takes_the_bias_away(crowded):
 
 def test_the_band_begins_at_the_fit(crowded):
     band = dependence_band(crowded[1])
-    assert band.columns == ["dependence", "shift", "widening"]
+    assert band.columns == ["dependence", "shift", "widening", "support"]
     assert band["dependence"].to_list() == list(LEVELS)
     assert abs(band["shift"][0]) < 1e-9
     assert abs(band["widening"][0] - 1) < 1e-6
@@ -122,11 +122,22 @@ def test_every_verdict_names_what_it_rests_on(crowded):
     assert diagnosis.dependence is not None
     told = [sentence for sentence in diagnosis.sentences if "No check can see" in sentence]
     assert len(told) == 1
-    assert "The mean gap, " in told[0]
+    assert "With another correlation the mean gap, " in told[0]
+    assert " at 0.1" in told[0]
     row = diagnosis.checks.filter(pl.col("check") == "dependence of annotators' answers")
     assert row["trust"].to_list() == ["yes"]
     other = bayesrep.fit(study, method="laplace", progress=False, dependence=0.1)
     assert "intraclass correlation of 0.1" in bayesrep.diagnose(other).assumption
+
+
+def test_counts_can_speak_against_a_correlation():
+    """Hundreds of images with 36 independent answers each scatter too little for 0.2."""
+    study = bayesrep.simulate_study(seed=1, images=1000, annotators=36, classifiers=2)
+    posterior = bayesrep.fit(study, method="laplace", progress=False)
+    band = dependence_band(posterior, (0.0, 0.2))
+    assert abs(band["support"][0]) < 1e-6
+    assert band["support"][1] < -100
+    assert "These counts speak against" in bayesrep.diagnose(posterior).sentences[-1]
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.0, float("nan"), "much", True, (0.1, 0.2)])

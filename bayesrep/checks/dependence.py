@@ -3,10 +3,11 @@
 Counts are taken for binomial: every annotator of an image answers by himself. Where all of them saw
 it in the same grid of images, or under the same description, their answers share what that did to
 it, and counts scatter more than binomial ones of the image's own frequency. Counts alone cannot
-tell such scatter from a spread of the frequencies: with one n and any mixture of s both are one
-distribution of k. So nothing here is a test. It is what follows from an assumption: with an
-intraclass correlation ρ of the answers (`JointOptions.dependence`) the mixtures are narrower, the
-regression of s towards their means is stronger, and the adjusted accuracies are others.
+tell such scatter from a spread of the frequencies: every distribution of k that it makes is also
+that of independent answers and a wider p(s). (Too large a correlation they may rule out, where no
+mixture at hand scatters so little.) So it is an assumption, and here is what follows from it: with
+an intraclass correlation ρ of the answers (`JointOptions.dependence`) the mixtures are narrower,
+the regression of s towards their means is stronger, and the adjusted accuracies are others.
 
 For every ρ the posterior's mode is found, and a normal put around it. Their means stand for the
 posteriors' means *relative to each other*: what a normal misses is about the same at all of them.
@@ -43,6 +44,8 @@ LEVELS = (0.0, 0.05, 0.1, 0.2)
 NONE = 1e-6
 """What stands for none: the same program, and answers as good as independent."""
 PAIRS = 32
+AGAINST = -10.0
+"""Support below which the counts speak against a correlation."""
 NOTICEABLE = 0.5
 """Of a shift, in posterior sds."""
 
@@ -62,7 +65,9 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
     -------
     polars.DataFrame
         `dependence`, the correlation; `shift` of the mean bias-corrected gap from what the fit
-        says, as a fraction; `widening`, the factor by which its interval grows.
+        says, as a fraction; `widening`, the factor by which its interval grows; `support`, the log
+        density of the mode less that at the fit's correlation: below −10 the counts speak
+        against it, as far as mixtures of so many betas can follow them.
 
     Raises
     ------
@@ -74,24 +79,25 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
     options = {f.name: getattr(made.options, f.name) for f in fields(JointOptions)}
     statistics = _observed(posterior, made.roles)
     with kept_programs(), jax.enable_x64(new_val=True):
-        base, *found = _mean_accuracies(statistics, options, made.roles, (assumed, *at))
+        heights, (base, *found) = _along(statistics, options, made.roles, (assumed, *at))
     return pl.DataFrame(
         {
             "dependence": [float(level) for level in at],
             # The gap rises as accuracies fall: the reference's own is as measured.
             "shift": [float(base.mean() - other.mean()) for other in found],
             "widening": [float(other.std() / max(base.std(), 1e-300)) for other in found],
+            "support": [float(heights[0] - height) for height in heights[1:]],
         }
     )
 
 
-def _mean_accuracies(
+def _along(
     statistics: SufficientStatistics,
     options: Mapping[str, Any],
     roles: Sequence[str],
     levels: Sequence[float],
-) -> list[Float[np.ndarray, "draw"]]:
-    """Mean adjusted accuracies of a normal around every level's mode, by the same z."""
+) -> tuple[list[float], list[Float[np.ndarray, "draw"]]]:
+    """Every level's least potential, and mean accuracies of a normal around it, by the same z."""
 
     def posed(level: float) -> Problem:
         given = {**options, "dependence": max(level, NONE)}
@@ -102,17 +108,18 @@ def _mean_accuracies(
     tools = programs(problem, data)  # of all levels: it is the data that know them
     start = tools.start(problem.model.start(data, problem.options))
     mode = climb_from_annotations(problem, tools, start, data)
-    random, found = np.random.default_rng(0), []
+    random, heights, found = np.random.default_rng(0), [], []
     origin = tools.density.origin()
     half = {name: random.standard_normal((PAIRS, *leaf.shape)) for name, leaf in origin.items()}
     standard = {name: jnp.asarray(np.concatenate([z, -z])) for name, z in half.items()}
     for level in levels:
         data = posed(level).data()
         mode = climb(tools.expand, mode.position, data)
+        heights.append(float(mode.there.value))
         normal = whitening(mode.there.hessian, mode.position)
         draws = jax.tree.map(lambda leaf: leaf[None], jax.vmap(normal)(standard))
         found.append(evaluate(tools, draws, data)["adjusted_accuracy"][0].mean(axis=1))
-    return found
+    return heights, found
 
 
 def _observed(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistics:
@@ -158,19 +165,25 @@ def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding
     except PosteriorError as error:
         return None, Finding(check, value, wanted, "yes", f"{opening} ({error})")
     others = band.filter(pl.col("dependence") != assumed)
-    if not np.isfinite(others["shift"].to_numpy()).all():
+    if not np.isfinite(others.to_numpy()).all():
         return band, Finding(check, value, wanted, "yes", f"{opening} What if not is not known.")
     gap = need_group(posterior, "posterior", "bias_corrected_gap")["bias_corrected_gap"].values
     mean = gap.mean(axis=2)
+    possible = others.filter(pl.col("support") > AGAINST)
     told = ", ".join(
         f"{100 * (mean.mean() + row['shift']):.1f} at {row['dependence']:g}"
-        for row in others.iter_rows(named=True)
+        for row in possible.iter_rows(named=True)
     )
-    much = others["shift"].abs().max()
-    moved = (
-        f"The mean gap, {100 * mean.mean():.1f} points, would be {told}."
-        if isinstance(much, float) and much > NOTICEABLE * mean.std()
-        else "The mean gap would hardly move with the correlation."
-    )
-    advice = "Where an image's annotators saw it in one grid or context, fit with dependence=0.1."
-    return band, Finding(check, value, wanted, "yes", f"{opening} {moved} {advice}")
+    much = float(np.abs(possible["shift"].to_numpy()).max(initial=0.0))
+    said = [opening]
+    if len(possible):
+        effect = f"be {told}" if much > NOTICEABLE * mean.std() else "hardly move"
+        said.append(
+            f"With another correlation the mean gap, {100 * mean.mean():.1f} points, would "
+            f"{effect}. Where an image's annotators saw it in one grid or context, fit with "
+            "dependence=0.1."
+        )
+    if len(possible) < len(others):
+        least = others.filter(pl.col("support") <= AGAINST)["dependence"]
+        said.append(f"These counts speak against {', '.join(f'{level:g}' for level in least)}.")
+    return band, Finding(check, value, wanted, "yes", " ".join(said))

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.checks import diagnose
+from bayesrep.checks.dependence import AGAINST
 from bayesrep.checks.predictions import check_predictions
 from bayesrep.posterior.files import arviz
 from bayesrep.posterior.fitted import Fitted
@@ -81,9 +82,11 @@ class Trust(Section):
             figures.append(_of_p_values(_answers(found.predictions)))
         if len(fitted.adjusted) > 1:
             figures.append(_of_ranks(fitted.adjusted.mean(axis=2)))
-        if found.dependence is not None and np.isfinite(found.dependence["shift"]).all():
-            gap = fitted.group["bias_corrected_gap"].values.mean(axis=2)
-            figures.append(_of_dependence(found.dependence, np.asarray(gap, dtype=float)))
+        if found.dependence is not None:
+            possible = found.dependence.filter(pl.col("support") > AGAINST)
+            if len(possible) > 1 and np.isfinite(possible.to_numpy()).all():
+                gap = fitted.group["bias_corrected_gap"].values.mean(axis=2)
+                figures.append(_of_dependence(possible, np.asarray(gap, dtype=float)))
         if stats is not None and "energy" in stats:
             figures.append(_of_energies(np.asarray(stats["energy"].values, dtype=float)))
         return cls(
