@@ -1,5 +1,7 @@
 """Scenarios: every one has the truth it states, and departs from the plain world as it says."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -97,6 +99,13 @@ def test_matched_images_measure_as_the_reference_and_are_worse():
     for power in (1, 2, 4, 8):
         error = 5 * (drawn**power).std() / np.sqrt(MANY)
         assert abs((drawn**power).mean() - s**power @ weight) < error
+
+
+def test_every_scenario_is_in_the_docs():
+    page = Path(__file__).parents[1] / "docs" / "reference" / "command-line.md"
+    text = page.read_text(encoding="utf-8")
+    for name, scenario in SCENARIOS.items():
+        assert f"| `{name}` | {scenario.says} |" in text
 
 
 @pytest.mark.parametrize(
