@@ -12,13 +12,18 @@ from bayesrep.studies.scenarios import SCENARIOS, draw_counts, find_scenario
 MANY = 100_000
 
 
-@pytest.mark.parametrize("name", sorted(SCENARIOS))
-def test_truth_is_the_population_value(name):
+@pytest.mark.parametrize(
+    ("name", "process"),
+    [*((name, "outside") for name in sorted(SCENARIOS)), ("label-shift", "inside")],
+)
+def test_truth_is_the_population_value(name, process):
     """Accuracies and mean frequencies of many images; false alarm rate about 1e-6 a value.
 
     Panels are the exception: their mean frequency is that of the ten workers, not of all.
     """
-    study = simulate_study(seed=2, images=MANY, classifiers=3, scenario=name, annotators=10)
+    study = simulate_study(
+        seed=2, images=MANY, classifiers=3, scenario=name, process=process, annotators=10
+    )
     truth, error = study.truth, 5 * np.sqrt(0.25 / MANY)
     assert np.abs(study.reference.correct.mean(axis=0) - truth.reference_accuracy).max() < error
     assert np.abs(study.replication.correct.mean(axis=0) - truth.replication_accuracy).max() < error

@@ -108,24 +108,24 @@ def _draw_beta(rng: np.random.Generator, mixture: Mixture, size: int) -> Floats:
     return rng.beta(a[component], b[component])
 
 
-def _probit_curve(s: Floats, a: float, b: float) -> Floats:
+def _probit_curve(s: Floats, a: float | Floats, b: float) -> Floats:
     return ndtr(a + b * s)
 
 
 WAVE = 0.4
 
 
-def _wavy_curve(s: Floats, a: float, b: float) -> Floats:
+def _wavy_curve(s: Floats, a: float | Floats, b: float) -> Floats:
     return ndtr(a + b * s + WAVE * np.sin(5 * np.pi * s))
 
 
 BERNSTEIN_DEGREE = 24
 
 
-def _bernstein_curve(s: Floats, a: float, b: float) -> Floats:
+def _bernstein_curve(s: Floats, a: float | Floats, b: float) -> Floats:
     """Σ_j Φ(a + b j/d) Binomial(j; d, s) by de Casteljau's recursion, stable on [0, 1]."""
-    coefficient = ndtr(a + b * np.arange(BERNSTEIN_DEGREE + 1) / BERNSTEIN_DEGREE)
-    values = np.broadcast_to(coefficient[:, None], (len(coefficient), len(s)))
+    order = np.arange(BERNSTEIN_DEGREE + 1)[:, None]
+    values = np.broadcast_to(ndtr(a + b * order / BERNSTEIN_DEGREE), (len(order), len(s)))
     while len(values) > 1:
         values = values[:-1] + s * (values[1:] - values[:-1])
     return values[0]
@@ -238,11 +238,11 @@ def _calibrate_curves(
 
 
 def _draw_correct(
-    seed: np.random.SeedSequence, process: _Process, s: Floats, curves: Floats, ease: Floats
+    seed: np.random.SeedSequence, process: _Process, s: Floats, curves: Floats, ease: float | Floats
 ) -> Bools:
     """Correctness [N, C] with marginal probability g_c(s_x) and a difficulty shared per image.
 
-    `ease` [N] is what an image's class adds to a curve's first parameter.
+    `ease`, or ease [N], is what an image's class adds to a curve's first parameter.
     """
     difficulty, noise = (np.random.default_rng(child) for child in seed.spawn(2))
     shared = SHARED_DIFFICULTY * difficulty.standard_normal(len(s))
@@ -429,7 +429,7 @@ def simulate_study(
         rng = np.random.default_rng(annotation)
         s = drawn_from.draw(rng, role, images, high)
         selected, shown = draw_counts(rng, world, s, low, high)
-        ease, groups = np.zeros(images), {}
+        ease, groups = 0.0, {}
         if world.class_shift:
             of = rng.choice(CLASSES, size=images, p=drawn_from.shares(role))
             ease, groups = class_ease()[of], {"superclass": np.char.add("class-", of.astype(str))}
