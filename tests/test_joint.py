@@ -65,7 +65,7 @@ def _log_prior(sites, options):
     def normal(name, location, scale):
         return stats.norm.logpdf(sites[name], location, scale).sum()
 
-    bends = options.bend / np.arange(1, options.terms - 1)
+    count = options.terms - 2
     own = options.classifier_bend / np.arange(1, options.terms - 1)
     return (
         normal("first_location", *options.first_location)
@@ -74,10 +74,10 @@ def _log_prior(sites, options):
         + normal("location_deviation", 0, options.location_deviation)
         + normal("concentration_deviation", 0, options.concentration_deviation)
         + normal("weight_logit", 0, options.weight)
-        + normal(
-            "population_curve",
-            [options.level[0], options.slope[0], *np.zeros(len(bends))],
-            [options.level[1], options.slope[1], *bends],
+        + stats.norm.logpdf(sites["population_curve"][0], *options.level)
+        + stats.norm.logpdf(sites["population_curve"][1], *options.slope)
+        + stats.multivariate_t.logpdf(
+            sites["population_curve"][2:], shape=options.bend**2 * np.eye(count), df=4
         )
         + normal(
             "classifier_curve",
@@ -374,7 +374,8 @@ def test_hilbert_space_basis_is_numpyros():
     theirs = eigenfunctions(jnp.asarray(family.points - 0.5), ell=0.75, m=6)
     np.testing.assert_allclose(family.basis[:, 2:], theirs, atol=1e-12)
     spectral = diag_spectral_density_squared_exponential(1.0, 0.25, 0.75, m=6, dim=1)
-    np.testing.assert_allclose(family.scale, np.sqrt(spectral), rtol=1e-10)
+    np.testing.assert_allclose(family.own_scale, np.sqrt(spectral), rtol=1e-10)
+    np.testing.assert_allclose(family.scale / family.own_scale, 4.0, rtol=1e-12)
 
 
 def test_spline_bends_have_a_random_walk_of_second_order():

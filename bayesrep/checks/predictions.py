@@ -14,7 +14,7 @@ from scipy.stats import false_discovery_control
 from bayesrep.checks.discrepancy import Fit, check_answers, check_counts, strata_of
 from bayesrep.checks.finding import ALPHA, Finding, Trust, missing, p_text
 from bayesrep.errors import PosteriorError
-from bayesrep.models.options import LARGEST_COMPONENTS
+from bayesrep.models.options import LARGEST_COMPONENTS, JointOptions
 from bayesrep.posterior.groups import (
     CellNames,
     Posterior,
@@ -253,6 +253,6 @@ def _better_curves(options: Mapping[str, Any]) -> str:
     if options.get("monotone"):
         return "Try monotone=False: these curves seem to fall somewhere."
     if options.get("curve", "bernstein") == "bernstein":
-        degree = 2 * int(options.get("degree", 24))
+        degree = 2 * int(options.get("degree", JointOptions.degree))
         return f'Try curve="spline", a higher degree (degree={degree}) or more terms.'
     return "Try more terms, or larger classifier_bend."

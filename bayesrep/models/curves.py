@@ -14,14 +14,18 @@ A curve is a vector of terms β; η = Φ β at the family's points and σ(η) is
 
 In between, the Bernstein form is its polynomial, and the others are evaluated at s itself.
 
-Every family has the terms level, slope (of 2 s − 1), then bends; `scale` makes the prior sd of
-its bends comparable. A monotone curve takes the same terms differently: a level, and the
+Every family has the terms level, slope (of 2 s − 1), then bends; `scale` makes the prior scales of
+its bends comparable. How far curves bend is not known beforehand: most do little, and some rise and
+fall. So the population's bends have one unknown scale, whose square is inverse gamma, and which is
+integrated out: together they are a Student t. Where no curve bends it is as narrow as a small normal,
+and where the data ask for bends its tails let them be. A classifier's own bends around these are
+normal, the smaller the finer they are. A monotone curve takes the same terms differently: a level, and the
 logarithm of the slope as slope, bends, … of the family, integrated along the points (so that η
 rises everywhere).
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +33,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax import Array
+from numpyro.distributions import constraints
+from scipy.special import gammaln
 
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.bernstein import bernstein_basis, smooth_basis
@@ -39,9 +45,15 @@ At: TypeAlias = Float[np.ndarray, "frequency"]
 Points: TypeAlias = Float[np.ndarray, "point"]
 Bends: TypeAlias = tuple[Float[np.ndarray, "point bend"], Float[np.ndarray, "bend"]]
 
-TERMS = {"bernstein": 5, "spline": 9, "gp": 10}
+TERMS = {"bernstein": 8, "spline": 9, "gp": 10}
 """Curve families and the number of terms each has by default."""
 
+ROUGHER = 4.0
+"""How much further the population's splines and processes bend than a Legendre polynomial does."""
+FREEDOM = 4.0
+"""Degrees of freedom of the population's bends."""
+
+LINE = 2  # terms before the bends
 _LENGTH_SCALE = 0.25
 _BOUNDARY = 0.75  # half the length of the interval on which the Hilbert-space basis lives
 
@@ -58,8 +70,9 @@ class Curves:
         In [0, 1], increasing.
     basis
         Level, slope, bends; of a monotone curve the terms of log slope follow the level.
-    scale
-        Prior sd of the bends relative to one another.
+    scale, own_scale
+        Prior scale of the population's bends, and sd of a classifier's around them, relative to one
+        another.
     monotone
         Whether η is the level plus the integral of exp(basis of the log slope).
     """
@@ -68,6 +81,7 @@ class Curves:
     points: Points
     basis: Float[np.ndarray, "point term"]
     scale: Float[np.ndarray, "bend"]
+    own_scale: Float[np.ndarray, "bend"]
     monotone: bool
 
     @property
@@ -105,11 +119,48 @@ class Curves:
 
 
 class Priors(NamedTuple):
-    """Mean and sd of the population curve's terms, and sd of a classifier's around them."""
+    """Mean of the population curve's terms, their sd (scale of the bends), and sd of a classifier's."""
 
     mean: Float[np.ndarray, "term"]
     population: Float[np.ndarray, "term"]
     own: Float[np.ndarray, "term"]
+
+
+class PopulationLaw(dist.Distribution):
+    """Level and slope of the population's curve are normal, its bends together a Student t."""
+
+    support = constraints.real_vector
+
+    def __init__(self, priors: Priors) -> None:
+        self.priors = priors
+        super().__init__(event_shape=(len(priors.mean),))
+
+    def sample(self, key: Array | None, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Terms [*sample_shape, term]: normals, of which the bends share a scale."""
+        assert key is not None
+        of_normal, of_scale = jax.random.split(key)
+        normal = jax.random.normal(of_normal, (*sample_shape, *self.event_shape))
+        mean_square = jax.random.gamma(of_scale, FREEDOM / 2, (*sample_shape, 1)) / (FREEDOM / 2)
+        bends = jnp.arange(self.event_shape[0]) >= LINE
+        return self.priors.mean + self.priors.population * jnp.where(
+            bends, normal / jnp.sqrt(mean_square), normal
+        )
+
+    def log_prob(self, value: Array, intermediates: Any = None) -> Array:
+        """log density of terms [..., term]."""
+        scale = self.priors.population
+        standard = (value - self.priors.mean) / scale
+        squares = jnp.square(standard)
+        line, bends = squares[..., :LINE].sum(axis=-1), squares[..., LINE:].sum(axis=-1)
+        count = max(len(scale) - LINE, 0)
+        constant = (
+            gammaln((FREEDOM + count) / 2)
+            - gammaln(FREEDOM / 2)
+            - 0.5 * count * np.log(FREEDOM * np.pi)
+            - 0.5 * min(len(scale), LINE) * np.log(2 * np.pi)
+            - np.log(scale).sum()
+        )
+        return constant - 0.5 * line - 0.5 * (FREEDOM + count) * jnp.log1p(bends / FREEDOM)
 
 
 def sample_curves(
@@ -123,8 +174,7 @@ def sample_curves(
 
     `names` are those of the sites of the population's terms and of the classifiers'.
     """
-    law = dist.Normal(priors.mean, priors.population).to_event(1)
-    population = jnp.asarray(numpyro.sample(names[0], law))
+    population = jnp.asarray(numpyro.sample(names[0], PopulationLaw(priors)))
     shape = (classifiers, len(priors.mean))
     law = dist.Normal(jnp.broadcast_to(population, shape), np.broadcast_to(priors.own, shape))
     with numpyro.plate("classifier", classifiers):
@@ -170,11 +220,12 @@ def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curve
     if name == "bernstein":
         points = np.linspace(0.0, 1.0, degree + 1)
         basis = smooth_basis(degree, terms)
-        scale = 1.0 / np.arange(1, terms - 1)
+        scale, own = np.ones(terms - LINE), 1.0 / np.arange(1, terms - 1)
     else:
         points = np.exp(logit_quadrature.nodes()[0])
-        basis, scale = _columns(name, points, terms)
-    return Curves(name, points, basis, scale, monotone)
+        basis, own = _columns(name, points, terms)
+        scale = ROUGHER * own
+    return Curves(name, points, basis, scale, own, monotone)
 
 
 def _columns(

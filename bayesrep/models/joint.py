@@ -9,7 +9,7 @@ classifier c, in the default family of curves:
     correct | J  ~  Bernoulli(σ(η_cJ))                       replication only
     y_cg[k, n]   ~  Binomial(m_g[k, n], Σ_j P(J = j | k, n) σ(η_cj + δ_cg))
 
-    η_cj = Σ_r P_r(2 j/d − 1) β_cr,   β_c ~ Normal(θ, diag τ²)   θ: the population's curve
+    η_cj = Σ_r P_r(2 j/d − 1) β_cr,   β_c ~ Normal(θ, diag τ²),   θ: the population's curve
     A_c  = Σ_g (share of g in the reference) Σ_j P_ref,g(J = j) σ(η_cj + δ_cg)
 
 Annotators tell about the mixtures of all data sets and correctness about the replication's

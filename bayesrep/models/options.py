@@ -14,7 +14,7 @@ from bayesrep.types import no_type_check
 @no_type_check
 @dataclass(frozen=True)
 class JointOptions:
-    """Structure, size and priors of the joint model; every prior is normal on the scale named.
+    """Structure, size and priors of the joint model; priors are normal on the scale named.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class JointOptions:
     degree
         d of the Bernstein form. It smooths a curve over about sqrt(s (1 − s) / d).
     terms
-        Terms of an accuracy curve on the logit scale: level, slope, bends. Default: 5 for
+        Terms of an accuracy curve on the logit scale: level, slope, bends. Default: 8 for
         `bernstein`, 9 for `spline`, 10 for `gp`.
     monotone
         Only curves that rise with s. Slopes then have log-normal priors of the same median and
@@ -53,9 +53,11 @@ class JointOptions:
     level, slope
         (mean, sd) of the population curve's first two terms.
     bend
-        sd of the population curve's bends (term r >= 2 of `bernstein`: bend / (r − 1)).
+        Scale of the population curve's bends, which together are a Student t of 4 degrees of
+        freedom: how far curves bend is learnt, and most bend little.
     classifier_level, classifier_slope, classifier_bend
-        sd of a classifier's terms around the population's, in the same order.
+        sd of a classifier's terms around the population's, in the same order (term r >= 2 of
+        `bernstein`: classifier_bend / (r − 1)).
     group_level, classifier_group_level
         sd of a group's effect on the logit scale, and of a classifier's around it.
     """
@@ -63,7 +65,7 @@ class JointOptions:
     components: int = 2
     shared_components: bool = True
     curve: Literal["bernstein", "spline", "gp"] = "bernstein"
-    degree: int = 24
+    degree: int = 32
     terms: int | None = None
     monotone: bool = False
     dependence: float = 0.0
@@ -76,7 +78,7 @@ class JointOptions:
     group_weight: float = 0.5
     level: tuple[float, float] = (-1.0, 1.5)
     slope: tuple[float, float] = (2.0, 1.5)
-    bend: float = 1.0
+    bend: float = 0.25
     classifier_level: float = 0.75
     classifier_slope: float = 0.5
     classifier_bend: float = 0.25
@@ -122,11 +124,15 @@ class JointOptions:
 
     def curve_priors(self) -> Priors:
         """Priors of the curves' terms."""
-        scale = self.family().scale
-        mean = np.array([self.level[0], self.slope[0], *np.zeros(len(scale))])
-        population = np.array([self.level[1], self.slope[1], *self.bend * scale])
+        family = self.family()
+        mean = np.array([self.level[0], self.slope[0], *np.zeros(len(family.scale))])
+        population = np.array([self.level[1], self.slope[1], *self.bend * family.scale])
         own = np.array(
-            [self.classifier_level, self.classifier_slope, *self.classifier_bend * scale]
+            [
+                self.classifier_level,
+                self.classifier_slope,
+                *self.classifier_bend * family.own_scale,
+            ]
         )
         if self.monotone:  # relative spreads, and a derivative by s instead of 2 s − 1
             relative = np.where(np.arange(len(mean)) == 0, 1.0, mean[1])
