@@ -82,12 +82,15 @@ def log_choices(data: Data) -> float:
     )
 
 
+FREEDOM = 4  # of the Student t that the population's bends are together
+
+
 def _scales(options: JointOptions) -> tuple[Floats, Floats, Floats]:
-    """Prior mean and sd of the population's terms and sd of a classifier's, [T] each."""
+    """Mean and scale of the population's terms and sd of a classifier's, [T] each."""
     bends = 1 / np.arange(1, options.size - 1)
     return (
         np.array([options.level[0], options.slope[0], *np.zeros(len(bends))]),
-        np.array([options.level[1], options.slope[1], *options.bend * bends]),
+        np.array([options.level[1], options.slope[1], *options.bend * np.ones(len(bends))]),
         np.array(
             [options.classifier_level, options.classifier_slope, *options.classifier_bend * bends]
         ),
@@ -153,8 +156,11 @@ def _deviating(
 
 def _curves(options: JointOptions, classifiers: int) -> Array:
     """Sample σ(η) [C, d + 1]."""
-    mean, population_sd, own_sd = _scales(options)
-    population = _sample("population_curve", dist.Normal(mean, population_sd).to_event(1))
+    mean, scale, own_sd = _scales(options)
+    population = _sample("population_curve", dist.Normal(mean, scale).to_event(1))
+    bends = dist.MultivariateStudentT(FREEDOM, mean[2:], np.diag(scale[2:]))
+    normal = dist.Normal(mean[2:], scale[2:]).log_prob(population[2:]).sum()
+    numpyro.factor("bends", bends.log_prob(population[2:]) - normal)
     spread = np.tile(own_sd, (classifiers, 1))
     with numpyro.plate("classifier", classifiers):
         own = _sample("classifier_curve", dist.Normal(population[None], spread).to_event(1))
@@ -241,9 +247,11 @@ def textbook(data: Data, options: JointOptions) -> None:
 
 def scipy_log_density(values: Mapping[str, Any], data: Data, options: JointOptions) -> float:
     """SciPy's distributions throughout, at values of the sites; with Σ log C(n, k)."""
-    mean, population_sd, own_sd = _scales(options)
+    mean, scale, own_sd = _scales(options)
     population, own = np.asarray(values["population_curve"]), np.asarray(values["classifier_curve"])
-    total = float(stats.norm.logpdf(population, mean, population_sd).sum())
+    total = float(stats.norm.logpdf(population[:2], mean[:2], scale[:2]).sum())
+    shape = np.diag(scale[2:] ** 2)
+    total += float(stats.multivariate_t.logpdf(population[2:], mean[2:], shape, df=FREEDOM))
     total += float(stats.norm.logpdf(own, population, own_sd).sum())
     for name, law in _mixture_priors(options).items():
         total += float(stats.norm.logpdf(values[name], *law).sum())
@@ -295,7 +303,7 @@ def pymc_model(data: Data, options: JointOptions) -> Any:
     Without Σ log C(n, k), as ours.
     """
     pm, _ = _pymc()
-    mean, population_sd, own_sd = _scales(options)
+    mean, scale, own_sd = _scales(options)
     classifiers, size = data.correct.shape[1], options.components
     shapes = {
         "first_location": (),
@@ -310,7 +318,10 @@ def pymc_model(data: Data, options: JointOptions) -> Any:
             name: pm.Normal(name, *law, shape=shapes[name])
             for name, law in _mixture_priors(options).items()
         }
-        population = pm.Normal("population_curve", mean, population_sd, shape=options.size)
+        population = pm.Flat("population_curve", shape=options.size)
+        pm.Potential("line", pm.logp(pm.Normal.dist(mean[:2], scale[:2]), population[:2]).sum())
+        bends = pm.MvStudentT.dist(nu=FREEDOM, mu=mean[2:], scale=np.diag(scale[2:] ** 2))
+        pm.Potential("bends", pm.logp(bends, population[2:]))
         own = pm.Normal("classifier_curve", population, own_sd, shape=(classifiers, options.size))
         curves = pm.math.sigmoid(own @ smooth_basis(options.degree, options.size).T)
         _pymc_reference(data.reference, options, _pymc_mixture(sites, 0), curves)

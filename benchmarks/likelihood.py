@@ -150,7 +150,9 @@ def point(ours: Form) -> dict[str, Any]:
         "first_location": OPTIONS.first_location[0],
         "log_step": OPTIONS.log_step[0],
         "log_concentration": OPTIONS.log_concentration[0],
-        "population_curve": np.array([OPTIONS.level[0], OPTIONS.slope[0], 0, 0, 0]),
+        "population_curve": np.array(
+            [OPTIONS.level[0], OPTIONS.slope[0], *np.zeros(OPTIONS.size - 2)]
+        ),
         "classifier_curve": np.array([OPTIONS.level[0], OPTIONS.slope[0], 0, 0, 0]),
     }
     return {

@@ -15,13 +15,14 @@ A curve is a vector of terms β; η = Φ β at the family's points and σ(η) is
 In between, the Bernstein form is its polynomial, and the others are evaluated at s itself.
 
 Every family has the terms level, slope (of 2 s − 1), then bends; `scale` makes the prior scales of
-its bends comparable. How far curves bend is not known beforehand: most do little, and some rise and
-fall. So the population's bends have one unknown scale, whose square is inverse gamma, and which is
-integrated out: together they are a Student t. Where no curve bends it is as narrow as a small normal,
-and where the data ask for bends its tails let them be. A classifier's own bends around these are
-normal, the smaller the finer they are. A monotone curve takes the same terms differently: a level, and the
-logarithm of the slope as slope, bends, … of the family, integrated along the points (so that η
-rises everywhere).
+its bends comparable. How far curves bend is not known beforehand: most do little, some rise and
+fall. So the population's bends have one unknown scale, whose square is inverse gamma; integrated
+out, they are a Student t together. Where no curve bends it is as narrow as a small normal, and
+where the data ask for bends its tails let them be. A classifier's own bends around these are
+normal, the smaller the finer they are.
+
+A monotone curve takes the same terms differently: a level, and the logarithm of the slope as slope,
+bends, … of the family, integrated along the points (so that η rises everywhere).
 """
 
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax import Array
+from jax.typing import ArrayLike
 from numpyro.distributions import constraints
 from scipy.special import gammaln
 
@@ -119,7 +121,7 @@ class Curves:
 
 
 class Priors(NamedTuple):
-    """Mean of the population curve's terms, their sd (scale of the bends), and sd of a classifier's."""
+    """Mean and sd of the population's terms (scale of its bends), and sd of a classifier's."""
 
     mean: Float[np.ndarray, "term"]
     population: Float[np.ndarray, "term"]
@@ -129,7 +131,7 @@ class Priors(NamedTuple):
 class PopulationLaw(dist.Distribution):
     """Level and slope of the population's curve are normal, its bends together a Student t."""
 
-    support = constraints.real_vector
+    support: Any = constraints.real_vector
 
     def __init__(self, priors: Priors) -> None:
         self.priors = priors
@@ -140,27 +142,21 @@ class PopulationLaw(dist.Distribution):
         assert key is not None
         of_normal, of_scale = jax.random.split(key)
         normal = jax.random.normal(of_normal, (*sample_shape, *self.event_shape))
-        mean_square = jax.random.gamma(of_scale, FREEDOM / 2, (*sample_shape, 1)) / (FREEDOM / 2)
-        bends = jnp.arange(self.event_shape[0]) >= LINE
-        return self.priors.mean + self.priors.population * jnp.where(
-            bends, normal / jnp.sqrt(mean_square), normal
-        )
+        shared = jnp.sqrt(jax.random.chisquare(of_scale, FREEDOM, (*sample_shape, 1)) / FREEDOM)
+        line = np.arange(len(self.priors.mean)) < LINE
+        scale = jnp.asarray(self.priors.population) / jnp.where(line, 1.0, shared)
+        return jnp.asarray(self.priors.mean) + scale * normal
 
-    def log_prob(self, value: Array, intermediates: Any = None) -> Array:
+    def log_prob(self, value: ArrayLike, intermediates: Any = None) -> Array:
         """log density of terms [..., term]."""
         scale = self.priors.population
-        standard = (value - self.priors.mean) / scale
-        squares = jnp.square(standard)
+        squares = jnp.square((jnp.asarray(value) - self.priors.mean) / scale)
         line, bends = squares[..., :LINE].sum(axis=-1), squares[..., LINE:].sum(axis=-1)
-        count = max(len(scale) - LINE, 0)
-        constant = (
-            gammaln((FREEDOM + count) / 2)
-            - gammaln(FREEDOM / 2)
-            - 0.5 * count * np.log(FREEDOM * np.pi)
-            - 0.5 * min(len(scale), LINE) * np.log(2 * np.pi)
-            - np.log(scale).sum()
-        )
-        return constant - 0.5 * line - 0.5 * (FREEDOM + count) * jnp.log1p(bends / FREEDOM)
+        count = len(scale) - LINE
+        constant = gammaln((FREEDOM + count) / 2) - gammaln(FREEDOM / 2)
+        constant -= count * np.log(FREEDOM * np.pi) / 2 + LINE * np.log(2 * np.pi) / 2
+        constant -= np.log(scale).sum()
+        return constant - line / 2 - (FREEDOM + count) / 2 * jnp.log1p(bends / FREEDOM)
 
 
 def sample_curves(
