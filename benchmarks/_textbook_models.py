@@ -83,17 +83,18 @@ def log_choices(data: Data) -> float:
 
 
 FREEDOM = 4  # of the Student t that the population's bends are together
+OWN = 5  # terms of a classifier's own
 
 
 def _scales(options: JointOptions) -> tuple[Floats, Floats, Floats]:
-    """Mean and scale of the population's terms and sd of a classifier's, [T] each."""
+    """Mean and scale [T] of the population's terms, and sd of a classifier's own."""
     bends = 1 / np.arange(1, options.size - 1)
     return (
         np.array([options.level[0], options.slope[0], *np.zeros(len(bends))]),
-        np.array([options.level[1], options.slope[1], *options.bend * np.ones(len(bends))]),
+        np.array([options.level[1], options.slope[1], *options.bend * np.sqrt(bends)]),
         np.array(
             [options.classifier_level, options.classifier_slope, *options.classifier_bend * bends]
-        ),
+        )[:OWN],
     )
 
 
@@ -163,8 +164,10 @@ def _curves(options: JointOptions, classifiers: int) -> Array:
     numpyro.factor("bends", bends.log_prob(population[2:]) - normal)
     spread = np.tile(own_sd, (classifiers, 1))
     with numpyro.plate("classifier", classifiers):
-        own = _sample("classifier_curve", dist.Normal(population[None], spread).to_event(1))
-    return jax.nn.sigmoid(own @ smooth_basis(options.degree, options.size).T)
+        around = population[None, :OWN]
+        own = _sample("classifier_curve", dist.Normal(around, spread).to_event(1))
+    basis = smooth_basis(options.degree, options.size)
+    return jax.nn.sigmoid(own @ basis[:, :OWN].T + population[None, OWN:] @ basis[:, OWN:].T)
 
 
 def _report(options: JointOptions, mixture: Mixture, curves: Array) -> None:
@@ -252,7 +255,7 @@ def scipy_log_density(values: Mapping[str, Any], data: Data, options: JointOptio
     total = float(stats.norm.logpdf(population[:2], mean[:2], scale[:2]).sum())
     shape = np.diag(scale[2:] ** 2)
     total += float(stats.multivariate_t.logpdf(population[2:], mean[2:], shape, df=FREEDOM))
-    total += float(stats.norm.logpdf(own, population, own_sd).sum())
+    total += float(stats.norm.logpdf(own, population[:OWN], own_sd).sum())
     for name, law in _mixture_priors(options).items():
         total += float(stats.norm.logpdf(values[name], *law).sum())
     j = np.arange(options.degree + 1)
@@ -268,7 +271,8 @@ def scipy_log_density(values: Mapping[str, Any], data: Data, options: JointOptio
                 j, options.degree, (a + k)[..., None], (b + n - k)[..., None]
             )
             table = np.einsum("mk,mkj->mj", posterior, given)
-    right = table @ special.expit(own @ smooth_basis(options.degree, options.size).T).T
+    basis = smooth_basis(options.degree, options.size)
+    right = table @ special.expit(own @ basis[:, :OWN].T + population[OWN:] @ basis[:, OWN:].T).T
     wrong = data.replication.images[:, None] - data.correct
     return total + float((data.correct * np.log(right) + wrong * np.log1p(-right)).sum())
 
@@ -322,8 +326,11 @@ def pymc_model(data: Data, options: JointOptions) -> Any:
         pm.Potential("line", pm.logp(pm.Normal.dist(mean[:2], scale[:2]), population[:2]).sum())
         bends = pm.MvStudentT.dist(nu=FREEDOM, mu=mean[2:], scale=np.diag(scale[2:] ** 2))
         pm.Potential("bends", pm.logp(bends, population[2:]))
-        own = pm.Normal("classifier_curve", population, own_sd, shape=(classifiers, options.size))
-        curves = pm.math.sigmoid(own @ smooth_basis(options.degree, options.size).T)
+        around, shape = population[:OWN], (classifiers, len(own_sd))
+        own = pm.Normal("classifier_curve", around, own_sd, shape=shape)
+        basis = smooth_basis(options.degree, options.size)
+        shared = population[OWN:] @ basis[:, OWN:].T
+        curves = pm.math.sigmoid(own @ basis[:, :OWN].T + shared)
         _pymc_reference(data.reference, options, _pymc_mixture(sites, 0), curves)
         _pymc_replication(data, options, _pymc_mixture(sites, 1), curves)
     return model

@@ -81,7 +81,10 @@ def summaries(group: Any) -> dict[str, Floats]:
     values["component_weight"] = values["component_weight"][..., 1:]
     model = MODELS["joint"]
     terms = np.asarray(group["classifier_curve"])
-    draws = {"classifier_curve": terms.reshape(-1, *terms.shape[2:])}
+    draws = {
+        "classifier_curve": terms.reshape(-1, *terms.shape[2:]),
+        "population_curve": values["population_curve"],
+    }
     with jax.enable_x64(new_val=True):
         curves = model.curves(draws, model.options(), np.array(FREQUENCIES), np.ones(1))
     values["curve"] = np.asarray(curves)

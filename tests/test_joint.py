@@ -21,7 +21,7 @@ from bayesrep.inference.problem import (
     programs,
 )
 from bayesrep.models import counts
-from bayesrep.models.curves import PopulationLaw, curve_family
+from bayesrep.models.curves import PopulationLaw, complete_terms, curve_family
 from bayesrep.models.joint import joint, joint_data, joint_start
 from bayesrep.models.mixtures import contrasts, mixture_offsets, mixture_start
 from bayesrep.models.options import JointOptions
@@ -29,7 +29,7 @@ from bayesrep.studies.statistics import statistics_by_group
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-OPTIONS = JointOptions(degree=8, terms=3)
+OPTIONS = JointOptions(degree=8, terms=7)
 ROLES = ("reference", "replication")
 
 
@@ -65,8 +65,8 @@ def _log_prior(sites, options):
     def normal(name, location, scale):
         return stats.norm.logpdf(sites[name], location, scale).sum()
 
-    count = options.terms - 2
-    own = options.classifier_bend / np.arange(1, options.terms - 1)
+    order = np.arange(1, options.terms - 1)
+    own = options.classifier_bend / order
     return (
         normal("first_location", *options.first_location)
         + normal("log_step", *options.log_step)
@@ -77,14 +77,21 @@ def _log_prior(sites, options):
         + stats.norm.logpdf(sites["population_curve"][0], *options.level)
         + stats.norm.logpdf(sites["population_curve"][1], *options.slope)
         + stats.multivariate_t.logpdf(
-            sites["population_curve"][2:], shape=options.bend**2 * np.eye(count), df=4
+            sites["population_curve"][2:], shape=options.bend**2 * np.diag(1 / order), df=4
         )
         + normal(
             "classifier_curve",
-            sites["population_curve"],
-            [options.classifier_level, options.classifier_slope, *own],
+            sites["population_curve"][:5],
+            [options.classifier_level, options.classifier_slope, *own[:3]],
         )
     )
+
+
+def _coefficients(sites):
+    """σ(η) [C, d + 1]: five terms are a classifier's own, the finer ones all share."""
+    legendre = np.polynomial.legendre.legvander(np.linspace(-1, 1, OPTIONS.degree + 1), 6)
+    own, shared = sites["classifier_curve"], sites["population_curve"][5:]
+    return special.expit(own @ legendre[:, :5].T + shared @ legendre[:, 5:].T)
 
 
 def _mixture(sites, which, options):
@@ -105,8 +112,7 @@ def test_potential_equals_quadrature_over_s(annotators, grid, monkeypatch):
         monkeypatch.setattr(counts, "_fits_grid", lambda _: False)
     statistics, data, density, sites = _case(annotators)
     log_density = _log_prior(sites, OPTIONS)
-    legendre = np.polynomial.legendre.legvander(np.linspace(-1, 1, OPTIONS.degree + 1), 2)
-    coefficients = special.expit(sites["classifier_curve"] @ legendre.T)
+    coefficients = _coefficients(sites)
     for which, cells in enumerate((statistics.reference, statistics.replication)):
         weights, a, b = _mixture(sites, which, OPTIONS)
         mass = np.zeros(len(cells.images))
@@ -134,8 +140,7 @@ def test_adjusted_accuracy_is_the_integral_under_the_reference():
     _, data, density, sites = _case()
     values = jax.jit(density.quantities)(placed(density, sites), data)
     weights, a, b = _mixture(sites, 0, OPTIONS)
-    legendre = np.polynomial.legendre.legvander(np.linspace(-1, 1, OPTIONS.degree + 1), 2)
-    coefficients = special.expit(sites["classifier_curve"] @ legendre.T)
+    coefficients = _coefficients(sites)
     j = np.arange(OPTIONS.degree + 1)
     wanted = sum(
         w * coefficients @ stats.betabinom(OPTIONS.degree, aj, bj).pmf(j)
@@ -339,7 +344,8 @@ def test_curves_on_quadrature_nodes_are_integrated(curve, monotone):
     problem, data, tools = _posed(study, curve=curve, monotone=monotone)
     sites, _, values = _at_sites(problem, data, tools)
     family = problem.options.family()
-    eta = np.asarray(family.logit(jnp.asarray(sites["classifier_curve"])))[1]
+    own, population = map(jnp.asarray, (sites["classifier_curve"], sites["population_curve"]))
+    eta = np.asarray(family.logit(complete_terms(own, population)))[1]
     if monotone:
         assert (np.diff(eta) >= 0).all()
 
@@ -372,11 +378,11 @@ def test_bends_of_the_population_are_a_student_t():
         found = np.asarray(jax.vmap(law.log_prob)(points))
         keys = jax.random.split(jax.random.key(0), 200_000)
         draws = np.asarray(jax.jit(jax.vmap(law.sample))(keys))
-    t = stats.multivariate_t(shape=0.09 * np.eye(2), df=4)
+    t = stats.multivariate_t(shape=0.09 * np.diag([1, 1 / 2]), df=4)
     line = stats.norm.logpdf(points[:, :2], priors.mean[:2], priors.population[:2]).sum(axis=1)
     np.testing.assert_allclose(found, line + t.logpdf(points[:, 2:]), rtol=1e-10)
     levels = np.array([0.01, 0.2, 0.5, 0.9, 0.999])
-    for column, wanted in ((0, stats.norm(-1, 1.5)), (3, stats.t(4, scale=0.3))):
+    for column, wanted in ((0, stats.norm(-1, 1.5)), (3, stats.t(4, scale=0.3 / np.sqrt(2)))):
         below = (draws[:, column, None] < wanted.ppf(levels)).mean(axis=0)
         assert (np.abs(below - levels) < 5 * np.sqrt(levels * (1 - levels) / len(draws))).all()
     # One scale for both: their sizes go together, as those of SciPy's t do.

@@ -18,8 +18,8 @@ Every family has the terms level, slope (of 2 s − 1), then bends; `scale` make
 its bends comparable. How far curves bend is not known beforehand: most do little, some rise and
 fall. So the population's bends have one unknown scale, whose square is inverse gamma; integrated
 out, they are a Student t together. Where no curve bends it is as narrow as a small normal, and
-where the data ask for bends its tails let them be. A classifier's own bends around these are
-normal, the smaller the finer they are.
+where the data ask for bends its tails let them be. A classifier's own terms are normal around
+these, the finer the bend the smaller its sd; the finest bends all classifiers have in common.
 
 A monotone curve takes the same terms differently: a level, and the logarithm of the slope as slope,
 bends, … of the family, integrated along the points (so that η rises everywhere).
@@ -47,8 +47,10 @@ At: TypeAlias = Float[np.ndarray, "frequency"]
 Points: TypeAlias = Float[np.ndarray, "point"]
 Bends: TypeAlias = tuple[Float[np.ndarray, "point bend"], Float[np.ndarray, "bend"]]
 
-TERMS = {"bernstein": 8, "spline": 9, "gp": 10}
+TERMS = {"bernstein": 7, "spline": 9, "gp": 10}
 """Curve families and the number of terms each has by default."""
+OWN_TERMS = {"bernstein": 5, "spline": 9, "gp": 10}
+"""How many of them, at most, a classifier has of its own; it shares the others."""
 
 ROUGHER = 4.0
 """How much further the population's splines and processes bend than a Legendre polynomial does."""
@@ -73,8 +75,8 @@ class Curves:
     basis
         Level, slope, bends; of a monotone curve the terms of log slope follow the level.
     scale, own_scale
-        Prior scale of the population's bends, and sd of a classifier's around them, relative to one
-        another.
+        Prior scale of the population's bends, and sd of those that a classifier has of its own,
+        relative to one another.
     monotone
         Whether η is the level plus the integral of exp(basis of the log slope).
     """
@@ -83,7 +85,7 @@ class Curves:
     points: Points
     basis: Float[np.ndarray, "point term"]
     scale: Float[np.ndarray, "bend"]
-    own_scale: Float[np.ndarray, "bend"]
+    own_scale: Float[np.ndarray, "own_bend"]
     monotone: bool
 
     @property
@@ -121,11 +123,11 @@ class Curves:
 
 
 class Priors(NamedTuple):
-    """Mean and sd of the population's terms (scale of its bends), and sd of a classifier's."""
+    """Mean and sd of the population's terms (scale of its bends), and sd of a classifier's own."""
 
     mean: Float[np.ndarray, "term"]
     population: Float[np.ndarray, "term"]
-    own: Float[np.ndarray, "term"]
+    own: Float[np.ndarray, "own_term"]
 
 
 class PopulationLaw(dist.Distribution):
@@ -171,11 +173,21 @@ def sample_curves(
     `names` are those of the sites of the population's terms and of the classifiers'.
     """
     population = jnp.asarray(numpyro.sample(names[0], PopulationLaw(priors)))
-    shape = (classifiers, len(priors.mean))
-    law = dist.Normal(jnp.broadcast_to(population, shape), np.broadcast_to(priors.own, shape))
+    shape = (classifiers, len(priors.own))
+    around = jnp.broadcast_to(population[: len(priors.own)], shape)
+    law = dist.Normal(around, np.broadcast_to(priors.own, shape))
     with numpyro.plate("classifier", classifiers):
         own = jnp.asarray(numpyro.sample(names[1], law.to_event(1)))
-    return family.logit(own)
+    return family.logit(complete_terms(own, population))
+
+
+def complete_terms(
+    own: Float[Array, "*batch classifier own_term"], population: Float[Array, "*batch term"]
+) -> Float[Array, "*batch classifier term"]:
+    """All terms of classifiers' curves: their own, and the population's from there on."""
+    shared = population[..., None, own.shape[-1] :]
+    shape = (*own.shape[:-1], shared.shape[-1])
+    return jnp.concatenate([own, jnp.broadcast_to(shared, shape)], axis=-1)
 
 
 def _integral(points: Points, at: At) -> Float[np.ndarray, "frequency point"]:
@@ -216,12 +228,13 @@ def curve_family(name: str, degree: int, terms: int, *, monotone: bool) -> Curve
     if name == "bernstein":
         points = np.linspace(0.0, 1.0, degree + 1)
         basis = smooth_basis(degree, terms)
-        scale, own = np.ones(terms - LINE), 1.0 / np.arange(1, terms - 1)
+        own = 1.0 / np.arange(1, terms - 1)
+        scale = np.sqrt(own)
     else:
         points = np.exp(logit_quadrature.nodes()[0])
         basis, own = _columns(name, points, terms)
         scale = ROUGHER * own
-    return Curves(name, points, basis, scale, own, monotone)
+    return Curves(name, points, basis, scale, own[: OWN_TERMS[name] - LINE], monotone)
 
 
 def _columns(

@@ -50,7 +50,7 @@ from bayesrep.models.counts import (
     log_tables,
     on_pairs,
 )
-from bayesrep.models.curves import At, Curves, sample_curves
+from bayesrep.models.curves import At, Curves, complete_terms, sample_curves
 from bayesrep.models.mixtures import (
     SITES,
     Mixtures,
@@ -125,9 +125,11 @@ def of_classifiers(data: JointData, rows: Ints) -> JointData:
 
 def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
     """Values of all sites to begin the search for the mode: the prior means."""
-    groups, classifiers, mean = len(data.share), len(data.correct), options.curve_priors().mean
+    groups, classifiers, priors = len(data.share), len(data.correct), options.curve_priors()
+    mean = priors.mean
     start = mixture_start(options, *data.sizes)
-    start |= {"population_curve": mean, "classifier_curve": np.tile(mean, (classifiers, 1))}
+    own = np.tile(mean[: len(priors.own)], (classifiers, 1))
+    start |= {"population_curve": mean, "classifier_curve": own}
     if groups > 1:
         start["group_effect"] = np.zeros(groups)
         start["classifier_group_effect"] = np.zeros((classifiers, groups))
@@ -224,7 +226,8 @@ def joint_curves(
         Of the reference's images, by group; of length 1 without groups.
     """
     family = options.family()
-    terms = jnp.asarray(values["classifier_curve"])
+    own, population = (jnp.asarray(values[f"{of}_curve"]) for of in ("classifier", "population"))
+    terms = complete_terms(own, population)
     if len(share) == 1:
         return family.accuracy(terms, at)
     # An effect on the logit is one on the level, the first term.
@@ -252,7 +255,7 @@ def _groups_given(
 def joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, ...]]:
     """Names of the dimensions of every latent site and reported quantity."""
     dims = mixture_dims(options, len(data.share)) | {
-        "population_curve": ("term",),
+        "population_curve": ("population_term",),
         "classifier_curve": ("classifier", "term"),
         "component_weight": ("dataset", "component"),
         "adjusted_accuracy": ("classifier",),

@@ -30,7 +30,7 @@ class JointOptions:
     degree
         d of the Bernstein form. It smooths a curve over about sqrt(s (1 − s) / d).
     terms
-        Terms of an accuracy curve on the logit scale: level, slope, bends. Default: 8 for
+        Terms of an accuracy curve on the logit scale: level, slope, bends. Default: 7 for
         `bernstein`, 9 for `spline`, 10 for `gp`.
     monotone
         Only curves that rise with s. Slopes then have log-normal priors of the same median and
@@ -54,10 +54,11 @@ class JointOptions:
         (mean, sd) of the population curve's first two terms.
     bend
         Scale of the population curve's bends, which together are a Student t of 4 degrees of
-        freedom: how far curves bend is learnt, and most bend little.
+        freedom: how far curves bend is learnt, and most bend little (term r >= 2 of `bernstein`:
+        bend / sqrt(r − 1)).
     classifier_level, classifier_slope, classifier_bend
-        sd of a classifier's terms around the population's, in the same order (term r >= 2 of
-        `bernstein`: classifier_bend / (r − 1)).
+        sd of a classifier's own terms around the population's, in the same order (term r >= 2 of
+        `bernstein`: classifier_bend / (r − 1), up to r = 4; the finer bends all classifiers share).
     group_level, classifier_group_level
         sd of a group's effect on the logit scale, and of a classifier's around it.
     """
@@ -78,7 +79,7 @@ class JointOptions:
     group_weight: float = 0.5
     level: tuple[float, float] = (-1.0, 1.5)
     slope: tuple[float, float] = (2.0, 1.5)
-    bend: float = 0.25
+    bend: float = 0.4
     classifier_level: float = 0.75
     classifier_slope: float = 0.5
     classifier_bend: float = 0.25

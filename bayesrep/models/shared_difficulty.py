@@ -423,7 +423,7 @@ def shared_dims(data: SharedData, options: SharedDifficultyOptions) -> dict[str,
         dims["further_loading"] = ("classifier", "further_factor")
     if options.reference_answers:
         dims |= {
-            "reference_population_curve": ("term",),
+            "reference_population_curve": ("population_term",),
             "reference_classifier_curve": ("classifier", "term"),
             "population_reference_accuracy": ("classifier",),
             "population_gap": ("classifier",),
