@@ -1,0 +1,354 @@
+"""Where intervals hold and where they do not: every method in every scenario of the simulator.
+
+    python -m experiments.hostile [--studies 100] [--images 2000] [--classifiers 10]
+                                  [--rows NAME,NAME] [--work DIR]
+
+For each world and design of annotators, that many studies of known truth, fitted as a user would
+fit them: nothing tells a method in what world it is. 95 % intervals of single classifiers and of
+the mean gap, by the joint model (Laplace, certified; where its certificate is refused the draws
+count all the same), its sandwich, the shared-difficulty model, and the bootstraps of the point
+estimates; what `bayesrep.diagnose` says of each fit; and whether the band over the dependence of
+answers reaches the truth. Resumable: finished studies are kept in DIR.
+"""
+
+import argparse
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import bayesrep
+from bayesrep import Study
+from bayesrep.checks.dependence import AGAINST
+from bayesrep.checks.diagnosis import Diagnosis
+from bayesrep.errors import ConvergenceWarning, EstimateWarning
+from bayesrep.numerics.estimands import accuracy_line
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.report.figures import legend_below, panels
+from bayesrep.report.methods import color_of
+from bayesrep.report.text import columns, percent
+from experiments.ledger import resume
+from experiments.results import save
+
+
+@dataclass(frozen=True)
+class World:
+    """A scenario of the simulator and how many annotators there are."""
+
+    scenario: str
+    annotators: int | tuple[int, int] | None = 10
+    dependence: float | None = None
+    identified: bool = True  # whether counts and answers can tell the truth
+
+    def options(self) -> dict[str, Any]:
+        """What the scenario does not say by itself."""
+        asked = {"annotators": self.annotators, "dependence": self.dependence}
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+ROWS: Mapping[str, World] = {
+    "plain 10": World("plain"),
+    "plain 40": World("plain", 40),
+    "spike": World("spike"),
+    "near one": World("near-one"),
+    "three modes": World("three-modes"),
+    "unimodal": World("unimodal"),
+    "U-shaped": World("u-shaped"),
+    "ragged": World("ragged", None),
+    "waves 40": World("waves", 40),
+    "pool": World("pool"),
+    "label shift": World("label-shift", identified=False),
+    "adaptive": World("adaptive", None),
+    "workers": World("workers", None),
+    "two panels": World("two-panels", None, identified=False),
+    "dependence 0.05": World("crowded-grid", None, 0.05, identified=False),
+    "dependence 0.1": World("crowded-grid", None, 0.1, identified=False),
+    "dependence 0.2": World("crowded-grid", None, 0.2, identified=False),
+}
+BEST_EM = "em-spline(components=2, loss=binomial, bounds=everywhere)"
+POINTS = ("naive", "jackknife", BEST_EM)
+LABELS = {
+    "joint": "joint",
+    "shared": "shared difficulty",
+    BEST_EM: "EM + spline (K = 2, binomial)",
+    "jackknife": "jackknife",
+    "naive": "naive",
+}
+BOOTSTRAP = 200
+NODES = 13
+QUANTILES = (0.025, 0.975)
+COVERED = ("coverage", "coverage_se", "gap_coverage", "gap_coverage_se")
+
+
+def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
+    """Estimates with intervals of every method, the verdict, and the truth."""
+    row, number = key.rsplit("/", 1)
+    world, seed = ROWS[row], int(number)
+    study = bayesrep.simulate_study(
+        seed=20_000 + 1_000 * list(ROWS).index(row) + seed,
+        images=images,
+        classifiers=classifiers,
+        scenario=world.scenario,
+        **world.options(),
+    )
+    with warnings.catch_warnings():
+        for category in (ConvergenceWarning, EstimateWarning):
+            warnings.simplefilter("ignore", category)
+        joint = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
+        shared = bayesrep.fit(
+            study,
+            method="laplace",
+            model="shared-difficulty",
+            nodes=NODES,
+            seed=seed,
+            progress=False,
+        )
+        said = bayesrep.diagnose(joint, study)
+        points = _points(study, seed)
+    truth = study.truth
+    assert truth is not None
+    return {
+        "truth": truth.adjusted_accuracy.tolist(),
+        "reference": truth.reference_accuracy.tolist(),
+        "measured": study.reference.correct.mean(axis=0).tolist(),
+        "methods": {
+            "joint": _of_posterior(study, joint, seed),
+            "shared": _of_posterior(study, shared, seed),
+            **points,
+        },
+        "converged": {
+            "joint": bool(joint["posterior"].attrs["converged"]),
+            "shared": bool(shared["posterior"].attrs["converged"]),
+        },
+        "verdict": _verdict(said),
+    }
+
+
+def _of_posterior(study: Study, posterior: Any, seed: int) -> dict[str, Any]:
+    """Intervals of every classifier, and of the mean gap and the slope given what was measured."""
+    own = posterior["posterior"]["adjusted_accuracy"].values.reshape(-1, len(study.classifiers))
+    together = Fitted(study, posterior).joint_draws(seed).adjusted.reshape(own.shape)
+    measured = study.reference.correct.mean(axis=0)
+    lower, upper = np.quantile(own, QUANTILES, axis=0)
+    return {
+        "estimate": own.mean(axis=0).tolist(),
+        "lower": lower.tolist(),
+        "upper": upper.tolist(),
+        "gap": _interval((measured - together).mean(axis=1)),
+        "slope": _interval(np.asarray(accuracy_line(measured, together)[0])),
+    }
+
+
+def _interval(draws: np.ndarray) -> list[float]:
+    return [float(draws.mean()), *map(float, np.quantile(draws, QUANTILES))]
+
+
+def _points(study: Study, seed: int) -> dict[str, Any]:
+    """Estimates and bootstrap intervals of every classifier and of the populations' mean gap."""
+    rows = bayesrep.estimate(study, POINTS, bootstrap=BOOTSTRAP, seed=seed)
+    gaps = bayesrep.estimate_gaps(study, POINTS, bootstrap=BOOTSTRAP, seed=seed)
+    found: dict[str, Any] = {}
+    for name in POINTS:
+        alike = pl.col("method").str.replace_all(" ", "") == name.replace(" ", "")
+        of_name, of_gaps = rows.filter(alike), gaps.filter(alike)
+        parts = {"estimate": "adjusted_accuracy", "lower": "lower", "upper": "upper"}
+        found[name] = {part: of_name[column].to_list() for part, column in parts.items()}
+        for key, quantity in (("gap", "bias_corrected_gap"), ("slope", "slope")):
+            row = of_gaps.row(by_predicate=pl.col("quantity") == quantity, named=True)
+            found[name][key] = [row["estimate"], row["lower"], row["upper"]]
+    return found
+
+
+def _verdict(said: Diagnosis) -> dict[str, Any]:
+    """The verdict, the checks that are behind it, and what they rest on."""
+    predictions, sensitivity, band = said.predictions, said.sensitivity, said.dependence
+    return {
+        "trust": said.trust,
+        "checks": said.checks.rows(),
+        "predictions": None
+        if predictions is None
+        else predictions.select("kind", "name", "p", "effect").rows(),
+        "sensitivity": None
+        if sensitivity is None
+        else sensitivity.select("prior", "likelihood", "noise", "shift", "shift_se").rows(),
+        "band": None if band is None else band.rows(),
+    }
+
+
+def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """By method: coverage with standard errors over studies, width and bias."""
+    table: dict[str, dict[str, float]] = {}
+    truth = np.array([r["truth"] for r in results])
+    gap = truth.mean(axis=1)
+    # A posterior speaks of the gap from what was measured, a bootstrap of the populations'.
+    above = {
+        "measured": np.array([r["measured"] for r in results]).mean(axis=1),
+        "reference": np.array([r["reference"] for r in results]).mean(axis=1),
+    }
+    for name in LABELS:
+        of = [r["methods"][name] for r in results]
+        estimate, lower, upper = (
+            np.array([m[part] for m in of], dtype=float) for part in ("estimate", "lower", "upper")
+        )
+        inside = ((lower <= truth) & (truth <= upper)).mean(axis=1)
+        mean_gap = np.array([m["gap"] for m in of], dtype=float)
+        wanted = above["measured" if name in ("joint", "shared") else "reference"] - gap
+        covers = (mean_gap[:, 1] <= wanted) & (wanted <= mean_gap[:, 2])
+        error = (estimate - truth).mean(axis=1)
+        count = np.sqrt(len(results))
+        table[name] = {
+            "coverage": float(inside.mean()),
+            "coverage_se": float(inside.std(ddof=1) / count),
+            "gap_coverage": float(covers.mean()),
+            "gap_coverage_se": float(covers.std(ddof=1) / count),
+            "width": float((upper - lower).mean()),
+            "bias": float(error.mean()),
+            "bias_se": float(error.std(ddof=1) / count),
+        }
+    return table
+
+
+def in_band(result: Mapping[str, Any]) -> bool:
+    """Whether the mean gap's interval, under a correlation the counts allow, holds the truth."""
+    band = result["verdict"]["band"]
+    middle, lower, upper = result["methods"]["joint"]["gap"]
+    wanted = float(np.mean(result["measured"]) - np.mean(result["truth"]))
+    levels = [(0.0, 0.0, 1.0, 0.0), *(band or [])]
+    return any(
+        middle + shift + wider * (lower - middle)
+        <= wanted
+        <= middle + shift + wider * (upper - middle)
+        for _, shift, wider, support in levels
+        if support > AGAINST
+    )
+
+
+def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Scores of every row, what diagnose said, and how the fits went."""
+    found: dict[str, Any] = {}
+    for row, world in ROWS.items():
+        of_row = [r for r in results if r["key"].startswith(f"{row}/")]
+        if len(of_row) < 2:
+            continue
+        trust = [r["verdict"]["trust"] for r in of_row]
+        found[row] = {
+            "world": asdict(world),
+            "studies": len(of_row),
+            "scores": scores(of_row),
+            "band": float(np.mean([in_band(r) for r in of_row])),
+            "verdict": {said: trust.count(said) for said in ("yes", "with care", "no")},
+            "converged": {
+                model: float(np.mean([r["converged"][model] for r in of_row]))
+                for model in ("joint", "shared")
+            },
+        }
+    return {"rows": found}
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """One line for each row and method, then one for each row's verdict."""
+    header = ["world", "method", "covered", "s.e.", "mean gap", "s.e.", "width", "bias", "s.e."]
+    lines = [
+        [
+            row,
+            LABELS[name],
+            *(percent(score[n], 1) for n in COVERED),
+            *(percent(score[n], 2) for n in ("width", "bias", "bias_se")),
+        ]
+        for row, facts in found["rows"].items()
+        for name, score in facts["scores"].items()
+    ]
+    verdicts = [
+        [
+            row,
+            str(facts["studies"]),
+            *(str(facts["verdict"][said]) for said in ("yes", "with care", "no")),
+            percent(facts["band"], 0),
+            *(percent(facts["converged"][model], 0) for model in ("joint", "shared")),
+        ]
+        for row, facts in found["rows"].items()
+    ]
+    second = ["world", "studies", "yes", "with care", "no", "band holds", "joint ok", "shared ok"]
+    return columns(header, lines) + "\n\n" + columns(second, verdicts)
+
+
+def draw(found: Mapping[str, Any]) -> Any:
+    """Coverage of single classifiers with two standard errors, by world and method."""
+    drawing, (axes,) = panels(1)
+    drawing.set_size_inches(8.0, 0.45 * len(found["rows"]) + 1.5)
+    rows = list(found["rows"])
+    for place, (name, label) in enumerate(LABELS.items()):
+        of = [found["rows"][row]["scores"][name] for row in rows]
+        middle = 100 * np.array([score["coverage"] for score in of])
+        spread = 200 * np.array([score["coverage_se"] for score in of])
+        at = np.arange(len(rows)) + 0.15 * (place - 2)
+        color = color_of(name)
+        axes.hlines(
+            at,
+            np.maximum(middle - spread, 0),
+            np.minimum(middle + spread, 100),
+            color=color,
+            lw=0.9,
+        )
+        axes.plot(middle, at, marker="o", lw=0, ms=4, color=color, label=label)
+    axes.axvline(95, color="0.4", lw=0.8, ls="--")
+    axes.set_yticks(range(len(rows)), rows)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 102)
+    axes.set_xlabel("true values inside (%)")
+    legend_below(drawing, columns=3)
+    return drawing
+
+
+def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
+    """What the numbers are, in prose."""
+    count = [facts["studies"] for facts in found["rows"].values()]
+    return (
+        f"{min(count)} to {max(count)} studies a world, {arguments.images} + {arguments.images} "
+        f"images and {arguments.classifiers} classifiers each, 10 annotators an image where the "
+        "world does not say otherwise. Everything is fitted as by default, by the certified "
+        f"Laplace approximation; bootstraps have {BOOTSTRAP} replicates. All in percent or points; "
+        "'covered' over classifiers, 'mean gap' over studies (the joint model's by its sandwich). "
+        "Standard errors are over studies. 'band holds': the mean gap's interval holds the truth "
+        "under independence or under one of the correlations 0.05, 0.1, 0.2 that the counts do not "
+        "speak against. 'yes' always names the assumption that annotators answered independently. "
+        "'ok': Laplace's certificate was given."
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the experiment and write docs/results/hostile.{md,json,png}."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.hostile", description=__doc__)
+    parser.add_argument("--studies", type=int, default=100)
+    parser.add_argument("--images", type=int, default=2_000)
+    parser.add_argument("--classifiers", type=int, default=10)
+    parser.add_argument("--rows", default=",".join(ROWS), help="worlds, separated by commas")
+    parser.add_argument("--work", type=Path, default=Path("build/experiments"))
+    arguments = parser.parse_args(argv)
+    chosen = arguments.rows.split(",")
+    if unknown := sorted(set(chosen) - set(ROWS)):
+        parser.error(f"no such world: {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    keys = [f"{row}/{seed}" for seed in range(arguments.studies) for row in chosen]
+    results = resume(
+        arguments.work / f"hostile-{arguments.images}-{arguments.classifiers}.jsonl",
+        keys,
+        lambda key: one_study(key, arguments.images, arguments.classifiers),
+    )
+    found = numbers(results)
+    text = table(found)
+    print(text)
+    command = (
+        f"python -m experiments.hostile --studies {arguments.studies} --images {arguments.images} "
+        f"--classifiers {arguments.classifiers}"
+    )
+    save("hostile", command, found, text, draw(found), remarks(found, arguments))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
