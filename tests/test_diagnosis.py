@@ -158,8 +158,38 @@ def test_cells_without_images_share_what_is_left():
     images, stratum = np.array([0, 4, 0, 3, 3]), np.array([0, 0, 0, 1, 1])
     known = np.log([0.5, 0.4, 0.5])
     likelihood = np.array([[0, 4 * known[0], 0, 3 * known[1], 3 * known[2]]])
-    mass = predictions._masses(likelihood, images, stratum)
+    mass = predictions._masses(likelihood, images, stratum, np.array([2, 9, 2, 9, 9]))
     np.testing.assert_allclose(mass, [[0.25, 0.5, 0.25, 0.4, 0.5]])
+    mass = predictions._masses(likelihood, images, stratum, np.array([1, 9, 4, 9, 9]))
+    np.testing.assert_allclose(mass, [[0.1, 0.5, 0.4, 0.4, 0.5]])
+
+
+def test_likely_cells_are_the_beta_binomial_mixture_of_scipy(posterior):
+    cells = CellNames(np.array([""] * 3), np.array([0, 3, 20]), np.array([20, 20, 20]))
+    found = predictions._likely(posterior, 1, cells)
+    mean, total, weight = (
+        thinned_draws(posterior.posterior[f"component_{name}"][:, :, 1], predictions.MIXTURES)
+        for name in ("mean", "concentration", "weight")
+    )
+    a, b = (mean * total)[..., None], ((1 - mean) * total)[..., None]
+    pmf = stats.betabinom.pmf(cells.selected, cells.shown, a, b)
+    np.testing.assert_allclose(found, (weight[..., None] * pmf).sum(1).mean(0), rtol=1e-9)
+
+
+def test_family_wise_p_values_are_holms_by_kind():
+    """By hand; and of sound families the least is below 5 % in 5 % at most.
+
+    False alarm rate of the last assertion: 1e-6.
+    """
+    p, kind = [0.01, 0.02, 0.04, 0.9, 0.03], ["a", "b", "b", "b", "a"]
+    found = predictions.family_wise(p, kind)
+    np.testing.assert_allclose(found, [0.04, 0.12, 0.16, 1.0, 0.06])
+    assert predictions.family_wise([0.04], ["a"])[0] == 0.04
+    assert len(predictions.family_wise([], [])) == 0
+    random = np.random.default_rng(0)
+    kinds = ["counts"] * 2 + ["answers"] * 10
+    least = [predictions.family_wise(random.random(12), kinds).min() for _ in range(4000)]
+    assert np.mean(np.array(least) < 0.05) < 0.05 + 4.9 * np.sqrt(0.05 * 0.95 / 4000)
 
 
 def test_reversed_answers_are_found(posterior):

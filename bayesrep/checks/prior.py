@@ -48,6 +48,8 @@ THRESHOLD = 0.05
 ABOVE_NOISE = 2.5
 SHUFFLES = 4
 MEAN_GAP = "(mean gap)"
+MOVES = 1.0
+"""Of a shift, in posterior sds: a quarter of a 95 % interval."""
 CONFLICT = "prior-data conflict"
 WEAK = "strong prior or weak likelihood"
 NOISY = "too few draws to tell"
@@ -247,7 +249,10 @@ def _row(name: str, quantity: Floats, prior: Floats, likely: Floats, step: float
 
 def judge_prior(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
     """The table of `prior_sensitivity`, where it can be made, and what it means."""
-    check, wanted = "prior sensitivity", f"index < {THRESHOLD}"
+    check, wanted = (
+        "prior sensitivity",
+        f"nothing moves {MOVES:g} sd",
+    )
     if recorded(posterior).cut:
         sentence = (
             'How much the prior matters is not known: with feedback="cut" no joint density exists '
@@ -261,10 +266,10 @@ def judge_prior(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
         sentence = f"{why[0].upper()}{why[1:]}. How much the prior matters is not known."
         return None, Finding(check, "missing", wanted, "with care", sentence)
     mean = table.row(0, named=True)
-    value = f"{mean['prior']:.2f} (noise {mean['noise']:.2f})"
-    sensitive = table.filter(pl.col("reading").is_in([CONFLICT, WEAK]))
-    if not sensitive.is_empty():
-        return table, Finding(check, value, wanted, "with care", _sensitive(table, sensitive))
+    value = f"{_shift(mean)} sd, index {mean['prior']:.2f}"
+    moved = table.filter(pl.col("shift").abs() - 2 * pl.col("shift_se") > MOVES)
+    if not moved.is_empty():
+        return table, Finding(check, value, wanted, "with care", _sensitive(table, moved))
     sentence = ""
     if mean["reading"] == NOISY:
         sentence = (
@@ -274,18 +279,19 @@ def judge_prior(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding]:
     return table, Finding(check, value, wanted, "yes", sentence)
 
 
-def _sensitive(table: pl.DataFrame, sensitive: pl.DataFrame) -> str:
-    most = sensitive.sort(pl.col("shift").abs(), descending=True).row(0, named=True)
-    number = len(sensitive.filter(pl.col("quantity") != MEAN_GAP))
+def _sensitive(table: pl.DataFrame, moved: pl.DataFrame) -> str:
+    most = moved.sort(pl.col("shift").abs(), descending=True).row(0, named=True)
+    number = len(moved.filter(pl.col("quantity") != MEAN_GAP))
     why = (
         "prior and data pull in different directions"
-        if CONFLICT in sensitive["reading"].to_list()
+        if CONFLICT in moved["reading"].to_list()
         else "the data say little about it"
     )
     return (
-        f"The prior matters for {number} of {len(table) - 1} adjusted accuracies ({why}): doubling "
-        f"its power moves the mean gap by {_shift(table.row(0, named=True))} posterior sd, and "
-        f"{most['quantity']} by {_shift(most)}. Report results under another prior beside these, "
+        f"The prior speaks in the answer ({why}): doubling its power moves the mean gap by "
+        f"{_shift(table.row(0, named=True))} posterior sd, {number} of {len(table) - 1} adjusted "
+        f"accuracies by more than {MOVES:g}, and {most['quantity']} by {_shift(most)}. Report "
+        "results under another prior beside these, "
         "such as wider first_location, log_step and log_concentration, or get more annotators per "
         "image."
     )
