@@ -7,7 +7,7 @@ Student t of its shape are weighted by an *unbiased* estimate of the marginal de
 antithetic draws of every unit from its normal, one of which is kept. So weights make means exact,
 and Pareto's k of the weights and their effective number say whether they do so with the draws at
 hand. Where they do not, these draws were a pilot: others come from the t of their weighted mean and
-covariance, with heavier tails.
+covariance, with heavier tails; once more so where those do not soon hold either.
 
 Where units meet in the likelihood, the draws are those of the normal at the mode, with weights.
 
@@ -44,8 +44,10 @@ from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Int
 
 PAIRS = 4
-FREEDOM = 20.0, 8.0
+FREEDOM = 20.0, 5.0
 """Degrees of freedom of the proposals' Student t: of the normal's shape, and of a pilot's."""
+PILOTS = 0, 2
+"""Batches after which draws that do not hold are given up, for what they taught."""
 BATCHES = 8
 """How many times as many draws as asked for are made, at most, until the weights hold."""
 LEAST, EACH = 1000, 2
@@ -93,7 +95,7 @@ def laplace(run: Run) -> Drawn:
     for batch in range(BATCHES if dense else BATCHES * EACH):
         if judged.enough or (dense and not judged.pareto_k < MAX_PARETO_K):
             break
-        pilot = batch == 0 and not dense
+        pilot = batch in PILOTS and not dense
         if pilot:
             proposal = _taught(found)
         more = draw(random, count, proposal)

@@ -138,7 +138,7 @@ class JointOptions:
         if self.monotone:  # relative spreads, and a derivative by s instead of 2 s − 1
             relative = np.where(np.arange(len(mean)) == 0, 1.0, mean[1])
             mean[1] = np.log(2 * mean[1])
-            population, own = population / relative, own / relative
+            population, own = population / relative, own / relative[: len(own)]
         return Priors(mean, population, own)
 
 
