@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from bayesrep.version import __version__
 
 if TYPE_CHECKING:
+    from bayesrep.answers import intraclass_correlation
     from bayesrep.checks import check_agreement, dependence_band, diagnose
     from bayesrep.errors import (
         BayesrepError,
@@ -62,6 +63,7 @@ __all__ = [
     "estimate",
     "estimate_gaps",
     "fit",
+    "intraclass_correlation",
     "predict",
     "prior_predictive",
     "rank_classifiers",
@@ -74,6 +76,7 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "answers": "intraclass_correlation",
     "checks": "check_agreement dependence_band diagnose",
     "errors": "BayesrepError ConvergenceError ConvergenceWarning OptionError "
     "PosteriorError PredictionError PredictionWarning StudyError",

@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, str] = {
     "mixtures": "compare mixtures of the selection frequency by size",
     "annotators": "naive and jackknife estimates for every number of annotators, and whether they "
     "are a line",
+    "dependence": "how much annotators' answers about an image depend on each other",
     "summarize": "adjusted accuracies with credible intervals",
     "ranks": "rank classifiers by adjusted accuracy",
     "pairs": "which of two classifiers is better once selection is removed",

@@ -1,0 +1,105 @@
+"""How much annotators' answers about an image depend on each other, from images in two contexts.
+
+Annotators who saw an image in one grid, or as one task, share what that context did to it: given
+its selection frequency s they answer with a frequency s′ ~ Beta(s φ, (1 − s) φ) of the context's
+own, φ = 1/ρ − 1 (`dependence` of the joint model). Two answers y, y′ about one image then have
+
+    E[y y′ | s]  =  s² + ρ s (1 − s)    in one context,        s²    in two,
+
+so that over images, with averages over pairs of answers,
+
+    ρ  =  (same − apart) / (mean − apart),      same = E[y y′] in one context,  apart = in two,
+
+whatever the distribution of s. Counts alone have `same` and no `apart`: no spread of s can be told
+from a correlation. Images count alike; the interval is the ratio's, by the delta method.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrep.errors import StudyError
+from bayesrep.types import Float, Int
+
+NORMAL = 1.959964
+
+
+@dataclass(frozen=True)
+class Intraclass:
+    """An intraclass correlation with its 95 % interval.
+
+    Attributes
+    ----------
+    correlation, lower, upper
+        ρ; below 0 by chance, where answers are independent.
+    images, answers
+        With a context of two answers and another context, and theirs.
+    """
+
+    correlation: float
+    lower: float
+    upper: float
+    images: int
+    answers: int
+
+
+def intraclass_correlation(image: Any, context: Any, selected: Any) -> Intraclass:
+    """Estimate the intraclass correlation of answers that share an image and a context.
+
+    Parameters
+    ----------
+    image, context : [A]
+        Names or numbers of every answer's image, and of the grid, task or session it was given in.
+    selected : bool [A]
+        Whether the annotator selected the image.
+
+    Raises
+    ------
+    StudyError
+        If lengths differ, or fewer than two images were answered about in two contexts, one of them
+        by two annotators: then nothing tells a correlation from a spread of the frequencies.
+    """
+    columns = [np.asarray(column) for column in (image, context, selected)]
+    if any(column.shape != (len(columns[0]),) for column in columns):
+        raise StudyError("image, context and selected must have one entry an answer each")
+    of_image, row = np.unique(columns[0], return_inverse=True)
+    of_context = np.unique(columns[1], return_inverse=True)[1]
+    pair, place = np.unique(row * (of_context.max(initial=0) + 1) + of_context, return_inverse=True)
+    first = np.zeros(len(pair), dtype=np.int64)
+    first[place] = row
+    shown = np.bincount(place, minlength=len(pair))
+    chosen = np.bincount(place, columns[2].astype(np.float64), minlength=len(pair))
+    return _of_counts(first, shown, chosen, len(of_image))
+
+
+def _of_counts(
+    image: Int[np.ndarray, "pair"],
+    shown: Int[np.ndarray, "pair"],
+    selected: Float[np.ndarray, "pair"],
+    images: int,
+) -> Intraclass:
+    """The same from the counts of every pair of image and context."""
+
+    def total(values: Float[np.ndarray, "pair"]) -> Float[np.ndarray, "image"]:
+        return np.bincount(image, values, minlength=images)
+
+    n, k = total(shown.astype(np.float64)), total(selected)
+    pairs, within = total(shown * (shown - 1.0)), total(selected * (selected - 1))
+    across, between = n * n - total(shown**2.0), k * k - total(selected**2)
+    told = (pairs > 0) & (across > 0)
+    count = int(told.sum())
+    if count < 2:
+        raise StudyError(
+            f"{count} images were answered about in two contexts, in one of them by two "
+            "annotators; at least 2 are needed: without them no correlation can be told from a "
+            "spread of the selection frequencies"
+        )
+    same, apart = within[told] / pairs[told], between[told] / across[told]
+    above, below = same - apart, k[told] / n[told] - apart
+    if not below.sum() > 0:
+        raise StudyError("every image has the same answers throughout: no correlation is defined")
+    ratio = float(above.sum() / below.sum())
+    error = float(np.std(above - ratio * below, ddof=1) / np.sqrt(count) / below.mean())
+    half = NORMAL * error
+    return Intraclass(ratio, ratio - half, ratio + half, count, int(n[told].sum()))

@@ -1,0 +1,59 @@
+"""`bayesrep dependence`: how much annotators' answers depend on each other, from two contexts."""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+from pathlib import Path
+
+import bayesrep
+from bayesrep.commands.options import add_shared
+from bayesrep.commands.output import emit_table, new_table
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option(
+        "table",
+        type=Path,
+        help="CSV or Parquet, a row an answer: image, selected, context, and dataset if several",
+    )
+    option(
+        "--context",
+        default="grid",
+        metavar="COLUMN",
+        help="what annotators of an image shared: a grid, a task, a session (grid)",
+    )
+    add_shared(parser, "--csv", "--force")
+
+
+def run(arguments: Namespace) -> int:
+    import polars as pl
+
+    from bayesrep.errors import OptionError, StudyError
+    from bayesrep.report.text import rows_table
+    from bayesrep.sources.table_files import flags, read_table, require, texts
+
+    new_table(arguments)
+    where, context = str(arguments.table), arguments.context
+    names = ("image", context)
+    if context in ("dataset", "image", "selected"):
+        raise OptionError(
+            f"--context is a column beside dataset, image and selected; got {context}"
+        )
+    answers = read_table(arguments.table, text=("dataset", *names))
+    require(answers, (*names, "selected"), where)
+    if "dataset" not in answers.columns:
+        answers = answers.with_columns(dataset=pl.lit(""))
+    said = flags(answers["selected"], where)
+    if said.null_count():
+        raise StudyError(f"{where}: selected is missing in some rows; leave those rows out")
+    columns = [answers["dataset"], *(texts(answers[name], where) for name in names), said]
+    rows = []
+    for (dataset,), part in pl.DataFrame(columns).group_by("dataset", maintain_order=True):
+        try:
+            found = bayesrep.intraclass_correlation(*part.drop("dataset"))
+        except StudyError as error:
+            of = f"{dataset}: " if dataset else ""
+            raise StudyError(f"{where}: {of}{error}") from None
+        rows.append({"dataset": dataset, **asdict(found)})
+    table = pl.DataFrame(rows)
+    return emit_table(arguments, table, rows_table(table))
