@@ -60,20 +60,20 @@ from bayesrep.models.counts import (
     pair_of_cells,
     selection_moments,
 )
-from bayesrep.models.curves import Curves, sample_curves
+from bayesrep.models.curves import Curves, curve_offset, sample_curves
 from bayesrep.models.joint import (
     JointData,
     annotations_only,
     joint_curves,
     joint_data,
     joint_dims,
+    joint_offsets,
     joint_start,
     reported,
 )
 from bayesrep.models.mixtures import (
     SITES,
     Mixtures,
-    mixture_offsets,
     sample_mixtures,
     sample_normal,
 )
@@ -271,9 +271,20 @@ def shared_start(data: SharedData, options: SharedDifficultyOptions) -> dict[str
     if options.factors > 1:
         start["further_loading"] = np.zeros((classifiers, options.factors - 1))
     if options.reference_answers:
-        start["reference_population_curve"] = start["population_curve"]
+        start["reference_population_curve_base"] = start["population_curve_base"]
         start["reference_classifier_curve"] = start["classifier_curve"]
     return start
+
+
+def shared_offsets(
+    values: Mapping[str, Array], options: SharedDifficultyOptions
+) -> dict[str, Array]:
+    """Where to measure some sites from: those of the joint model, and the reference's curves."""
+    offsets = joint_offsets(values, options)
+    if options.reference_answers:
+        base = values["reference_population_curve_base"]
+        offsets["reference_classifier_curve"] = curve_offset(base, options.curve_priors())
+    return offsets
 
 
 def _loadings(
@@ -423,6 +434,7 @@ def shared_dims(data: SharedData, options: SharedDifficultyOptions) -> dict[str,
         dims["further_loading"] = ("classifier", "further_factor")
     if options.reference_answers:
         dims |= {
+            "reference_population_curve_base": ("population_term",),
             "reference_population_curve": ("population_term",),
             "reference_classifier_curve": ("classifier", "term"),
             "population_reference_accuracy": ("classifier",),
@@ -438,7 +450,7 @@ MODEL = Model(
     annotations=shared_annotations_only,
     select=None,
     start=shared_start,
-    offsets=mixture_offsets,
+    offsets=shared_offsets,
     mixture_sites=SITES,
     dims=shared_dims,
     curves=joint_curves,  # of the marginal logit, whatever the difficulty
