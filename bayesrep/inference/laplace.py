@@ -39,7 +39,7 @@ from bayesrep.inference.marginal import Marginal, Setting, Visits, mirrored
 from bayesrep.inference.problem import around_mode
 from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.settle import looking, settle, side_by_side
-from bayesrep.numerics.pareto import pareto_smooth
+from bayesrep.numerics.pareto import pareto_smooth, tail_length
 from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Int
 
@@ -67,16 +67,25 @@ class Weighted(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """Smoothed log weights that sum to 1, their Pareto shape, and their effective number."""
+    """Smoothed log weights that sum to 1, their Pareto shape, and their effective number.
+
+    `error` is the shape's standard error were it that of greatest likelihood, (1 + k) / √tail.
+    """
 
     log_weight: Float[np.ndarray, "draw"]
     pareto_k: float
     ess: float
+    error: float
 
     @property
     def enough(self) -> bool:
         """Whether they may stand for the posterior."""
         return self.pareto_k < MAX_PARETO_K and self.ess >= MIN_ESS
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether more draws of the same proposal would hardly have a smaller shape."""
+        return not self.pareto_k - self.error < MAX_PARETO_K
 
 
 def laplace(run: Run) -> Drawn:
@@ -93,7 +102,7 @@ def laplace(run: Run) -> Drawn:
     found = draw(random, count, proposal)
     judged = certify(found.log_weight)
     for batch in range(BATCHES if dense else BATCHES * EACH):
-        if judged.enough or (dense and not judged.pareto_k < MAX_PARETO_K):
+        if judged.enough or (dense and judged.hopeless):
             break
         pilot = batch in PILOTS and not dense
         if pilot:
@@ -120,11 +129,12 @@ def certify(log_weight: Float[np.ndarray, "draw"]) -> Certificate:
     A weight that is not finite, or draws too few for a tail, have k = inf.
     """
     if not np.isfinite(log_weight).all():
-        return Certificate(np.full(len(log_weight), -np.log(len(log_weight))), np.inf, 0.0)
+        return Certificate(np.full(len(log_weight), -np.log(len(log_weight))), np.inf, 0.0, 0.0)
     smooth, shape = pareto_smooth(log_weight[None, :])
     even = np.ptp(log_weight) < 1e-8
     k = 0.0 if even else float(shape[0]) if np.isfinite(shape[0]) else np.inf
-    return Certificate(smooth[0], k, float(1 / np.exp(2 * smooth[0]).sum()))
+    error = (1 + k) / np.sqrt(tail_length(len(log_weight)))
+    return Certificate(smooth[0], k, float(1 / np.exp(2 * smooth[0]).sum()), float(error))
 
 
 def resample(

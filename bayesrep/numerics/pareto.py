@@ -15,6 +15,11 @@ MIN_TAIL = 5
 _PRIOR_SIZE = 10  # observations that the weak prior k = 0.5 is worth
 
 
+def tail_length(count: int) -> int:
+    """How many of so many weights are their tail."""
+    return int(np.ceil(min(count / 5, 3 * np.sqrt(count))))
+
+
 def pareto_smooth(
     log_ratios: Float[np.ndarray, "problem draw"],
 ) -> tuple[Float[np.ndarray, "problem draw"], Float[np.ndarray, "problem"]]:
@@ -28,7 +33,7 @@ def pareto_smooth(
     """
     count = log_ratios.shape[1]
     weights = log_ratios - log_ratios.max(axis=1, keepdims=True)
-    length = int(np.ceil(min(count / 5, 3 * np.sqrt(count))))
+    length = tail_length(count)
     shape = np.full(len(weights), -np.inf)
     if length >= MIN_TAIL:
         order = np.argsort(weights, axis=1)[:, -length - 1 :]
