@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from numpyro.distributions import transforms
 from scipy import special, stats
 
-from bayesrep.models.curves import PopulationLaw
 from bayesrep.models.options import JointOptions
 from bayesrep.numerics.bernstein import smooth_basis
 from bayesrep.numerics.beta_binomial import below, log_binomial
@@ -55,18 +54,6 @@ class Mixture(NamedTuple):
     log_weights: Array  # [K]
     a: Array
     b: Array
-
-
-def in_terms(sites: Mapping[str, Any], options: JointOptions) -> tuple[dict[str, Any], Array]:
-    """Our sites as those of the models here, and how much log density that adds.
-
-    Ours sample coordinates of the population's bends; here they are sampled themselves.
-    """
-    terms = PopulationLaw(options.curve_priors()).terms
-    base = jnp.asarray(sites["population_curve_base"])
-    others = {name: value for name, value in sites.items() if name != "population_curve_base"}
-    volume = jnp.linalg.slogdet(jax.jacfwd(terms)(base))[1]
-    return others | {"population_curve": terms(base)}, volume
 
 
 def on_cells(statistics: SufficientStatistics) -> Data:

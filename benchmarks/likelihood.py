@@ -18,7 +18,7 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -70,10 +70,6 @@ class Form(NamedTuple):
     density: Density
     data: Any
     constant: float  # its log density less ours
-
-    def sites(self, ours: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
-        """Values of its sites at values of ours, and how much log density the change adds."""
-        return (ours, 0.0) if self.name == "ours" else models.in_terms(ours, OPTIONS)
 
 
 def devices() -> dict[str, str]:
@@ -154,7 +150,7 @@ def point(ours: Form) -> dict[str, Any]:
         "first_location": OPTIONS.first_location[0],
         "log_step": OPTIONS.log_step[0],
         "log_concentration": OPTIONS.log_concentration[0],
-        "population_curve_base": np.array(
+        "population_curve": np.array(
             [OPTIONS.level[0], OPTIONS.slope[0], *np.zeros(OPTIONS.size - 2)]
         ),
         "classifier_curve": np.array([OPTIONS.level[0], OPTIONS.slope[0], 0, 0, 0]),
@@ -181,7 +177,7 @@ class At:
     def __init__(self, form: Form, sites: dict[str, Any], device: Any, bits: int) -> None:
         self.form, self.bits, self.device = form, bits, device
         with jax.enable_x64(new_val=True):
-            position = form.density.to_position(form.sites(sites)[0])
+            position = form.density.to_position(sites)
         with self.settings():
             self.position, self.data = jax.device_put(
                 (cast(position, bits), cast(form.data, bits)), device
@@ -237,8 +233,8 @@ def difference(
 
     def both(form: Form, bits: int, device: Any) -> tuple[float, Any]:
         def potential(position: Any, data: Any) -> Any:
-            values, volume = form.sites(ours.density.to_sites(position))
-            return form.density.potential(form.density.to_position(values), data) - volume
+            values = ours.density.to_sites(position)
+            return form.density.potential(form.density.to_position(values), data)
 
         with jax.enable_x64(new_val=True):
             start = ours.density.to_position(sites)
@@ -291,16 +287,15 @@ def scipy_rows(ours: Form, sites: dict[str, Any], study: Study) -> list[dict[str
     at = At(ours, sites, jax.devices("cpu")[0], 64)
     with at.settings():
         wanted = -float(jax.jit(at.potential)(at.position, at.data))
-        theirs, volume = models.in_terms(sites, OPTIONS)
     rows: list[dict[str, Any]] = []
     cells = models.on_cells(SufficientStatistics.from_study(study))
     for name, data in (("SciPy on cells", cells), ("SciPy on images", models.on_images(study))):
         say(name)
 
         def density(data: models.Data = data) -> float:
-            return models.scipy_log_density(theirs, data, OPTIONS)
+            return models.scipy_log_density(sites, data, OPTIONS)
 
-        error = abs(density() + float(volume) - models.log_choices(data) - wanted)
+        error = abs(density() - models.log_choices(data) - wanted)
         rows.append(
             {
                 "form": name,

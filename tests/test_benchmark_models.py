@@ -30,17 +30,12 @@ def case(study):
             for name, value in problem.model.start(data, problem.options).items()
         }
         position = density.to_position(sites)
-
-        def in_terms(position):
-            volume = models.in_terms(density.to_sites(position), problem.options)[1]
-            return density.potential(position, data) + volume
-
-        potential, gradient = jax.jit(jax.value_and_grad(in_terms))(position)
+        potential, gradient = jax.jit(jax.value_and_grad(density.potential))(position, data)
         return {
             "statistics": statistics,
             "options": problem.options,
             "density": density,
-            "sites": models.in_terms(sites, problem.options)[0],
+            "sites": sites,
             "position": position,
             "log_density": -float(potential),
             "gradient": gradient,
@@ -59,8 +54,7 @@ def test_numpyro_models_have_our_density_and_gradient(case, study, model, images
         theirs = build_density(lambda d: model(d, case["options"]), data)
 
         def potential(position):
-            sites = models.in_terms(case["density"].to_sites(position), case["options"])[0]
-            return theirs.potential(theirs.to_position(sites), data)
+            return theirs.potential(theirs.to_position(case["density"].to_sites(position)), data)
 
         # Not jitted: XLA of jaxlib 0.10.2 on a CPU gets the compiled gradient of the model on 200
         # images wrong (not on 10,000; benchmarks.likelihood compares them where it times them).

@@ -21,9 +21,9 @@ from bayesrep.inference.problem import (
     programs,
 )
 from bayesrep.models import counts
-from bayesrep.models.curves import PopulationLaw, complete_terms, curve_family
-from bayesrep.models.joint import joint, joint_data, joint_offsets, joint_start
-from bayesrep.models.mixtures import contrasts, mixture_start
+from bayesrep.models.curves import EvenBends, PopulationLaw, complete_terms, curve_family
+from bayesrep.models.joint import joint, joint_data, joint_start
+from bayesrep.models.mixtures import contrasts, mixture_offsets, mixture_start
 from bayesrep.models.options import JointOptions
 from bayesrep.studies.statistics import statistics_by_group
 
@@ -39,7 +39,7 @@ def _case(annotators=8, classifiers=3, images=400, options=OPTIONS):
     with jax.enable_x64(True):
         data = joint_data([statistics.cells])
         density = build_density(
-            lambda d: joint(d, options), data, offsets=lambda v: joint_offsets(v, options)
+            lambda d: joint(d, options), data, offsets=lambda v: mixture_offsets(v, options)
         )
         return statistics, data, density, _sites(data, options)
 
@@ -67,7 +67,6 @@ def _log_prior(sites, options):
 
     order = np.arange(1, options.terms - 1)
     own = options.classifier_bend / order
-    population, log_volume = _population(sites["population_curve_base"], options)
     return (
         normal("first_location", *options.first_location)
         + normal("log_step", *options.log_step)
@@ -75,43 +74,23 @@ def _log_prior(sites, options):
         + normal("location_deviation", 0, options.location_deviation)
         + normal("concentration_deviation", 0, options.concentration_deviation)
         + normal("weight_logit", 0, options.weight)
-        + stats.norm.logpdf(population[0], *options.level)
-        + stats.norm.logpdf(population[1], *options.slope)
+        + stats.norm.logpdf(sites["population_curve"][0], *options.level)
+        + stats.norm.logpdf(sites["population_curve"][1], *options.slope)
         + stats.multivariate_t.logpdf(
-            population[2:], shape=options.bend**2 * np.diag(1 / order), df=4
+            sites["population_curve"][2:], shape=options.bend**2 * np.diag(1 / order), df=4
         )
-        + log_volume
         + normal(
             "classifier_curve",
-            population[:5],
+            sites["population_curve"][:5],
             [options.classifier_level, options.classifier_slope, *own[:3]],
         )
     )
 
 
-def _population(base, options):
-    """The population's terms at its coordinates, and the log volume of the map by differences."""
-    bends = options.terms - 2
-    stretch = bends / (special.digamma((4 + bends) / 2) - special.digamma(2))
-
-    def at(z):
-        squares = (z[2:] ** 2).sum()
-        grown = np.sqrt(4 * np.expm1(squares / stretch) / squares)
-        sd = options.bend / np.sqrt(np.arange(1, bends + 1))
-        return np.concatenate([z[:2], sd * grown * z[2:]])
-
-    steps = 1e-5 * np.eye(len(base))
-    slopes = [(at(base + step) - at(base - step)) / 2e-5 for step in steps]
-    return at(base), np.linalg.slogdet(slopes)[1]
-
-
-def _coefficients(sites, options):
+def _coefficients(sites):
     """σ(η) [C, d + 1]: five terms are a classifier's own, the finer ones all share."""
     legendre = np.polynomial.legendre.legvander(np.linspace(-1, 1, OPTIONS.degree + 1), 6)
-    own, shared = (
-        sites["classifier_curve"],
-        _population(sites["population_curve_base"], options)[0][5:],
-    )
+    own, shared = sites["classifier_curve"], sites["population_curve"][5:]
     return special.expit(own @ legendre[:, :5].T + shared @ legendre[:, 5:].T)
 
 
@@ -133,7 +112,7 @@ def test_potential_equals_quadrature_over_s(annotators, grid, monkeypatch):
         monkeypatch.setattr(counts, "_fits_grid", lambda _: False)
     statistics, data, density, sites = _case(annotators)
     log_density = _log_prior(sites, OPTIONS)
-    coefficients = _coefficients(sites, OPTIONS)
+    coefficients = _coefficients(sites)
     for which, cells in enumerate((statistics.reference, statistics.replication)):
         weights, a, b = _mixture(sites, which, OPTIONS)
         mass = np.zeros(len(cells.images))
@@ -161,7 +140,7 @@ def test_adjusted_accuracy_is_the_integral_under_the_reference():
     _, data, density, sites = _case()
     values = jax.jit(density.quantities)(placed(density, sites), data)
     weights, a, b = _mixture(sites, 0, OPTIONS)
-    coefficients = _coefficients(sites, OPTIONS)
+    coefficients = _coefficients(sites)
     j = np.arange(OPTIONS.degree + 1)
     wanted = sum(
         w * coefficients @ stats.betabinom(OPTIONS.degree, aj, bj).pmf(j)
@@ -365,7 +344,7 @@ def test_curves_on_quadrature_nodes_are_integrated(curve, monotone):
     problem, data, tools = _posed(study, curve=curve, monotone=monotone)
     sites, _, values = _at_sites(problem, data, tools)
     family = problem.options.family()
-    own, population = map(jnp.asarray, (sites["classifier_curve"], values["population_curve"]))
+    own, population = map(jnp.asarray, (sites["classifier_curve"], sites["population_curve"]))
     eta = np.asarray(family.logit(complete_terms(own, population)))[1]
     if monotone:
         assert (np.diff(eta) >= 0).all()
@@ -392,18 +371,16 @@ def test_curves_on_quadrature_nodes_are_integrated(curve, monotone):
 
 def test_bends_of_the_population_are_a_student_t():
     """Density by SciPy's; of 200,000 draws the quantiles of a bend and of two bends' product."""
-    options = JointOptions(terms=4, bend=0.3)
-    law = PopulationLaw(options.curve_priors())
-    points = np.random.default_rng(0).standard_normal((6, 4)) * [[0.1], [0.6], [1], [1], [2], [9]]
+    priors = JointOptions(terms=4, bend=0.3).curve_priors()
+    law = PopulationLaw(priors)
+    points = np.random.default_rng(0).standard_normal((5, 4))
     with jax.enable_x64(new_val=True):
         found = np.asarray(jax.vmap(law.log_prob)(points))
         keys = jax.random.split(jax.random.key(0), 200_000)
-        draws = np.asarray(jax.jit(lambda keys: law.terms(jax.vmap(law.sample)(keys)))(keys))
-    terms, log_volume = zip(*(_population(z, options) for z in points), strict=True)
+        draws = np.asarray(jax.jit(jax.vmap(law.sample))(keys))
     t = stats.multivariate_t(shape=0.09 * np.diag([1, 1 / 2]), df=4)
-    line = stats.norm.logpdf(points[:, :2], [-1, 2], [1.5, 1.5]).sum(axis=1)
-    wanted = line + t.logpdf(np.array(terms)[:, 2:]) + log_volume
-    np.testing.assert_allclose(found, wanted, atol=1e-8)
+    line = stats.norm.logpdf(points[:, :2], priors.mean[:2], priors.population[:2]).sum(axis=1)
+    np.testing.assert_allclose(found, line + t.logpdf(points[:, 2:]), rtol=1e-10)
     levels = np.array([0.01, 0.2, 0.5, 0.9, 0.999])
     for column, wanted in ((0, stats.norm(-1, 1.5)), (3, stats.t(4, scale=0.3 / np.sqrt(2)))):
         below = (draws[:, column, None] < wanted.ppf(levels)).mean(axis=0)
@@ -412,6 +389,29 @@ def test_bends_of_the_population_are_a_student_t():
     theirs = t.rvs(200_000, random_state=1)
     both = [np.mean((np.abs(x) > 0.6).all(axis=1)) for x in (draws[:, 2:], theirs)]
     assert abs(both[0] - both[1]) < 5 * np.sqrt(2 * both[0] / 200_000)
+
+
+@pytest.mark.parametrize("terms", [2, 3, 4, 7])
+def test_even_coordinates_of_bends(terms):
+    """There and back, the volume by differences, and nearly a normal law: mean of |z|² exactly."""
+    options = JointOptions(terms=terms, bend=0.3, curve="bernstein")
+    law, bends = PopulationLaw(options.curve_priors()), terms - 2
+    even = EvenBends(law.priors)
+    for size in (0.0, 1e-9, 0.1, 0.5 * even.stretch**0.5, 1.0, 3.0):
+        z = jnp.asarray(size * np.ones(terms) / np.sqrt(max(bends, 1)))
+        there = even(z)
+        np.testing.assert_allclose(even.inv(there), z, rtol=1e-12, atol=1e-15)
+        slopes = [even(z + h) - even(z - h) for h in 1e-6 * np.eye(terms)]
+        volume = np.linalg.slogdet(np.array(slopes) / 2e-6)[1]
+        assert float(even.log_abs_det_jacobian(z, there)) == pytest.approx(volume, abs=1e-8)
+    if bends:
+        keys = jax.random.split(jax.random.key(1), 100_000)
+        drawn = jax.jit(jax.vmap(lambda key: even.inv(law.sample(key))))(keys)
+        squares = np.square(np.asarray(drawn)[:, 2:]).sum(axis=1)
+        assert abs(squares.mean() - bends) < 5 * squares.std() / np.sqrt(len(squares))
+        levels = np.array([0.05, 0.5, 0.95, 0.999])
+        reached = (squares[:, None] <= stats.chi2(bends).ppf(levels)).mean(axis=0)
+        np.testing.assert_allclose(reached, levels, atol=0.03)
 
 
 def test_hilbert_space_basis_is_numpyros():

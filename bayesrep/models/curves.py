@@ -35,7 +35,8 @@ import numpyro
 import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
-from numpyro.distributions import constraints
+from numpyro.distributions import constraints, transforms
+from numpyro.infer.reparam import Reparam
 from scipy.special import digamma, gammaln
 
 from bayesrep.numerics import logit_quadrature
@@ -131,74 +132,114 @@ class Priors(NamedTuple):
 
 
 class PopulationLaw(dist.Distribution):
-    """The population's terms, as coordinates in which their prior is close to a normal.
+    """Level and slope of the population's curve are normal, its bends together a Student t."""
 
-    Level and slope are normal, and are their own coordinates. The bends together are a Student t of
-    ν degrees of freedom, whose tails no normal approximation has; their coordinates z are the same
-    direction at another length,
+    support: Any = constraints.real_vector
+
+    def __init__(self, priors: Priors) -> None:
+        self.priors = priors
+        super().__init__(event_shape=(len(priors.mean),))
+
+    def sample(self, key: Array | None, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Terms [*sample_shape, term]: normals, of which the bends share a scale."""
+        assert key is not None
+        of_normal, of_scale = jax.random.split(key)
+        normal = jax.random.normal(of_normal, (*sample_shape, *self.event_shape))
+        shared = jnp.sqrt(jax.random.chisquare(of_scale, FREEDOM, (*sample_shape, 1)) / FREEDOM)
+        line = np.arange(len(self.priors.mean)) < LINE
+        scale = jnp.asarray(self.priors.population) / jnp.where(line, 1.0, shared)
+        return jnp.asarray(self.priors.mean) + scale * normal
+
+    def log_prob(self, value: ArrayLike, intermediates: Any = None) -> Array:
+        """log density of terms [..., term]."""
+        scale = self.priors.population
+        squares = jnp.square((jnp.asarray(value) - self.priors.mean) / scale)
+        line, bends = squares[..., :LINE].sum(axis=-1), squares[..., LINE:].sum(axis=-1)
+        count = len(scale) - LINE
+        constant = gammaln((FREEDOM + count) / 2) - gammaln(FREEDOM / 2)
+        constant -= count * np.log(FREEDOM * np.pi) / 2 + LINE * np.log(2 * np.pi) / 2
+        constant -= np.log(scale).sum()
+        return constant - line / 2 - (FREEDOM + count) / 2 * jnp.log1p(bends / FREEDOM)
+
+
+class EvenBends(transforms.Transform[Array]):
+    """From coordinates in which the population's prior is close to a normal to its terms.
+
+    Level and slope are their own coordinates. The bends together are a Student t of ν degrees of
+    freedom, whose tails no normal approximation has; their coordinates z are the same direction at
+    another length,
 
         |bends / scale|² = ν (exp(|z|² / c) − 1),    c = B / (ψ((ν + B) / 2) − ψ(ν / 2))
 
     of B bends, where c makes the mean of |z|² that of B standard normals: log(1 + |t|² / ν) is the
-    negative logarithm of a beta variable. The law is exact, for every c.
+    negative logarithm of a beta variable.
     """
 
-    support: Any = constraints.real_vector
+    domain: Any = constraints.real_vector
+    codomain: Any = constraints.real_vector
 
     def __init__(self, priors: Priors) -> None:
         self.priors = priors
         bends = len(priors.mean) - LINE
         spread = digamma((FREEDOM + bends) / 2) - digamma(FREEDOM / 2)
         self.stretch = bends / spread if bends else 1.0
-        super().__init__(event_shape=(len(priors.mean),))
 
-    def sample(self, key: Array | None, sample_shape: tuple[int, ...] = ()) -> Array:
-        """Coordinates [*sample_shape, term]."""
-        assert key is not None
-        of_normal, of_scale = jax.random.split(key)
-        normal = jax.random.normal(of_normal, (*sample_shape, *self.event_shape))
-        mean, scale = (np.broadcast_to(each, normal.shape) for each in self.priors[:2])
-        line = mean[..., :LINE] + scale[..., :LINE] * normal[..., :LINE]
-        t = jnp.square(normal[..., LINE:])
-        t = t.sum(axis=-1) / jax.random.chisquare(of_scale, FREEDOM, sample_shape)
-        length = jnp.sqrt(self.stretch * jnp.log1p(t))
-        norm = jnp.linalg.norm(normal[..., LINE:], axis=-1)
-        bends = normal[..., LINE:] * (length / norm)[..., None]
-        return jnp.concatenate([line, bends], axis=-1)
+    def __call__(self, x: Terms) -> Terms:
+        """Terms at coordinates."""
+        mean, scale = (np.broadcast_to(each, x.shape)[..., LINE:] for each in self.priors[:2])
+        grown = jnp.sqrt(FREEDOM / self.stretch * jnp.exp(self._log_growth(x)))[..., None]
+        return jnp.concatenate([x[..., :LINE], mean + scale * grown * x[..., LINE:]], axis=-1)
 
-    def terms(self, coordinates: ArrayLike) -> Float[Array, "*batch term"]:
-        """The population's terms at coordinates [..., term]."""
-        z = jnp.asarray(coordinates)
-        line, bends = z[..., :LINE], z[..., LINE:]
-        mean, scale = (np.broadcast_to(each, z.shape)[..., LINE:] for each in self.priors[:2])
-        grown = jnp.sqrt(FREEDOM / self.stretch * jnp.exp(self._log_growth(bends)))
-        return jnp.concatenate([line, mean + scale * grown[..., None] * bends], axis=-1)
+    def _inverse(self, y: Terms) -> Terms:
+        mean, scale = (np.broadcast_to(each, y.shape)[..., LINE:] for each in self.priors[:2])
+        t = (y[..., LINE:] - mean) / scale
+        squares = jnp.square(t).sum(axis=-1, keepdims=True)
+        away = jnp.where(squares > 0, squares, 1.0)
+        shrunk = jnp.where(squares > 0, jnp.log1p(away / FREEDOM) / away, 1 / FREEDOM)
+        return jnp.concatenate([y[..., :LINE], t * jnp.sqrt(self.stretch * shrunk)], axis=-1)
 
-    def log_prob(self, value: ArrayLike, intermediates: Any = None) -> Array:
-        """log density of coordinates [..., term]."""
-        z = jnp.asarray(value)
-        mean, scale = (np.broadcast_to(each, z.shape)[..., :LINE] for each in self.priors[:2])
-        line = (z[..., :LINE] - mean) / scale
-        count, bends = len(self.priors.mean) - LINE, z[..., LINE:]
-        constant = -LINE * np.log(2 * np.pi) / 2 - np.log(self.priors.population[:LINE]).sum()
-        log_density = constant - jnp.square(line).sum(axis=-1) / 2
-        if not count:
-            return log_density
-        # The t's density at |t|² = ν (exp(y) − 1), and |dt / dz| = |t / z|^(B − 2) d|t|² / d|z|²
-        y = jnp.square(bends).sum(axis=-1) / self.stretch
-        constant = gammaln((FREEDOM + count) / 2) - gammaln(FREEDOM / 2)
-        constant -= count * np.log(np.pi * self.stretch) / 2
-        growth = (count - 2) / 2 * self._log_growth(bends)
-        return log_density + constant - (FREEDOM + count - 2) / 2 * y + growth
+    def log_abs_det_jacobian(self, x: Terms, y: Terms, intermediates: Any = None) -> Array:
+        """|dt / dz| = |t / z|^(B − 2) d|t|² / d|z|², times the scales."""
+        bends = x[..., LINE:]
+        constant = np.log(self.priors.population[LINE:]).sum()
+        constant += bends.shape[-1] / 2 * np.log(FREEDOM / self.stretch)
+        growth = (bends.shape[-1] - 2) / 2 * self._log_growth(x) if bends.shape[-1] else 0.0
+        return constant + growth + jnp.square(bends).sum(axis=-1) / self.stretch
 
-    def _log_growth(self, bends: Float[Array, "*batch bend"]) -> Float[Array, "*batch"]:
+    def tree_flatten(self) -> Any:
+        """As NumPyro wants it of transforms."""
+        return (), ((), {"priors": self.priors, "stretch": self.stretch})
+
+    def _log_growth(self, x: Terms) -> Float[Array, "*batch"]:
         """log((exp(y) − 1) / y) at y = |z|² / c, by its series where y is small."""
-        y = jnp.square(bends).sum(axis=-1) / self.stretch
+        y = jnp.square(x[..., LINE:]).sum(axis=-1) / self.stretch
         small = y < 0.05
-        away = jnp.where(small, 1.0, y)
-        near = jnp.where(small, y, 0.0)
+        near, away = jnp.where(small, y, 0.0), jnp.where(small, 1.0, y)
         series = near / 2 + near**2 / 24 - near**4 / 2880 + near**6 / 181440
         return jnp.where(small, series, away + jnp.log(-jnp.expm1(-away) / away))
+
+
+class Evened(Reparam):
+    """Sample the population's terms by their even coordinates, the site `…_base`.
+
+    For draws of a normal at the mode of all parameters.
+    """
+
+    def __call__(self, name: str, fn: Any, obs: Any) -> tuple[None, Terms]:
+        """The terms, which are no site then."""
+        terms = EvenBends(fn.priors)
+        coordinates = dist.TransformedDistribution(fn, terms.inv)
+        return None, terms(jnp.asarray(numpyro.sample(f"{name}_base", coordinates)))
+
+
+def evened_offset(
+    base: Float[Array, "*batch term"], priors: Priors
+) -> Float[Array, "*batch 1 own_term"]:
+    """Where to measure classifiers' own terms from: the population's, at its coordinates.
+
+    Bends far from zero are a curved function of their coordinates, which classifiers follow.
+    """
+    return EvenBends(priors)(base)[..., None, : len(priors.own)]
 
 
 def sample_curves(
@@ -210,28 +251,15 @@ def sample_curves(
 ) -> Float[Array, "classifier point"]:
     """Sample the logits η of every classifier's curve at the family's points.
 
-    `names` are those of the population's terms (whose site ends in `_base`) and of the classifiers'
-    site.
+    `names` are those of the sites of the population's terms and of the classifiers'.
     """
-    law = PopulationLaw(priors)
-    population = law.terms(numpyro.sample(f"{names[0]}_base", law))
-    numpyro.deterministic(names[0], population)
+    population = jnp.asarray(numpyro.sample(names[0], PopulationLaw(priors)))
     shape = (classifiers, len(priors.own))
     around = jnp.broadcast_to(population[: len(priors.own)], shape)
-    own_law = dist.Normal(around, np.broadcast_to(priors.own, shape))
+    law = dist.Normal(around, np.broadcast_to(priors.own, shape))
     with numpyro.plate("classifier", classifiers):
-        own = jnp.asarray(numpyro.sample(names[1], own_law.to_event(1)))
+        own = jnp.asarray(numpyro.sample(names[1], law.to_event(1)))
     return family.logit(complete_terms(own, population))
-
-
-def curve_offset(
-    base: Float[Array, "*batch term"], priors: Priors
-) -> Float[Array, "*batch 1 own_term"]:
-    """Where to measure classifiers' own terms from: the population's, at its coordinates.
-
-    Bends far from zero are a curved function of their coordinates, which classifiers follow.
-    """
-    return PopulationLaw(priors).terms(base)[..., None, : len(priors.own)]
 
 
 def complete_terms(

@@ -50,7 +50,7 @@ from bayesrep.models.counts import (
     log_tables,
     on_pairs,
 )
-from bayesrep.models.curves import At, Curves, complete_terms, curve_offset, sample_curves
+from bayesrep.models.curves import At, Curves, complete_terms, sample_curves
 from bayesrep.models.mixtures import (
     SITES,
     Mixtures,
@@ -129,7 +129,7 @@ def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:
     mean = priors.mean
     start = mixture_start(options, *data.sizes)
     own = np.tile(mean[: len(priors.own)], (classifiers, 1))
-    start |= {"population_curve_base": mean, "classifier_curve": own}
+    start |= {"population_curve": mean, "classifier_curve": own}
     if groups > 1:
         start["group_effect"] = np.zeros(groups)
         start["classifier_group_effect"] = np.zeros((classifiers, groups))
@@ -252,16 +252,9 @@ def _groups_given(
     return jax.nn.softmax(logsumexp(log_joint, axis=-1), axis=-1)
 
 
-def joint_offsets(values: Mapping[str, Array], options: JointOptions) -> dict[str, Array]:
-    """Where to measure some sites from, so that the sampler meets a straighter posterior."""
-    around = curve_offset(values["population_curve_base"], options.curve_priors())
-    return mixture_offsets(values, options) | {"classifier_curve": around}
-
-
 def joint_dims(data: JointData, options: JointOptions) -> dict[str, tuple[str, ...]]:
     """Names of the dimensions of every latent site and reported quantity."""
     dims = mixture_dims(options, len(data.share)) | {
-        "population_curve_base": ("population_term",),
         "population_curve": ("population_term",),
         "classifier_curve": ("classifier", "term"),
         "component_weight": ("dataset", "component"),
@@ -285,7 +278,7 @@ MODEL = Model(
     annotations=annotations_only,
     select=of_classifiers,
     start=joint_start,
-    offsets=joint_offsets,
+    offsets=mixture_offsets,
     mixture_sites=SITES,
     dims=joint_dims,
     curves=joint_curves,

@@ -38,6 +38,8 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.sharding import Mesh
 from jax.typing import ArrayLike
+from numpyro import handlers
+from numpyro.infer.reparam import Reparam
 
 from bayesrep.bounds import at_most
 from bayesrep.errors import OptionError
@@ -60,20 +62,20 @@ from bayesrep.models.counts import (
     pair_of_cells,
     selection_moments,
 )
-from bayesrep.models.curves import Curves, curve_offset, sample_curves
+from bayesrep.models.curves import Curves, Evened, evened_offset, sample_curves
 from bayesrep.models.joint import (
     JointData,
     annotations_only,
     joint_curves,
     joint_data,
     joint_dims,
-    joint_offsets,
     joint_start,
     reported,
 )
 from bayesrep.models.mixtures import (
     SITES,
     Mixtures,
+    mixture_offsets,
     sample_mixtures,
     sample_normal,
 )
@@ -265,6 +267,8 @@ def shared_annotations_only(data: SharedData) -> SharedData:
 def shared_start(data: SharedData, options: SharedDifficultyOptions) -> dict[str, ArrayLike]:
     """Values of all sites to begin the search for the mode: the prior means."""
     start = joint_start(data.joint, options)
+    # Without bends the terms are their own coordinates.
+    start["population_curve_base"] = start.pop("population_curve")
     classifiers = len(data.joint.correct)
     start["population_loading"] = np.asarray(options.loading[0])
     start["classifier_loading"] = np.zeros(classifiers)
@@ -279,11 +283,12 @@ def shared_start(data: SharedData, options: SharedDifficultyOptions) -> dict[str
 def shared_offsets(
     values: Mapping[str, Array], options: SharedDifficultyOptions
 ) -> dict[str, Array]:
-    """Where to measure some sites from: those of the joint model, and the reference's curves."""
-    offsets = joint_offsets(values, options)
+    """Where to measure some sites from, so that the sampler meets a straighter posterior."""
+    offsets, priors = mixture_offsets(values, options), options.curve_priors()
+    offsets["classifier_curve"] = evened_offset(values["population_curve_base"], priors)
     if options.reference_answers:
         base = values["reference_population_curve_base"]
-        offsets["reference_classifier_curve"] = curve_offset(base, options.curve_priors())
+        offsets["reference_classifier_curve"] = evened_offset(base, priors)
     return offsets
 
 
@@ -318,10 +323,14 @@ def _sample(data: SharedData, options: SharedDifficultyOptions) -> _Parts:
     """All sites, the likelihood of the counts and what is reported."""
     family, priors, classifiers = options.family(), options.curve_priors(), len(data.joint.correct)
     mixtures = sample_mixtures(options, *data.joint.sizes)
-    logits = [sample_curves(family, priors, classifiers)]
-    if options.reference_answers:
-        names = ("reference_population_curve", "reference_classifier_curve")
-        logits.insert(0, sample_curves(family, priors, classifiers, names=names))
+    even: dict[str, Reparam] = dict.fromkeys(
+        ("population_curve", "reference_population_curve"), Evened()
+    )
+    with handlers.reparam(config=even):
+        logits = [sample_curves(family, priors, classifiers)]
+        if options.reference_answers:
+            names = ("reference_population_curve", "reference_classifier_curve")
+            logits.insert(0, sample_curves(family, priors, classifiers, names=names))
     loadings = _loadings(data, options)
     log_mass = [
         log_pair_masses(mixture, counts.pairs)
@@ -426,6 +435,7 @@ def shared_dims(data: SharedData, options: SharedDifficultyOptions) -> dict[str,
     """Names of the dimensions of the joint model's sites and quantities and of what is added."""
     dims = joint_dims(data.joint, options)
     dims |= {
+        "population_curve_base": ("population_term",),
         "population_loading": (),
         "classifier_loading": ("classifier",),
         "loading": ("classifier", "factor"),
