@@ -273,8 +273,8 @@ def study():
 def fitted(study, **options):
     arguments = {"method": "laplace", "chains": 2, "draws": 500, "progress": False, **options}
     with warnings.catch_warnings():
-        if arguments["method"] == "laplace":  # refused or not, it is near enough for these tests
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        # Refused or not, a thousand draws are near enough for these tests of spreads.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         return bayesrep.fit(study, model="shared-difficulty", **arguments)
 
 
@@ -358,7 +358,7 @@ def test_loadings_and_difficulties_are_recovered():
 
 def test_without_a_shared_difficulty_intervals_are_those_of_the_joint_model():
     made, _ = simulated_from_the_model(np.zeros(4))
-    found = fitted(made, method="nuts", chains=4)
+    found = fitted(made, method="nuts")
     assert np.abs(found.posterior["loading"].values.mean(axis=(0, 1))).max() < 0.8
     alone = bayesrep.fit(made, method="laplace", progress=False)
     spreads = [p.posterior["adjusted_accuracy"].values.mean(axis=2).std() for p in (found, alone)]
@@ -376,7 +376,7 @@ def test_two_identical_classifiers_and_one_that_is_always_right():
         sides[role] = {"selected": data.selected, "shown": data.shown, "correct": correct}
     twins = bayesrep.Study.from_arrays(**sides, classifiers=["a", "twin", "always right", "b"])
     # Who is always right is far from normal.
-    found = fitted(twins, method="nuts", chains=4)
+    found = fitted(twins, method="nuts")
     adjusted = found.posterior["adjusted_accuracy"].values.reshape(-1, 4)
     assert np.isfinite(adjusted).all()
     assert adjusted[:, 2].mean() > 0.98
