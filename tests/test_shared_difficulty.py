@@ -33,6 +33,7 @@ from bayesrep.models.answers import (
 )
 from bayesrep.models.curves import EvenBends
 from bayesrep.studies.statistics import Patterns, patterns_of
+from bayesrep.summary import joint_draws
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -363,7 +364,7 @@ def test_without_a_shared_difficulty_intervals_are_those_of_the_joint_model():
     alone = bayesrep.fit(made, method="laplace", progress=False)
     spreads = [p.posterior["adjusted_accuracy"].values.mean(axis=2).std() for p in (found, alone)]
     assert spreads[0] / spreads[1] == pytest.approx(1, abs=0.15)
-    moved = bayesrep.summary.joint_draws(made, alone).adjusted.mean(axis=2).std()
+    moved = joint_draws(made, alone).adjusted.mean(axis=2).std()
     assert moved / spreads[1] == pytest.approx(1, abs=0.2)
 
 
@@ -442,7 +443,7 @@ def test_the_sandwich_knows_what_the_model_knows(study, posterior, joint):
     def mean_sd(draws):
         return draws.mean(axis=-1).std()
 
-    moved, whole = (bayesrep.summary.joint_draws(study, p) for p in (joint, posterior))
+    moved, whole = (joint_draws(study, p) for p in (joint, posterior))
     narrow = mean_sd(joint.posterior["adjusted_accuracy"].values)
     assert mean_sd(moved.adjusted) > 1.15 * narrow
     assert mean_sd(moved.adjusted) / mean_sd(whole.adjusted) == pytest.approx(1, abs=0.15)
@@ -453,7 +454,7 @@ def test_the_sandwich_knows_what_the_model_knows(study, posterior, joint):
         joint.posterior["adjusted_accuracy"].values.std(axis=(0, 1)),
         rtol=1e-6,
     )
-    again = bayesrep.summary.joint_draws(study, joint)
+    again = joint_draws(study, joint)
     np.testing.assert_array_equal(moved.reference, again.reference)
 
 
