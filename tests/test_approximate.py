@@ -401,6 +401,19 @@ def test_certificates_tell_good_from_bad():
     assert not good._replace(ess=399.0).enough
 
 
+def test_a_shape_is_hopeless_only_by_more_than_its_error():
+    """Shapes of 200 sets of 1,000 weights; their scatter is the error, within a sixth (3 s.e.)."""
+    for shape, least, most in ((0.5, 0, 2), (0.75, 0, 40), (1.5, 190, 200)):
+        random = np.random.default_rng(3)
+        sets = np.log(1 + stats.genpareto(shape).rvs((200, 1000), random_state=random))
+        found = [laplace.certify(log_weight) for log_weight in sets]
+        assert least <= sum(each.hopeless for each in found) <= most
+        # The prior of ten observations makes the shape surer than its likelihood.
+        error = np.mean([each.error for each in found]) / (1 + 10 / 95)
+        assert np.std([each.pareto_k for each in found]) == pytest.approx(error, rel=1 / 6)
+    assert laplace.certify(np.append(np.zeros(100), np.nan)).hopeless
+
+
 def test_even_weights_need_no_tail_and_others_do():
     even = laplace.certify(np.full(500, 3.0))
     assert (even.pareto_k, even.enough) == (0.0, True)
