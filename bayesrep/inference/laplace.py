@@ -67,20 +67,21 @@ class Weighted(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """Smoothed log weights that sum to 1, their Pareto shape, and their effective number.
-
-    `error` is the shape's standard error were it that of greatest likelihood, (1 + k) / √tail.
-    """
+    """Smoothed log weights that sum to 1, their Pareto shape, and their effective number."""
 
     log_weight: Float[np.ndarray, "draw"]
     pareto_k: float
     ess: float
-    error: float
 
     @property
     def enough(self) -> bool:
         """Whether they may stand for the posterior."""
         return self.pareto_k < MAX_PARETO_K and self.ess >= MIN_ESS
+
+    @property
+    def error(self) -> float:
+        """Standard error of the shape, were it that of greatest likelihood: (1 + k) / √tail."""
+        return (1 + self.pareto_k) / np.sqrt(tail_length(len(self.log_weight)))
 
     @property
     def hopeless(self) -> bool:
@@ -129,12 +130,11 @@ def certify(log_weight: Float[np.ndarray, "draw"]) -> Certificate:
     A weight that is not finite, or draws too few for a tail, have k = inf.
     """
     if not np.isfinite(log_weight).all():
-        return Certificate(np.full(len(log_weight), -np.log(len(log_weight))), np.inf, 0.0, 0.0)
+        return Certificate(np.full(len(log_weight), -np.log(len(log_weight))), np.inf, 0.0)
     smooth, shape = pareto_smooth(log_weight[None, :])
     even = np.ptp(log_weight) < 1e-8
     k = 0.0 if even else float(shape[0]) if np.isfinite(shape[0]) else np.inf
-    error = (1 + k) / np.sqrt(tail_length(len(log_weight)))
-    return Certificate(smooth[0], k, float(1 / np.exp(2 * smooth[0]).sum()), float(error))
+    return Certificate(smooth[0], k, float(1 / np.exp(2 * smooth[0]).sum()))
 
 
 def resample(

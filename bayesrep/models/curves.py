@@ -203,7 +203,7 @@ class EvenBends(transforms.Transform[Array]):
         bends = x[..., LINE:]
         constant = np.log(self.priors.population[LINE:]).sum()
         constant += bends.shape[-1] / 2 * np.log(FREEDOM / self.stretch)
-        growth = (bends.shape[-1] - 2) / 2 * self._log_growth(x) if bends.shape[-1] else 0.0
+        growth = (bends.shape[-1] - 2) / 2 * self._log_growth(x)
         return constant + growth + jnp.square(bends).sum(axis=-1) / self.stretch
 
     def tree_flatten(self) -> Any:

@@ -266,9 +266,9 @@ def shared_annotations_only(data: SharedData) -> SharedData:
 
 def shared_start(data: SharedData, options: SharedDifficultyOptions) -> dict[str, ArrayLike]:
     """Values of all sites to begin the search for the mode: the prior means."""
-    start = joint_start(data.joint, options)
-    # Without bends the terms are their own coordinates.
-    start["population_curve_base"] = start.pop("population_curve")
+    # Without bends the population's terms are their own coordinates.
+    even = {"population_curve": "population_curve_base"}
+    start = {even.get(n, n): value for n, value in joint_start(data.joint, options).items()}
     classifiers = len(data.joint.correct)
     start["population_loading"] = np.asarray(options.loading[0])
     start["classifier_loading"] = np.zeros(classifiers)
