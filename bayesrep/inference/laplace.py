@@ -22,6 +22,7 @@ JASA 81. Rue, Martino, Chopin (2009), "Approximate Bayesian inference for latent
 JRSS B 71. Kitagawa (1996), "Monte Carlo filter and smoother", JCGS 5: stratified resampling.
 """
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -81,12 +82,12 @@ class Certificate(NamedTuple):
     @property
     def error(self) -> float:
         """Standard error of the shape, were it that of greatest likelihood: (1 + k) / √tail."""
-        return (1 + self.pareto_k) / np.sqrt(tail_length(len(self.log_weight)))
+        return (1 + self.pareto_k) / math.sqrt(tail_length(len(self.log_weight)))
 
     @property
     def hopeless(self) -> bool:
         """Whether more draws of the same proposal would hardly have a smaller shape."""
-        return not self.pareto_k - self.error < MAX_PARETO_K
+        return self.pareto_k >= MAX_PARETO_K + self.error
 
 
 def laplace(run: Run) -> Drawn:
