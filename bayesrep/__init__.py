@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bayesrep.version import __version__
 
 if TYPE_CHECKING:
-    from bayesrep.answers import intraclass_correlation
+    from bayesrep.answers import describe_crowd, intraclass_correlation
     from bayesrep.checks import check_agreement, dependence_band, diagnose
     from bayesrep.errors import (
         BayesrepError,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bayesrep.studies.simulate import simulate_study
     from bayesrep.studies.statistics import SufficientStatistics
     from bayesrep.studies.study import Study
+    from bayesrep.studies.worker_answers import WorkerAnswers
     from bayesrep.summary import (
         compare_classifiers,
         describe_images,
@@ -54,10 +55,12 @@ __all__ = [
     "Study",
     "StudyError",
     "SufficientStatistics",
+    "WorkerAnswers",
     "__version__",
     "check_agreement",
     "compare_classifiers",
     "dependence_band",
+    "describe_crowd",
     "describe_images",
     "diagnose",
     "estimate",
@@ -76,7 +79,7 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "answers": "intraclass_correlation",
+    "answers": "describe_crowd intraclass_correlation",
     "checks": "check_agreement dependence_band diagnose",
     "errors": "BayesrepError ConvergenceError ConvergenceWarning OptionError "
     "PosteriorError PredictionError PredictionWarning StudyError",
@@ -87,6 +90,7 @@ _ROOMS = {
     "studies.statistics": "SufficientStatistics",
     "studies.reading": "read_study",
     "studies.study": "Study",
+    "studies.worker_answers": "WorkerAnswers",
     "summary": "compare_classifiers describe_images rank_classifiers summarize summarize_gaps",
     "vision": "predict",
 }

@@ -1,6 +1,6 @@
 """Where intervals hold and where they do not: every method in every scenario of the simulator.
 
-    python -m experiments.hostile [--studies 100] [--images 2000] [--classifiers 10]
+    python -m experiments.hostile [--studies 100] [--shared 20] [--images 2000] [--classifiers 10]
                                   [--rows NAME,NAME] [--work DIR]
 
 For each world and design of annotators, that many studies of known truth, fitted as a user would
@@ -14,7 +14,8 @@ answers reaches the truth. Resumable: finished studies are kept in DIR.
 import argparse
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ import polars as pl
 import bayesrep
 from bayesrep import Study
 from bayesrep.checks.dependence import AGAINST
-from bayesrep.checks.diagnosis import Diagnosis
+from bayesrep.checks.diagnosis import RANK, Diagnosis
+from bayesrep.checks.finding import Trust
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
 from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.posterior.fitted import Fitted
@@ -82,11 +84,12 @@ LABELS = {
 BOOTSTRAP = 200
 NODES = 13
 QUANTILES = (0.025, 0.975)
+OF_DRAWS = ("posterior around other modes", "Pareto k")
 COVERED = ("coverage", "coverage_se", "gap_coverage", "gap_coverage_se")
 
 
-def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
-    """Estimates with intervals of every method, the verdict, and the truth."""
+def simulated(key: str, images: int, classifiers: int) -> tuple[Study, int]:
+    """The study of a row and a number, ``row/number``, and the seed of its fits."""
     row, number = key.rsplit("/", 1)
     world, seed = ROWS[row], int(number)
     study = bayesrep.simulate_study(
@@ -96,18 +99,16 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
         scenario=world.scenario,
         **world.options(),
     )
+    return study, seed
+
+
+def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
+    """Estimates with intervals of every method but one, the verdict, and the truth."""
+    study, seed = simulated(key, images, classifiers)
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, EstimateWarning):
             warnings.simplefilter("ignore", category)
         joint = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
-        shared = bayesrep.fit(
-            study,
-            method="laplace",
-            model="shared-difficulty",
-            nodes=NODES,
-            seed=seed,
-            progress=False,
-        )
         said = bayesrep.diagnose(joint, study)
         points = _points(study, seed)
     truth = study.truth
@@ -116,17 +117,35 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
         "truth": truth.adjusted_accuracy.tolist(),
         "reference": truth.reference_accuracy.tolist(),
         "measured": study.reference.correct.mean(axis=0).tolist(),
-        "methods": {
-            "joint": _of_posterior(study, joint, seed),
-            "shared": _of_posterior(study, shared, seed),
-            **points,
-        },
-        "converged": {
-            "joint": bool(joint["posterior"].attrs["converged"]),
-            "shared": bool(shared["posterior"].attrs["converged"]),
-        },
+        "methods": {"joint": _of_posterior(study, joint, seed), **points},
+        "converged": {"joint": bool(joint["posterior"].attrs["converged"])},
         "verdict": _verdict(said),
     }
+
+
+def one_shared(key: str, images: int, classifiers: int) -> dict[str, Any]:
+    """The shared-difficulty model's estimates with intervals."""
+    study, seed = simulated(key, images, classifiers)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        shared = bayesrep.fit(
+            study,
+            method="laplace",
+            model="shared-difficulty",
+            nodes=NODES,
+            seed=seed,
+            progress=False,
+        )
+    return {
+        "methods": {"shared": _of_posterior(study, shared, seed)},
+        "converged": {"shared": bool(shared["posterior"].attrs["converged"])},
+    }
+
+
+def joined(of_study: Mapping[str, Any], of_shared: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A study's results with those of the shared-difficulty model, where there are any."""
+    more = of_shared or {"methods": {}, "converged": {}}
+    return {**of_study, **{part: of_study[part] | more[part] for part in ("methods", "converged")}}
 
 
 def _of_posterior(study: Study, posterior: Any, seed: int) -> dict[str, Any]:
@@ -168,7 +187,6 @@ def _verdict(said: Diagnosis) -> dict[str, Any]:
     """The verdict, the checks that are behind it, and what they rest on."""
     predictions, sensitivity, band = said.predictions, said.sensitivity, said.dependence
     return {
-        "trust": said.trust,
         "checks": said.checks.rows(),
         "predictions": None
         if predictions is None
@@ -181,27 +199,27 @@ def _verdict(said: Diagnosis) -> dict[str, Any]:
 
 
 def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """By method: coverage with standard errors over studies, width and bias."""
+    """By method: coverage with standard errors over its studies, width and bias."""
     table: dict[str, dict[str, float]] = {}
-    truth = np.array([r["truth"] for r in results])
-    gap = truth.mean(axis=1)
-    # A posterior speaks of the gap from what was measured, a bootstrap of the populations'.
-    above = {
-        "measured": np.array([r["measured"] for r in results]).mean(axis=1),
-        "reference": np.array([r["reference"] for r in results]).mean(axis=1),
-    }
     for name in LABELS:
-        of = [r["methods"][name] for r in results]
+        having = [r for r in results if name in r["methods"]]
+        if len(having) < 2:
+            continue
+        truth = np.array([r["truth"] for r in having])
+        # A posterior speaks of the gap from what was measured, a bootstrap of the populations'.
+        above = "measured" if name in ("joint", "shared") else "reference"
+        wanted = (np.array([r[above] for r in having]) - truth).mean(axis=1)
+        of = [r["methods"][name] for r in having]
         estimate, lower, upper = (
             np.array([m[part] for m in of], dtype=float) for part in ("estimate", "lower", "upper")
         )
         inside = ((lower <= truth) & (truth <= upper)).mean(axis=1)
         mean_gap = np.array([m["gap"] for m in of], dtype=float)
-        wanted = above["measured" if name in ("joint", "shared") else "reference"] - gap
         covers = (mean_gap[:, 1] <= wanted) & (wanted <= mean_gap[:, 2])
         error = (estimate - truth).mean(axis=1)
-        count = np.sqrt(len(results))
+        count = np.sqrt(len(having))
         table[name] = {
+            "studies": len(having),
             "coverage": float(inside.mean()),
             "coverage_se": float(inside.std(ddof=1) / count),
             "gap_coverage": float(covers.mean()),
@@ -211,6 +229,33 @@ def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
             "bias_se": float(error.std(ddof=1) / count),
         }
     return table
+
+
+def said_of(result: Mapping[str, Any]) -> list[tuple[str, Trust]]:
+    """Every check and what it means for the answer, but for those of Laplace's draws."""
+    return [
+        (check, trust)
+        for check, _, _, trust in result["verdict"]["checks"]
+        if not check.startswith(OF_DRAWS)
+    ]
+
+
+def verdict_of(result: Mapping[str, Any]) -> Trust:
+    """The worst that a check said which is not about the draws: those are Laplace's, not NUTS'."""
+    said: list[Trust] = [
+        trust
+        for check, _, _, trust in result["verdict"]["checks"]
+        if not check.startswith(OF_DRAWS)
+    ]
+    return max(said, key=RANK.__getitem__)
+
+
+def alarms(results: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """By check: in what share of the studies it said anything but that all is fine."""
+    counted = Counter(
+        check for result in results for check, trust in said_of(result) if trust != "yes"
+    )
+    return {check: count / len(results) for check, count in counted.most_common()}
 
 
 def in_band(result: Mapping[str, Any]) -> bool:
@@ -235,28 +280,31 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         of_row = [r for r in results if r["key"].startswith(f"{row}/")]
         if len(of_row) < 2:
             continue
-        trust = [r["verdict"]["trust"] for r in of_row]
+        trust = [verdict_of(r) for r in of_row]
         found[row] = {
             "world": asdict(world),
             "studies": len(of_row),
             "scores": scores(of_row),
             "band": float(np.mean([in_band(r) for r in of_row])),
-            "verdict": {said: trust.count(said) for said in ("yes", "with care", "no")},
+            "verdict": {said: trust.count(said) for said in RANK},
+            "alarms": alarms(of_row),
             "converged": {
-                model: float(np.mean([r["converged"][model] for r in of_row]))
+                model: float(np.mean(given))
                 for model in ("joint", "shared")
+                if (given := [r["converged"][model] for r in of_row if model in r["converged"]])
             },
         }
     return {"rows": found}
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """One line for each row and method, then one for each row's verdict."""
-    header = ["world", "method", "covered", "s.e.", "mean gap", "s.e.", "width", "bias", "s.e."]
+    """A line for each row and method, one for each row's verdict, one for each of its alarms."""
+    header = ["world", "method", "studies", "covered", "s.e.", "mean gap", "s.e.", "width", "bias"]
     lines = [
         [
             row,
             LABELS[name],
+            str(score["studies"]),
             *(percent(score[n], 1) for n in COVERED),
             *(percent(score[n], 2) for n in ("width", "bias", "bias_se")),
         ]
@@ -267,14 +315,26 @@ def table(found: Mapping[str, Any]) -> str:
         [
             row,
             str(facts["studies"]),
-            *(str(facts["verdict"][said]) for said in ("yes", "with care", "no")),
+            *(str(facts["verdict"][said]) for said in RANK),
             percent(facts["band"], 0),
-            *(percent(facts["converged"][model], 0) for model in ("joint", "shared")),
+            *(
+                percent(facts["converged"][model], 0) if model in facts["converged"] else "-"
+                for model in ("joint", "shared")
+            ),
         ]
         for row, facts in found["rows"].items()
     ]
-    second = ["world", "studies", "yes", "with care", "no", "band holds", "joint ok", "shared ok"]
-    return columns(header, lines) + "\n\n" + columns(second, verdicts)
+    second = ["world", "studies", *RANK, "band holds", "joint ok", "shared ok"]
+    warned = [
+        [row, check, percent(share, 0)]
+        for row, facts in found["rows"].items()
+        for check, share in facts["alarms"].items()
+    ]
+    third = ["world", "check that warned", "of studies"]
+    return "\n\n".join(
+        columns(names, rows)
+        for names, rows in (([*header, "s.e."], lines), (second, verdicts), (third, warned))
+    )
 
 
 def draw(found: Mapping[str, Any]) -> Any:
@@ -283,10 +343,14 @@ def draw(found: Mapping[str, Any]) -> Any:
     drawing.set_size_inches(8.0, 0.45 * len(found["rows"]) + 1.5)
     rows = list(found["rows"])
     for place, (name, label) in enumerate(LABELS.items()):
-        of = [found["rows"][row]["scores"][name] for row in rows]
-        middle = 100 * np.array([score["coverage"] for score in of])
-        spread = 200 * np.array([score["coverage_se"] for score in of])
-        at = np.arange(len(rows)) + 0.15 * (place - 2)
+        of = [
+            (at, found["rows"][row]["scores"][name])
+            for at, row in enumerate(rows)
+            if name in found["rows"][row]["scores"]
+        ]
+        middle = 100 * np.array([score["coverage"] for _, score in of])
+        spread = 200 * np.array([score["coverage_se"] for _, score in of])
+        at = np.array([row for row, _ in of]) + 0.15 * (place - 2)
         color = color_of(name)
         axes.hlines(
             at,
@@ -311,13 +375,14 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
     return (
         f"{min(count)} to {max(count)} studies a world, {arguments.images} + {arguments.images} "
         f"images and {arguments.classifiers} classifiers each, 10 annotators an image where the "
-        "world does not say otherwise. Everything is fitted as by default, by the certified "
-        f"Laplace approximation; bootstraps have {BOOTSTRAP} replicates. All in percent or points; "
-        "'covered' over classifiers, 'mean gap' over studies (the joint model's by its sandwich). "
-        "Standard errors are over studies. 'band holds': the mean gap's interval holds the truth "
-        "under independence or under one of the correlations 0.05, 0.1, 0.2 that the counts do not "
-        "speak against. 'yes' always names the assumption that annotators answered independently. "
-        "'ok': Laplace's certificate was given."
+        "world does not say otherwise. Everything is fitted as by default, but by the Laplace "
+        "approximation, whose draws count where its certificate was refused too ('ok': given); "
+        f"bootstraps have {BOOTSTRAP} replicates. All in percent or points; 'covered' over "
+        "classifiers, 'mean gap' over studies (the joint model's by its sandwich). Standard errors "
+        "are over studies. 'yes', 'with care', 'no': what `bayesrep.diagnose` says, but for the "
+        "certificate; 'yes' always names the assumption that annotators answered independently. "
+        "'band holds': the mean gap's interval holds the truth under independence or under one of "
+        "the correlations 0.05, 0.1, 0.2 that the counts do not speak against."
     )
 
 
@@ -325,6 +390,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the experiment and write docs/results/hostile.{md,json,png}."""
     parser = argparse.ArgumentParser(prog="python -m experiments.hostile", description=__doc__)
     parser.add_argument("--studies", type=int, default=100)
+    parser.add_argument("--shared", type=int, help="of these, by the shared-difficulty model too")
     parser.add_argument("--images", type=int, default=2_000)
     parser.add_argument("--classifiers", type=int, default=10)
     parser.add_argument("--rows", default=",".join(ROWS), help="worlds, separated by commas")
@@ -333,18 +399,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = arguments.rows.split(",")
     if unknown := sorted(set(chosen) - set(ROWS)):
         parser.error(f"no such world: {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    keys = [f"{row}/{seed}" for seed in range(arguments.studies) for row in chosen]
-    results = resume(
-        arguments.work / f"hostile-{arguments.images}-{arguments.classifiers}.jsonl",
-        keys,
-        lambda key: one_study(key, arguments.images, arguments.classifiers),
-    )
-    found = numbers(results)
+    shared = arguments.studies if arguments.shared is None else arguments.shared
+    size = arguments.images, arguments.classifiers
+
+    def all_of(
+        kind: str, make: Callable[[str, int, int], dict[str, Any]], count: int
+    ) -> dict[str, Mapping[str, Any]]:
+        path = arguments.work / f"{kind}-{size[0]}-{size[1]}.jsonl"
+        keys = [f"{row}/{seed}" for seed in range(count) for row in chosen]
+        return {each["key"]: each for each in resume(path, keys, lambda key: make(key, *size))}
+
+    results = all_of("hostile", one_study, arguments.studies)
+    of_shared = all_of("hostile-shared", one_shared, shared)
+    found = numbers([joined(result, of_shared.get(key)) for key, result in results.items()])
     text = table(found)
     print(text)
     command = (
-        f"python -m experiments.hostile --studies {arguments.studies} --images {arguments.images} "
-        f"--classifiers {arguments.classifiers}"
+        f"python -m experiments.hostile --studies {arguments.studies} --shared {shared} "
+        f"--images {arguments.images} --classifiers {arguments.classifiers}"
     )
     save("hostile", command, found, text, draw(found), remarks(found, arguments))
     return 0

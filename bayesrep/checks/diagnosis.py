@@ -10,6 +10,7 @@ import polars as pl
 
 from bayesrep.checks.agreement import judge_agreement
 from bayesrep.checks.chains import check_draws
+from bayesrep.checks.crowd import judge_crowd
 from bayesrep.checks.dependence import assumption, judge_dependence
 from bayesrep.checks.finding import Finding, Trust
 from bayesrep.checks.predictions import judge_predictions
@@ -77,6 +78,8 @@ def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
     findings += misfits
     if study is not None and len(study.classifiers) > 1:
         findings.append(judge_agreement(Fitted(study, posterior)))
+    if study is not None:
+        findings += judge_crowd(Fitted(study, posterior))
     sensitivity, on_prior = judge_prior(posterior)
     band, on_dependence = judge_dependence(posterior)
     findings += on_prior, on_dependence

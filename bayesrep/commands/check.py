@@ -35,7 +35,10 @@ def _of_study(path: Path) -> tuple[str, LeftOut]:
     from bayesrep.report.text import describe_study
 
     study = bayesrep.read_study(path)
-    return f"{describe_study(study)}\nNo rule is broken.", study.left_out
+    lines = [describe_study(study)]
+    if any(data.answers is not None for data in study.datasets.values()):
+        lines.append(plain(bayesrep.describe_crowd(study).sentence))
+    return "\n".join([*lines, "No rule is broken."]), study.left_out
 
 
 def _of_answers(path: Path) -> tuple[str, LeftOut]:

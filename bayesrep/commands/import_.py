@@ -24,6 +24,11 @@ def add(parser: ArgumentParser) -> None:
     option("--replication", help="name of the replication data set")
     option("--name", help="name of the study (tables)")
     option("--seed", type=seed, help="of the placebo replication (cifar10h)")
+    option(
+        "--keep-workers",
+        action="store_true",
+        help="keep workers' names, instead of codes that cannot be undone (tables)",
+    )
     add_shared(parser, "--force")
 
 
@@ -38,7 +43,12 @@ def run(arguments: Namespace) -> int:
         new_study(out, force=arguments.force)
     options = {name: getattr(arguments, name) for name in OPTIONS}
     imported = import_files(
-        arguments.source, arguments.files, out, force=arguments.force, **options
+        arguments.source,
+        arguments.files,
+        out,
+        force=arguments.force,
+        keep_workers=arguments.keep_workers,
+        **options,
     )
     fingerprint = None
     if isinstance(imported, Study):

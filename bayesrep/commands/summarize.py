@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
+import bayesrep
 from bayesrep.commands.options import add_shared, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.errors import plain
@@ -29,6 +30,9 @@ def run(arguments: Namespace) -> int:
         f"{gaps_table(gaps, clear=measured.above)}\n\n{answer}\n{populations_text(gaps)}"
         f"\n{plain(assumed.sentence)}"
     )
+    if fitted.knows_workers:
+        crowd = plain(bayesrep.describe_crowd(study).sentence)
+        text += f"\n{crowd} The intervals above allow for it."
     facts = {
         "gaps": gaps.to_dicts(),
         "dependence": None if band is None else band.to_dicts(),

@@ -25,6 +25,7 @@ from bayesrep.posterior.joint_draws import (
     moved_along,
     reference_draws,
 )
+from bayesrep.posterior.workers import Answered, worker_covariance
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
@@ -130,22 +131,71 @@ class Fitted:
         return place_of_cells(cells, group, data.selected, data.shown)
 
     @cached_property
-    def _together(self) -> Float[np.ndarray, "chain draw classifier"]:
-        """Joint draws of the adjusted accuracies: those of a collapsed model are moved."""
-        if not self.recorded.model.collapsed:
-            return self.adjusted
+    def together(self) -> Float[np.ndarray, "chain draw classifier"]:
+        """Joint draws of the adjusted accuracies: those of a collapsed model are moved.
+
+        Where it is known who answered, they know that workers answered many images; `adjusted`
+        does not.
+        """
+        return self._moved(workers=True) if self.knows_workers else self.together_without_workers
+
+    @cached_property
+    def together_without_workers(self) -> Float[np.ndarray, "chain draw classifier"]:
+        """Joint draws that take every answer for another worker's."""
+        return self._moved(workers=False) if self.recorded.model.collapsed else self.adjusted
+
+    def _moved(self, *, workers: bool) -> Float[np.ndarray, "chain draw classifier"]:
+        """Draws of a collapsed model, moved."""
         likelihood = self.need("log_likelihood", "log_right")
+        adjusted = self.adjusted[:, draws_of(likelihood, self.group)]
         among = (
-            self.adjusted[:, draws_of(likelihood, self.group)],
+            adjusted,
             likelihood["log_right"].values,
             self.cell_of_images("replication"),
             self.images.replication.correct,
         )
-        if self.adjusted.shape[2] <= MOST_WHOLE:
-            return moved(self.adjusted, excess_covariance(*among))
+        classifiers = adjusted.shape[2]
+        if classifiers <= MOST_WHOLE:
+            crowd = self._over_workers(adjusted, np.eye(classifiers)) if workers else None
+            return moved(self.adjusted, excess_covariance(*among), crowd)
         reference = self.statistics.accuracy("reference")
         mean_and_slope = np.column_stack([np.ones_like(reference), reference])
-        return moved_along(self.adjusted, *leading_excess(*among, mean_and_slope))
+        directions, excess = leading_excess(*among, mean_and_slope)
+        crowd = self._over_workers(adjusted, directions) if workers else None
+        return moved_along(self.adjusted, directions, excess, crowd)
+
+    @property
+    def knows_workers(self) -> bool:
+        """Whether the intervals allow for workers who answered many images each."""
+        if not isinstance(self.study, Study) or not self.recorded.model.collapsed:
+            return False
+        return any(self.study.datasets[role].answers for role in self.recorded.roles)
+
+    def _over_workers(
+        self,
+        adjusted: Float[np.ndarray, "chain kept classifier"],
+        directions: Float[np.ndarray, "classifier direction"],
+    ) -> Float[np.ndarray, "direction direction"]:
+        """Covariance over the workers of the data sets of which it is known who answered."""
+        likelihood = self.need("log_likelihood", "log_right")
+        datasets = [
+            Answered(
+                data,
+                cells_along(likelihood, role),
+                self.cell_of_images(role),
+                self._log_mass(role),
+                likelihood["log_right"].values if role == "replication" else None,
+            )
+            for role in self.recorded.roles
+            if (data := self.images.datasets[role]).answers is not None
+        ]
+        return worker_covariance(datasets, adjusted, directions).covariance
+
+    def _log_mass(self, role: str) -> Float[np.ndarray, "chain kept cell"]:
+        """Draws of log P(k | n), for one image of each cell of a data set."""
+        name = f"{role}_images"
+        images = self.need("observed_data", name)[name].values
+        return self.need("log_likelihood", name)[name].values / np.maximum(images, 1)
 
     def joint_draws(self, seed: int = 0) -> JointDraws:
         """Draws of all classifiers' accuracies that know of the images these share.
@@ -157,16 +207,14 @@ class Fitted:
         """
         if "population_reference_accuracy" in self.group:
             population = self.group["population_reference_accuracy"].values
-            return JointDraws(self._together, np.asarray(population, dtype=float))
-        name = "reference_images"
-        likelihood = self.need("log_likelihood", name)
-        images = self.need("observed_data", name)[name].values
+            return JointDraws(self.together, np.asarray(population, dtype=float))
+        likelihood = self.need("log_likelihood", "reference_images")
         reference = reference_draws(
             self.adjusted[:, draws_of(likelihood, self.group)],
-            self._together,
-            likelihood[name].values / np.maximum(images, 1),
+            self.together,
+            self._log_mass("reference"),
             self.cell_of_images("reference"),
             self.images.reference.correct,
             seed=seed,
         )
-        return JointDraws(self._together, reference)
+        return JointDraws(self.together, reference)

@@ -61,8 +61,19 @@ class JointDraws(NamedTuple):
 def moved(
     adjusted: Float[np.ndarray, "chain draw classifier"],
     excess: Float[np.ndarray, "classifier classifier"],
+    workers: Float[np.ndarray, "classifier classifier"] | None = None,
 ) -> Float[np.ndarray, "chain draw classifier"]:
-    """Draws moved to the covariance with what shared images add to it, `excess_covariance`."""
+    """Draws moved to the covariance with what shared images add to it.
+
+    Parameters
+    ----------
+    adjusted
+        Draws.
+    excess
+        From `excess_covariance`: of several classifiers; each one's own spread stays as it is.
+    workers
+        From `bayesrep.posterior.workers.worker_covariance`: added to that, own spreads and all.
+    """
     flat = adjusted.reshape(-1, adjusted.shape[-1])
     center = flat.mean(axis=0)
     moves = flat - center
@@ -70,6 +81,8 @@ def moved(
     target = _target(root, inverse, excess)
     spread = np.linalg.norm(root, axis=0) / np.sqrt(np.diag(target))
     target *= np.outer(spread, spread)
+    if workers is not None:
+        target += workers
     return (center + moves @ _move(root, inverse, target)).reshape(adjusted.shape)
 
 
@@ -77,6 +90,7 @@ def moved_along(
     adjusted: Float[np.ndarray, "chain draw classifier"],
     directions: Float[np.ndarray, "classifier direction"],
     excess: Float[np.ndarray, "direction direction"],
+    workers: Float[np.ndarray, "direction direction"] | None = None,
 ) -> Float[np.ndarray, "chain draw classifier"]:
     """Draws moved as by `moved`, but in some orthonormal directions alone.
 
@@ -86,8 +100,8 @@ def moved_along(
         Draws.
     directions
         From `leading_excess`.
-    excess
-        What shared images add in these.
+    excess, workers
+        What shared images and workers add in these.
     """
     flat = adjusted.reshape(-1, adjusted.shape[-1])
     center = flat.mean(axis=0)
@@ -104,6 +118,11 @@ def moved_along(
     real = np.sqrt(np.maximum(np.square(cross) + square * missing, 0))
     moves += np.maximum(real - cross, 0) / np.maximum(square, 1e-300) * rest
     moves *= wanted / np.maximum(moves.std(axis=0), 1e-300)
+    if workers is not None:
+        along = moves @ directions
+        root, inverse = _powers(np.atleast_2d(np.cov(along.T)))
+        more = _move(root, inverse, root @ root + workers) - np.eye(len(root))
+        moves += along @ more @ directions.T
     return (center + moves).reshape(adjusted.shape)
 
 
@@ -139,7 +158,7 @@ def _at_least(matrix: Floats, floor: float) -> Floats:
     return (vectors * np.clip(values, floor, None)) @ vectors.T
 
 
-def _centered(draws: NDArray[np.floating]) -> Floats:
+def centered(draws: NDArray[np.floating]) -> Floats:
     """Draws [chain, draw, ...] less their mean, as [block, S, ...].
 
     Blocks have hardly anything to do with each other: mirrored draws, which lie half of all draws
@@ -215,23 +234,23 @@ def _excess_times(
     A covariance from finitely many draws is off by noise, whose square does not average out;
     products of different blocks have none.
     """
-    centered = _centered(adjusted)
-    size = centered.shape[1]
-    along = centered @ directions
+    moves = centered(adjusted)
+    size = moves.shape[1]
+    along = moves @ directions
     order = np.argsort(cell, kind="stable")
     cell = cell[order]
     total = np.zeros(directions.shape)
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     for start, stop in zip(starts, [*starts[1:], len(cell)], strict=True):
         log_q = log_right[..., cell[start]]
-        logit = _centered(log_q - np.log(-np.expm1(log_q)))
+        logit = centered(log_q - np.log(-np.expm1(log_q)))
         sway = logit.transpose(0, 2, 1) @ along / size  # Cov(A, logit q_c) [block, c, K]
         mean = np.exp(log_q.astype(float)).mean(axis=(0, 1))
         residual = correct[order[start:stop]] - mean
         own = np.square(residual).sum(axis=0)[:, None]
         answers = [residual.T @ (residual @ each) - own * each for each in sway]
         others = sum(answers) - np.stack(answers)
-        total += sum(a.T @ (b @ other) for a, b, other in zip(centered, logit, others, strict=True))
+        total += sum(a.T @ (b @ other) for a, b, other in zip(moves, logit, others, strict=True))
     return total / (size * BLOCKS * (BLOCKS - 1))
 
 
@@ -268,8 +287,8 @@ def reference_draws(
     answers = np.asarray(correct, dtype=float)
     accuracy = answers.mean(axis=0)
     residual = (answers - accuracy) / len(answers)
-    mass = _centered(log_mass)
-    influence = (mass.transpose(0, 2, 1) @ _centered(adjusted)).mean(axis=0) / mass.shape[1]
+    mass = centered(log_mass)
+    influence = (mass.transpose(0, 2, 1) @ centered(adjusted)).mean(axis=0) / mass.shape[1]
     random = np.random.default_rng(seed)
     if moves.shape[1] > MOST_WHOLE:
         draws = _along_images(moves, residual, influence, cell, random)

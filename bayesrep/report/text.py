@@ -13,6 +13,7 @@ from bayesrep.report.answer import Estimate, is_share
 from bayesrep.studies.study import Study
 
 if TYPE_CHECKING:  # most tables are made without JAX
+    from bayesrep.answers.crowd import CrowdDescription
     from bayesrep.checks.diagnosis import Diagnosis
 
 MISSING = "-"
@@ -94,6 +95,33 @@ def describe_study(study: Study) -> str:
     if study.classifiers:
         gap = study.reference.correct.mean() - study.replication.correct.mean()
         lines.append(f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} %")
+    return "\n".join(lines)
+
+
+def crowd_text(crowd: "CrowdDescription") -> str:
+    """What `bayesrep.describe_crowd` found; of single workers only how many answer oddly."""
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "images": "{images:,}",
+        "answers": "{answers:,}",
+        "workers": "{workers:,}",
+        "answers each": "{answers_a_worker:,.0f}",
+        "selected": "{selection_frequency:2p}",
+        "s.e. images": "{error_images:2p}",
+        "s.e. workers": "{error_workers:2p}",
+        "correlation": "{correlation:.3f}",
+        "worth answers": "{effective_answers:,.0f}",
+    }
+    lines = [listed(crowd.datasets, shown), "", plain(crowd.sentence)]
+    named = {"always_yes": "always yes", "always_no": "always no", "at_random": "at random"}
+    for way, words in named.items():
+        odd = crowd.workers.filter(pl.col(way) > 0.5)
+        if len(odd):
+            share = float(odd["answers"].sum()) / float(crowd.workers["answers"].sum())
+            lines.append(
+                f"{len(odd)} worker{'s' * (len(odd) != 1)} probably answer{'s' * (len(odd) == 1)} "
+                f"{words}: {percent(share, 1)} % of all answers."
+            )
     return "\n".join(lines)
 
 

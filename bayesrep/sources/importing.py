@@ -2,7 +2,9 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from secrets import token_bytes
 from typing import Any, TypeAlias
 
 from bayesrep.errors import OptionError
@@ -17,13 +19,20 @@ Imported: TypeAlias = Study | list[Predictions] | Mapping[str, AnnotatedSet]
 
 
 def import_files(
-    source: str, files: Sequence[Path], out: Path, *, force: bool = False, **options: Any
+    source: str,
+    files: Sequence[Path],
+    out: Path,
+    *,
+    force: bool = False,
+    keep_workers: bool = False,
+    **options: Any,
 ) -> Imported:
     """Read published data or tables, write what they hold, and return it.
 
     A study lacks its counts where ImageNet-v2's folder comes alone, and its predictions where
     tables hold none. Options are those of the source's reader, None where they are left to it;
-    any other is an `OptionError`.
+    any other is an `OptionError`. Workers' names are personal data: codes that cannot be undone,
+    new ones every time, are written in their place unless they are to be kept.
     """
     reader = READERS[source]
     options = {name: value for name, value in options.items() if value is not None}
@@ -39,6 +48,8 @@ def import_files(
         study, answers = ANSWERED[source](files, **options)
     else:
         study = reader(files, **options)
+    if not keep_workers:
+        study = _with_codes(study)
     if isinstance(study, Study):
         study.write(out, force=force, answers=answers)
     else:
@@ -46,3 +57,14 @@ def import_files(
         provenance = {"source": source, "files": [path.name for path in files]}
         write_annotations(study, out, name=name, provenance=provenance, force=force)
     return study
+
+
+def _with_codes(study: Study | Mapping[str, AnnotatedSet]) -> Study | dict[str, AnnotatedSet]:
+    """The same, workers' names replaced."""
+    salt = token_bytes(32)
+    datasets = study.datasets if isinstance(study, Study) else study
+    coded = {
+        role: data if data.answers is None else replace(data, answers=data.answers.coded(salt))
+        for role, data in datasets.items()
+    }
+    return replace(study, datasets=coded) if isinstance(study, Study) else coded

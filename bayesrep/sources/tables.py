@@ -39,6 +39,7 @@ from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
+from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools, Ints
 
 _KEY = ("dataset", "image")
@@ -260,7 +261,18 @@ def _annotated(
         correct=_correct(tables, dataset, counts, classifiers),
         labels=groups.pop("label", None),
         groups=groups,
+        answers=_answers_by_worker(tables, dataset, counts.frame["image"]),
     )
+
+
+def _answers_by_worker(tables: _Tables, dataset: str, images: pl.Series) -> WorkerAnswers | None:
+    """The annotations of one data set, where it is they that were counted."""
+    rows = [t.of(dataset) for t in tables.of("annotations") if t.of(dataset).height]
+    if not rows:
+        return None
+    places = pl.DataFrame({"image": images, "row": np.arange(len(images), dtype=np.int32)})
+    placed = pl.concat(rows).join(places, on="image", how="left", maintain_order="left")
+    return WorkerAnswers.of(*(placed[name].to_numpy() for name in ("row", "worker", "selected")))
 
 
 def _counts(tables: _Tables, dataset: str) -> _Table:

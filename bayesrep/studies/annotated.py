@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import listing
 from bayesrep.studies import rules
+from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools, Ints
 
 
@@ -35,6 +36,8 @@ class AnnotatedSet:
         Optional further partitions of the images, such as superclasses.
     left_out : mapping of image to reason
         Images that the data set is left without, since they could not be decoded.
+    answers : WorkerAnswers or None
+        The single answers that were counted, where it is known whose they are.
 
     Raises
     ------
@@ -50,6 +53,7 @@ class AnnotatedSet:
     labels: NDArray[np.str_] | None = None
     groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict[str, NDArray[np.str_]])
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    answers: WorkerAnswers | None = None
 
     def __post_init__(self) -> None:
         rules.raise_first(self._violations(f"data set {self.name!r}"))
@@ -75,6 +79,8 @@ class AnnotatedSet:
         names = np.asarray(self.images, dtype=np.str_).tolist()
         if both := sorted(set(names) & set(self.left_out)):
             yield f"{where}: {listing(both)} left out and there; choose one"
+        if self.answers is not None:
+            yield from self.answers.violations(where, self.images, self.selected, self.shown)
 
 
 def _frozen(values: Any, dtype: type[np.generic]) -> NDArray[Any]:

@@ -3,7 +3,7 @@
     study.json                                  format, name, roles, classifiers, provenance, truth
     images.parquet                              dataset, image, label, optional group columns
     counts.parquet                              dataset, image, selected, shown
-    annotations.parquet                         instead of counts: dataset, image, worker, selected
+    annotations.parquet                         beside or instead: dataset, image, worker, selected
     predictions/<dataset>/<classifier>.parquet  image, correct; where the answers are known, label,
                                                 label_1 ... label_5 and probability_1 ... 5
     failures.parquet                            dataset, image, reason, left_out: where images could

@@ -23,7 +23,16 @@ from bayesrep.studies.correctness import (
 )
 from bayesrep.studies.manifest import Manifest, read_manifest
 from bayesrep.studies.study import Study
-from bayesrep.studies.tables import KEYS, read_counts, read_failures, read_keyed, texts_in_order
+from bayesrep.studies.tables import (
+    KEYS,
+    read_annotations,
+    read_counts,
+    read_failures,
+    read_keyed,
+    texts_in_order,
+)
+from bayesrep.studies.worker_answers import WorkerAnswers
+from bayesrep.types import Ints
 
 
 def read_study(path: str | Path) -> Study:
@@ -62,14 +71,15 @@ def inspect(path: Path) -> Generator[str, None, Study | None]:
     manifest = yield from read_manifest(path)
     if manifest is None:
         return None
-    counts = yield from read_counts(path)
+    annotations = yield from read_annotations(path)
+    counts = yield from read_counts(path, annotations)
     images = yield from read_keyed(path / folder.IMAGES, KEYS)
     failures = yield from read_failures(path)
     classifiers = yield from listed_or_found(path, manifest)
     complete = complete_classifiers(path, manifest)
     if counts is None or failures is None:
         return None
-    yield from _strangers(path, manifest, counts, images)
+    yield from _strangers(path, manifest, counts, images, annotations)
     datasets: dict[str, AnnotatedSet] = {}
     for role, name in manifest.roles.items():
         of_set = pl.col("dataset") == name
@@ -77,6 +87,7 @@ def inspect(path: Path) -> Generator[str, None, Study | None]:
             counts.filter(of_set),
             None if images is None else images.filter(of_set),
             failures.filter(of_set),
+            None if annotations is None else annotations.filter(of_set),
         )
         data = yield from _dataset(path, role, name, *tables, classifiers, complete)
         if data is not None:
@@ -93,12 +104,17 @@ def inspect(path: Path) -> Generator[str, None, Study | None]:
 
 
 def _strangers(
-    path: Path, manifest: Manifest, counts: pl.DataFrame, images: pl.DataFrame | None
+    path: Path,
+    manifest: Manifest,
+    counts: pl.DataFrame,
+    images: pl.DataFrame | None,
+    annotations: pl.DataFrame | None,
 ) -> Iterator[str]:
     """Find data sets that no role names: their data would be ignored without a word."""
     holders = {folder.COUNTS: counts["dataset"].unique(maintain_order=True).to_list()}
-    if images is not None:
-        holders[folder.IMAGES] = images["dataset"].unique(maintain_order=True).to_list()
+    for file, table in ((folder.IMAGES, images), (folder.ANNOTATIONS, annotations)):
+        if table is not None:
+            holders[file] = table["dataset"].unique(maintain_order=True).to_list()
     holders[folder.PREDICTIONS] = folder.names_in(path / folder.PREDICTIONS, "")
     for where, names in holders.items():
         if strangers := [name for name in names if name not in manifest.roles.values()]:
@@ -115,6 +131,7 @@ def _dataset(
     counts: pl.DataFrame,
     images: pl.DataFrame | None,
     failures: pl.DataFrame,
+    annotations: pl.DataFrame | None,
     classifiers: Sequence[str],
     complete: Sequence[str],
 ) -> Generator[str, None, AnnotatedSet | None]:
@@ -136,8 +153,39 @@ def _dataset(
     correct = yield from read_correctness(dataset, classifiers, complete)
     if not counted or texts is None or correct is None:
         return None
+    answers = None
+    if annotations is not None and len(annotations):
+        answered = annotations.join(left_out, on="image", how="anti", maintain_order="left")
+        answers = yield from _answers(name, answered, rows["image"], selected, shown)
+        if answers is None:
+            return None
     missing = dict(left_out.iter_rows())
-    return AnnotatedSet(name, names, selected, shown, correct, labels, texts, missing)
+    return AnnotatedSet(name, names, selected, shown, correct, labels, texts, missing, answers)
+
+
+def _answers(
+    name: str, rows: pl.DataFrame, images: pl.Series, selected: Ints, shown: Ints
+) -> Generator[str, None, WorkerAnswers | None]:
+    """The answers by worker to one data set's images, which its counts have to be the sum of."""
+    where = f"{folder.ANNOTATIONS}, data set {name!r}"
+    places = pl.DataFrame({"image": images, "row": np.arange(len(images))})
+    placed = rows.join(places, on="image", how="left", maintain_order="left")
+    if len(strange := placed.filter(pl.col("row").is_null())["image"].unique(maintain_order=True)):
+        yield (
+            f"{where}: {listing(strange.to_list())} not in {folder.COUNTS}; "
+            "give their counts or remove the rows"
+        )
+        return None
+    workers = rows["worker"].unique().sort()
+    code = rows["worker"].cast(pl.Enum(workers)).to_physical()
+    answers = WorkerAnswers(
+        workers.to_numpy().astype(np.str_),
+        placed["row"].to_numpy(),
+        code.to_numpy(),
+        rows["selected"].to_numpy(),
+    )
+    broken = answers.violations(where, images.to_list(), selected, shown)
+    return answers if (yield from rules.checked(broken)) else None
 
 
 def images_left_out(path: str | Path) -> dict[str, dict[str, str]]:

@@ -19,8 +19,9 @@ which is not p_ref: what was selected by a noisy measurement is worse than it me
 images, or under one label's description: with an intraclass correlation ρ an image's answers are
 Bernoulli of s' ~ Beta(s (1/ρ − 1), (1 − s)(1/ρ − 1)), in each data set by itself. Workers may be
 stricter or more lenient: worker w selects with probability Φ(√(1 + σ²) Φ⁻¹(s) + σ z_w), z_w ~
-N(0, 1), whose mean over workers is s. Drawn afresh for every answer they leave counts binomial; one
-panel for all images of a data set does not. Annotators may be asked until the answer is clear.
+N(0, 1), whose mean over workers is s. Drawn afresh for every answer they leave counts binomial; a
+crowd of which each worker answers about many images of a data set does not, and it may be the
+other data set's too. Annotators may be asked until the answer is clear.
 
 *Classes.* Classifiers may find some classes easier than others, and the replication may hold other
 shares of them.
@@ -30,10 +31,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from bayesrep.choices import Process
 from bayesrep.errors import OptionError
+from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Floats, Ints
 
 
@@ -48,6 +51,14 @@ class Mixture:
     weights: tuple[float, ...]
     locations: tuple[float, ...]
     spreads: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Workers: names [W], and how lenient each is, z [W]."""
+
+    workers: NDArray[np.str_]
+    thresholds: Floats
 
 
 @dataclass(frozen=True)
@@ -68,8 +79,11 @@ class Scenario:
         A logit-normal mixture of candidates, from which the replication is matched.
     dependence
         Intraclass correlation ρ of the answers about one image.
-    panel
-        Whether one panel of workers answers for all images of a data set.
+    crowd
+        Workers of a data set, of whom every image has as many as annotators, or all, where these
+        are more; None: every answer is another worker's.
+    one_crowd
+        Whether both data sets have the same workers.
     leniency
         sd σ of the workers' thresholds.
     adaptive
@@ -87,7 +101,8 @@ class Scenario:
     ones: float = 0.0
     pool: Mixture | None = None
     dependence: float = 0.0
-    panel: bool = False
+    crowd: int | None = None
+    one_crowd: bool = False
     leniency: float = 0.0
     adaptive: bool = False
     annotators: int | tuple[int, int] | None = None
@@ -143,7 +158,20 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "two-panels": Scenario(
         "each data set has one panel of ten workers, who answer for all of its images",
-        panel=True,
+        crowd=10,
+        leniency=0.5,
+        annotators=10,
+    ),
+    "two-crowds": Scenario(
+        "each data set has a hundred workers of its own, who differ",
+        crowd=100,
+        leniency=0.5,
+        annotators=10,
+    ),
+    "one-crowd": Scenario(
+        "a hundred workers, who differ, answer for both data sets",
+        crowd=100,
+        one_crowd=True,
         leniency=0.5,
         annotators=10,
     ),
@@ -162,6 +190,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 CLASSES = 10
 EASE = 0.6  # of the easiest class on the probit scale; the hardest has as much less
 FIRST_LOOK = 5
+ROOM = 2**24  # places in a table of images and workers that is made at a time
 CLEAR = 0.2  # share of dissenters at which a worker more is not worth asking
 
 
@@ -190,9 +219,14 @@ def class_ease() -> Floats:
 
 
 def draw_counts(
-    rng: np.random.Generator, scenario: Scenario, s: Floats, low: int, high: int
-) -> tuple[Ints, Ints]:
-    """How many annotators selected every image, and how many were asked.
+    rng: np.random.Generator,
+    scenario: Scenario,
+    s: Floats,
+    low: int,
+    high: int,
+    crowd: Crowd | None = None,
+) -> tuple[Ints, Ints, WorkerAnswers | None]:
+    """How many annotators selected every image, how many were asked, and who, if it is known.
 
     Parameters
     ----------
@@ -204,28 +238,68 @@ def draw_counts(
         Selection frequencies [N].
     low, high
         Annotators per image: uniform on low..high; of adaptive collections at most `high`.
+    crowd
+        Whom to ask, in scenarios that have one.
     """
     if scenario.adaptive:
-        return _until_clear(rng, s, high)
+        return *_until_clear(rng, s, high), None
     shown = rng.integers(low, high + 1, size=len(s))
-    if scenario.panel:
-        return _by_panel(rng, scenario.leniency, s, shown), shown
+    if crowd is not None:
+        answers = _by_crowd(rng, scenario.leniency, s, shown, crowd)
+        return *answers.counts(len(s)), answers
     if (rho := scenario.dependence) > 0:
         total = 1 / rho - 1
         inner = (s > 0) & (s < 1)
         mean = np.where(inner, s, 0.5)
         s = np.where(inner, rng.beta(mean * total, (1 - mean) * total), s)
-    return rng.binomial(shown, s), shown
+    return rng.binomial(shown, s), shown, None
 
 
-def _by_panel(rng: np.random.Generator, leniency: float, s: Floats, shown: Ints) -> Ints:
-    """Counts by one panel, of which images with fewer annotators saw the first ones."""
-    score = np.sqrt(1 + leniency**2) * ndtri(s)
-    selected = np.zeros(len(s), dtype=np.int64)
-    for worker, threshold in enumerate(rng.standard_normal(shown.max())):
-        chance = ndtr(score + leniency * threshold)
-        selected += (rng.random(len(s)) < chance) & (worker < shown)
-    return selected
+def draw_crowds(
+    rng: np.random.Generator, scenario: Scenario, annotators: int
+) -> tuple[Crowd, Crowd] | None:
+    """The workers of the reference and of the replication, in scenarios that have a crowd.
+
+    Parameters
+    ----------
+    rng
+        Of their thresholds.
+    scenario
+        How many they are, and whether they are the same.
+    annotators
+        Most of one image.
+    """
+    if scenario.crowd is None:
+        return None
+    size = max(scenario.crowd, annotators)
+    first, second = (
+        Crowd(
+            np.array([f"{name}{number:05d}" for number in range(size)]), rng.standard_normal(size)
+        )
+        for name in ("a", "b")
+    )
+    return first, first if scenario.one_crowd else second
+
+
+def _by_crowd(
+    rng: np.random.Generator, leniency: float, s: Floats, shown: Ints, crowd: Crowd
+) -> WorkerAnswers:
+    """Answers of workers of a crowd, drawn for every image; of a crowd no larger, all of them."""
+    most, size = int(shown.max()), len(crowd.workers)
+    asked = np.empty((len(s), most), dtype=np.int32)
+    for rows in np.array_split(np.arange(len(s)), -(-len(s) * size // ROOM)):
+        order = (
+            rng.random((len(rows), size))
+            if size > most
+            else np.tile(np.arange(size), (len(rows), 1))
+        )
+        asked[rows] = order.argsort(axis=1)[:, :most]
+    image, place = np.nonzero(np.arange(most) < shown[:, None])
+    worker = asked[image, place]
+    score = np.sqrt(1 + leniency**2) * ndtri(s)[image]
+    chance = ndtr(score + leniency * crowd.thresholds[worker])
+    selected = rng.random(len(image)) < chance
+    return WorkerAnswers(crowd.workers, image.astype(np.int32), worker, selected)
 
 
 def _until_clear(rng: np.random.Generator, s: Floats, most: int) -> tuple[Ints, Ints]:

@@ -50,6 +50,7 @@ from bayesrep.studies.scenarios import (
     class_ease,
     class_shares,
     draw_counts,
+    draw_crowds,
     draw_logit_normal,
     draw_matched,
     find_scenario,
@@ -408,7 +409,7 @@ def simulate_study(
             raise OptionError(
                 f"dependence is a correlation from 0 to less than 1; got {dependence}"
             )
-        if dependence > 0 and (world.panel or world.adaptive):
+        if dependence > 0 and (world.crowd or world.adaptive):
             raise OptionError(f"scenario {scenario!r} has no dependence to set")
         world = replace(world, dependence=dependence)
     if annotators is None:
@@ -428,16 +429,24 @@ def simulate_study(
         annotation, correctness = seed.spawn(2)
         rng = np.random.default_rng(annotation)
         s = drawn_from.draw(rng, role, images, high)
-        selected, shown = draw_counts(rng, world, s, low, high)
+        crowd = crowds[REQUIRED_ROLES.index(role)] if crowds else None
+        selected, shown, answers = draw_counts(rng, world, s, low, high, crowd)
         ease, groups = 0.0, {}
         if world.class_shift:
             of = rng.choice(CLASSES, size=images, p=drawn_from.shares(role))
             ease, groups = class_ease()[of], {"superclass": np.char.add("class-", of.astype(str))}
         curves = drawn_from.curves[role]
         correct = _draw_correct(correctness, drawn_from.process, s, curves, ease)
-        return {"selected": selected, "shown": shown, "correct": correct, "groups": groups}
+        return {
+            "selected": selected,
+            "shown": shown,
+            "correct": correct,
+            "groups": groups,
+            "answers": answers,
+        }
 
-    seeds = np.random.SeedSequence(seed).spawn(2)
+    *seeds, of_crowds = np.random.SeedSequence(seed).spawn(3)
+    crowds = draw_crowds(np.random.default_rng(of_crowds), world, high)
     made = {
         "seed": seed,
         "images": images,

@@ -19,7 +19,7 @@ from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.manifest import JSON, Manifest, Truth
 from bayesrep.studies.predictions import Predictions
 
-_ENTRIES = {"selected", "shown", "correct", "name", "images", "labels", "groups"}
+_ENTRIES = {"selected", "shown", "correct", "name", "images", "labels", "groups", "answers"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +109,9 @@ class Study:
         ----------
         reference, replication
             Each a mapping with `selected` and `shown` (int, or int [N]), `correct`
-            (bool [N, C]), and optionally `name`, `images` (str [N]), `labels` (str [N]) and
-            `groups` (mapping of str to str [N]). Whole floats count as integers; 0 and 1 as
+            (bool [N, C]), and optionally `name`, `images` (str [N]), `labels` (str [N]),
+            `groups` (mapping of str to str [N]) and `answers` (`bayesrep.WorkerAnswers`, the
+            single answers that were counted). Whole floats count as integers; 0 and 1 as
             correctness.
         classifiers
             C distinct names, in the order of the columns of `correct`.
@@ -157,9 +158,9 @@ class Study:
         """The SHA-256, in hexadecimal, of the data and their order.
 
         Roles, names, images, counts, correctness, labels, groups and classifiers count; the study's
-        own name, its provenance, truth and images left out do not, since no estimate depends on
-        them. Every fit of the study records it, and nothing that looks at images takes another
-        study's fit.
+        own name, its provenance, truth, images left out and whose the answers are do not, since no
+        fit depends on them. Every fit of the study records it, and nothing that looks at images
+        takes another study's fit.
         """
         digest = hashlib.sha256()
         for part in self._contents():
@@ -230,6 +231,7 @@ def _annotated_set(
         correct=correct,
         labels=arrays.get("labels"),
         groups=arrays.get("groups") or {},
+        answers=arrays.get("answers"),
     )
 
 

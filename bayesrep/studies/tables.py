@@ -20,13 +20,37 @@ KEYS = ["dataset", "image"]
 FAILURES = {"dataset": pl.String, "image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
 
 
-def read_counts(path: Path) -> Generator[str, None, pl.DataFrame | None]:
-    """Read the counts, or count the raw annotations where only these are there."""
-    counts, annotations = path / folder.COUNTS, path / folder.ANNOTATIONS
-    if counts.exists() or not annotations.exists():
+def read_counts(
+    path: Path, annotations: pl.DataFrame | None
+) -> Generator[str, None, pl.DataFrame | None]:
+    """Read the counts, or count the answers by worker where only these are there."""
+    counts = path / folder.COUNTS
+    if counts.exists() or not (path / folder.ANNOTATIONS).exists():
         return (yield from read_keyed(counts, [*KEYS, "selected", "shown"]))
-    rows = yield from read_keyed(annotations, [*KEYS, "worker", "selected"])
+    if annotations is None:
+        return None
+    groups = annotations.group_by(KEYS, maintain_order=True)
+    return groups.agg(
+        pl.col("selected").cast(pl.Int64).sum(), pl.len().cast(pl.Int64).alias("shown")
+    )
+
+
+def read_counts_alone(path: Path) -> Generator[str, None, pl.DataFrame | None]:
+    """Read the counts, and the answers by worker only where there are no counts."""
+    needed = not (path / folder.COUNTS).exists()
+    annotations = (yield from read_annotations(path)) if needed else None
+    return (yield from read_counts(path, annotations))
+
+
+def read_annotations(path: Path) -> Generator[str, None, pl.DataFrame | None]:
+    """Read the answers by worker: dataset, image, worker, selected; None where there are none."""
+    file = path / folder.ANNOTATIONS
+    if not file.exists():
+        return None
+    rows = yield from read_keyed(file, [*KEYS, "worker", "selected"])
     if rows is None:
+        return None
+    if not (yield from rules.checked(key_violations(file.name, rows, ["worker"]))):
         return None
     answer = [name for name in (*KEYS, "worker", "task", "time") if name in rows.columns]
     repeated = rows.filter(rows.select(answer).is_duplicated())["image"].unique(maintain_order=True)
@@ -35,15 +59,15 @@ def read_counts(path: Path) -> Generator[str, None, pl.DataFrame | None]:
             f"{folder.ANNOTATIONS}: a worker answered more than once for "
             f"{listing(repeated)}; keep one row per worker and image"
         )
+        return None
     values = rows["selected"].to_numpy()
     where = f"{folder.ANNOTATIONS} (each row is shown = 1)"
     names, once = rows["image"].to_numpy(), np.ones(len(rows), dtype=np.int64)
-    sound = yield from rules.checked(rules.count_violations(where, names, values, once))
-    if not sound or len(repeated):
+    if not (yield from rules.checked(rules.count_violations(where, names, values, once))):
         return None
-    rows = rows.with_columns(pl.col("selected").cast(pl.Int64))
-    groups = rows.group_by(KEYS, maintain_order=True)
-    return groups.agg(pl.col("selected").sum(), pl.len().cast(pl.Int64).alias("shown"))
+    return rows.select(
+        *KEYS, pl.col("worker").cast(pl.String), pl.col("selected").cast(pl.Int64) == 1
+    )
 
 
 def read_keyed(file: Path, columns: list[str]) -> Generator[str, None, pl.DataFrame | None]:

@@ -151,7 +151,23 @@ def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
         how="diagonal",
     )
     parquet.write(counts, path / folder.COUNTS)
+    if answered := [_answers_of(data) for data in datasets if data.answers is not None]:
+        parquet.write(pl.concat(answered), path / folder.ANNOTATIONS)
     parquet.write(images, path / folder.IMAGES)
+
+
+def _answers_of(data: AnnotatedSet) -> pl.DataFrame:
+    """The answers by worker, a row each."""
+    answers = data.answers
+    assert answers is not None
+    return pl.DataFrame(
+        {
+            "dataset": np.repeat(data.name, len(answers.image)),
+            "image": data.images[answers.image],
+            "worker": answers.workers[answers.worker],
+            "selected": answers.selected,
+        }
+    )
 
 
 def _of_dataset(data: AnnotatedSet, columns: Mapping[str, Any]) -> pl.DataFrame:

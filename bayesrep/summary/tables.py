@@ -57,7 +57,8 @@ def summarize(
 
 def accuracies(fitted: Fitted) -> pl.DataFrame:
     """The table of `summarize`."""
-    adjusted, statistics = fitted.adjusted, fitted.statistics
+    adjusted = fitted.together if fitted.knows_workers else fitted.adjusted
+    statistics = fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     estimate = adjusted.mean(axis=(0, 1))
     lower, upper = np.quantile(adjusted, INTERVAL, axis=(0, 1))

@@ -10,7 +10,7 @@ from bayesrep.studies import folder, rules
 from bayesrep.studies.correctness import complete_classifiers
 from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.studies.manifest import Manifest, read_manifest, write_manifest
-from bayesrep.studies.tables import KEYS, read_counts, read_failures, read_keyed
+from bayesrep.studies.tables import KEYS, read_counts_alone, read_failures, read_keyed
 from bayesrep.vision.images import ImageSet, select
 
 
@@ -30,7 +30,7 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     if dataset not in manifest.roles.values():
         known = listing(manifest.roles.values(), "data set")
         raise StudyError(f"{study} has the {known}, not {dataset!r}; give one of them (--dataset)")
-    counts = rules.value(read_counts(study), study)
+    counts = rules.value(read_counts_alone(study), study)
     names = counts.filter(pl.col("dataset") == dataset)["image"].to_list()
     chosen = select(images, names, dataset)
     _compare_labels(study, dataset, chosen)

@@ -1,0 +1,184 @@
+"""What a posterior's adjusted accuracies owe to the workers who happened to answer.
+
+An image's influence on a posterior mean is a posterior covariance (Giordano and Broderick 2023,
+"The Bayesian infinitesimal jackknife for variance", equation 7), and that of an answer a difference
+of two, by which the mean moves when the answer turns from no to yes:
+
+    T(k) − T(k − 1)  =  Cov_post(A, log p(image with k selections) − log p(image with k − 1)),
+
+which `bayesrep.numerics.crowd` sums over workers. log p of an image is that of its count and, on
+the replication, of every classifier's answer. Where the study has no image with that count, T is
+taken as linear between the nearest counts that it has, out of as many annotators.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bayesrep.numerics.crowd import Clustered, clustered, meetings, residuals
+from bayesrep.posterior.groups import CellNames
+from bayesrep.posterior.joint_draws import centered
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.types import Bool, Float, Floats, Int
+
+
+class Answered(NamedTuple):
+    """One data set as `worker_covariance` needs it.
+
+    Attributes
+    ----------
+    data
+        The data set, with its answers by worker.
+    cells, cell
+        The posterior's cells, and that of every image.
+    log_mass : [chain, draw, cell]
+        Log probability of the cell's count.
+    log_right : [chain, draw, classifier, cell] or None
+        Log P(correct | cell), where the model knows the data set's answers.
+    """
+
+    data: AnnotatedSet
+    cells: CellNames
+    cell: Int[np.ndarray, "image"]
+    log_mass: NDArray[np.floating]
+    log_right: NDArray[np.floating] | None
+
+
+def worker_covariance(
+    datasets: Sequence[Answered],
+    adjusted: Float[np.ndarray, "chain draw classifier"],
+    directions: Float[np.ndarray, "classifier direction"],
+) -> Clustered:
+    """Covariance, over workers, of what directions see of the adjusted accuracies' means.
+
+    Parameters
+    ----------
+    datasets
+        Those of which it is known who answered.
+    adjusted
+        Draws of the adjusted accuracies, those of which there are log probabilities.
+    directions
+        Combinations of classifiers; the identity for all of them.
+    """
+    left = residuals_of([each.data for each in datasets])
+    along = centered(adjusted) @ directions
+    parts = (
+        part for each, of in zip(datasets, left, strict=True) for part in _parts(each, of, along)
+    )
+    return clustered(parts, meetings(left))
+
+
+def residuals_of(datasets: Sequence[AnnotatedSet]) -> list[sparse.csr_array]:
+    """Residuals [image, worker] of data sets' answers, among the workers of all of them.
+
+    Parameters
+    ----------
+    datasets
+        With answers by worker. Workers of the same name are the same.
+    """
+    answers = [data.answers for data in datasets if data.answers is not None]
+    names = np.unique(np.concatenate([of.workers for of in answers]))
+    return [
+        residuals(
+            of.image,
+            np.searchsorted(names, of.workers)[of.worker],
+            of.selected,
+            len(data.images),
+            len(names),
+        )
+        for data, of in zip(datasets, answers, strict=True)
+    ]
+
+
+def _parts(
+    each: Answered,
+    residual: sparse.csr_array,
+    along: Float[np.ndarray, "block draw direction"],
+) -> Iterator[tuple[sparse.csr_array, Float[np.ndarray, "block member direction"]]]:
+    """Residuals of the images of every cell, with what one selection more or less does there."""
+    size = along.shape[1]
+    mass = centered(each.log_mass).transpose(0, 2, 1) @ along / size  # [block, cell, direction]
+    correct = each.data.correct.astype(float)
+
+    @lru_cache(maxsize=4)
+    def right(cell: int) -> tuple[Floats, Floats]:
+        """Cov(A, Σ log(1 − q)) [block, direction]; Cov(A, logit q) [block, c, direction]."""
+        assert each.log_right is not None
+        log_q = np.asarray(each.log_right[..., cell], dtype=float)
+        log_wrong = np.log(-np.expm1(log_q))
+        wrong = centered(log_wrong.sum(axis=-1, keepdims=True))
+        logit = centered(log_q - log_wrong)
+        both = [part.transpose(0, 2, 1) @ along / size for part in (wrong, logit)]
+        return both[0][:, 0], both[1]
+
+    order = np.argsort(each.cell, kind="stable")
+    held = np.bincount(each.cell, minlength=len(each.cells.shown))
+    members = np.split(order, np.cumsum(held)[:-1])
+    yes = each.cells.selected / each.cells.shown
+    ways = [
+        (share, *one_selection(each.cells, held > 0, up=up))
+        for share, up in ((1 - yes, False), (yes, True))
+    ]
+    for cell, images in enumerate(members):
+        if not len(images):
+            continue
+        step = np.zeros((len(along), 1, along.shape[2]))
+        for share, above, below, part in ways:
+            high, low, times = int(above[cell]), int(below[cell]), float((share * part)[cell])
+            if times == 0:
+                continue
+            one = (mass[:, high] - mass[:, low])[:, None]
+            if each.log_right is not None:
+                (wrong, logit), (wrong_below, logit_below) = right(high), right(low)
+                one = one + (wrong - wrong_below)[:, None]
+                one = one + correct[images] @ (logit - logit_below)
+            step = step + times * one
+        yield residual[images], step
+
+
+def one_selection(
+    cells: CellNames, held: Bool[np.ndarray, "cell"], *, up: bool
+) -> tuple[Int[np.ndarray, "cell"], Int[np.ndarray, "cell"], Float[np.ndarray, "cell"]]:
+    """Between which two cells a function of the count is taken as linear, and by what part.
+
+    One selection more (`up`) or less changes it by `part * (f[above] - f[below])`; a cell that is
+    alone of its number of annotators takes the two of the nearest number, at the nearest share.
+
+    Parameters
+    ----------
+    cells
+        Groups and counts.
+    held
+        Whether there are images in them.
+    up
+        Whether to look above a cell first.
+    """
+    alike: dict[tuple[str, int], list[int]] = {}
+    for cell in np.lexsort((cells.selected, cells.shown)):
+        if not held[cell]:
+            continue
+        alike.setdefault((str(cells.group[cell]), int(cells.shown[cell])), []).append(int(cell))
+    above, below = np.zeros((2, len(cells.shown)), dtype=np.int64)
+    part = np.zeros(len(cells.shown))
+    k, n = (np.asarray(counts, dtype=float) for counts in (cells.selected, cells.shown))
+    for (group, shown), row in alike.items():
+        for at, cell in enumerate(row):
+            if len(row) > 1:
+                first = min(max(at if up else at - 1, 0), len(row) - 2)
+                low, high = row[first], row[first + 1]
+                above[cell], below[cell], part[cell] = high, low, 1 / (k[high] - k[low])
+                continue
+            others = [(abs(m - shown), m) for g, m in alike if g == group and len(alike[g, m]) > 1]
+            if not others:
+                continue
+            there = alike[group, min(others)[1]]
+            middle = (k[there[1:]] + k[there[:-1]]) / 2 / n[there[0]]
+            first = int(np.abs(middle - k[cell] / n[cell]).argmin())
+            low, high = there[first], there[first + 1]
+            above[cell], below[cell] = high, low
+            part[cell] = n[low] / n[cell] / (k[high] - k[low])
+    return above, below, part

@@ -1,0 +1,108 @@
+"""Who answered what: the single answers behind one data set's counts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import listing
+from bayesrep.studies import rules
+from bayesrep.types import Bools, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class WorkerAnswers:
+    """The answers of single annotators about the images of one data set.
+
+    Attributes
+    ----------
+    workers : str [W]
+        Distinct names; the same name in two data sets is the same person.
+    image, worker : int32 [A]
+        Of every answer: row of the image in the data set, and place among `workers`.
+    selected : bool [A]
+        Whether the worker selected the image.
+    """
+
+    workers: NDArray[np.str_]
+    image: NDArray[np.int32]
+    worker: NDArray[np.int32]
+    selected: Bools
+
+    def __post_init__(self) -> None:
+        types = {"workers": np.str_, "image": np.int32, "worker": np.int32, "selected": np.bool_}
+        for name, dtype in types.items():
+            values = np.asarray(getattr(self, name)).astype(dtype, copy=False).view()
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
+    @classmethod
+    def of(cls, image: Ints, worker: Any, selected: Any) -> Self:
+        """From the rows of the images, the workers' names and what they answered.
+
+        Parameters
+        ----------
+        image : int [A]
+            Rows of the images.
+        worker : [A]
+            Names.
+        selected : bool [A]
+            Whether they selected the image.
+        """
+        names, place = np.unique(np.asarray(worker, dtype=np.str_), return_inverse=True)
+        rows, places = (np.asarray(each, dtype=np.int32) for each in (image, place))
+        return cls(names, rows, places, np.asarray(selected, dtype=bool))
+
+    def coded(self, salt: bytes) -> Self:
+        """The same with codes for the workers' names, which only the salt could undo.
+
+        Parameters
+        ----------
+        salt
+            At most 64 bytes; equal names have equal codes under one salt.
+        """
+        codes = [blake2b(name.encode(), key=salt, digest_size=8) for name in self.workers.tolist()]
+        names = np.array([code.hexdigest() for code in codes], dtype=np.str_)
+        return replace(self, workers=names)
+
+    def counts(self, images: int) -> tuple[Ints, Ints]:
+        """How many selected each of so many images, and how many were asked: [N], [N]."""
+        shown = np.bincount(self.image, minlength=images)
+        return np.bincount(self.image[self.selected], minlength=images), shown
+
+    def asked(self) -> NDArray[np.str_]:
+        """Names of the workers with an answer."""
+        return self.workers[np.unique(self.worker)]
+
+    def violations(
+        self, where: str, images: rules.Names, selected: Ints, shown: Ints
+    ) -> Iterator[str]:
+        """Check that these are the answers that were counted.
+
+        Parameters
+        ----------
+        where
+            What a message begins with.
+        images, selected, shown
+            Of the data set.
+        """
+        if not len(self.image) == len(self.worker) == len(self.selected):
+            yield f"{where}: image, worker and selected of the answers differ in length"
+            return
+        for name, size in (("image", len(images)), ("worker", len(self.workers))):
+            place = getattr(self, name)
+            if len(place) and not (0 <= place.min() and place.max() < size):
+                yield f"{where}: an answer is about {name} {place.max()} of {size}"
+                return
+        if len(set(self.workers.tolist())) < len(self.workers):
+            yield f"{where}: a worker's name is given twice; give each worker one name"
+        differ = np.any(np.array(self.counts(len(images))) != [selected, shown], axis=0)
+        if differ.any():
+            yield (
+                f"{where}: the answers by worker do not add up to selected and shown for "
+                f"{listing(np.asarray(images)[differ].tolist())}; give the counts of these "
+                "answers, or leave out either"
+            )

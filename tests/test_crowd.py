@@ -1,0 +1,358 @@
+"""Workers who answer many images: what they add to errors, in numbers, tables and commands."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import expit, stdtrit
+
+import bayesrep
+from bayesrep import Study, StudyError, WorkerAnswers
+from bayesrep.answers import describe_crowd
+from bayesrep.cli import main
+from bayesrep.numerics.crowd import NORMAL, clustered, meetings, residuals
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import CellNames
+from bayesrep.posterior.workers import one_selection
+from bayesrep.studies.reading import check_study
+
+
+def _ask(rng, images, annotators, workers, sd, grid=1):
+    """Image, worker and answer; the images of a grid are shown to the same workers."""
+    s = rng.beta(4, 2, images)
+    leniency = sd * rng.standard_normal(workers)
+    rows = -(-images // grid)
+    asked = rng.random((rows, workers)).argsort(axis=1)[:, :annotators]
+    asked = np.repeat(asked, grid, axis=0)[:images]
+    chance = expit(np.log(s / (1 - s))[:, None] + leniency[asked])
+    selected = rng.random(asked.shape) < chance
+    return np.repeat(np.arange(images), annotators), asked.ravel(), selected.ravel()
+
+
+def test_residuals_sum_to_zero_over_the_workers_of_an_image():
+    image, worker, selected = _ask(np.random.default_rng(0), 50, 5, 12, 1.0)
+    r = residuals(image, worker, selected, 50, 12)
+    assert np.abs(r.sum(axis=1)).max() < 1e-12
+    k = np.bincount(image, selected)
+    expected = selected - (k[image] - selected) / 4
+    assert r.toarray()[image, worker] == pytest.approx(expected)
+
+
+def test_an_image_of_one_answer_is_held_against_the_mean_of_all():
+    r = residuals(np.arange(4), np.zeros(4, int), np.array([True, True, True, False]), 4, 1)
+    assert r.toarray()[:, 0] == pytest.approx([0.25, 0.25, 0.25, -0.75])
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_the_covariance_is_that_over_all_pairs_of_a_workers_images(blocks):
+    rng = np.random.default_rng(1)
+    image, worker, selected = _ask(rng, 30, 4, 9, 2.0)
+    r = residuals(image, worker, selected, 30, 9)
+    steps = rng.standard_normal((blocks, 30, 2)) * 0.3 + 1
+    dense, expected = r.toarray(), np.zeros((2, 2))
+    pairs = [(a, b) for a in range(blocks) for b in range(blocks) if a != b or blocks == 1]
+    for a, b in pairs:
+        for x in range(30):
+            for y in range(30):
+                if x != y:
+                    both = dense[x] @ dense[y]
+                    expected += both * np.outer(steps[a, x], steps[b, y]) / len(pairs)
+    found = clustered([(r[:10], steps[:, :10]), (r[10:], steps[:, 10:])], 1.0)
+    stretch = stdtrit(found.effective - 1, 0.975) / NORMAL
+    values, vectors = np.linalg.eigh((expected + expected.T) / 2)
+    expected = (vectors * np.maximum(values, 0)) @ vectors.T * np.outer(stretch, stretch)
+    assert found.covariance == pytest.approx(expected, rel=1e-10, abs=1e-12)
+
+
+def test_one_row_of_steps_stands_for_all_images():
+    image, worker, selected = _ask(np.random.default_rng(2), 40, 4, 8, 1.0)
+    r = residuals(image, worker, selected, 40, 8)
+    one = clustered([(r, np.full((2, 1, 1), 0.1))], 1.2)
+    all_rows = clustered([(r, np.full((2, 40, 1), 0.1))], 1.2)
+    assert one.covariance == pytest.approx(all_rows.covariance, rel=1e-12)
+    assert one.effective == pytest.approx(all_rows.effective)
+
+
+def test_workers_who_meet_are_counted_over_all_pairs():
+    image, worker, selected = _ask(np.random.default_rng(3), 24, 3, 7, 0.5, grid=4)
+    asked = [set(worker[image == x].tolist()) for x in range(24)]
+    factors = [
+        1 + (len(asked[x] & asked[y]) - 1) / 4
+        for x in range(24)
+        for y in range(24)
+        if x != y
+        for _ in asked[x] & asked[y]
+    ]
+    assert meetings([residuals(image, worker, selected, 24, 7)]) == pytest.approx(np.mean(factors))
+
+
+@pytest.mark.parametrize(
+    ("workers", "annotators", "sd", "grid"),
+    [(30, 5, 0.7, 1), (30, 5, 0.7, 20), (10, 10, 0.7, 1), (40, 2, 1.0, 1), (30, 3, 0.0, 10)],
+)
+def test_the_variance_of_the_mean_over_workers_is_unbiased(workers, annotators, sd, grid):
+    """400 crowds; within 4.5 standard errors of both (false alarm rate below 1e-4)."""
+    images, means, within, found = 300, [], [], []
+    for seed in range(400):
+        asked = _ask(np.random.default_rng(seed), images, annotators, workers, sd, grid)
+        r = residuals(*asked, images, workers)
+        share = np.bincount(asked[0], asked[2], minlength=images) / annotators
+        means.append(share.mean())
+        within.append(share.var(ddof=1) / images)
+        # Not cut off at 0, which would be a bias where workers are alike.
+        total = r.sum(axis=0)
+        moved = np.square(total).sum() - r.power(2).sum()
+        found.append(moved / meetings([r]) / (annotators * images) ** 2)
+    squares = np.square(np.array(means) - np.mean(means))
+    differences = squares - np.array(within) - np.array(found)
+    error = differences.std() / np.sqrt(len(found))
+    assert abs(differences.mean()) < 4.5 * error
+
+
+def _cells(counts):
+    shown, selected = np.array(sorted((n, k) for k, n in counts)).T
+    return CellNames(np.full(len(shown), ""), selected, shown)
+
+
+def test_one_selection_more_or_less_is_between_neighbours():
+    cells = _cells([(0, 4), (1, 4), (4, 4), (2, 3)])
+    f = 10.0 * cells.selected / cells.shown
+    for up in (True, False):
+        above, below, part = one_selection(cells, np.ones(4, bool), up=up)
+        # A line in k: whatever the neighbours are, one selection more is a step of its slope.
+        expected = np.where(cells.shown == 4, 2.5, 10 / 3)
+        assert part * (f[above] - f[below]) == pytest.approx(expected)
+    above, below, part = one_selection(cells, cells.shown == 3, up=True)
+    assert not part.any()
+
+
+@pytest.fixture(scope="module")
+def crowds():
+    """A study of two crowds and one of one crowd, and fits of them."""
+    found = {}
+    for scenario in ("two-crowds", "one-crowd"):
+        study = bayesrep.simulate_study(
+            seed=500, images=1500, classifiers=6, scenario=scenario, annotators=8
+        )
+        found[scenario] = study, bayesrep.fit(study, method="laplace", seed=0, progress=False)
+    return found
+
+
+def _wider(study, posterior):
+    fitted = Fitted(study, posterior)
+    spread = [
+        draws.mean(axis=-1).std() for draws in (fitted.together, fitted.together_without_workers)
+    ]
+    return spread[0] / spread[1]
+
+
+def test_two_crowds_widen_intervals_and_one_crowd_hardly(crowds):
+    two, one = (_wider(*crowds[name]) for name in ("two-crowds", "one-crowd"))
+    assert two > 1.4
+    assert 1 <= one < 1.25
+
+
+def test_intervals_of_classifiers_know_workers_and_estimates_do_not_move(crowds):
+    study, posterior = crowds["two-crowds"]
+    table = bayesrep.summarize(study, posterior, allow_unconverged=True)
+    unknown = replace(
+        study, datasets={r: replace(d, answers=None) for r, d in study.datasets.items()}
+    )
+    before = bayesrep.summarize(unknown, posterior, allow_unconverged=True)
+    assert table["adjusted_accuracy"].to_numpy() == pytest.approx(
+        before["adjusted_accuracy"].to_numpy(), abs=1e-12
+    )
+    width, alone = (t["upper"] - t["lower"] for t in (table, before))
+    assert (width > 1.2 * alone).all()
+
+
+def test_workers_of_one_answer_each_change_nothing(crowds):
+    study, posterior = crowds["two-crowds"]
+
+    def apart(data, prefix):
+        names = np.char.add(prefix, np.arange(len(data.answers.image)).astype(str))
+        return replace(
+            data,
+            answers=WorkerAnswers(
+                names, data.answers.image, np.arange(len(names)), data.answers.selected
+            ),
+        )
+
+    alone = replace(study, datasets={r: apart(d, r) for r, d in study.datasets.items()})
+    assert _wider(alone, posterior) == pytest.approx(1, abs=1e-6)
+
+
+def test_one_data_set_with_workers_is_less_than_both(crowds):
+    study, posterior = crowds["two-crowds"]
+    datasets = dict(study.datasets)
+    datasets["replication"] = replace(datasets["replication"], answers=None)
+    some = replace(study, datasets=datasets)
+    assert 1 < _wider(some, posterior)
+    assert "Who answered is known of reference alone" in describe_crowd(some).sentence
+
+
+def test_description_of_a_crowd(crowds):
+    two, one = (describe_crowd(crowds[name][0]) for name in ("two-crowds", "one-crowd"))
+    assert (two.in_common, one.in_common) == (0, 100)
+    assert two.difference_workers > 3 * one.difference_workers
+    assert two.difference_images == pytest.approx(one.difference_images, rel=0.1)
+    assert two.sentence.startswith("Two crowds, no worker in common: ")
+    assert one.sentence.startswith("One crowd for both data sets: ")
+    row = two.datasets.row(0, named=True)
+    assert row["effective_answers"] < 0.3 * row["answers"] == 0.3 * 12_000
+    assert two.workers["answers"].sum() == 24_000
+
+
+def test_odd_workers_are_found():
+    """Among 40 who look, one each who always says yes, always no, and answers at random."""
+    rng = np.random.default_rng(4)
+    image, worker, selected = _ask(rng, 600, 9, 43, 0.5)
+    selected = np.where(worker == 0, True, np.where(worker == 1, False, selected))
+    selected = np.where(worker == 2, rng.random(len(selected)) < 0.5, selected)
+    answers = WorkerAnswers.of(image, worker.astype(str), selected)
+    k, n = answers.counts(600)
+    side = {"selected": k, "shown": n, "correct": np.ones((600, 1))}
+    study = Study.from_arrays(
+        reference={**side, "answers": answers}, replication=side, classifiers=["c"]
+    )
+    workers = describe_crowd(study).workers
+    odd = {
+        way: workers.filter(pl.col(way) > 0.5)["worker"].to_list()
+        for way in ("always_yes", "always_no", "at_random")
+    }
+    assert odd == {"always_yes": ["0"], "always_no": ["1"], "at_random": ["2"]}
+    lenient = workers.filter(pl.col("worker") == "0")["leniency"].item()
+    assert lenient > 0.15 > -0.15 > workers.filter(pl.col("worker") == "1")["leniency"].item()
+
+
+def test_one_worker_for_everything_and_one_image_are_described():
+    one = WorkerAnswers.of(np.arange(5), ["w"] * 5, [True, False, True, True, True])
+    side = {"selected": [1, 0, 1, 1, 1], "shown": 1, "correct": np.ones((5, 1)), "answers": one}
+    study = Study.from_arrays(reference=side, replication=side, classifiers=["c"])
+    found = describe_crowd(study)
+    assert np.isfinite(found.difference_workers)
+    assert found.in_common == 1
+
+
+# --- a study's folder -------------------------------------------------------------------------
+
+
+def _study(**changes):
+    answers = WorkerAnswers.of([0, 0, 1, 1], ["a", "b", "a", "ä"], [True, False, True, True])
+    side = {"selected": [1, 2], "shown": 2, "correct": np.ones((2, 1)), "images": ["x", "y"]}
+    return Study.from_arrays(
+        reference={**side, "answers": answers, **changes}, replication=side, classifiers=["c"]
+    )
+
+
+def test_answers_by_worker_come_back_from_a_folder(tmp_path):
+    study = _study()
+    study.write(tmp_path / "s")
+    read = bayesrep.read_study(tmp_path / "s")
+    assert read.fingerprint() == study.fingerprint()
+    assert read.replication.answers is None
+    before, after = study.reference.answers, read.reference.answers
+    assert after.workers.tolist() == before.workers.tolist()
+    for name in ("image", "worker", "selected"):
+        assert (getattr(after, name) == getattr(before, name)).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"selected": [2, 2]}, r"do not add up to selected and shown for image 'x'"),
+        ({"images": ["x", "z"], "selected": [1, 1]}, r"do not add up .* image 'z'"),
+        ({"answers": WorkerAnswers.of([0, 5], ["a", "b"], [1, 1])}, r"about image 5 of 2"),
+    ],
+)
+def test_answers_that_are_not_those_counted_are_refused(changes, said):
+    with pytest.raises(StudyError, match=said):
+        _study(**changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t[1:], "annotations.parquet, data set 'reference': the answers by worker do"),
+        (
+            lambda t: t.with_columns(pl.col("image").replace("x", "q")),
+            "image 'q' not in counts.parquet",
+        ),
+        (lambda t: t.with_columns(worker=pl.lit(None, pl.String)), "'worker' is missing in row"),
+        (lambda t: t.with_columns(dataset=pl.lit("v3")), "'v3' without a role in study.json"),
+    ],
+)
+def test_damaged_tables_of_answers_are_named(tmp_path, change, said):
+    _study().write(tmp_path / "s")
+    file = tmp_path / "s" / "annotations.parquet"
+    table = change(pl.read_parquet(file))
+    table.write_parquet(file)
+    lines = check_study(tmp_path / "s")
+    assert any(said in line for line in lines), lines
+
+
+def _tables(folder):
+    rows = [
+        (d, f"i{x}", f"w{w}@example.org", (x + w) % 3 > 0)
+        for d in ("v1", "v2")
+        for x in range(4)
+        for w in range(3)
+    ]
+    pl.DataFrame(rows, ("dataset", "image", "worker", "selected"), orient="row").write_csv(
+        folder / "a.csv"
+    )
+    right = [(d, f"i{x}", x > 0) for d in ("v1", "v2") for x in range(4)]
+    pl.DataFrame(right, ("dataset", "image", "c"), orient="row").write_csv(folder / "p.csv")
+    return [str(folder / name) for name in ("a.csv", "p.csv")]
+
+
+def test_import_writes_codes_for_workers_unless_they_are_to_be_kept(tmp_path, capsys):
+    files = _tables(tmp_path)
+    command = ["import", "tables", *files, "--reference", "v1", "--replication", "v2"]
+    assert main([*command, "--out", str(tmp_path / "coded")]) == 0
+    assert main([*command, "--out", str(tmp_path / "kept"), "--keep-workers"]) == 0
+    coded, kept = (bayesrep.read_study(tmp_path / name) for name in ("coded", "kept"))
+    assert kept.reference.answers.workers.tolist() == [f"w{w}@example.org" for w in range(3)]
+    assert not any("@" in name for name in coded.reference.answers.workers.tolist())
+    assert set(coded.reference.answers.workers) == set(coded.replication.answers.workers)
+    assert b"example" not in (tmp_path / "coded" / "annotations.parquet").read_bytes()
+    assert coded.fingerprint() == kept.fingerprint()
+    capsys.readouterr()
+    assert main(["check", str(tmp_path / "coded")]) == 0
+    assert "One crowd for both data sets" in capsys.readouterr().out
+
+
+def test_command_crowd(tmp_path, capsys):
+    path = str(tmp_path / "s")
+    arguments = ["--scenario", "two-crowds", "--images", "300", "--classifiers", "2"]
+    assert main(["simulate", path, *arguments]) == 0
+    capsys.readouterr()
+    assert main(["crowd", path, "--workers", str(tmp_path / "w.csv"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["in_common"] == 0
+    assert [row["workers"] for row in facts["rows"]] == [100, 100]
+    assert len(pl.read_csv(tmp_path / "w.csv")) == 200
+    assert main(["crowd", path]) == 0
+    text = capsys.readouterr().out
+    assert "Two crowds, no worker in common" in text
+    assert "a1 " not in text
+    assert main(["crowd", path, "--workers", str(tmp_path / "w.csv")]) == 2
+
+
+def test_crowd_without_workers_is_one_line(tmp_path, capsys):
+    assert main(["simulate", str(tmp_path / "s"), "--images", "50", "--classifiers", "2"]) == 0
+    capsys.readouterr()
+    assert main(["crowd", str(tmp_path / "s")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "it is not known who answered" in said
+
+
+def test_diagnose_says_by_how_much_workers_widen_the_answer(crowds):
+    study, posterior = crowds["two-crowds"]
+    found = bayesrep.diagnose(posterior, study)
+    row = found.checks.filter(pl.col("check") == "workers who answered many images")
+    assert row["trust"].item() == "yes"
+    assert any("times as wide" in sentence for sentence in found.sentences)
