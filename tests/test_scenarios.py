@@ -7,7 +7,7 @@ import pytest
 
 from bayesrep import simulate_study
 from bayesrep.errors import OptionError
-from bayesrep.studies.scenarios import SCENARIOS, draw_counts, find_scenario
+from bayesrep.studies.scenarios import SCENARIOS, draw_counts, draw_crowds, find_scenario
 
 MANY = 100_000
 
@@ -19,7 +19,7 @@ MANY = 100_000
 def test_truth_is_the_population_value(name, process):
     """Accuracies and mean frequencies of many images; false alarm rate about 1e-6 a value.
 
-    Panels are the exception: their mean frequency is that of the ten workers, not of all.
+    Crowds are the exception: their mean frequency is that of their workers, not of all.
     """
     study = simulate_study(
         seed=2, images=MANY, classifiers=3, scenario=name, process=process, annotators=10
@@ -27,7 +27,7 @@ def test_truth_is_the_population_value(name, process):
     truth, error = study.truth, 5 * np.sqrt(0.25 / MANY)
     assert np.abs(study.reference.correct.mean(axis=0) - truth.reference_accuracy).max() < error
     assert np.abs(study.replication.correct.mean(axis=0) - truth.replication_accuracy).max() < error
-    if not (SCENARIOS[name].panel or SCENARIOS[name].adaptive):
+    if not (SCENARIOS[name].crowd or SCENARIOS[name].adaptive):
         for data in (study.reference, study.replication):
             shared = np.sqrt(0.25 / MANY) * 5
             mean = (data.selected / data.shown).mean()
@@ -63,19 +63,28 @@ def test_dependent_answers_have_the_intraclass_correlation(rho):
     scenario = find_scenario("crowded-grid")
     scenario = type(scenario)(says="", dependence=rho)
     s = np.full(MANY, 0.7)
-    selected, _ = draw_counts(np.random.default_rng(1), scenario, s, 10, 10)
+    selected, *_ = draw_counts(np.random.default_rng(1), scenario, s, 10, 10)
     wanted = 10 * 0.21 * (1 + 9 * rho)
     assert abs(selected.mean() - 7) < 5 * np.sqrt(wanted / MANY)
     assert abs(selected.var() / wanted - 1) < 5 * np.sqrt(2.5 / MANY)
 
 
-def test_lenient_workers_drawn_afresh_are_binomial_on_average_over_panels():
-    """Over 400 panels an image's mean rate is s: workers' thresholds average out."""
-    scenario = type(find_scenario("plain"))(says="", panel=True, leniency=0.5)
+@pytest.mark.parametrize("size", [10, 25])
+def test_lenient_workers_drawn_afresh_are_binomial_on_average_over_crowds(size):
+    """Over 400 crowds an image's mean rate is s: workers' thresholds average out."""
+    scenario = type(find_scenario("plain"))(says="", crowd=size, leniency=0.5)
     s = np.array([0.2, 0.5, 0.9, 1.0])
-    counts = np.array(
-        [draw_counts(np.random.default_rng(seed), scenario, s, 10, 10)[0] for seed in range(400)]
-    )
+    counts = []
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        crowd, other = draw_crowds(rng, scenario, 10)
+        selected, shown, answers = draw_counts(rng, scenario, s, 10, 10, crowd)
+        assert (shown == 10).all()
+        assert len(crowd.workers) == size
+        assert not set(crowd.workers) & set(other.workers)
+        assert (np.array(answers.counts(4)) == [selected, shown]).all()
+        counts.append(selected)
+    counts = np.array(counts)
     assert (counts[:, 3] == 10).all()
     error = counts.std(axis=0) / 20
     assert (np.abs(counts.mean(axis=0) - 10 * s) <= 5 * error).all()
