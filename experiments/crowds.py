@@ -4,8 +4,8 @@
 
 Simulated studies whose workers differ (scenarios two-crowds, one-crowd, two-panels and, where every
 answer is another worker's, workers), fitted by the joint model's Laplace approximation: 95 %
-intervals of single classifiers and of their mean, with the answers by worker and without. Resumable:
-finished studies are kept in DIR.
+intervals of single classifiers and of their mean, with the answers by worker and without.
+Resumable: finished studies are kept in DIR.
 """
 
 import argparse

@@ -132,40 +132,35 @@ def check_counts(
 ) -> Fit:
     """Compare the images in cells with multinomials.
 
+    Bins are made by what is expected alone: were cells put together because no image fell into
+    them, what is expected there would be missed in every sound fit.
+
     Parameters
     ----------
     images
-        Observed.
+        Observed, in every cell that there can be.
     mass
-        P(k | n) at posterior draws; that of a cell without images is not used: those of a stratum
-        share what the others leave.
+        P(k | n) at posterior draws, 1 in total over each stratum.
     strata
         Of the cells.
     """
-    totals = np.bincount(strata.stratum, images).astype(np.float64)
-    seen, rest = np.flatnonzero(images > 0), np.flatnonzero(totals)
-    # The cells without images are one more in their stratum.
-    inside = strata.stratum[seen] == rest[:, None]
-    left = np.clip(1 - mass[:, seen] @ inside.T, 0, None)
-    unseen = [strata.position[(strata.stratum == each) & (images == 0)] for each in rest]
-    middle = [np.median(each) if len(each) else 0.0 for each in unseen]
-    probability = np.concatenate([mass[:, seen], left], axis=1)
-    stratum = np.concatenate([strata.stratum[seen], rest])
-    observed = np.concatenate([images[seen], np.zeros(len(rest))])
-    order = np.argsort(np.concatenate([strata.position[seen], middle]), kind="stable")
-    expected = totals[stratum] * probability.mean(axis=0)
+    stratum = strata.stratum
+    totals = np.bincount(stratum, images).astype(np.float64)
+    order = np.argsort(strata.position, kind="stable")
+    expected = totals[stratum] * mass.mean(axis=0)
     least = max(LEAST_EXPECTED, float(images.sum()) / MOST_BINS / 4)
     bins = np.empty_like(order)
     bins[order] = merge(expected[order], least)
-    x2, parts, expectation = _multinomial_x2(observed, probability, stratum, totals, bins)
-    variance = _x2_variance(expectation, one=len(rest) == 1)
+    x2, parts, expectation = _multinomial_x2(images, mass, stratum, totals, bins)
+    variance = _x2_variance(expectation, one=len(totals) == 1)
     worst, size = int(parts.mean(axis=0).argmax()), int(bins.max()) + 1
+    inside = np.flatnonzero(bins == worst)
     return Fit(
         float(x2.mean()),
         size,
         calibrated_p(x2, size - 1.0, variance) if size > 1 else float("nan"),
-        seen[bins[: len(seen)] == worst],
-        float(observed[bins == worst].sum()),
+        inside,
+        float(images[inside].sum()),
         float(expectation[:, worst].mean()),
     )
 
@@ -180,7 +175,7 @@ def _x2_variance(expected: Floats, *, one: bool) -> Floats | float:
 
 
 def _multinomial_x2(
-    observed: Floats, mass: Floats, stratum: Ints, totals: Floats, bins: Ints
+    observed: Ints, mass: Floats, stratum: Ints, totals: Floats, bins: Ints
 ) -> tuple[Floats, Floats, Floats]:
     """X² [S], each bin's own (O − E)²/E [S, K] and E [S, K] of a sum of multinomials.
 
@@ -188,11 +183,11 @@ def _multinomial_x2(
     others); for one stratum that is Pearson's X².
     """
     member = _indicator(bins)
-    inside = [member * (stratum == g)[:, None] for g in range(len(totals))]
     expected = mass * totals[stratum] @ member
     covariance = np.einsum("sk,kl->skl", expected, np.eye(expected.shape[1]))
-    for group, total in zip(inside, totals, strict=True):
-        own = mass @ group
+    for number, total in enumerate(totals):
+        of = stratum == number
+        own = mass[:, of] @ member[of]
         covariance -= total * own[:, :, None] * own[:, None, :]
     residual = observed @ member - expected
     parts = residual**2 / expected
