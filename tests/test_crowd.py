@@ -234,6 +234,7 @@ def test_one_worker_for_everything_and_one_image_are_described():
     found = describe_crowd(study)
     assert np.isfinite(found.difference_workers)
     assert found.in_common == 1
+    assert "are one worker's" in found.sentence
 
 
 # --- a study's folder -------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments import shared_difficulty, slope
+from experiments import crowds, hostile, shared_difficulty, slope
 
 
 def _result(key, error):
@@ -46,3 +46,59 @@ def test_the_table_of_slopes_names_every_method():
     assert all(label in text for label in slope.LABELS.values())
     assert "1.100 (1.000 to 1.200)" in text
     assert slope.draw(found) is not None
+
+
+def test_crowds_are_means_over_the_studies_of_a_scenario():
+    held = {"single": 0.9, "single_width": 0.05, "mean": 1.0, "mean_width": 0.04}
+    results = [
+        {
+            "key": f"{scenario}/{number}",
+            "error": 0.01 * number,
+            "known": held,
+            "unknown": {**held, "single": 0.5 + 0.1 * number},
+        }
+        for scenario in crowds.SCENARIOS
+        for number in range(3)
+    ]
+    found = crowds.numbers(results)
+    facts = found["scenarios"]["one-crowd"]
+    assert facts["studies"] == 3
+    assert facts["scatter"] == pytest.approx(0.01)
+    assert facts["unknown_single"] == pytest.approx(0.6)
+    assert facts["unknown_single_se"] == pytest.approx(0.1 / np.sqrt(3))
+    assert crowds.table(found).count("90.0") == len(crowds.SCENARIOS)
+
+
+def _hostile(number, trust):
+    part = {"estimate": [0.7, 0.8], "lower": [0.65, 0.75], "upper": [0.75, 0.85 - 0.1 * number]}
+    checks = [["Pareto k of the laplace approximation", "0.8", "< 0.7", "no"]]
+    return {
+        "key": f"plain 10/{number}",
+        "truth": [0.71, 0.79],
+        "reference": [0.75, 0.85],
+        "measured": [0.76, 0.84],
+        "methods": {
+            name: {**part, "gap": [0.05, 0.04, 0.06], "slope": [1, 0.9, 1.1]}
+            for name in hostile.LABELS
+            if name != "shared"
+        },
+        "converged": {"joint": True},
+        "verdict": {"checks": [*checks, ["curves", "", "", trust]], "band": None},
+    }
+
+
+def test_the_battery_counts_what_is_held_and_what_is_said():
+    results = [_hostile(0, "yes"), _hostile(1, "with care")]
+    found = hostile.numbers(results)["rows"]["plain 10"]
+    assert found["scores"]["joint"]["coverage"] == pytest.approx(0.75)
+    assert found["scores"]["joint"]["gap_coverage"] == 1
+    assert "shared" not in found["scores"]
+    # The certificate of the draws is no part of the verdict.
+    assert found["verdict"] == {"yes": 1, "with care": 1, "no": 0}
+    assert found["alarms"] == {"curves": 0.5}
+    shared = {"methods": {"shared": results[0]["methods"]["joint"]}, "converged": {"shared": False}}
+    both = [hostile.joined(each, shared) for each in results]
+    again = hostile.numbers(both)
+    assert again["rows"]["plain 10"]["scores"]["shared"]["studies"] == 2
+    assert "shared difficulty" in hostile.table(again)
+    assert hostile.draw(again) is not None

@@ -250,6 +250,11 @@ def _sentence(
     crowd: float | None,
 ) -> str:
     """What workers add to the error of the difference, or of the one mean that is known."""
+    if alone := [row["dataset"] for row in rows if row["workers"] == 1]:
+        return (
+            f"All answers of {' and '.join(alone)} are one worker's: what another would have said "
+            "cannot be known, and no interval allows for it."
+        )
     if images is None or crowd is None or in_common is None:
         row = rows[0]
         return (

@@ -73,7 +73,9 @@ def worker_covariance(
 
 
 def residuals_of(datasets: Sequence[AnnotatedSet]) -> list[sparse.csr_array]:
-    """Residuals [image, worker] of data sets' answers, among the workers of all of them.
+    """Residuals [image, worker] of data sets' answers, among all workers with two at least.
+
+    Who answered once adds nothing to a covariance over workers, and there may be a million of them.
 
     Parameters
     ----------
@@ -82,16 +84,13 @@ def residuals_of(datasets: Sequence[AnnotatedSet]) -> list[sparse.csr_array]:
     """
     answers = [data.answers for data in datasets if data.answers is not None]
     names = np.unique(np.concatenate([of.workers for of in answers]))
-    return [
-        residuals(
-            of.image,
-            np.searchsorted(names, of.workers)[of.worker],
-            of.selected,
-            len(data.images),
-            len(names),
-        )
-        for data, of in zip(datasets, answers, strict=True)
+    places = [np.searchsorted(names, of.workers)[of.worker] for of in answers]
+    several = np.bincount(np.concatenate(places), minlength=len(names)) > 1
+    every = [
+        residuals(of.image, place, of.selected, len(data.images), len(names))
+        for data, of, place in zip(datasets, answers, places, strict=True)
     ]
+    return [sparse.csr_array(each[:, several]) for each in every]
 
 
 def _parts(
