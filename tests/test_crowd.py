@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -235,6 +236,41 @@ def test_one_worker_for_everything_and_one_image_are_described():
     assert np.isfinite(found.difference_workers)
     assert found.in_common == 1
     assert "are one worker's" in found.sentence
+
+
+RATERS = Path(__file__).parents[2] / "shared" / "data" / "reassessed-imagenet" / "raters.npz"
+
+
+@pytest.mark.skipif(not RATERS.exists(), reason="needs ../shared/data/reassessed-imagenet")
+def test_real_raters_move_the_mean_more_than_real_images():
+    """Reassessed ImageNet: 85 raters, 924,810 answers, halves of the questions and of the crowd."""
+    tensor = np.load(RATERS)["tensor"]
+    rater, question = np.nonzero(tensor.sum(axis=2) > 0)
+    yes = tensor[rater, question, 2] > 0
+    assert len(yes) == 924_810
+    rng = np.random.default_rng(0)
+    first, ours = rng.random(tensor.shape[1]) < 0.5, rng.random(len(tensor)) < 0.5
+
+    def side(of):
+        rows, place = np.unique(question[of], return_inverse=True)
+        answers = WorkerAnswers.of(place, rater[of].astype(str), yes[of])
+        selected, shown = answers.counts(len(rows))
+        right = np.ones((len(rows), 1), dtype=bool)
+        return {"selected": selected, "shown": shown, "correct": right, "answers": answers}
+
+    halves = first[question], ~first[question]
+    crowds = ours[rater], ~ours[rater]
+    one, two = (
+        describe_crowd(Study.from_arrays(reference=side(a), replication=side(b), classifiers=["c"]))
+        for a, b in (halves, (halves[0] & crowds[0], halves[1] & crowds[1]))
+    )
+    row = one.datasets.row(0, named=True)
+    assert (row["workers"], one.in_common, two.in_common) == (85, 85, 0)
+    assert 100 * row["error_workers"] == pytest.approx(0.64, abs=0.005)
+    assert 100 * row["error_images"] == pytest.approx(0.08, abs=0.005)
+    assert 100 * one.difference_images == pytest.approx(0.12, abs=0.005)
+    assert 100 * one.difference_workers == pytest.approx(0.01, abs=0.005)
+    assert 100 * two.difference_workers == pytest.approx(1.32, abs=0.005)
 
 
 # --- a study's folder -------------------------------------------------------------------------
