@@ -1,6 +1,7 @@
 """Workers who answer many images: what they add to errors, in numbers, tables and commands."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -238,10 +239,15 @@ def test_one_worker_for_everything_and_one_image_are_described():
     assert "are one worker's" in found.sentence
 
 
-RATERS = Path(__file__).parents[2] / "shared" / "data" / "reassessed-imagenet" / "raters.npz"
+DATA = Path(
+    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+)
+RATERS = DATA / "reassessed-imagenet" / "raters.npz"
 
 
-@pytest.mark.skipif(not RATERS.exists(), reason="needs ../shared/data/reassessed-imagenet")
+@pytest.mark.skipif(
+    not RATERS.is_file(), reason=f"no published files in {RATERS.parent}; set BAYESREP_DATA"
+)
 def test_real_raters_move_the_mean_more_than_real_images():
     """Reassessed ImageNet: 85 raters, 924,810 answers, halves of the questions and of the crowd."""
     tensor = np.load(RATERS)["tensor"]
