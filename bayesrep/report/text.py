@@ -14,6 +14,7 @@ from bayesrep.studies.study import Study
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.answers.crowd import CrowdDescription
+    from bayesrep.answers.quality import Cleaned
     from bayesrep.checks.diagnosis import Diagnosis
 
 MISSING = "-"
@@ -123,6 +124,27 @@ def crowd_text(crowd: "CrowdDescription") -> str:
                 f"{words}: {percent(share, 1)} % of all answers."
             )
     return "\n".join(lines)
+
+
+def cleaned_text(cleaned: "Cleaned") -> str:
+    """What rules of quality control left out, and what that did to the mean frequencies."""
+    dropped: dict[str, Cell] = {
+        "rule": "{rule}",
+        "workers": "{workers:,}",
+        "assignments": "{assignments:,}",
+        "answers left out": "{answers:,}",
+    }
+    effect: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "images": "{images:,}",
+        "images lost": "{images_lost:,}",
+        "selected before": "{before:2p}",
+        "after": "{after:2p}",
+    }
+    return (
+        f"{listed(cleaned.dropped, dropped)}\n\n{listed(cleaned.effect, effect)}\n\n"
+        f"{len(cleaned.kept):,} answers are left."
+    )
 
 
 def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> list[str]:

@@ -53,6 +53,40 @@ def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
     return table
 
 
+def read_answers(path: str | Path) -> pl.DataFrame:
+    """Read a table of single answers, all of its columns.
+
+    Parameters
+    ----------
+    path
+        With the columns dataset, image, worker, selected, and any of task, control, seconds.
+
+    Raises
+    ------
+    StudyError
+        Naming the rows and the column.
+    """
+    where, named = str(path), ("dataset", "image", "worker")
+    table = read_table(path, text=(*named, "task", "control"))
+    require(table, (*named, "selected"), where)
+    said = flags(table["selected"], where)
+    _refuse(said.is_null(), "selected", "is missing", "give it in every row", where)
+    columns = [*(texts(table[name], where) for name in named), said]
+    if "task" in table.columns:
+        columns.append(texts(table["task"], where))
+    if "control" in table.columns:
+        control = table["control"].cast(pl.String).str.strip_chars().replace("", None)
+        strange = ~control.is_in(["positive", "negative"]).fill_null(value=True)
+        _refuse(strange, "control", "is unknown", "write positive, negative or nothing", where)
+        columns.append(control)
+    if "seconds" in table.columns:
+        seconds = _numbers(table["seconds"])
+        wrong = ~(seconds.is_finite() & (seconds >= 0)).fill_null(value=False)
+        _refuse(wrong, "seconds", "is no time", "give the seconds of the task", where)
+        columns.append(seconds)
+    return table.with_columns(columns)
+
+
 def require(frame: pl.DataFrame, columns: Collection[str], where: str) -> None:
     """Raise `StudyError` unless the table has the columns and at least one row."""
     if missing := [name for name in columns if name not in frame.columns]:

@@ -1,0 +1,47 @@
+"""`bayesrep clean`: leave out answers by the published rules of quality control, and say which."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from bayesrep.commands.options import add_shared, names, seed
+from bayesrep.commands.output import emit, new_file
+from bayesrep.errors import OptionError
+
+
+def add(parser: ArgumentParser) -> None:
+    from bayesrep.answers.quality import RULES
+
+    option = parser.add_argument
+    option(
+        "table",
+        type=Path,
+        help="CSV or Parquet, a row an answer: dataset, image, worker, selected; for some rules "
+        "task, control (positive, negative or nothing), seconds",
+    )
+    option("--out", type=Path, required=True, metavar="FILE", help="the answers to count, as CSV")
+    text = "; ".join(f"{name}: {rule.says}" for name, rule in RULES.items())
+    option("--rules", type=names, required=True, metavar="NAME,NAME", help=text)
+    option("--seconds", type=float, default=0.0, help="least time of a task (rule time)")
+    option("--answers", type=int, help="of every image (rule equal); the fewest that any has")
+    option("--seed", type=seed, default=0, help="of the answers that are kept (rule equal)")
+    add_shared(parser, "--force")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.answers.quality import Asked, clean_answers
+    from bayesrep.atomic import replaced_file
+    from bayesrep.report.text import cleaned_text
+    from bayesrep.sources.table_files import read_answers
+
+    if arguments.answers is not None and arguments.answers < 1:
+        raise OptionError(f"--answers must be 1 at least; got {arguments.answers}")
+    if not arguments.seconds >= 0:
+        raise OptionError(f"--seconds must be 0 at least; got {arguments.seconds}")
+    new_file(arguments.out, force=arguments.force)
+    answers = read_answers(arguments.table)
+    asked = Asked(arguments.seconds, arguments.answers, arguments.seed)
+    cleaned = clean_answers(answers, arguments.rules, asked)
+    with replaced_file(arguments.out) as partial:
+        cleaned.kept.write_csv(partial)
+    facts = {"rows": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}
+    return emit(arguments, cleaned_text(cleaned), {**facts, "out": str(arguments.out)})

@@ -1,0 +1,163 @@
+"""Rules of quality control: what they leave out, and that every answer is counted."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bayesrep import OptionError, StudyError
+from bayesrep.answers.quality import RULES, Asked, clean_answers
+from bayesrep.cli import main
+
+
+def _grid(task, worker, selected, controls=(), dataset="v1", seconds=60.0):
+    """What a worker did of a task: images by number, the last of them controls."""
+    plain = len(selected) - len(controls)
+    return pl.DataFrame(
+        {
+            "dataset": dataset,
+            "image": [f"{task}-{i}" for i in range(len(selected))],
+            "worker": worker,
+            "selected": [bool(each) for each in selected],
+            "task": task,
+            "control": pl.Series([None] * plain + list(controls), dtype=pl.String),
+            "seconds": seconds,
+        }
+    )
+
+
+def _left(cleaned):
+    return set(cleaned.kept.select("task", "worker").unique().rows())
+
+
+def test_engstroms_rule_is_of_workers():
+    good, few, fooled = [1] * 8 + [0, 0], [1] * 5 + [0] * 5, [1] * 8 + [1, 1]
+    controls = ["negative", "negative"]
+    tasks = [_grid(f"t{i}", "sound", good, controls) for i in range(10)]
+    # 3 of 10 flagged: 30 %; 2 of 10 are not enough.
+    tasks += [_grid(f"t{i}", "lazy", few if i < 3 else good, controls) for i in range(10)]
+    tasks += [_grid(f"t{i}", "fooled", fooled if i < 3 else good, controls) for i in range(10)]
+    tasks += [_grid(f"t{i}", "nearly", few if i < 2 else good, controls) for i in range(10)]
+    one = [1] * 8 + [1, 0]  # one negative control is forgiven
+    tasks += [_grid(f"t{i}", "once", one, controls) for i in range(10)]
+    cleaned = clean_answers(pl.concat(tasks), ["engstrom2020"])
+    assert {worker for _, worker in _left(cleaned)} == {"sound", "nearly", "once"}
+    assert cleaned.dropped.rows() == [("engstrom2020", 2, 20, 200)]
+
+
+def test_tsiprass_rule_is_of_workers_and_then_of_tasks():
+    controls = ["positive"] * 10
+
+    def task(name, worker, share):
+        return _grid(name, worker, [1, 0] + [i < 10 * share for i in range(10)], controls)
+
+    tasks = [task(f"t{i}", "blind", 0.1 if i < 2 else 1.0) for i in range(4)]  # half: out
+    tasks += [task(f"t{i}", "poor", 0.1 if i < 1 else 1.0) for i in range(4)]  # one task: out
+    tasks += [task("t0", "edge", 0.4), task("t1", "edge", 0.2), task("t2", "edge", 0.3)]
+    cleaned = clean_answers(pl.concat(tasks), ["tsipras2020"])
+    assert _left(cleaned) == {("t1", "poor"), ("t2", "poor"), ("t3", "poor"), ("t0", "edge")}
+    assert cleaned.dropped.rows() == [("tsipras2020", 1, 7, 84)]
+
+
+def test_controls_repeats_time_and_equal_numbers():
+    tasks = [
+        _grid("t0", "a", [1, 0, 1], ["positive"]),
+        _grid("t0", "b", [1, 1, 1], ["positive"], seconds=3.0),
+        _grid("t0", "c", [0, 1, 1], ["positive"]),
+        _grid("t0", "d", [0, 1], []),
+    ]
+    again = tasks[0].with_columns(selected=pl.lit(value=True))
+    table = pl.concat([*tasks, again])
+    cleaned = clean_answers(
+        table, ["equal", "controls", "repeats", "time"], Asked(seconds=10, answers=2, seed=4)
+    )
+    names = cleaned.dropped["rule"].to_list()
+    assert names == ["time", "repeats", "controls", "equal"]  # in the order of RULES
+    assert cleaned.dropped["answers"].to_list() == [3, 3, 2, 2]
+    assert len(table) == len(cleaned.kept) + cleaned.dropped["answers"].sum()
+    assert set(cleaned.kept.group_by("image").len()["len"]) == {2}
+    assert cleaned.kept.filter(worker="a", image="t0-1")["selected"].to_list() in ([False], [])
+
+
+def test_equal_numbers_are_the_fewest_at_random_and_repeat():
+    rng = np.random.default_rng(0)
+    rows = [
+        ("v1", f"i{x}", f"w{w}", bool(rng.random() < 0.5))
+        for x in range(200)
+        for w in range(5 + x % 3)
+    ]
+    table = pl.DataFrame(rows, ("dataset", "image", "worker", "selected"), orient="row")
+    first, same, other = (clean_answers(table, ["equal"], Asked(seed=s)).kept for s in (1, 1, 2))
+    assert set(first.group_by("image").len()["len"]) == {5}
+    assert first.equals(same)
+    assert not first.equals(other)
+    # Of images with 7 answers each worker stays in 5 of 7: 66 images, within 4.5 sd.
+    seven = table.filter(pl.len().over("image") == 7)["image"].unique()
+    stays = first.filter(pl.col("image").is_in(seven.implode())).group_by("worker").len()["len"]
+    mean, sd = len(seven) * 5 / 7, np.sqrt(len(seven) * 10 / 49)
+    assert (np.abs(stays.to_numpy() - mean) < 4.5 * sd).all()
+
+
+def test_what_rules_do_to_the_frequencies_is_said():
+    table = pl.concat(
+        [_grid("t0", "a", [1, 1, 1], ["positive"]), _grid("t0", "b", [0, 0, 0], ["positive"])]
+    )
+    cleaned = clean_answers(table, ["tsipras2020"])
+    assert cleaned.effect.rows() == [("v1", 0.5, 1.0, 2, 0)]
+    alone = pl.concat([table, _grid("t1", "b", [0, 0, 0], ["positive"])])
+    assert clean_answers(alone, ["tsipras2020"]).effect.rows() == [("v1", 0.25, 1.0, 4, 2)]
+
+
+def test_unknown_rules_missing_columns_and_nothing_left_are_refused():
+    table = _grid("t0", "a", [1, 0, 0], ["positive"])
+    with pytest.raises(OptionError, match="no rule 'strict'; there are engstrom2020"):
+        clean_answers(table, ["strict"])
+    with pytest.raises(StudyError, match="the rule tsipras2020 needs the column control"):
+        clean_answers(table.drop("control"), ["tsipras2020"])
+    with pytest.raises(StudyError, match="the rule engstrom2020 leaves no answer"):
+        clean_answers(table, ["engstrom2020"])
+    with pytest.raises(StudyError, match="no answer is about a positive control"):
+        clean_answers(_grid("t0", "a", [1, 0]), ["tsipras2020"])
+
+
+def test_every_rule_is_in_the_docs():
+    from pathlib import Path
+
+    page = (Path(__file__).parents[1] / "docs" / "crowd.md").read_text(encoding="utf-8")
+    assert all(f"| `{name}` |" in page for name in RULES)
+
+
+def test_command_clean(tmp_path, capsys):
+    source, out = str(tmp_path / "a.csv"), str(tmp_path / "clean.csv")
+    table = pl.concat([_grid("007", w, [1, 0, 1], ["positive"]) for w in "abc"])
+    table.write_csv(source)
+    command = ["clean", source, "--out", out, "--rules", "controls,equal", "--answers", "2"]
+    assert main([*command, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [row["answers"] for row in facts["rows"]] == [3, 2]
+    assert main(command) == 2  # it exists
+    assert main([*command, "--force"]) == 0
+    assert "4 answers are left." in capsys.readouterr().out
+    kept = pl.read_csv(out, schema_overrides={"task": pl.String})
+    assert kept["task"].unique().to_list() == ["007"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("control", "perhaps", "control is unknown in rows"),
+        ("seconds", "fast", "seconds is no time in rows"),
+        ("selected", "maybe", "selected is neither true nor false in rows"),
+        ("worker", "", "worker is missing in rows"),
+    ],
+)
+def test_broken_tables_of_answers_are_one_line(tmp_path, capsys, column, value, said):
+    table = _grid("t", "a", [1, 0]).with_columns(pl.lit(value).alias(column))
+    table.write_csv(tmp_path / "a.csv")
+    out = str(tmp_path / "o.csv")
+    assert main(["clean", str(tmp_path / "a.csv"), "--out", out, "--rules", "repeats"]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "o.csv").exists()
