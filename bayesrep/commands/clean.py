@@ -19,7 +19,7 @@ def add(parser: ArgumentParser) -> None:
         "task, control (positive, negative or nothing), seconds",
     )
     option("--out", type=Path, required=True, metavar="FILE", help="the answers to count, as CSV")
-    text = "; ".join(f"{name}: {rule.says}" for name, rule in RULES.items())
+    text = "; ".join(f"{name}: {rule.says}" for name, rule in RULES.items()).replace("%", "%%")
     option("--rules", type=names, required=True, metavar="NAME,NAME", help=text)
     option("--seconds", type=float, default=0.0, help="least time of a task (rule time)")
     option("--answers", type=int, help="of every image (rule equal); the fewest that any has")
