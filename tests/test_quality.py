@@ -121,11 +121,13 @@ def test_unknown_rules_missing_columns_and_nothing_left_are_refused():
         clean_answers(_grid("t0", "a", [1, 0]), ["tsipras2020"])
 
 
-def test_every_rule_is_in_the_docs():
+def test_every_rule_is_in_the_docs_and_in_the_help(capsys):
     from pathlib import Path
 
     page = (Path(__file__).parents[1] / "docs" / "crowd.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in page for name in RULES)
+    assert main(["clean", "--help"]) == 0
+    assert ", ".join(RULES) in " ".join(capsys.readouterr().out.split())
 
 
 def test_command_clean(tmp_path, capsys):

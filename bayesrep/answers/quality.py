@@ -164,15 +164,12 @@ class Rule:
 
     Attributes
     ----------
-    says
-        What it leaves out, in a clause.
     keeps
         From the rows so far, and what rules are told, to true for every row to keep.
     needs
         Columns beside dataset, image, worker and selected.
     """
 
-    says: str
     keeps: Callable[[pl.DataFrame, Asked], pl.Expr | pl.Series]
     needs: tuple[str, ...] = ()
 
@@ -227,19 +224,11 @@ def _equal(table: pl.DataFrame, asked: Asked) -> pl.Series:
 
 
 RULES: Mapping[str, Rule] = {
-    "engstrom2020": Rule(
-        "workers with 30 % of their tasks flagged: too few selected, or negative controls",
-        _engstrom,
-        ("task", "control"),
-    ),
-    "tsipras2020": Rule(
-        "workers, then tasks, with too few of the positive controls selected",
-        _tsipras,
-        ("task", "control"),
-    ),
-    "time": Rule("tasks done in fewer seconds than asked for", _in_time, ("task", "seconds")),
-    "repeats": Rule("all but a worker's first answer about an image", _first),
-    "controls": Rule("answers about controls", _no_control, ("control",)),
-    "equal": Rule("answers at random, so that every image has as many", _equal),
+    "engstrom2020": Rule(_engstrom, ("task", "control")),
+    "tsipras2020": Rule(_tsipras, ("task", "control")),
+    "time": Rule(_in_time, ("task", "seconds")),
+    "repeats": Rule(_first),
+    "controls": Rule(_no_control, ("control",)),
+    "equal": Rule(_equal),
 }
 """The rules, in the order in which they are applied."""

@@ -9,8 +9,6 @@ from bayesrep.errors import OptionError
 
 
 def add(parser: ArgumentParser) -> None:
-    from bayesrep.answers.quality import RULES
-
     option = parser.add_argument
     option(
         "table",
@@ -19,8 +17,13 @@ def add(parser: ArgumentParser) -> None:
         "task, control (positive, negative or nothing), seconds",
     )
     option("--out", type=Path, required=True, metavar="FILE", help="the answers to count, as CSV")
-    text = "; ".join(f"{name}: {rule.says}" for name, rule in RULES.items()).replace("%", "%%")
-    option("--rules", type=names, required=True, metavar="NAME,NAME", help=text)
+    option(
+        "--rules",
+        type=names,
+        required=True,
+        metavar="NAME,NAME",
+        help="engstrom2020, tsipras2020, time, repeats, controls, equal: applied in this order",
+    )
     option("--seconds", type=float, default=0.0, help="least time of a task (rule time)")
     option("--answers", type=int, help="of every image (rule equal); the fewest that any has")
     option("--seed", type=seed, default=0, help="of the answers that are kept (rule equal)")
