@@ -162,7 +162,7 @@ def run(command: Callable[[], int]) -> NoReturn:
     try:
         status = command()
     except KeyboardInterrupt:  # before the command itself began
-        sys.stderr.write("bayesrep: interrupted; nothing was written\n")
+        _say("interrupted; nothing was written")
         status = INTERRUPTED
     for number in ours:  # the command is done: a signal to what Python tidies up changes nothing
         signal.signal(number, signal.SIG_IGN)

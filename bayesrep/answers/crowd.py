@@ -30,7 +30,7 @@ from scipy import sparse
 from scipy.special import betaln, logsumexp
 
 from bayesrep.errors import StudyError
-from bayesrep.numerics.crowd import clustered, meetings
+from bayesrep.numerics.crowd import clustered, meetings, residuals
 from bayesrep.posterior.workers import residuals_of
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -200,7 +200,7 @@ def _workers(each: _Answered) -> pl.DataFrame:
     mean = float(selected.mean())
     # Two answers of the mean are added: an image has few others.
     p = np.clip((others + 2 * mean) / (shown + 1), 1e-3, 1 - 1e-3)
-    r = selected - np.where(shown > 1, others / np.maximum(shown - 1, 1), mean)
+    r = residuals(answers.image, answers.worker, selected, len(each.data.images), size)
     count, yes = total(np.ones(len(selected))), total(selected.astype(float))
     odds = p / (1 - p)
     looks = np.stack(
@@ -225,7 +225,7 @@ def _workers(each: _Answered) -> pl.DataFrame:
         "worker": answers.workers,
         "answers": count.astype(np.int64),
         "yes": yes / np.maximum(count, 1),
-        "leniency": _shrunk(count, total(r), total(np.square(r))),
+        "leniency": _shrunk(count, r.sum(axis=0), r.power(2).sum(axis=0)),
         **dict(zip(WAYS, probability, strict=True)),
     }
     return pl.DataFrame(table).filter(pl.col("answers") > 0)

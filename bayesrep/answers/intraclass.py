@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from bayesrep.errors import StudyError
+from bayesrep.numerics.estimands import NORMAL
 from bayesrep.types import Float, Int
-
-NORMAL = 1.959964
 
 
 @dataclass(frozen=True)

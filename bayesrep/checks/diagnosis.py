@@ -76,10 +76,11 @@ def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
     findings = [*check_draws(posterior), _check_advice(str(group.attrs.get("advice", "")))]
     predictions, misfits = judge_predictions(posterior)
     findings += misfits
-    if study is not None and len(study.classifiers) > 1:
-        findings.append(judge_agreement(Fitted(study, posterior)))
     if study is not None:
-        findings += judge_crowd(Fitted(study, posterior))
+        fitted = Fitted(study, posterior)
+        if len(study.classifiers) > 1:
+            findings.append(judge_agreement(fitted))
+        findings += judge_crowd(fitted)
     sensitivity, on_prior = judge_prior(posterior)
     band, on_dependence = judge_dependence(posterior)
     findings += on_prior, on_dependence

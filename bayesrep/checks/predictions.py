@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from scipy.special import betaln
 
-from bayesrep.checks.discrepancy import Fit, check_answers, check_counts, strata_of
+from bayesrep.checks.discrepancy import Fit, Strata, check_answers, check_counts, strata_of
 from bayesrep.checks.finding import ALPHA, Finding, Trust, missing, p_text
 from bayesrep.errors import PosteriorError
 from bayesrep.models.options import LARGEST_COMPONENTS, JointOptions
@@ -90,9 +90,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     rows: list[dict[str, Any]] = []
     for which, role in enumerate(roles):
         log_mass = thinned_draws(likelihood[f"{role}_images"], draws)
-        strata = strata_of(cells[role])
-        likely = _likely(posterior, which, cells[role])
-        mass = _masses(log_mass, images[role], strata.stratum, likely)
+        strata, mass = _fitted_masses(posterior, which, cells[role], images[role], log_mass)
         totals = np.bincount(strata.stratum, images[role])[strata.stratum]
         fitted_shares[role] = mass.mean(axis=0) * totals / images[role].sum()
         rows.append(_counts_row(posterior, which, role, cells[role], images[role], log_mass))
@@ -143,6 +141,19 @@ def family_wise(p: Sequence[float], kind: Sequence[str]) -> Floats:
     return adjusted
 
 
+def _fitted_masses(
+    posterior: Posterior,
+    which: int,
+    cells: CellNames,
+    images: Int[np.ndarray, "cell"],
+    log_likelihood: Float[np.ndarray, "draw cell"],
+) -> tuple[Strata, Float[np.ndarray, "draw cell"]]:
+    """The strata of cells, and P(k | n) of each at every draw."""
+    strata = strata_of(cells)
+    likely = _likely(posterior, which, cells)
+    return strata, _masses(log_likelihood, images, strata.stratum, likely)
+
+
 def _counts_row(
     posterior: Posterior,
     which: int,
@@ -159,8 +170,7 @@ def _counts_row(
     counted[place] = images
     on_all = np.zeros((len(log_mass), len(counted)))
     on_all[:, place] = log_mass
-    strata = strata_of(every)
-    mass = _masses(on_all, counted, strata.stratum, _likely(posterior, which, every))
+    strata, mass = _fitted_masses(posterior, which, every, counted, on_all)
     return _row("counts", role, check_counts(counted, mass, strata), every)
 
 

@@ -43,10 +43,9 @@ import numpy as np
 from scipy import sparse
 from scipy.special import stdtrit
 
+from bayesrep.numerics.estimands import NORMAL
 from bayesrep.types import Bool, Float, Floats, Int
 
-NORMAL = 1.959963984540054
-"""97.5 % quantile of the standard normal."""
 LARGEST = 20_000_000
 """Pairs of answers about one image that are looked at for workers who meet; of more, a sample."""
 

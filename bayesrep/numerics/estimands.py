@@ -13,6 +13,8 @@ from bayesrep.types import Float
 
 INTERVAL = (0.025, 0.975)
 """The quantiles that bound a 95 % interval."""
+NORMAL = 1.959963984540054
+"""The upper of them, of the standard normal."""
 
 Values: TypeAlias = Float[np.ndarray, "*draw classifier"]
 Summaries: TypeAlias = Float[np.ndarray, "*draw"] | np.float64
@@ -60,7 +62,7 @@ def measured_gap(
     if min(map(len, sides)) < 2:
         return np.array([value, np.nan, np.nan])
     error = np.sqrt(sum(side.var(ddof=1) / len(side) for side in sides))
-    return value + 1.959963984540054 * error * np.array([0.0, -1.0, 1.0])
+    return value + NORMAL * error * np.array([0.0, -1.0, 1.0])
 
 
 def accuracy_line(

@@ -146,23 +146,34 @@ class Fitted:
 
     def _moved(self, *, workers: bool) -> Float[np.ndarray, "chain draw classifier"]:
         """Draws of a collapsed model, moved."""
-        likelihood = self.need("log_likelihood", "log_right")
-        adjusted = self.adjusted[:, draws_of(likelihood, self.group)]
+        directions, excess = self._excess
+        crowd = self._over_workers(directions) if workers else None
+        if len(directions) <= MOST_WHOLE:
+            return moved(self.adjusted, excess, crowd)
+        return moved_along(self.adjusted, directions, excess, crowd)
+
+    @cached_property
+    def _excess(
+        self,
+    ) -> tuple[Float[np.ndarray, "classifier direction"], Float[np.ndarray, "direction direction"]]:
+        """What shared images add to a collapsed model's covariance, and in which directions."""
+        log_right = self.need("log_likelihood", "log_right")["log_right"].values
         among = (
-            adjusted,
-            likelihood["log_right"].values,
+            self._kept,
+            log_right,
             self.cell_of_images("replication"),
             self.images.replication.correct,
         )
-        classifiers = adjusted.shape[2]
+        classifiers = self.adjusted.shape[2]
         if classifiers <= MOST_WHOLE:
-            crowd = self._over_workers(adjusted, np.eye(classifiers)) if workers else None
-            return moved(self.adjusted, excess_covariance(*among), crowd)
+            return np.eye(classifiers), excess_covariance(*among)
         reference = self.statistics.accuracy("reference")
-        mean_and_slope = np.column_stack([np.ones_like(reference), reference])
-        directions, excess = leading_excess(*among, mean_and_slope)
-        crowd = self._over_workers(adjusted, directions) if workers else None
-        return moved_along(self.adjusted, directions, excess, crowd)
+        return leading_excess(*among, np.column_stack([np.ones_like(reference), reference]))
+
+    @cached_property
+    def _kept(self) -> Float[np.ndarray, "chain kept classifier"]:
+        """The draws of the adjusted accuracies of which there are log likelihoods."""
+        return self.adjusted[:, draws_of(self.need("log_likelihood"), self.group)]
 
     @property
     def knows_workers(self) -> bool:
@@ -172,9 +183,7 @@ class Fitted:
         return any(self.study.datasets[role].answers for role in self.recorded.roles)
 
     def _over_workers(
-        self,
-        adjusted: Float[np.ndarray, "chain kept classifier"],
-        directions: Float[np.ndarray, "classifier direction"],
+        self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "direction direction"]:
         """Covariance over the workers of the data sets of which it is known who answered."""
         likelihood = self.need("log_likelihood", "log_right")
@@ -189,7 +198,7 @@ class Fitted:
             for role in self.recorded.roles
             if (data := self.images.datasets[role]).answers is not None
         ]
-        return worker_covariance(datasets, adjusted, directions).covariance
+        return worker_covariance(datasets, self._kept, directions).covariance
 
     def _log_mass(self, role: str) -> Float[np.ndarray, "chain kept cell"]:
         """Draws of log P(k | n), for one image of each cell of a data set."""
@@ -208,9 +217,9 @@ class Fitted:
         if "population_reference_accuracy" in self.group:
             population = self.group["population_reference_accuracy"].values
             return JointDraws(self.together, np.asarray(population, dtype=float))
-        likelihood = self.need("log_likelihood", "reference_images")
+        self.need("log_likelihood", "reference_images")
         reference = reference_draws(
-            self.adjusted[:, draws_of(likelihood, self.group)],
+            self._kept,
             self.together,
             self._log_mass("reference"),
             self.cell_of_images("reference"),

@@ -69,9 +69,7 @@ def read_answers(path: str | Path) -> pl.DataFrame:
     where, named = str(path), ("dataset", "image", "worker")
     table = read_table(path, text=(*named, "task", "control"))
     require(table, (*named, "selected"), where)
-    said = flags(table["selected"], where)
-    _refuse(said.is_null(), "selected", "is missing", "give it in every row", where)
-    columns = [*(texts(table[name], where) for name in named), said]
+    columns = [*(texts(table[name], where) for name in named), all_flags(table["selected"], where)]
     if "task" in table.columns:
         columns.append(texts(table["task"], where))
     if "control" in table.columns:
@@ -121,6 +119,18 @@ def flags(column: pl.Series, where: str) -> pl.Series:
     wrong = ~(yes | no | absent).fill_null(value=True)
     _refuse(wrong, column.name, "is neither true nor false", "write true, false, 1 or 0", where)
     return yes.set(absent, None)
+
+
+def all_flags(column: pl.Series, where: str) -> pl.Series:
+    """A column of yes and no as booleans; rows without a value are refused."""
+    converted = flags(column, where)
+    if converted.null_count():
+        rows = (np.flatnonzero(converted.is_null().to_numpy()) + 1).tolist()
+        raise StudyError(
+            f"{where}: {column.name} is missing in {listing(rows, 'row')}; give it in every "
+            "row or leave the row out"
+        )
+    return converted
 
 
 def whole_numbers(column: pl.Series, where: str) -> pl.Series:

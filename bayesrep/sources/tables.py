@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.sources.table_files import (
-    flags,
+    all_flags,
     probabilities,
     read_table,
     require,
@@ -207,10 +207,10 @@ def _kind(columns: Sequence[str], where: str) -> str:
 def _converted(frame: pl.DataFrame, kind: str, where: str) -> pl.DataFrame:
     """The columns that count, each in its type, none with missing values."""
     extra = [column for column in frame.columns if column not in _KINDS[kind]]
-    types = {"shown": whole_numbers, "correct": _all_flags}
-    types["selected"] = whole_numbers if kind == "counts" else _all_flags
+    types = {"shown": whole_numbers, "correct": all_flags}
+    types["selected"] = whole_numbers if kind == "counts" else all_flags
     if kind == _WIDE:
-        types |= dict.fromkeys(extra, _all_flags)
+        types |= dict.fromkeys(extra, all_flags)
     elif kind == _LONG:
         extra = [column for column in extra if column in ("label", *LABELS, *PROBABILITIES)]
         types |= dict.fromkeys(PROBABILITIES, probabilities)
@@ -218,17 +218,6 @@ def _converted(frame: pl.DataFrame, kind: str, where: str) -> pl.DataFrame:
         extra = []
     kept = [*_KINDS[kind], *extra]
     return pl.DataFrame([types.get(column, texts)(frame[column], where) for column in kept])
-
-
-def _all_flags(column: pl.Series, where: str) -> pl.Series:
-    converted = flags(column, where)
-    if converted.null_count():
-        rows = (np.flatnonzero(converted.is_null().to_numpy()) + 1).tolist()
-        raise StudyError(
-            f"{where}: {column.name} is missing in {listing(rows, 'row')}; give it in every "
-            "row or leave the row out"
-        )
-    return converted
 
 
 def _study(tables: _Tables, paths: Sequence[str | Path], name: str) -> Study:

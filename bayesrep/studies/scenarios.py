@@ -288,12 +288,8 @@ def _by_crowd(
     most, size = int(shown.max()), len(crowd.workers)
     asked = np.empty((len(s), most), dtype=np.int32)
     for rows in np.array_split(np.arange(len(s)), -(-len(s) * size // ROOM)):
-        order = (
-            rng.random((len(rows), size))
-            if size > most
-            else np.tile(np.arange(size), (len(rows), 1))
-        )
-        asked[rows] = order.argsort(axis=1)[:, :most]
+        order = rng.random((len(rows), size)).argsort(axis=1) if size > most else np.arange(size)
+        asked[rows] = order[..., :most]
     image, place = np.nonzero(np.arange(most) < shown[:, None])
     worker = asked[image, place]
     score = np.sqrt(1 + leniency**2) * ndtri(s)[image]
