@@ -41,7 +41,7 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
         posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
     fitted, truth = Fitted(study, posterior), study.truth
     assert truth is not None
-    draws = {"known": fitted.together, "unknown": fitted.together_without_workers}
+    draws = {"known": fitted.together, "unknown": fitted.together_of_one_crowd}
     return {
         "error": float(fitted.adjusted.mean() - truth.adjusted_accuracy.mean()),
         **{

@@ -1,4 +1,4 @@
-"""Whether other workers would have moved the answer, where it is known who answered."""
+"""Whether other workers would have moved the answer: as it is known, or as far as it would."""
 
 import numpy as np
 
@@ -9,17 +9,19 @@ from bayesrep.studies.study import Study
 
 NOTICEABLE = 1.1
 """Standard deviation of the mean adjusted accuracy with workers over that without."""
+POINT = 0.01
+"""A standard deviation between crowds, of a mean selection frequency."""
 
 
 def judge_crowd(fitted: Fitted) -> list[Finding]:
-    """By what factor workers who answered many images widen the mean's interval.
+    """By what factor crowds that differ widen the mean's interval, or would.
 
     It is no misfit: the intervals of `bayesrep.summarize` allow for it, where the model lets them.
     """
     if not isinstance(fitted.study, Study):
         return []
     if all(data.answers is None for data in fitted.study.datasets.values()):
-        return []
+        return [judge_unknown_crowd(fitted)]
     check, wanted = "workers who answered many images", f"< {NOTICEABLE:g} times"
     sentence = describe_crowd(fitted.study).sentence
     if not fitted.knows_workers:
@@ -27,7 +29,7 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
         return [Finding(check, "not allowed for", wanted, "with care", text)]
     with_workers, without = (
         float(np.std(draws.mean(axis=-1)))
-        for draws in (fitted.together, fitted.together_without_workers)
+        for draws in (fitted.together, fitted.together_of_one_crowd)
     )
     times = with_workers / max(without, 1e-300)
     if times < NOTICEABLE:
@@ -38,3 +40,28 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
         "for both data sets."
     )
     return [Finding(check, f"{times:.2f} times", wanted, "yes", text)]
+
+
+def judge_unknown_crowd(fitted: Fitted) -> Finding:
+    """What is assumed of crowds whose workers are not known, and what it would do were it wrong."""
+    check, wanted = "crowds of the two data sets", "cannot be seen"
+    assumed = fitted.crowd_sd
+    said = (
+        f"It is not known who answered, and crowds are taken to differ by {100 * assumed:g} points "
+        "of mean selection frequency (sd)"
+        if assumed
+        else "It is not known who answered, and both crowds are taken to be equally strict"
+    )
+    value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
+    if not fitted.recorded.model.collapsed:
+        return Finding(check, value, wanted, "yes", f"{said}. Give the answers by worker.")
+    half = 1.96 * float(np.std(fitted.together_of_one_crowd.mean(axis=-1)))
+    mean = np.full((fitted.adjusted.shape[-1], 1), 1 / fitted.adjusted.shape[-1])
+    a_point = 1.96 * POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
+    text = (
+        f"{said}: the mean gap is known to \N{PLUS-MINUS SIGN}"
+        f"{100 * np.hypot(half, a_point * assumed / POINT):.1f} points. Were they to differ by a "
+        f"point, it would be \N{PLUS-MINUS SIGN}{100 * np.hypot(half, a_point):.1f}. Give the "
+        "answers by worker, or state crowd_sd=0.01."
+    )
+    return Finding(check, value, wanted, "yes", text)

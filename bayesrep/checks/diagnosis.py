@@ -17,7 +17,7 @@ from bayesrep.checks.predictions import judge_predictions
 from bayesrep.checks.prior import judge_prior
 from bayesrep.errors import PosteriorError
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import Posterior, find_group
+from bayesrep.posterior.groups import Posterior, find_group, need_group
 from bayesrep.studies.study import Study
 
 RANK: Mapping[Trust, int] = {"yes": 0, "with care": 1, "no": 2}
@@ -73,12 +73,29 @@ def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
     group = find_group(posterior, "posterior")
     if group is None or "adjusted_accuracy" not in group:
         raise PosteriorError("this is not a posterior of bayesrep: it has no adjusted_accuracy")
+    return examine(posterior, None if study is None else Fitted(study, posterior))
+
+
+def examine(
+    posterior: Posterior, fitted: Fitted | None, *, with_agreement: bool = True
+) -> Diagnosis:
+    """Say what to believe of a posterior, and of it and its study together where this is given.
+
+    Parameters
+    ----------
+    posterior
+        With adjusted accuracies.
+    fitted
+        The same with its study.
+    with_agreement
+        Whether the agreement of classifiers is checked, which takes longest.
+    """
+    group = need_group(posterior, "posterior", "adjusted_accuracy")
     findings = [*check_draws(posterior), _check_advice(str(group.attrs.get("advice", "")))]
     predictions, misfits = judge_predictions(posterior)
     findings += misfits
-    if study is not None:
-        fitted = Fitted(study, posterior)
-        if len(study.classifiers) > 1:
+    if fitted is not None:
+        if with_agreement and fitted.adjusted.shape[-1] > 1:
             findings.append(judge_agreement(fitted))
         findings += judge_crowd(fitted)
     sensitivity, on_prior = judge_prior(posterior)

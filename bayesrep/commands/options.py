@@ -53,6 +53,12 @@ SHARED: dict[str, dict[str, Any]] = {
     "--csv": {"type": Path, "metavar": "FILE", "help": "write the table here too"},
     "--force": {"action": "store_true", "help": "replace what is at the output path"},
     "--allow-unconverged": {"action": "store_true", "help": "show a fit that failed its checks"},
+    "--crowd-sd": {
+        "type": float,
+        "metavar": "SD",
+        "help": "assumed where it is not known who answered: by how much crowds' mean selection "
+        "frequencies differ, as a fraction (0)",
+    },
     "--interval": {"choices": get_args(AccuracyInterval), "help": "of accuracies (jeffreys)"},
     "--classes": {
         "type": Path,

@@ -3,19 +3,20 @@
 from argparse import ArgumentParser, Namespace
 
 import bayesrep
-from bayesrep.commands.options import add_shared, read_fitted
+from bayesrep.commands.options import add_shared, given, read_fitted
 from bayesrep.commands.output import emit_table
 
 
 def add(parser: ArgumentParser) -> None:
-    add_shared(parser, "study", "posterior", "--csv", "--force", "--allow-unconverged")
+    add_shared(parser, "study", "posterior", "--crowd-sd", "--csv", "--force")
+    add_shared(parser, "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:
     from bayesrep.report.text import pairs_table
 
     study, posterior = read_fitted(arguments)
-    unconverged = arguments.allow_unconverged
-    table = bayesrep.compare_classifiers(study, posterior, allow_unconverged=unconverged)
+    options = given(arguments, bayesrep.compare_classifiers)
+    table = bayesrep.compare_classifiers(study, posterior, **options)
     text = pairs_table(table, study.classifiers)
     return emit_table(arguments, table, text, left_out=study.left_out)

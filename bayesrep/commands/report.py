@@ -16,7 +16,7 @@ def add(parser: ArgumentParser) -> None:
     option("posterior", type=Path, nargs="?", metavar="posterior.nc")
     option("--out", type=Path, required=True, metavar="report.html")
     option("--bootstrap", type=int, metavar="B", help="replicates for intervals (50)")
-    add_shared(parser, "--seed", "--force")
+    add_shared(parser, "--crowd-sd", "--seed", "--force")
 
 
 def run(arguments: Namespace) -> int:

@@ -9,10 +9,12 @@ from bayesrep.errors import plain
 
 
 def add(parser: ArgumentParser) -> None:
-    add_shared(parser, "study", "posterior", "--csv", "--force", "--allow-unconverged")
+    add_shared(parser, "study", "posterior", "--crowd-sd", "--csv", "--force")
+    add_shared(parser, "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:
+    from bayesrep.checks.crowd import judge_unknown_crowd
     from bayesrep.checks.dependence import judge_dependence
     from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.answer import answer_for, drop_of, measured_drop
@@ -20,7 +22,8 @@ def run(arguments: Namespace) -> int:
     from bayesrep.summary import tables
 
     study, posterior = read_fitted(arguments)
-    fitted = Fitted(study, posterior).trusted(allow_unconverged=arguments.allow_unconverged)
+    fitted = Fitted(study, posterior, arguments.crowd_sd or 0.0)
+    fitted = fitted.trusted(allow_unconverged=arguments.allow_unconverged)
     table, gaps = tables.accuracies(fitted), tables.gaps(fitted)
     measured = measured_drop(study)
     answer = plain(answer_for(study, drop_of(gaps, measured)))
@@ -33,6 +36,8 @@ def run(arguments: Namespace) -> int:
     if fitted.knows_workers:
         crowd = plain(bayesrep.describe_crowd(study).sentence)
         text += f"\n{crowd} The intervals above allow for it."
+    else:
+        text += f"\n{judge_unknown_crowd(fitted).sentence}"
     facts = {
         "gaps": gaps.to_dicts(),
         "dependence": None if band is None else band.to_dicts(),

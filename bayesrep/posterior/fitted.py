@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import xarray as xr
 
-from bayesrep.errors import ConvergenceError, PosteriorError, StudyError
+from bayesrep.errors import ConvergenceError, OptionError, PosteriorError, StudyError
 from bayesrep.posterior.groups import (
     Posterior,
     Recorded,
@@ -25,7 +25,7 @@ from bayesrep.posterior.joint_draws import (
     moved_along,
     reference_draws,
 )
-from bayesrep.posterior.workers import Answered, worker_covariance
+from bayesrep.posterior.workers import Answered, crowd_effect, worker_covariance
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
@@ -41,9 +41,14 @@ class Fitted:
         The study, or its sufficient statistics where nothing is asked of single images.
     posterior
         From `bayesrep.fit` or `bayesrep.read_posterior`.
+    crowd_sd
+        By how much a data set's mean selection frequency would differ from one crowd of annotators
+        to another: a standard deviation that is assumed where it is not known who answered.
 
     Raises
     ------
+    OptionError
+        If the standard deviation is no fraction, or nothing is left to assume.
     PosteriorError
         If the posterior is another study's, does not say whose, or has no adjusted accuracies.
 
@@ -56,6 +61,7 @@ class Fitted:
 
     study: Study | SufficientStatistics
     posterior: Posterior
+    crowd_sd: float = 0.0
 
     def __post_init__(self) -> None:
         attributes = self.group.attrs
@@ -73,6 +79,22 @@ class Fitted:
             raise PosteriorError(
                 "the posterior was fitted to another study (fingerprints differ: the counts are "
                 "equal, but not the images, their order, labels, groups or answers); fit this one"
+            )
+        if not 0 <= self.crowd_sd <= 0.5:
+            raise OptionError(
+                f"crowd_sd is {self.crowd_sd}; give the standard deviation of a mean selection "
+                "frequency, a fraction from 0 to 0.5"
+            )
+        if self.crowd_sd and not self.recorded.model.collapsed:
+            raise OptionError(
+                f"crowd_sd takes a fit of the joint model; this is one of {self.recorded.name}"
+            )
+        if self.crowd_sd and not any(
+            self.images.datasets[r].answers is None for r in self.recorded.roles
+        ):
+            raise OptionError(
+                "crowd_sd: the study says who answered, so intervals allow for it and nothing is "
+                "left to assume; leave it out"
             )
 
     @cached_property
@@ -134,20 +156,24 @@ class Fitted:
     def together(self) -> Float[np.ndarray, "chain draw classifier"]:
         """Joint draws of the adjusted accuracies: those of a collapsed model are moved.
 
-        Where it is known who answered, they know that workers answered many images; `adjusted`
-        does not.
+        Where it is known who answered, or assumed how crowds differ, they allow for it.
         """
-        return self._moved(workers=True) if self.knows_workers else self.together_without_workers
+        return self._moved(crowds=True) if self.allows_for_crowds else self.together_of_one_crowd
 
     @cached_property
-    def together_without_workers(self) -> Float[np.ndarray, "chain draw classifier"]:
-        """Joint draws that take every answer for another worker's."""
-        return self._moved(workers=False) if self.recorded.model.collapsed else self.adjusted
+    def together_of_one_crowd(self) -> Float[np.ndarray, "chain draw classifier"]:
+        """Joint draws that take every answer for another worker's, of crowds that are alike."""
+        return self._moved(crowds=False) if self.recorded.model.collapsed else self.adjusted
 
-    def _moved(self, *, workers: bool) -> Float[np.ndarray, "chain draw classifier"]:
+    @property
+    def single(self) -> Float[np.ndarray, "chain draw classifier"]:
+        """Draws of the adjusted accuracies for one classifier at a time, crowds allowed for."""
+        return self.together if self.allows_for_crowds else self.adjusted
+
+    def _moved(self, *, crowds: bool) -> Float[np.ndarray, "chain draw classifier"]:
         """Draws of a collapsed model, moved."""
         directions, excess = self._excess
-        crowd = self._over_workers(directions) if workers else None
+        crowd = self._over_crowds(directions) if crowds else None
         if len(directions) <= MOST_WHOLE:
             return moved(self.adjusted, excess, crowd)
         return moved_along(self.adjusted, directions, excess, crowd)
@@ -182,23 +208,59 @@ class Fitted:
             return False
         return any(self.study.datasets[role].answers for role in self.recorded.roles)
 
-    def _over_workers(
+    @property
+    def allows_for_crowds(self) -> bool:
+        """Whether the intervals allow for crowds that differ: known workers, or an assumption."""
+        return self.knows_workers or self.crowd_sd > 0
+
+    @property
+    def _nameless(self) -> list[str]:
+        """Roles of the data sets of which it is not known who answered."""
+        datasets = self.images.datasets
+        return [role for role in self.recorded.roles if datasets[role].answers is None]
+
+    def crowd_effects(
+        self, directions: Float[np.ndarray, "classifier direction"]
+    ) -> Float[np.ndarray, "dataset direction"]:
+        """What a mean selection frequency that is higher by one would do: of unknown crowds.
+
+        Parameters
+        ----------
+        directions
+            Combinations of classifiers.
+        """
+        unknown = [
+            role for role in self.recorded.roles if self.images.datasets[role].answers is None
+        ]
+        effects = [crowd_effect(self._answered(r), self._kept, directions) for r in unknown]
+        return np.reshape(effects, (-1, directions.shape[1]))
+
+    def _over_crowds(
         self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "direction direction"]:
-        """Covariance over the workers of the data sets of which it is known who answered."""
-        likelihood = self.need("log_likelihood", "log_right")
-        datasets = [
-            Answered(
-                data,
-                cells_along(likelihood, role),
-                self.cell_of_images(role),
-                self._log_mass(role),
-                likelihood["log_right"].values if role == "replication" else None,
-            )
-            for role in self.recorded.roles
-            if (data := self.images.datasets[role]).answers is not None
+        """Covariance over the workers who are known, and over crowds of whom it is assumed."""
+        known = [
+            role for role in self.recorded.roles if self.images.datasets[role].answers is not None
         ]
-        return worker_covariance(datasets, self._kept, directions).covariance
+        total = np.zeros((directions.shape[1], directions.shape[1]))
+        if known:
+            datasets = [self._answered(role) for role in known]
+            total += worker_covariance(datasets, self._kept, directions).covariance
+        if self.crowd_sd:
+            effects = self.crowd_sd * self.crowd_effects(directions)
+            total += effects.T @ effects
+        return total
+
+    def _answered(self, role: str) -> Answered:
+        """A data set with what the posterior says of its images."""
+        likelihood = self.need("log_likelihood", "log_right")
+        return Answered(
+            self.images.datasets[role],
+            cells_along(likelihood, role),
+            self.cell_of_images(role),
+            self._log_mass(role),
+            likelihood["log_right"].values if role == "replication" else None,
+        )
 
     def _log_mass(self, role: str) -> Float[np.ndarray, "chain kept cell"]:
         """Draws of log P(k | n), for one image of each cell of a data set."""

@@ -9,6 +9,9 @@ of two, by which the mean moves when the answer turns from no to yes:
 which `bayesrep.numerics.crowd` sums over workers. log p of an image is that of its count and, on
 the replication, of every classifier's answer. Where the study has no image with that count, T is
 taken as linear between the nearest counts that it has, out of as many annotators.
+
+Where it is not known who answered, the same says what another crowd's leniency would do, if its
+size is assumed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -70,6 +73,34 @@ def worker_covariance(
         part for each, of in zip(datasets, left, strict=True) for part in _parts(each, of, along)
     )
     return clustered(parts, meetings(left))
+
+
+def crowd_effect(
+    each: Answered,
+    adjusted: Float[np.ndarray, "chain draw classifier"],
+    directions: Float[np.ndarray, "classifier direction"],
+) -> Float[np.ndarray, "direction"]:
+    """By how much directions move where a more lenient crowd selects all images more often.
+
+    Of a mean selection frequency that is higher by one. Leniency moves the probability of a
+    selection most where it is in the middle: in proportion to s (1 − s), which is taken from the
+    image's count and two more answers, half of them yes.
+
+    Parameters
+    ----------
+    each
+        The data set; it need not be known who answered.
+    adjusted, directions
+        As `worker_covariance` takes them.
+    """
+    data, along = each.data, centered(adjusted) @ directions
+    frequency = (data.selected + 1) / (data.shown + 2)
+    more = frequency * (1 - frequency)
+    yes = sparse.csr_array((data.shown * more / more.mean())[:, None])
+    effect = np.zeros(directions.shape[1])
+    for part, steps in _parts(each, yes, along):
+        effect += np.sum(part.toarray() * steps.mean(axis=0), axis=0)
+    return effect
 
 
 def residuals_of(datasets: Sequence[AnnotatedSet]) -> list[sparse.csr_array]:

@@ -24,7 +24,11 @@ from bayesrep.studies.study import Study
 
 
 def summarize(
-    study: Study | SufficientStatistics, posterior: Posterior, *, allow_unconverged: bool = False
+    study: Study | SufficientStatistics,
+    posterior: Posterior,
+    *,
+    crowd_sd: float = 0.0,
+    allow_unconverged: bool = False,
 ) -> pl.DataFrame:
     """Adjusted accuracies with 95 % credible intervals and convergence diagnostics.
 
@@ -34,6 +38,10 @@ def summarize(
         The study that was fitted.
     posterior
         From `bayesrep.fit` or `bayesrep.read_posterior`.
+    crowd_sd
+        Where it is not known who answered: by how much a data set's mean selection frequency would
+        differ between crowds of annotators, a standard deviation (0.01 is one point). It widens the
+        intervals; 0 takes both crowds for equally strict. No estimate moves.
     allow_unconverged
         Return the table even if the fit did not converge.
 
@@ -49,16 +57,18 @@ def summarize(
     ------
     ConvergenceError
         If the fit did not converge and `allow_unconverged` is false; carries the verdict.
+    OptionError
+        If `crowd_sd` is no fraction, or the study says who answered: then intervals know it.
     PosteriorError
         If the posterior belongs to another study.
     """
-    return accuracies(Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged))
+    fitted = Fitted(study, posterior, crowd_sd)
+    return accuracies(fitted.trusted(allow_unconverged=allow_unconverged))
 
 
 def accuracies(fitted: Fitted) -> pl.DataFrame:
     """The table of `summarize`."""
-    adjusted = fitted.together if fitted.knows_workers else fitted.adjusted
-    statistics = fitted.statistics
+    adjusted, statistics = fitted.single, fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     estimate = adjusted.mean(axis=(0, 1))
     lower, upper = np.quantile(adjusted, INTERVAL, axis=(0, 1))
@@ -82,7 +92,12 @@ def accuracies(fitted: Fitted) -> pl.DataFrame:
 
 
 def summarize_gaps(
-    study: Study, posterior: Posterior, *, seed: int = 0, allow_unconverged: bool = False
+    study: Study,
+    posterior: Posterior,
+    *,
+    seed: int = 0,
+    crowd_sd: float = 0.0,
+    allow_unconverged: bool = False,
 ) -> pl.DataFrame:
     """The mean accuracy drop divided, and the line over classifiers, with 95 % intervals.
 
@@ -94,6 +109,8 @@ def summarize_gaps(
         From `bayesrep.fit` or `bayesrep.read_posterior`.
     seed
         Of the accuracies on the reference's population, where the model has none.
+    crowd_sd
+        As `summarize` takes it.
     allow_unconverged
         Return the table even if the fit did not converge.
 
@@ -112,10 +129,11 @@ def summarize_gaps(
 
     Raises
     ------
-    ConvergenceError, PosteriorError
+    ConvergenceError, OptionError, PosteriorError
         As `bayesrep.summarize`.
     """
-    return gaps(Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged), seed=seed)
+    fitted = Fitted(study, posterior, crowd_sd)
+    return gaps(fitted.trusted(allow_unconverged=allow_unconverged), seed=seed)
 
 
 def gaps(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
@@ -148,13 +166,18 @@ def gaps(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
 
 
 def compare_classifiers(
-    study: Study, posterior: Posterior, *, seed: int = 0, allow_unconverged: bool = False
+    study: Study,
+    posterior: Posterior,
+    *,
+    seed: int = 0,
+    crowd_sd: float = 0.0,
+    allow_unconverged: bool = False,
 ) -> pl.DataFrame:
     """Every pair of classifiers: by how much one is better once selection is removed.
 
     Parameters
     ----------
-    study, posterior, seed, allow_unconverged
+    study, posterior, seed, crowd_sd, allow_unconverged
         As `summarize_gaps`.
 
     Returns
@@ -167,10 +190,10 @@ def compare_classifiers(
 
     Raises
     ------
-    ConvergenceError, PosteriorError
+    ConvergenceError, OptionError, PosteriorError
         As `bayesrep.summarize`.
     """
-    fitted = Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged)
+    fitted = Fitted(study, posterior, crowd_sd).trusted(allow_unconverged=allow_unconverged)
     adjusted, statistics = fitted.joint_draws(seed).adjusted, fitted.statistics
     replication, names = statistics.accuracy("replication"), np.array(statistics.classifiers)
     first, second = np.triu_indices(len(names), k=1)
@@ -195,13 +218,18 @@ def compare_classifiers(
 
 
 def rank_classifiers(
-    study: Study, posterior: Posterior, *, seed: int = 0, allow_unconverged: bool = False
+    study: Study,
+    posterior: Posterior,
+    *,
+    seed: int = 0,
+    crowd_sd: float = 0.0,
+    allow_unconverged: bool = False,
 ) -> pl.DataFrame:
     """Ranks by adjusted accuracy, 1 the best, with 95 % intervals.
 
     Parameters
     ----------
-    study, posterior, seed, allow_unconverged
+    study, posterior, seed, crowd_sd, allow_unconverged
         As `summarize_gaps`.
 
     Returns
@@ -213,10 +241,10 @@ def rank_classifiers(
 
     Raises
     ------
-    ConvergenceError, PosteriorError
+    ConvergenceError, OptionError, PosteriorError
         As `bayesrep.summarize`.
     """
-    fitted = Fitted(study, posterior).trusted(allow_unconverged=allow_unconverged)
+    fitted = Fitted(study, posterior, crowd_sd).trusted(allow_unconverged=allow_unconverged)
     adjusted, statistics = fitted.joint_draws(seed).adjusted, fitted.statistics
     ranked = ranks(adjusted)
     lower, upper = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")
@@ -235,12 +263,14 @@ def rank_classifiers(
     ).sort("rank")
 
 
-def joint_draws(study: Study, posterior: Posterior, *, seed: int = 0) -> JointDraws:
+def joint_draws(
+    study: Study, posterior: Posterior, *, seed: int = 0, crowd_sd: float = 0.0
+) -> JointDraws:
     """Draws of all classifiers' accuracies that may be combined: they know of the shared images.
 
     Parameters
     ----------
-    study, posterior, seed
+    study, posterior, seed, crowd_sd
         As `summarize_gaps`.
 
     Returns
@@ -254,4 +284,4 @@ def joint_draws(study: Study, posterior: Posterior, *, seed: int = 0) -> JointDr
     PosteriorError
         If the posterior belongs to another study or lacks a group.
     """
-    return Fitted(study, posterior).joint_draws(seed)
+    return Fitted(study, posterior, crowd_sd).joint_draws(seed)

@@ -73,6 +73,7 @@ def gather(
     *,
     bootstrap: int = 50,
     seed: int = 0,
+    crowd_sd: float = 0.0,
     points: Sequence[Analysis] = (),
 ) -> Content:
     """Compute everything that a report shows.
@@ -87,15 +88,19 @@ def gather(
         Replicates for the intervals of the point estimates; 0 leaves these out.
     seed
         Of the bootstrap.
+    crowd_sd
+        As `bayesrep.summarize` takes it.
     points
         The point estimates of all methods, where they are at hand.
 
     Raises
     ------
+    OptionError
+        If `crowd_sd` is no fraction, or the study says who answered.
     PosteriorError
         If the posterior belongs to another study.
     """
-    fitted = None if posterior is None else Fitted(study, posterior)
+    fitted = None if posterior is None else Fitted(study, posterior, crowd_sd)
     with ThreadPoolExecutor(max_workers=1) as beside:
         # The point estimates and what is read off the posterior are two halves of the time: the
         # first sections, which wait for the one, come after the last, which take the other.

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from bayesrep.checks import diagnose
 from bayesrep.checks.dependence import AGAINST
+from bayesrep.checks.diagnosis import examine
 from bayesrep.checks.predictions import check_predictions
 from bayesrep.posterior.files import arviz
 from bayesrep.posterior.fitted import Fitted
@@ -57,8 +57,8 @@ class Trust(Section):
         Of p-values, ranks and energies, as far as the posterior has them.
     settings
         Name and value of everything that is needed to do it again.
-    command
-        That makes the posterior again.
+    commands
+        That make the posterior and the page again.
     """
 
     verdict: str
@@ -67,7 +67,7 @@ class Trust(Section):
     checks: pl.DataFrame
     figures: Sequence[Figure]
     settings: Mapping[str, str]
-    command: str
+    commands: str
 
     id, short, title, takes = "trust", "Trust", "Can I trust this?", "trust"
 
@@ -75,7 +75,7 @@ class Trust(Section):
     def of(cls, source: Source) -> Self:
         """Diagnose the posterior, but for the classifiers' agreement, which takes longer."""
         fitted = source.fitted
-        found = diagnose(fitted.posterior)
+        found = examine(fitted.posterior, fitted, with_agreement=False)
         stats = find_group(fitted.posterior, "sample_stats")
         figures: list[Figure] = []
         if found.predictions is not None:
@@ -96,7 +96,7 @@ class Trust(Section):
             checks=found.checks,
             figures=figures,
             settings=_settings(fitted.group.attrs),
-            command=_command(fitted),
+            commands=_commands(fitted),
         )
 
     def blocks(self) -> Iterator[Block]:
@@ -111,7 +111,7 @@ class Trust(Section):
             table=Table("checks", "Checks", CHECKED, checks),
             sentences=[*self.sentences, AGREEMENT],
             settings=self.settings,
-            repeat=f"{self.command}\nbayesrep report STUDY posterior.nc --out report.html",
+            repeat=self.commands,
         )
 
 
@@ -244,8 +244,8 @@ def _in_words(text: str) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else text
 
 
-def _command(fitted: Fitted) -> str:
-    """The command line that makes this posterior again."""
+def _commands(fitted: Fitted) -> str:
+    """The command lines that make this posterior and the page again."""
     attributes, made = fitted.group.attrs, fitted.recorded
     schedule = json.loads(str(attributes.get("schedule", "{}")))
     given = {
@@ -262,7 +262,13 @@ def _command(fitted: Fitted) -> str:
         if value != getattr(usual, name):
             shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
             words.append(f"--set {name}={shown}")
-    return " ".join(["bayesrep fit STUDY --out posterior.nc", *words])
+    assumed = f" --crowd-sd {fitted.crowd_sd:g}" if fitted.crowd_sd else ""
+    return "\n".join(
+        [
+            " ".join(["bayesrep fit STUDY --out posterior.nc", *words]),
+            f"bayesrep report STUDY posterior.nc --out report.html{assumed}",
+        ]
+    )
 
 
 def _cell(value: str | float | None) -> str:
