@@ -57,7 +57,7 @@ SHARED: dict[str, dict[str, Any]] = {
         "type": float,
         "metavar": "SD",
         "help": "assumed where it is not known who answered: by how much crowds' mean selection "
-        "frequencies differ, as a fraction (0)",
+        "frequencies differ, as a fraction (0.0)",
     },
     "--interval": {"choices": get_args(AccuracyInterval), "help": "of accuracies (jeffreys)"},
     "--classes": {
