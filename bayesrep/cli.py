@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, str] = {
     "mixtures": "compare mixtures of the selection frequency by size",
     "annotators": "naive and jackknife estimates for every number of annotators, and whether they "
     "are a line",
+    "answers": "what annotators answered, as their tools export it, as one table",
     "clean": "leave out answers by published rules of quality control, and say which",
     "crowd": "who answered, how workers differ, and what that adds to errors",
     "dependence": "how much annotators' answers about an image depend on each other",

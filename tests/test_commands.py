@@ -20,7 +20,7 @@ from bayesrep.estimators.components import compare_components
 from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
 from bayesrep.report.sections import gather
-from bayesrep.sources import READERS
+from bayesrep.sources import READERS, raw_answers
 from bayesrep.studies.simulate import PROCESSES
 
 # The functions whose options a command takes; import and figure pass on what is asked for, to
@@ -38,6 +38,8 @@ FUNCTIONS = {
     "report": [gather],
 }
 WORDS = {
+    ("answers", "source"): tuple(raw_answers.SOURCES),
+    ("answers", "maybe_is"): raw_answers.MAYBE,
     ("simulate", "process"): tuple(PROCESSES),
     ("import", "source"): tuple(READERS),
     ("predict", "precision"): get_args(Precision),

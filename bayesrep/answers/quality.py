@@ -12,9 +12,9 @@ more of their assignments are left out, then assignments with less than 40 % of 
 2020, appendix B.1.2).
 
 `time`: assignments that took fewer seconds than asked for. `repeats`: all but a worker's first
-answer about an image. `controls`: the answers about controls themselves, which were put there to be
-known. `equal`: so many answers of every image, at random; images with fewer keep all (Engstrom et
-al. have as many as the image with the fewest).
+answer about an image (and label, where there is such a column). `controls`: the answers about
+controls themselves, which were put there to be known. `equal`: so many answers of every image, at
+random; images with fewer keep all (Engstrom et al. have as many as the image with the fewest).
 
 Rules are applied in the order of `RULES`, whatever order they are asked for in, and each sees only
 what those before it left.
@@ -207,8 +207,9 @@ def _in_time(_: pl.DataFrame, asked: Asked) -> pl.Expr:
     return pl.col("seconds") >= asked.seconds
 
 
-def _first(_: pl.DataFrame, __: Asked) -> pl.Expr:
-    return pl.int_range(pl.len()).over([*_IMAGE, "worker"]) == 0
+def _first(table: pl.DataFrame, _: Asked) -> pl.Expr:
+    asked = [*_IMAGE, *({"label"} & set(table.columns))]
+    return pl.int_range(pl.len()).over([*asked, "worker"]) == 0
 
 
 def _no_control(_: pl.DataFrame, __: Asked) -> pl.Expr:

@@ -126,6 +126,32 @@ def crowd_text(crowd: "CrowdDescription") -> str:
     return "\n".join(lines)
 
 
+def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
+    """What a table of answers holds, what was left out of it, and what is in the way of a study."""
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "images": "{images:,}",
+        "questions": "{questions:,}",
+        "workers": "{workers:,}",
+        "answers": "{answers:,}",
+        "yes": "{yes:2p}",
+    }
+    lines = [listed(table, shown), ""]
+    lines += [f"Left out, {why}: {count:,} answers." for why, count in left_out.items() if count]
+    for row in table.iter_rows(named=True):
+        if row["repeated"]:
+            lines.append(
+                f"{plain(row['dataset'])}: {row['repeated']:,} answers repeat a worker's about the "
+                "same question; keep the first with bayesrep clean --rules repeats."
+            )
+        if row["questions"] > row["images"]:
+            lines.append(
+                f"{plain(row['dataset'])}: images were asked about several labels; keep the "
+                "answers about their own with --labels."
+            )
+    return "\n".join(lines)
+
+
 def cleaned_text(cleaned: "Cleaned") -> str:
     """What rules of quality control left out, and what that did to the mean frequencies."""
     dropped: dict[str, Cell] = {

@@ -15,7 +15,7 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
 from bayesrep.studies import rules
 
-_YES, _NO = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
+TRUE_WORDS, FALSE_WORDS = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
 _ABSENT = ["", "nan", "none", "null"]
 
 
@@ -115,7 +115,7 @@ def flags(column: pl.Series, where: str) -> pl.Series:
         absent = column.cast(pl.Float64).is_nan().fill_null(value=True)
     else:
         word = column.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
-        yes, no, absent = (word.is_in(words) for words in (_YES, _NO, _ABSENT))
+        yes, no, absent = (word.is_in(words) for words in (TRUE_WORDS, FALSE_WORDS, _ABSENT))
     wrong = ~(yes | no | absent).fill_null(value=True)
     _refuse(wrong, column.name, "is neither true nor false", "write true, false, 1 or 0", where)
     return yes.set(absent, None)

@@ -13,6 +13,19 @@ from bayesrep.studies import rules
 from bayesrep.types import Bools, Ints
 
 
+def code(name: str, salt: bytes) -> str:
+    """What stands for a worker's name: equal names have equal codes under one salt.
+
+    Parameters
+    ----------
+    name
+        The name.
+    salt
+        At most 64 bytes; without it the code cannot be undone.
+    """
+    return blake2b(name.encode(), key=salt, digest_size=8).hexdigest()
+
+
 @dataclass(frozen=True, eq=False)
 class WorkerAnswers:
     """The answers of single annotators about the images of one data set.
@@ -64,8 +77,7 @@ class WorkerAnswers:
         salt
             At most 64 bytes; equal names have equal codes under one salt.
         """
-        codes = [blake2b(name.encode(), key=salt, digest_size=8) for name in self.workers.tolist()]
-        names = np.array([code.hexdigest() for code in codes], dtype=np.str_)
+        names = np.array([code(name, salt) for name in self.workers.tolist()], dtype=np.str_)
         return replace(self, workers=names)
 
     def counts(self, images: int) -> tuple[Ints, Ints]:

@@ -1,0 +1,93 @@
+"""`bayesrep answers`: what annotators answered, as their tools export it, as one table."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from secrets import token_bytes
+
+from bayesrep.commands.options import add_shared, names, seed
+from bayesrep.commands.output import emit, new_file
+
+SOURCES = ("table", "crowd-kit", "mturk", "label-studio", "reassessed")
+COUNTS_AS = ("yes", "no", "half", "left-out")
+
+
+def named_file(text: str) -> tuple[str, Path]:
+    """NAME=FILE."""
+    name, separator, file = text.partition("=")
+    if not (separator and name and file):
+        raise ArgumentTypeError(f"{text!r} is not NAME=FILE, the data set's name and its answers")
+    return name, Path(file)
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option("source", choices=SOURCES, metavar="SOURCE", help=", ".join(SOURCES))
+    option("files", type=named_file, nargs="+", metavar="NAME=FILE", help="data set and its file")
+    option("--out", type=Path, required=True, metavar="FILE", help="CSV or Parquet")
+    option("--image", metavar="COLUMN", help="of the image; a * stands for the images of a grid")
+    option("--worker", metavar="COLUMN", help="of the worker")
+    option("--answer", metavar="COLUMN", help="of the answer; a * as in --image")
+    option("--label", metavar="COLUMN", help="of the label that was asked about")
+    option("--separator", help="between answers, where all that apply were to be selected")
+    option(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="keep answers about images' own labels: a table with dataset, image, label",
+    )
+    for word in ("yes", "no", "maybe"):
+        option(f"--{word}", type=names, default=[], metavar="WORD,WORD", help=f"that mean {word}")
+    option("--maybe-is", choices=COUNTS_AS, help="what the words of --maybe count as")
+    option("--seed", type=seed, default=0, help="of a half of the maybes")
+    option("--keep-workers", action="store_true", help="keep workers' names, instead of codes")
+    add_shared(parser, "--force")
+
+
+def run(arguments: Namespace) -> int:
+    import polars as pl
+
+    from bayesrep.atomic import replaced_file
+    from bayesrep.errors import OptionError
+    from bayesrep.report.text import answers_text
+    from bayesrep.sources import raw_answers
+    from bayesrep.sources.table_files import read_table, require
+    from bayesrep.studies.worker_answers import code
+
+    out = arguments.out
+    if out.suffix.lower() not in (".csv", ".parquet"):
+        raise OptionError(f"--out is {out}; name a file that ends in .csv or .parquet")
+    new_file(out, force=arguments.force)
+    asked = raw_answers.Columns(
+        arguments.image, arguments.worker, arguments.answer, arguments.label, arguments.separator
+    )
+    parts = [
+        raw_answers.read_raw(arguments.source, file, asked).with_columns(dataset=pl.lit(name))
+        for name, file in arguments.files
+    ]
+    answers = pl.concat(parts, how="diagonal")
+    read = len(answers)
+    if arguments.labels:
+        labels = read_table(arguments.labels, text=("dataset", "image", "label"))
+        require(labels, ("dataset", "image", "label"), str(arguments.labels))
+        answers = raw_answers.own_labels(answers, labels, str(arguments.labels))
+    about = len(answers)
+    decided = raw_answers.decide(
+        answers,
+        yes=arguments.yes,
+        no=arguments.no,
+        maybe=arguments.maybe,
+        maybe_is=arguments.maybe_is,
+        seed=arguments.seed,
+    )
+    left_out = {"about another label": read - about, "maybe": about - len(decided)}
+    if not arguments.keep_workers:
+        salt = token_bytes(32)
+        coded = {name: code(name, salt) for name in decided["worker"].unique().to_list()}
+        decided = decided.with_columns(pl.col("worker").replace_strict(coded))
+    order = ["dataset", "image", "label", "worker", "selected", "task", "seconds"]
+    decided = decided.select([name for name in order if name in decided.columns])
+    with replaced_file(out) as partial:
+        (decided.write_csv if out.suffix.lower() == ".csv" else decided.write_parquet)(partial)
+    table = raw_answers.described(decided)
+    facts = {"rows": table.to_dicts(), "left_out": left_out, "out": str(out)}
+    return emit(arguments, f"{answers_text(table, left_out)}\nWritten to {out}", facts)
