@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, str] = {
     "are a line",
     "answers": "what annotators answered, as their tools export it, as one table",
     "clean": "leave out answers by published rules of quality control, and say which",
+    "count": "counts, and the error over workers, of more answers than fit into memory",
     "crowd": "who answered, how workers differ, and what that adds to errors",
     "dependence": "how much annotators' answers about an image depend on each other",
     "summarize": "adjusted accuracies with credible intervals",

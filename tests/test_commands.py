@@ -21,6 +21,7 @@ from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
 from bayesrep.report.sections import gather
 from bayesrep.sources import READERS, raw_answers
+from bayesrep.sources.sql import DIALECTS
 from bayesrep.studies.simulate import PROCESSES
 
 # The functions whose options a command takes; import and figure pass on what is asked for, to
@@ -41,7 +42,8 @@ WORDS = {
     ("answers", "source"): tuple(raw_answers.SOURCES),
     ("answers", "maybe_is"): raw_answers.MAYBE,
     ("simulate", "process"): tuple(PROCESSES),
-    ("import", "source"): tuple(READERS),
+    ("import", "source"): (*READERS, "sql"),
+    ("import", "dialect"): tuple(DIALECTS),
     ("predict", "precision"): get_args(Precision),
     ("match", "interval"): protocols.INTERVALS,
     ("multilabel", "interval"): protocols.INTERVALS,

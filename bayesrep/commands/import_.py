@@ -1,4 +1,7 @@
-"""`bayesrep import`: published data or tables become a study, or what one needs."""
+"""`bayesrep import`: published data or tables become a study, or what one needs.
+
+The source sql has no files: it prints the statement that a database is to be asked.
+"""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
@@ -8,18 +11,21 @@ from typing import Any
 from bayesrep import process
 from bayesrep.commands.options import add_shared, seed
 from bayesrep.commands.output import emit, new_study
+from bayesrep.errors import OptionError
 
 OPTIONS = ("reference", "replication", "name", "seed")  # each of some readers
+DIALECTS = ("duckdb", "spark", "bigquery")
+STATEMENT = ("annotations", "predictions", "reference", "replication")
 
 
 def add(parser: ArgumentParser) -> None:
     from bayesrep.sources import READERS
 
     option = parser.add_argument
-    sources = tuple(READERS)
+    sources = (*READERS, "sql")
     option("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
-    option("files", type=Path, nargs="+", metavar="FILE")
-    option("--out", type=Path, required=True, metavar="STUDY")
+    option("files", type=Path, nargs="*", metavar="FILE", help="none of sql")
+    option("--out", type=Path, metavar="STUDY", help="where to write; sql is printed")
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--name", help="name of the study (tables)")
@@ -29,10 +35,22 @@ def add(parser: ArgumentParser) -> None:
         action="store_true",
         help="keep workers' names, instead of codes that cannot be undone (tables)",
     )
+    option(
+        "--dialect", choices=DIALECTS, help="print the one statement whose result is a study (sql)"
+    )
+    for table in ("annotations", "predictions"):
+        option(f"--{table}", metavar="TABLE", help=f"the database's name of it (sql; {table})")
     add_shared(parser, "--force")
 
 
 def run(arguments: Namespace) -> int:
+    if arguments.source == "sql":
+        return _statement(arguments)
+    if not arguments.files or arguments.out is None:
+        raise OptionError(f"import {arguments.source} takes FILE and --out STUDY")
+    for name in ("dialect", "annotations", "predictions"):
+        if getattr(arguments, name) is not None:
+            raise OptionError(f"the source {arguments.source} takes no --{name}")
     from bayesrep.report.text import describe_study
     from bayesrep.sources.importing import import_files
     from bayesrep.studies.study import Study
@@ -58,6 +76,24 @@ def run(arguments: Namespace) -> int:
     else:
         text = _without_counts(imported, out)
     return emit(arguments, text, {"study": str(out), "fingerprint": fingerprint})
+
+
+def _statement(arguments: Namespace) -> int:
+    """Print the statement for a database."""
+    from bayesrep.sources.sql import statement
+
+    if arguments.dialect is None:
+        raise OptionError(f"import sql takes --dialect: {', '.join(DIALECTS)}")
+    taken = ("files", "out", "name", "seed", "keep_workers", "force")
+    if given := [name for name in taken if getattr(arguments, name)]:
+        raise OptionError(
+            f"import sql takes no {given[0]}: it prints a statement, and its result is what import "
+            "tables takes"
+        )
+    asked = {name: getattr(arguments, name) for name in STATEMENT}
+    options = {name: value for name, value in asked.items() if value is not None}
+    text = statement(arguments.dialect, **options)
+    return emit(arguments, text.rstrip("\n"), {"statement": text})
 
 
 def _without_counts(answers: Sequence[Any], out: Path) -> str:

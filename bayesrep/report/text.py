@@ -152,6 +152,24 @@ def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
     return "\n".join(lines)
 
 
+def counted_text(datasets: pl.DataFrame) -> str:
+    """What `bayesrep.answers.count_answers` found of every data set."""
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "images": "{images:,}",
+        "answers": "{answers:,}",
+        "workers": "{workers:,}",
+        "selected": "{selection_frequency:2p}",
+        "s.e. images": "{error_images:2p}",
+        "s.e. workers": "{error_workers:2p}",
+    }
+    largest = max(datasets["error_workers"].to_list())
+    return (
+        f"{listed(datasets, shown)}\n\nCounts do not say who answered: if each data set had a "
+        f"crowd of its own, state --crowd-sd {largest:.2g} where intervals are asked for."
+    )
+
+
 def cleaned_text(cleaned: "Cleaned") -> str:
     """What rules of quality control left out, and what that did to the mean frequencies."""
     dropped: dict[str, Cell] = {

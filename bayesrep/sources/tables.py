@@ -9,12 +9,13 @@
                   column names above (nor label) occurs
     images        dataset, image, label, and any further columns as groups of images
 
-Counts or annotations, and predictions, are needed; images are optional (`read_answered` makes do
-without predictions, which `bayesrep.predict` then adds). Several files of a kind are taken
-together. Annotations may use crowd-kit's column names: `task` is read as image and, where there is
-a `task` and a `worker`, `label` is read as selected. Columns that a kind does not name are ignored
-in counts, annotations and long predictions. True and false are written as true, false, 1, 0, yes or
-no. The tables hold the two data sets asked for and no other.
+A long table of predictions may have the counts beside each, as the statement of
+`bayesrep.sources.sql` does. Counts or annotations, and predictions, are needed; images are optional
+(`read_answered` makes do without predictions, which `bayesrep.predict` then adds). Several files of
+a kind are taken together. Annotations may use crowd-kit's column names: `task` is read as image
+and, where there is a `task` and a `worker`, `label` is read as selected. Columns that a kind does
+not name are ignored in counts, annotations and long predictions. True and false are written as
+true, false, 1, 0, yes or no. The tables hold the two data sets asked for and no other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -149,7 +150,7 @@ def _recognised(
 ) -> _Tables:
     """Read every file; counts or annotations have to be there, and one of the kinds `needed`."""
     datasets: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
-    tables = _Tables([_table(path) for path in paths], datasets)
+    tables = _Tables([table for path in paths for table in _tables(path)], datasets)
     required = {"counts or annotations": ("counts", "annotations"), "predictions": needed}
     for noun, kinds in required.items():
         if kinds and not tables.of(*kinds):
@@ -175,15 +176,19 @@ def _refuse_others(tables: _Tables) -> None:
         )
 
 
-def _table(path: str | Path) -> _Table:
-    """Read a file, find its kind by its columns, and convert those."""
+def _tables(path: str | Path) -> Iterator[_Table]:
+    """Read a file, find its kind by its columns, and convert those; yield each kind that it is."""
     frame, where = read_table(path, text=_TEXT), str(path)
     if {"task", "worker"} <= set(frame.columns):
         new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
         frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
     kind = _kind(frame.columns, where)
     require(frame, _KINDS[kind], where)
-    return _Table(kind, _converted(frame, kind, where), where)
+    rows = _converted(frame, kind, where)
+    if kind == "counts" and set(_KINDS[_LONG]) <= set(frame.columns):
+        rows = rows.unique(maintain_order=True)
+        yield _Table(_LONG, _converted(frame, _LONG, where), where)
+    yield _Table(kind, rows, where)
 
 
 def _kind(columns: Sequence[str], where: str) -> str:

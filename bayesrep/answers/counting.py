@@ -1,0 +1,287 @@
+"""Counts, and the error over workers, of more answers than fit into memory.
+
+Tables are read in two passes, some rows at a time: the first counts every image, the second sums
+over every worker what `bayesrep.numerics.crowd` says of the mean selection frequency,
+
+    U_w  =  Σ_x r_xw / (n_x N),        error²  =  Σ_w (U_w² − Σ_x (r_xw / (n_x N))²),
+
+stretched by Student's t. That workers meet on several images is not looked at, which makes the
+error too large by a few percent where they answer for grids together.
+
+Where images and workers are whole numbers, and not too large, sums are arrays with a place for each
+of them; names are summed by polars, which takes several times as long.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.special import stdtrit
+
+from bayesrep.errors import StudyError, listing, reason
+from bayesrep.numerics.estimands import NORMAL
+from bayesrep.types import Floats, Ints
+
+_KEY = ["dataset", "image"]
+ROWS = 2**21
+"""Rows that are in memory at a time."""
+LARGEST = 2**27
+"""The largest number of an image or a worker that has a place of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Counts of images, and what their workers add to the error of the means.
+
+    Attributes
+    ----------
+    counts
+        One row an image: `dataset`, `image`, `selected`, `shown`.
+    datasets
+        One row a data set: `dataset`, `images`, `answers`, `workers`, `selection_frequency` (mean
+        over images), `error_images` and `error_workers`, its standard errors.
+    """
+
+    counts: pl.DataFrame
+    datasets: pl.DataFrame
+
+
+def count_answers(paths: Sequence[str | Path]) -> Counted:
+    """Count answers that need not fit into memory.
+
+    Parameters
+    ----------
+    paths
+        CSV or Parquet tables of one kind with the columns dataset, image, worker and selected
+        (true and false, or 1 and 0): one row an answer, of each worker one about an image.
+
+    Raises
+    ------
+    StudyError
+        Naming the tables and what is wrong with them.
+    """
+    where = ", ".join(map(str, paths))
+    try:
+        answers = _scanned(paths, where)
+        dense = _dense(answers)
+        counts = _checked((_dense_counts if dense else _counts)(answers), where)
+        workers = (_dense_workers if dense else _workers)(answers, counts)
+    except OSError as error:
+        raise StudyError(f"{where}: cannot be read ({reason(error)})") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise StudyError(
+            f"{where}: is damaged, or its rows are not alike ({reason(error)}); write it anew"
+        ) from None
+    counts, workers = (t.with_columns(pl.col("dataset").cast(pl.String)) for t in (counts, workers))
+    return Counted(
+        counts.with_columns(pl.col("image").cast(pl.String)), _described(counts, workers)
+    )
+
+
+def _scanned(paths: Sequence[str | Path], where: str) -> pl.LazyFrame:
+    """Rows of all tables: dataset, image, worker, and selected as 1 or 0, null where it is none."""
+    kinds = {Path(path).suffix.lower() for path in paths}
+    if not paths or len(kinds) != 1 or not kinds <= {".csv", ".parquet"}:
+        raise StudyError(f"{where or 'no table'}: give .csv or .parquet tables, all of one kind")
+    for path in paths:
+        with open(path, "rb"):  # what is missing is an OSError, and not one of polars'
+            pass
+    names = ["dataset", "image", "worker"]
+    if kinds == {".csv"}:
+        every = pl.scan_csv([str(path) for path in paths], infer_schema=False)
+    else:
+        every = pl.scan_parquet([str(path) for path in paths])
+    schema = every.collect_schema()
+    if missing := [name for name in (*names, "selected") if name not in schema]:
+        raise StudyError(
+            f"{where}: {listing(missing, 'column')} missing; it needs {', '.join(names)}, selected"
+        )
+    said = pl.col("selected")
+    if schema["selected"] == pl.String:
+        word = said.str.strip_chars().str.to_lowercase()
+        yes, no = word.is_in(["true", "1", "yes"]), word.is_in(["false", "0", "no"])
+        said = pl.when(yes).then(1).when(no).then(0)
+    elif schema["selected"] != pl.Boolean:
+        said = pl.when(said == 1).then(1).when(said == 0).then(0)
+    return every.select(
+        *(pl.col(name).cast(pl.String) if schema[name].is_float() else name for name in names),
+        said.cast(pl.Int64).alias("selected"),
+    )
+
+
+def _batches(answers: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    yield from answers.collect_batches(chunk_size=ROWS, maintain_order=False, engine="streaming")
+
+
+def _dense(answers: pl.LazyFrame) -> bool:
+    """Whether images and workers are whole numbers for which arrays have room."""
+    names = ["image", "worker"]
+    if not all(answers.collect_schema()[name].is_integer() for name in names):
+        return False
+    within = pl.col(names).is_between(0, LARGEST).fill_null(value=False).all()
+    named = pl.col("dataset").is_not_null().all()
+    return all(answers.select(within, named).collect(engine="streaming").row(0))
+
+
+def _dense_counts(answers: pl.LazyFrame) -> pl.DataFrame:
+    """The first pass, of whole numbers."""
+    sums: dict[Any, list[np.ndarray[Any, Any]]] = {}
+    for rows in _batches(answers):
+        for (dataset,), part in rows.group_by("dataset"):
+            image = part["image"].to_numpy()
+            wanted = int(image.max()) + 1
+            held = sums.setdefault(dataset, [np.zeros(0, dtype=np.int64) for _ in range(4)])
+            if len(held[0]) < wanted:
+                held[:] = [np.pad(each, (0, wanted - len(each))) for each in held]
+            said = part["selected"]
+            np.add.at(held[0], image, said.fill_null(0).to_numpy())
+            np.add.at(held[1], image, 1)
+            if said.null_count():
+                np.add.at(held[2], image[said.is_null().to_numpy()], 1)
+    tables: list[pl.DataFrame] = []
+    for dataset, held in sums.items():
+        (images,) = np.nonzero(held[1])
+        columns = dict(zip(SUMS, (each[images] for each in held), strict=True))
+        tables.append(
+            pl.DataFrame({"image": images, **columns}).with_columns(dataset=pl.lit(dataset))
+        )
+    return pl.concat(tables).select(*_KEY, *SUMS) if tables else _counts(answers)
+
+
+def _dense_workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """The second pass, of whole numbers."""
+    known: dict[Any, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
+    for (dataset,), part in counts.group_by("dataset"):
+        image = part["image"].to_numpy()
+        k, n = (part[name].to_numpy().astype(float) for name in ("selected", "shown"))
+        # r / (n N) is slope · y − base; an image's only answer is held to the mean of all.
+        delta, others = 1 / (n * len(part)), np.maximum(n - 1, 1)
+        slope = np.where(n > 1, n / others, 1.0)
+        base = np.where(n > 1, k / others, k.sum() / n.sum())
+        lines = np.stack([_at(image, delta * each) for each in (slope, base)], axis=1)
+        known[dataset] = lines, _at(image, delta)
+    sums: dict[Any, np.ndarray[Any, Any]] = {}
+    for rows in _batches(answers):
+        for (dataset,), part in rows.group_by("dataset"):
+            image, worker, said = (part[c].to_numpy() for c in ("image", "worker", "selected"))
+            lines, weight = known[dataset]
+            moved = lines[image, 0] * said - lines[image, 1]
+            wanted = int(worker.max()) + 1
+            held = sums.setdefault(dataset, np.zeros((3, 0)))
+            if held.shape[1] < wanted:
+                held = sums[dataset] = np.pad(held, ((0, 0), (0, wanted - held.shape[1])))
+            for total, of in zip(held, (moved, np.square(moved), weight[image]), strict=True):
+                np.add.at(total, worker, of)
+    return pl.concat(
+        pl.DataFrame({"moved": moved, "square": square, "weight": weight})
+        .filter(pl.col("weight") > 0)
+        .with_columns(dataset=pl.lit(dataset))
+        for dataset, (moved, square, weight) in sums.items()
+    )
+
+
+def _at(places: Ints, values: Floats) -> Floats:
+    """Values at their places, zero elsewhere."""
+    spread = np.zeros(int(places.max()) + 1)
+    spread[places] = values
+    return spread
+
+
+def _counts(answers: pl.LazyFrame) -> pl.DataFrame:
+    """The first pass, of names."""
+    sums = [
+        pl.col("selected").sum(),
+        pl.len().cast(pl.Int64).alias("shown"),
+        pl.col("selected").null_count().cast(pl.Int64).alias("strange"),
+        pl.col("worker").null_count().cast(pl.Int64).alias("nameless"),
+    ]
+    return _summed(answers, _KEY, sums)
+
+
+SUMS = ("selected", "shown", "strange", "nameless")
+
+
+def _checked(counts: pl.DataFrame, where: str) -> pl.DataFrame:
+    """The counts of images that are named, of answers that say yes or no."""
+    if counts.is_empty():
+        raise StudyError(f"{where}: has no rows; give at least one")
+    for column, rule in (
+        ("strange", "selected is neither true nor false"),
+        ("nameless", "worker is missing"),
+    ):
+        if len(wrong := counts.filter(pl.col(column) > 0)):
+            total, images = wrong[column].sum(), listing(wrong["image"].cast(pl.String).to_list())
+            raise StudyError(f"{where}: {rule} in {total:,} answers, about {images}; correct them")
+    if counts.select(pl.col(_KEY).null_count()).row(0) != (0, 0):
+        raise StudyError(f"{where}: dataset or image is missing in some rows; leave those out")
+    return counts.select(*_KEY, "selected", "shown").sort(_KEY)
+
+
+def _summed(
+    answers: pl.LazyFrame,
+    key: Sequence[str],
+    sums: Sequence[pl.Expr],
+    placed: Callable[[pl.DataFrame], pl.DataFrame] = lambda rows: rows,
+) -> pl.DataFrame:
+    """Sums by key over all rows, of which some are in memory at a time."""
+    total: pl.DataFrame | None = None
+    waiting: list[pl.DataFrame] = []
+    again = [pl.col(name).sum() for name in (each.meta.output_name() for each in sums)]
+
+    def merged() -> pl.DataFrame:
+        parts = waiting if total is None else [total, *waiting]
+        return pl.concat(parts).group_by(key).agg(again)
+
+    empty = placed(answers.head(0).collect()).group_by(key).agg(sums)
+    for rows in _batches(answers):
+        waiting.append(placed(rows).group_by(key).agg(sums))
+        if sum(map(len, waiting)) > max(ROWS, len(empty if total is None else total)):
+            total, waiting[:] = merged(), []
+    return merged() if waiting else empty if total is None else total
+
+
+def _workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """The second pass: of every worker and data set the sums of r δ, its square, and δ."""
+    of_all = (pl.col("selected").sum() / pl.col("shown").sum()).over("dataset")
+    delta = 1 / (pl.col("shown") * pl.len().over("dataset"))
+    images = counts.select(*_KEY, delta=delta, mean=of_all, k="selected", n="shown")
+
+    def placed(rows: pl.DataFrame) -> pl.DataFrame:
+        joined = rows.join(images, on=_KEY)
+        others = (pl.col("k") - pl.col("selected")) / (pl.col("n") - 1)
+        r = pl.col("selected") - pl.when(pl.col("n") > 1).then(others).otherwise(pl.col("mean"))
+        return joined.select("dataset", "worker", "delta", moved=r * pl.col("delta"))
+
+    sums = [
+        pl.col("moved").sum(),
+        pl.col("moved").pow(2).sum().alias("square"),
+        pl.col("delta").sum().alias("weight"),
+    ]
+    return _summed(answers, ["dataset", "worker"], sums, placed)
+
+
+def _described(counts: pl.DataFrame, workers: pl.DataFrame) -> pl.DataFrame:
+    rows = []
+    for (dataset,), images in counts.group_by("dataset", maintain_order=True):
+        of = workers.filter(pl.col("dataset") == dataset)
+        share = (images["selected"] / images["shown"]).to_numpy()
+        weight = of["weight"].to_numpy()
+        effective = weight.sum() ** 2 / np.square(weight).sum()
+        stretch = float(stdtrit(max(effective - 1, 1.0), 0.975)) / NORMAL
+        between = float((of["moved"].pow(2) - of["square"]).sum())
+        deviation = share.std(ddof=1) if len(share) > 1 else np.nan
+        rows.append(
+            {
+                "dataset": dataset,
+                "images": len(images),
+                "answers": int(images["shown"].sum()),
+                "workers": len(of),
+                "selection_frequency": float(share.mean()),
+                "error_images": float(deviation / np.sqrt(len(share))),
+                "error_workers": stretch * float(np.sqrt(max(between, 0.0))),
+            }
+        )
+    return pl.DataFrame(rows)

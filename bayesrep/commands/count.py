@@ -1,0 +1,38 @@
+"""`bayesrep count`: counts, and the error over workers, of more answers than fit into memory."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from bayesrep.commands.options import add_shared
+from bayesrep.commands.output import emit, new_file
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option(
+        "tables",
+        type=Path,
+        nargs="+",
+        metavar="TABLE",
+        help="CSV or Parquet, a row an answer: dataset, image, worker, selected",
+    )
+    option("--out", type=Path, required=True, metavar="counts.csv", help="CSV or Parquet")
+    add_shared(parser, "--force")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.answers.counting import count_answers
+    from bayesrep.atomic import replaced_file
+    from bayesrep.errors import OptionError
+    from bayesrep.report.text import counted_text
+
+    out = arguments.out
+    if out.suffix.lower() not in (".csv", ".parquet"):
+        raise OptionError(f"--out is {out}; name a file that ends in .csv or .parquet")
+    new_file(out, force=arguments.force)
+    counted = count_answers(arguments.tables)
+    with replaced_file(out) as partial:
+        counts = counted.counts
+        (counts.write_csv if out.suffix.lower() == ".csv" else counts.write_parquet)(partial)
+    facts = {"rows": counted.datasets.to_dicts(), "out": str(out)}
+    return emit(arguments, f"{counted_text(counted.datasets)}\nWritten to {out}", facts)

@@ -1,0 +1,161 @@
+"""Counting answers some rows at a time: the counts, the error over workers, and bad tables."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bayesrep
+from bayesrep import Study, StudyError, WorkerAnswers
+from bayesrep.answers import count_answers, counting, describe_crowd
+from bayesrep.cli import main
+
+
+def _answers(seed, images=200, workers=12, annotators=5, datasets=("a", "b")):
+    """Answers of workers who differ, one of each about an image, some images with one alone."""
+    rng = np.random.default_rng(seed)
+    leniency = rng.normal(0, 1, workers)
+    rows = []
+    for dataset in datasets:
+        for image in range(images):
+            asked = rng.permutation(workers)[: 1 if image % 20 == 0 else annotators]
+            yes = rng.random(len(asked)) < 1 / (1 + np.exp(-rng.normal() - leniency[asked]))
+            rows += [(dataset, image, int(w), bool(y)) for w, y in zip(asked, yes, strict=True)]
+    table = pl.DataFrame(rows, ("dataset", "image", "worker", "selected"), orient="row")
+    return table.sample(fraction=1, shuffle=True, seed=seed)
+
+
+def _named(table):
+    names = {name: name[0] + pl.col(name).cast(pl.String) for name in ("image", "worker")}
+    return table.with_columns(**names)
+
+
+@pytest.fixture
+def few_rows(monkeypatch):
+    monkeypatch.setattr(counting, "ROWS", 300)
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_counts_are_those_of_all_rows_at_once(tmp_path, few_rows, named, kind):
+    table = _named(_answers(0)) if named else _answers(0)
+    files = [tmp_path / f"{at}.{kind}" for at in (0, 1)]
+    for part, file in zip((table[:700], table[700:]), files, strict=True):
+        (part.write_csv if kind == "csv" else part.write_parquet)(file)
+    found = count_answers(files)
+    expected = table.group_by("dataset", "image").agg(
+        pl.col("selected").cast(pl.Int64).sum(), shown=pl.len().cast(pl.Int64)
+    )
+    expected = expected.with_columns(pl.col("image").cast(pl.String)).sort("dataset", "image")
+    assert found.counts.sort("dataset", "image").equals(expected)
+    assert found.datasets["workers"].to_list() == [12, 12]
+    assert found.datasets["answers"].sum() == len(table)
+
+
+def test_the_error_over_workers_is_that_of_the_crowds_description(tmp_path, monkeypatch):
+    """But for workers who meet: that correction is taken out of both."""
+    monkeypatch.setattr("bayesrep.answers.crowd.meetings", lambda _: 1.0)
+    table = _answers(1)
+    table.write_parquet(tmp_path / "a.parquet")
+    found = count_answers([tmp_path / "a.parquet"]).datasets
+    sides = {}
+    for role, name in (("reference", "a"), ("replication", "b")):
+        of = table.filter(pl.col("dataset") == name)
+        # Names of their own: one crowd's covariance is no matter of single data sets.
+        worker = name + of["worker"].cast(pl.String)
+        answers = WorkerAnswers.of(of["image"].to_numpy(), worker.to_numpy(), of["selected"])
+        selected, shown = answers.counts(200)
+        right = np.ones((200, 1), dtype=bool)
+        sides[role] = {"selected": selected, "shown": shown, "correct": right, "answers": answers}
+    described = describe_crowd(Study.from_arrays(**sides, classifiers=["c"])).datasets
+    for column in ("error_images", "error_workers", "selection_frequency"):
+        assert found[column].to_numpy() == pytest.approx(described[column].to_numpy(), rel=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 6))
+def test_numbers_and_names_have_the_same_sums(tmp_path_factory, seed, annotators):
+    folder = tmp_path_factory.mktemp("answers")
+    table = _answers(seed, images=30, annotators=annotators, datasets=("a",))
+    table.write_parquet(folder / "n.parquet")
+    _named(table).write_parquet(folder / "t.parquet")
+    numbers, names = (count_answers([folder / f"{kind}.parquet"]) for kind in "nt")
+    for column in numbers.datasets.columns[1:]:
+        assert numbers.datasets[column].to_numpy() == pytest.approx(
+            names.datasets[column].to_numpy(), rel=1e-9, abs=1e-12, nan_ok=True
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("dataset,image,worker,selected\n", "has no rows"),
+        ("dataset,image,worker\na,1,w\n", "column 'selected' missing"),
+        (
+            "dataset,image,worker,selected\na,1,w,1\na,1,v,perhaps\n",
+            "selected is neither true nor false in 1 answers, about image '1'",
+        ),
+        ("dataset,image,worker,selected\na,1,,1\n", "worker is missing in 1 answers"),
+        ("dataset,image,worker,selected\na,,w,1\n", "dataset or image is missing"),
+        ("dataset,image,worker,selected\na,1,w,1\na,2,w,1,7,8\n", "is damaged, or its rows"),
+    ],
+)
+def test_bad_tables_are_one_line(tmp_path, capsys, text, said):
+    (tmp_path / "a.csv").write_text(text)
+    out = tmp_path / "c.csv"
+    assert main(["count", str(tmp_path / "a.csv"), "--out", str(out)]) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert said in line
+    assert not out.exists()
+
+
+def test_a_parquet_table_that_was_cut_off_is_one_line(tmp_path):
+    file = tmp_path / "a.parquet"
+    _answers(2).write_parquet(file)
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(StudyError, match="is damaged"):
+        count_answers([file])
+
+
+def test_tables_of_two_kinds_and_none_are_refused(tmp_path):
+    for paths in ([], ["a.csv", "b.parquet"], ["a.txt"]):
+        with pytest.raises(StudyError, match="all of one kind"):
+            count_answers(paths)
+    with pytest.raises(StudyError, match="cannot be read"):
+        count_answers([tmp_path / "none.csv"])
+
+
+def test_a_million_workers_with_one_answer_each_add_nothing(tmp_path):
+    rng = np.random.default_rng(0)
+    size = 1_000_000
+    table = pl.DataFrame(
+        {
+            "dataset": pl.Series(np.repeat("a", size)).cast(pl.Categorical),
+            "image": rng.integers(0, 1000, size),
+            "worker": np.arange(size),
+            "selected": rng.random(size) < 0.6,
+        }
+    )
+    table.write_parquet(tmp_path / "a.parquet")
+    (row,) = count_answers([tmp_path / "a.parquet"]).datasets.rows(named=True)
+    assert row["error_workers"] < 1e-9
+    assert row["workers"] == size
+
+
+def test_counts_go_into_a_study(tmp_path, capsys):
+    _answers(3, datasets=("v1", "v2")).write_csv(tmp_path / "a.csv")
+    counts, right = tmp_path / "c.csv", tmp_path / "p.csv"
+    assert main(["count", str(tmp_path / "a.csv"), "--out", str(counts), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [row["dataset"] for row in facts["rows"]] == ["v1", "v2"]
+    pl.read_csv(counts).select("dataset", "image", c=pl.lit(value=True)).write_csv(right)
+    names = ["--reference", "v1", "--replication", "v2", "--out", str(tmp_path / "s")]
+    assert main(["import", "tables", str(counts), str(right), *names]) == 0
+    assert bayesrep.read_study(tmp_path / "s").reference.shown.sum() == 190 * 5 + 10
+    capsys.readouterr()
+    assert main(["count", str(tmp_path / "a.csv"), "--out", str(counts), "--force"]) == 0
+    assert "state --crowd-sd 0." in capsys.readouterr().out
