@@ -1,5 +1,6 @@
 """Answers of single annotators: who said what of which image, and in what context."""
 
+from bayesrep.answers.aggregators import aggregate_answers
 from bayesrep.answers.counting import Counted, count_answers
 from bayesrep.answers.crowd import CrowdDescription, describe_crowd
 from bayesrep.answers.intraclass import intraclass_correlation
@@ -8,6 +9,7 @@ from bayesrep.answers.quality import clean_answers
 __all__ = [
     "Counted",
     "CrowdDescription",
+    "aggregate_answers",
     "clean_answers",
     "count_answers",
     "describe_crowd",

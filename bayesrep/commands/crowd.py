@@ -13,16 +13,26 @@ def add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=Path, metavar="FILE", help="write a table of the workers here (CSV)"
     )
-    add_shared(parser, "--force")
+    parser.add_argument(
+        "--aggregators",
+        action="store_true",
+        help="what crowd-kit's Dawid-Skene, MACE and GLAD say of the same answers (extra [crowd])",
+    )
+    add_shared(parser, "--seed", "--force")
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.text import crowd_text
+    from bayesrep.report.text import aggregators_text, crowd_text
 
     if arguments.workers:
         new_file(arguments.workers, force=arguments.force)
     study = bayesrep.read_study(arguments.study)
     crowd = bayesrep.describe_crowd(study)
+    others = None
+    if arguments.aggregators:
+        from bayesrep.answers import aggregate_answers
+
+        others = aggregate_answers(study, seed=arguments.seed or 0)
     if arguments.workers:
         crowd.workers.write_csv(arguments.workers)
     facts = {
@@ -31,5 +41,9 @@ def run(arguments: Namespace) -> int:
         "difference_images": crowd.difference_images,
         "difference_workers": crowd.difference_workers,
         "sentence": crowd.sentence,
+        "aggregators": None if others is None else others.to_dicts(),
     }
-    return emit(arguments, crowd_text(crowd), facts, study.left_out)
+    text = crowd_text(crowd)
+    if others is not None:
+        text += f"\n\n{aggregators_text(others)}"
+    return emit(arguments, text, facts, study.left_out)

@@ -126,6 +126,22 @@ def crowd_text(crowd: "CrowdDescription") -> str:
     return "\n".join(lines)
 
 
+def aggregators_text(table: pl.DataFrame) -> str:
+    """What `bayesrep.answers.aggregate_answers` found."""
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "by": "{method}",
+        "mean": "{mean:2p}",
+        "above 1/2": "{yes:2p}",
+        "certain": "{certain:2p}",
+        "as k/n": "{agreement:2p}",
+    }
+    return (
+        f"{listed(table, shown)}\n\nAggregators look for one true answer an image; the analysis "
+        "takes the selection frequency, which has none."
+    )
+
+
 def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
     """What a table of answers holds, what was left out of it, and what is in the way of a study."""
     shown: dict[str, Cell] = {

@@ -1,0 +1,94 @@
+"""What crowd-kit's aggregators say of the same answers, beside the selection frequency.
+
+Dawid and Skene (1979), MACE (Hovy et al. 2013) and GLAD (Whitehill et al. 2009) estimate one true
+answer about each image, and how well each worker finds it. That is another question than the
+selection frequency: where an image is contested there is no true answer to find, and their
+probabilities go to 0 or 1 where s does not. They run as crowd-kit ships them (extra ``crowd``).
+"""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import OptionError, StudyError
+from bayesrep.studies.study import Study
+
+ITERATIONS = 100
+
+
+def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
+    """Aggregate every data set's answers by each method.
+
+    Parameters
+    ----------
+    study
+        With the answers by worker of a data set at least.
+    seed
+        Of MACE's starts.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a data set and method: `dataset`, `method` (the first is the selection frequency
+        k / n itself), `images`, `mean` of the probabilities of a yes, `yes` (share of images
+        where it is above 1/2), `certain` (share where it is below 0.05 or above 0.95) and
+        `agreement` (share of images on the same side of 1/2 as k / n; ties agree with both).
+
+    Raises
+    ------
+    OptionError
+        If crowd-kit is not installed.
+    StudyError
+        If it is not known of any data set who answered.
+    """
+    known = {name: data for name, data in study.datasets.items() if data.answers is not None}
+    if not known:
+        raise StudyError(
+            f"study {study.name!r}: it is not known who answered; give the answers by worker"
+        )
+    methods = _methods(seed)
+    rows: list[dict[str, Any]] = []
+    for data in known.values():
+        given = data.answers
+        assert given is not None
+        frequency = data.selected / data.shown
+        found = {"selection frequency": frequency}
+        table = pl.DataFrame({"task": given.image, "worker": given.worker, "label": given.selected})
+        frame = table.with_columns(pl.col("label").cast(pl.Int64)).to_pandas()
+        for name, method in methods.items():
+            chances = method.fit_predict_proba(frame)
+            yes = chances[1] if 1 in chances.columns else 0 * chances[0]
+            found[name] = yes.reindex(range(len(frequency))).fillna(0.0).to_numpy(dtype=float)
+        for name, p in found.items():
+            sides = np.sign(np.round(p - 0.5, 12)) * np.sign(np.round(frequency - 0.5, 12))
+            rows.append(
+                {
+                    "dataset": data.name,
+                    "method": name,
+                    "images": len(p),
+                    "mean": float(p.mean()),
+                    "yes": float((p > 0.5).mean()),
+                    "certain": float(((p < 0.05) | (p > 0.95)).mean()),
+                    "agreement": float((sides >= 0).mean()),
+                }
+            )
+    return pl.DataFrame(rows)
+
+
+def _methods(seed: int) -> dict[str, Any]:
+    try:
+        from crowdkit.aggregation import (  # pyright: ignore[reportMissingImports]
+            GLAD,
+            MACE,
+            DawidSkene,
+        )
+    except ImportError:
+        raise OptionError(
+            "crowd-kit is not installed; `pip install 'bayesrep[crowd]'` brings it"
+        ) from None
+    return {
+        "Dawid-Skene": DawidSkene(n_iter=ITERATIONS),
+        "MACE": MACE(random_state=seed),
+        "GLAD": GLAD(),
+    }
