@@ -1,9 +1,10 @@
 """What the experiments on all classifiers together compute from their results."""
 
 import numpy as np
+import polars as pl
 import pytest
 
-from experiments import crowds, hostile, shared_difficulty, slope
+from experiments import crowds, hostile, known_s, shared_difficulty, slope, two_crowds
 
 
 def _result(key, error):
@@ -102,3 +103,70 @@ def test_the_battery_counts_what_is_held_and_what_is_said():
     assert again["rows"]["plain 10"]["scores"]["shared"]["studies"] == 2
     assert "shared difficulty" in hostile.table(again)
     assert hostile.draw(again) is not None
+
+
+def _rated(images=400, workers=20):
+    """Five answers about every image: place, worker, yes."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (image, int(w), bool(rng.random() < 0.6))
+        for image in range(images)
+        for w in rng.permutation(workers)[:5]
+    ]
+    return pl.DataFrame(rows, ("place", "worker", "yes"), orient="row")
+
+
+@pytest.mark.parametrize("design", two_crowds.DESIGNS)
+def test_a_split_is_of_images_and_of_raters(design):
+    rng = np.random.default_rng(1)
+    answers, correct = _rated(), rng.random((400, two_crowds.CLASSIFIERS)) < 0.7
+    study = two_crowds.split(answers, correct, 150, design, 3)
+    asked = [set(data.answers.asked().tolist()) for data in study.datasets.values()]
+    if design == "two crowds":
+        assert not set.intersection(*asked)
+    else:
+        assert asked[0] == asked[1]
+    assert len(study.reference.images) == 150
+    # Of the second half an answer is taken away for the measurement.
+    assert study.replication.shown.mean() < study.reference.shown.mean()
+    again = two_crowds.split(answers, correct, 150, design, 3)
+    assert again.fingerprint() == study.fingerprint()
+
+
+def test_what_two_crowds_found_is_a_line_a_design():
+    part = {"gap": 0.01, "single": 1.0, "single_width": 0.1, "mean": 1.0, "mean_width": 0.05}
+    results = [
+        {
+            "key": f"{design}/3000/{seed}",
+            "images": [3000, 2000],
+            "annotators": 2.2,
+            "converged": True,
+            "known": part | {"gap": 0.01 * seed},
+            "unknown": part,
+        }
+        for design in two_crowds.DESIGNS
+        for seed in range(4)
+    ]
+    found = two_crowds.numbers(results)
+    assert found["designs"]["one crowd/3000"]["gap"] == pytest.approx(0.015)
+    assert two_crowds.table(found).count("3,000+2,000") == 4
+    assert "2.2 to 2.2 answers an image" in two_crowds.remarks(found)
+
+
+def test_sites_are_sampled_with_as_many_answers_each():
+    answers = _rated(100, 60).rename({"place": "item"})
+    study = known_s.sampled(answers, 30, 4, 1.0, 0)
+    assert [len(data.images) for data in study.datasets.values()] == [30, 30]
+    assert all((data.shown == 4).all() for data in study.datasets.values())
+    side = {
+        "items": 30,
+        "error": 0.02,
+        "counts": True,
+        "counts_width": 0.1,
+        "workers": True,
+        "workers_width": 0.2,
+        "shares": [True, False, True],
+    }
+    found = known_s.numbers([{"key": f"all/4/{at}", "sides": [side, side]} for at in range(3)])
+    assert found["rows"]["all/4"]["shares"] == pytest.approx(2 / 3)
+    assert known_s.table(found).splitlines()[-1].startswith("    all        4     30")
