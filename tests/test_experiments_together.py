@@ -169,4 +169,4 @@ def test_sites_are_sampled_with_as_many_answers_each():
     }
     found = known_s.numbers([{"key": f"all/4/{at}", "sides": [side, side]} for at in range(3)])
     assert found["rows"]["all/4"]["shares"] == pytest.approx(2 / 3)
-    assert known_s.table(found).splitlines()[-1].startswith("    all        4     30")
+    assert known_s.table(found).splitlines()[-1].startswith("all            4     30")
