@@ -42,6 +42,15 @@ def judge_crowd(fitted: Fitted) -> list[Finding]:
     return [Finding(check, f"{times:.2f} times", wanted, "yes", text)]
 
 
+def assumed_of_crowds(fitted: Fitted) -> str:
+    """What is assumed of crowds, as a clause; empty where it is known who answered."""
+    if not isinstance(fitted.study, Study) or fitted.knows_workers:
+        return ""
+    if fitted.crowd_sd:
+        return f"crowds differ by {100 * fitted.crowd_sd:g} points (sd)"
+    return "both crowds were equally strict"
+
+
 def judge_unknown_crowd(fitted: Fitted) -> Finding:
     """What is assumed of crowds whose workers are not known, and what it would do were it wrong."""
     check, wanted = "crowds of the two data sets", "cannot be seen"
@@ -60,8 +69,12 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
     a_point = 1.96 * POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
     text = (
         f"{said}: the mean gap is known to \N{PLUS-MINUS SIGN}"
-        f"{100 * np.hypot(half, a_point * assumed / POINT):.1f} points. Were they to differ by a "
-        f"point, it would be \N{PLUS-MINUS SIGN}{100 * np.hypot(half, a_point):.1f}. Give the "
-        "answers by worker, or state crowd_sd=0.01."
+        f"{100 * np.hypot(half, a_point * assumed / POINT):.1f} points. "
     )
+    if not assumed:
+        text += (
+            "Were they to differ by a point of mean selection frequency (sd), it would be "
+            f"\N{PLUS-MINUS SIGN}{100 * np.hypot(half, a_point):.1f}: state crowd_sd=0.01. "
+        )
+    text += "Give the answers by worker, and the intervals will know."
     return Finding(check, value, wanted, "yes", text)

@@ -10,7 +10,7 @@ import polars as pl
 
 from bayesrep.checks.agreement import judge_agreement
 from bayesrep.checks.chains import check_draws
-from bayesrep.checks.crowd import judge_crowd
+from bayesrep.checks.crowd import assumed_of_crowds, judge_crowd
 from bayesrep.checks.dependence import assumption, judge_dependence
 from bayesrep.checks.finding import Finding, Trust
 from bayesrep.checks.predictions import judge_predictions
@@ -98,6 +98,7 @@ def examine(
         if with_agreement and fitted.adjusted.shape[-1] > 1:
             findings.append(judge_agreement(fitted))
         findings += judge_crowd(fitted)
+    of_crowds = "" if fitted is None else assumed_of_crowds(fitted)
     sensitivity, on_prior = judge_prior(posterior)
     band, on_dependence = judge_dependence(posterior)
     findings += on_prior, on_dependence
@@ -109,7 +110,7 @@ def examine(
         checks=pl.DataFrame({name: [getattr(f, name) for f in findings] for name in columns}),
         predictions=predictions,
         sensitivity=sensitivity,
-        assumption=assumption(posterior),
+        assumption=" and ".join(filter(None, [assumption(posterior), of_crowds])),
         dependence=band,
     )
 
