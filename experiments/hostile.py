@@ -1,14 +1,15 @@
 """Where intervals hold and where they do not: every method in every scenario of the simulator.
 
     python -m experiments.hostile [--studies 100] [--shared 20] [--images 2000] [--classifiers 10]
-                                  [--rows NAME,NAME] [--work DIR]
+                                  [--rows NAME,NAME] [--work DIR] [--finished]
 
 For each world and design of annotators, that many studies of known truth, fitted as a user would
 fit them: nothing tells a method in what world it is. 95 % intervals of single classifiers and of
 the mean gap, by the joint model (Laplace, certified; where its certificate is refused the draws
 count all the same), its sandwich, the shared-difficulty model, and the bootstraps of the point
 estimates; what `bayesrep.diagnose` says of each fit; and whether the band over the dependence of
-answers reaches the truth. Resumable: finished studies are kept in DIR.
+answers reaches the truth. Resumable: finished studies are kept in DIR, and `--finished` makes the
+page of those alone.
 """
 
 import argparse
@@ -34,7 +35,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.figures import legend_below, panels
 from bayesrep.report.methods import color_of
 from bayesrep.report.text import columns, percent
-from experiments.ledger import resume
+from experiments.ledger import done, resume
 from experiments.results import save
 
 
@@ -395,6 +396,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--classifiers", type=int, default=10)
     parser.add_argument("--rows", default=",".join(ROWS), help="worlds, separated by commas")
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
+    parser.add_argument("--finished", action="store_true", help="fit nothing more")
     arguments = parser.parse_args(argv)
     chosen = arguments.rows.split(",")
     if unknown := sorted(set(chosen) - set(ROWS)):
@@ -407,6 +409,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     ) -> dict[str, Mapping[str, Any]]:
         path = arguments.work / f"{kind}-{size[0]}-{size[1]}.jsonl"
         keys = [f"{row}/{seed}" for seed in range(count) for row in chosen]
+        if arguments.finished:
+            kept = done(path)
+            keys = [key for key in keys if key in kept]
         return {each["key"]: each for each in resume(path, keys, lambda key: make(key, *size))}
 
     results = all_of("hostile", one_study, arguments.studies)

@@ -22,18 +22,23 @@ def resume(path: Path, keys: Iterable[str], make: Callable[[str], dict[str, Any]
         Called with a key that is missing; returns what JSON can hold.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    done = {}
-    if path.exists():
-        whole = [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True)]
-        if whole and not whole[-1].endswith("\n"):
-            whole.pop()
-            path.write_text("".join(whole), encoding="utf-8")
-        done = {result["key"]: result for result in map(json.loads, whole)}
+    held = done(path)
     wanted = list(keys)
     with path.open("a", encoding="utf-8") as stream:
-        for key in tqdm(wanted, file=sys.stderr, disable=all(key in done for key in wanted)):
-            if key not in done:
-                done[key] = {"key": key, **make(key)}
-                stream.write(json.dumps(done[key]) + "\n")
+        for key in tqdm(wanted, file=sys.stderr, disable=all(key in held for key in wanted)):
+            if key not in held:
+                held[key] = {"key": key, **make(key)}
+                stream.write(json.dumps(held[key]) + "\n")
                 stream.flush()
-    return [done[key] for key in wanted]
+    return [held[key] for key in wanted]
+
+
+def done(path: Path) -> dict[str, Any]:
+    """The results in a file, by key; a last line that was cut short is removed from it."""
+    if not path.exists():
+        return {}
+    whole = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    if whole and not whole[-1].endswith("\n"):
+        whole.pop()
+        path.write_text("".join(whole), encoding="utf-8")
+    return {result["key"]: result for result in map(json.loads, whole)}
