@@ -42,7 +42,7 @@ class Counted:
         One row an image: `dataset`, `image`, `selected`, `shown`.
     datasets
         One row a data set: `dataset`, `images`, `answers`, `workers`, `selection_frequency` (mean
-        over images), `error_images` and `error_workers`, its standard errors.
+        over images), `error_images` (null of one image) and `error_workers`, its standard errors.
     """
 
     counts: pl.DataFrame
@@ -284,4 +284,4 @@ def _described(counts: pl.DataFrame, workers: pl.DataFrame) -> pl.DataFrame:
                 "error_workers": stretch * float(np.sqrt(max(between, 0.0))),
             }
         )
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows).fill_nan(None)

@@ -168,6 +168,10 @@ def answers_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
     return "\n".join(lines)
 
 
+LEAST_ERROR = 1e-4
+"""Of a mean selection frequency, a hundredth of a point: less matters to no interval."""
+
+
 def counted_text(datasets: pl.DataFrame) -> str:
     """What `bayesrep.answers.count_answers` found of every data set."""
     shown: dict[str, Cell] = {
@@ -179,10 +183,12 @@ def counted_text(datasets: pl.DataFrame) -> str:
         "s.e. images": "{error_images:2p}",
         "s.e. workers": "{error_workers:2p}",
     }
-    largest = max(datasets["error_workers"].to_list())
+    text, largest = listed(datasets, shown), max(datasets["error_workers"].to_list())
+    if largest < LEAST_ERROR:
+        return text
     return (
-        f"{listed(datasets, shown)}\n\nCounts do not say who answered: if each data set had a "
-        f"crowd of its own, state --crowd-sd {largest:.2g} where intervals are asked for."
+        f"{text}\n\nCounts do not say who answered: if each data set had a crowd of its own, "
+        f"state --crowd-sd {largest:.2g} where intervals are asked for."
     )
 
 
