@@ -74,7 +74,7 @@ ROWS: Mapping[str, World] = {
     "dependence 0.05": World("crowded-grid", None, 0.05, identified=False),
     "dependence 0.1": World("crowded-grid", None, 0.1, identified=False),
     "dependence 0.2": World("crowded-grid", None, 0.2, identified=False),
-    "0.1, told": World("crowded-grid", None, 0.1, told=True),
+    "told 0.1": World("crowded-grid", None, 0.1, told=True),
 }
 BEST_EM = "em-spline(components=2, loss=binomial, bounds=everywhere)"
 POINTS = ("naive", "jackknife", BEST_EM)
