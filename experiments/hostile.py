@@ -359,6 +359,8 @@ def draw(found: Mapping[str, Any]) -> Any:
             for at, row in enumerate(rows)
             if name in found["rows"][row]["scores"]
         ]
+        if not of:
+            continue
         middle = 100 * np.array([score["coverage"] for _, score in of])
         spread = 200 * np.array([score["coverage_se"] for _, score in of])
         at = np.array([row for row, _ in of]) + 0.15 * (place - 2)
@@ -386,7 +388,7 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
     return (
         f"{min(count)} to {max(count)} studies a world, {arguments.images} + {arguments.images} "
         f"images and {arguments.classifiers} classifiers each, 10 annotators an image where the "
-        "world does not say otherwise. Everything is fitted as by default, but by the Laplace "
+        "world does not say otherwise; fits of 'told' know the correlation. Everything is fitted as by default, but by the Laplace "
         "approximation, whose draws count where its certificate was refused too ('ok': given); "
         f"bootstraps have {BOOTSTRAP} replicates. All in percent or points; 'covered' over "
         "classifiers, 'mean gap' over studies (the joint model's by its sandwich). Standard errors "
