@@ -388,8 +388,8 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
     return (
         f"{min(count)} to {max(count)} studies a world, {arguments.images} + {arguments.images} "
         f"images and {arguments.classifiers} classifiers each, 10 annotators an image where the "
-        "world does not say otherwise; fits of 'told' know the correlation. Everything is fitted as by default, but by the Laplace "
-        "approximation, whose draws count where its certificate was refused too ('ok': given); "
+        "world does not say otherwise; fits of 'told' know the correlation. Everything is fitted "
+        "as by default, but by the Laplace approximation, whose draws count where its certificate was refused too ('ok': given); "
         f"bootstraps have {BOOTSTRAP} replicates. All in percent or points; 'covered' over "
         "classifiers, 'mean gap' over studies (the joint model's by its sandwich). Standard errors "
         "are over studies. 'yes', 'with care', 'no': what `bayesrep.diagnose` says, but for the "
