@@ -390,12 +390,13 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         f"images and {arguments.classifiers} classifiers each, 10 annotators an image where the "
         "world does not say otherwise; fits of 'told' know the correlation. Everything is fitted "
         "as by default, but by the Laplace approximation, whose draws count where its certificate "
-        f"was refused too ('ok': given); bootstraps have {BOOTSTRAP} replicates. All in percent or points; 'covered' over "
-        "classifiers, 'mean gap' over studies (the joint model's by its sandwich). Standard errors "
-        "are over studies. 'yes', 'with care', 'no': what `bayesrep.diagnose` says, but for the "
-        "certificate; 'yes' always names the assumption that annotators answered independently. "
-        "'band holds': the mean gap's interval holds the truth under independence or under one of "
-        "the correlations 0.05, 0.1, 0.2 that the counts do not speak against."
+        f"was refused too ('ok': given); bootstraps have {BOOTSTRAP} replicates. All in percent or "
+        "points; 'covered' over classifiers, 'mean gap' over studies (the joint model's by its "
+        "sandwich). Standard errors are over studies. 'yes', 'with care', 'no': what "
+        "`bayesrep.diagnose` says, but for the certificate; 'yes' always names the assumption that "
+        "annotators answered independently. 'band holds': the mean gap's interval holds the truth "
+        "under independence or under one of the correlations 0.05, 0.1, 0.2 that the counts do not "
+        "speak against."
     )
 
 
