@@ -111,6 +111,17 @@ def test_both_exports_of_label_studio_say_the_same(tmp_path, tasks):
     ]
 
 
+def test_what_quality_control_needs_goes_along(tmp_path):
+    text = "site,who,said,task,control,seconds\n1,w,yes,t,,9\n2,w,no,t,negative,9\n"
+    file = _write(tmp_path, "t.csv", text)
+    columns = ["--image", "site", "--worker", "who", "--answer", "said", "--keep-workers"]
+    out = tmp_path / "a.csv"
+    assert main(["answers", "table", f"v={file}", *columns, "--out", str(out)]) == 0
+    clean = ["clean", str(out), "--rules", "controls,time", "--out", str(tmp_path / "b.csv")]
+    assert main(clean) == 0
+    assert pl.read_csv(tmp_path / "b.csv")["image"].to_list() == [1]
+
+
 def test_crowd_kits_tasks_are_images(tmp_path):
     file = _write(tmp_path, "c.csv", "task,worker,label\n007,w,1\n")
     assert _rows(read_raw("crowd-kit", file)) == [("007", "w", "1")]

@@ -8,6 +8,7 @@ from bayesrep.commands.options import add_shared, names, seed
 from bayesrep.commands.output import emit, new_file
 
 SOURCES = ("table", "crowd-kit", "mturk", "label-studio", "reassessed")
+COLUMNS = ("dataset", "image", "label", "worker", "selected", "task", "control", "seconds")
 COUNTS_AS = ("yes", "no", "half", "left-out")
 
 
@@ -84,8 +85,7 @@ def run(arguments: Namespace) -> int:
         salt = token_bytes(32)
         coded = {name: code(name, salt) for name in decided["worker"].unique().to_list()}
         decided = decided.with_columns(pl.col("worker").replace_strict(coded))
-    order = ["dataset", "image", "label", "worker", "selected", "task", "seconds"]
-    decided = decided.select([name for name in order if name in decided.columns])
+    decided = decided.select([name for name in COLUMNS if name in decided.columns])
     with replaced_file(out) as partial:
         (decided.write_csv if out.suffix.lower() == ".csv" else decided.write_parquet)(partial)
     table = raw_answers.described(decided)

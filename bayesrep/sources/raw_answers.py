@@ -72,7 +72,7 @@ def read_raw(source: str, path: str | Path, columns: Columns | None = None) -> p
     -------
     polars.DataFrame
         One row an answer, as text: `image`, `worker`, `answer`, and where they are known `label`,
-        `task` (what one worker did at a time) and, as numbers, `seconds` (of the task).
+        `task` (what one worker did at a time), `control` and, as numbers, `seconds` (of the task).
 
     Raises
     ------
@@ -183,8 +183,11 @@ def _table(path: str | Path, asked: Columns) -> pl.DataFrame:
         names["label"] = asked.label
     table = read_table(path, text=(*names.values(), "task"))
     require(table, tuple(names.values()), str(path))
-    more = [name for name in ("task", "seconds") if name in table.columns and name not in names]
-    more = [name for name in more if name not in names.values()]
+    more = [
+        name
+        for name in ("task", "control", "seconds")
+        if name in table.columns and name not in names.values()
+    ]
     chosen = [pl.col(column).cast(pl.String).alias(name) for name, column in names.items()]
     return table.select(*chosen, *more)
 
