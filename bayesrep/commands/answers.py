@@ -5,7 +5,7 @@ from pathlib import Path
 from secrets import token_bytes
 
 from bayesrep.commands.options import add_shared, names, seed
-from bayesrep.commands.output import emit, new_file
+from bayesrep.commands.output import emit, new_table_file, write_table
 
 SOURCES = ("table", "crowd-kit", "mturk", "label-studio", "reassessed")
 COLUMNS = ("dataset", "image", "label", "worker", "selected", "task", "control", "seconds")
@@ -47,17 +47,13 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     import polars as pl
 
-    from bayesrep.atomic import replaced_file
-    from bayesrep.errors import OptionError
     from bayesrep.report.text import answers_text
     from bayesrep.sources import raw_answers
     from bayesrep.sources.table_files import read_table, require
     from bayesrep.studies.worker_answers import code
 
     out = arguments.out
-    if out.suffix.lower() not in (".csv", ".parquet"):
-        raise OptionError(f"--out is {out}; name a file that ends in .csv or .parquet")
-    new_file(out, force=arguments.force)
+    new_table_file(out, force=arguments.force)
     asked = raw_answers.Columns(
         arguments.image, arguments.worker, arguments.answer, arguments.label, arguments.separator
     )
@@ -86,8 +82,7 @@ def run(arguments: Namespace) -> int:
         coded = {name: code(name, salt) for name in decided["worker"].unique().to_list()}
         decided = decided.with_columns(pl.col("worker").replace_strict(coded))
     decided = decided.select([name for name in COLUMNS if name in decided.columns])
-    with replaced_file(out) as partial:
-        (decided.write_csv if out.suffix.lower() == ".csv" else decided.write_parquet)(partial)
+    write_table(decided, out)
     table = raw_answers.described(decided)
     facts = {"rows": table.to_dicts(), "left_out": left_out, "out": str(out)}
     return emit(arguments, f"{answers_text(table, left_out)}\nWritten to {out}", facts)

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from bayesrep.commands.options import add_shared
-from bayesrep.commands.output import emit, new_file
+from bayesrep.commands.output import emit, new_table_file, write_table
 
 
 def add(parser: ArgumentParser) -> None:
@@ -22,17 +22,11 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.answers.counting import count_answers
-    from bayesrep.atomic import replaced_file
-    from bayesrep.errors import OptionError
     from bayesrep.report.text import counted_text
 
     out = arguments.out
-    if out.suffix.lower() not in (".csv", ".parquet"):
-        raise OptionError(f"--out is {out}; name a file that ends in .csv or .parquet")
-    new_file(out, force=arguments.force)
+    new_table_file(out, force=arguments.force)
     counted = count_answers(arguments.tables)
-    with replaced_file(out) as partial:
-        counts = counted.counts
-        (counts.write_csv if out.suffix.lower() == ".csv" else counts.write_parquet)(partial)
+    write_table(counted.counts, out)
     facts = {"rows": counted.datasets.to_dicts(), "out": str(out)}
     return emit(arguments, f"{counted_text(counted.datasets)}\nWritten to {out}", facts)

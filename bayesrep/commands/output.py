@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError, plain
 
 DONE = 0
@@ -31,6 +32,19 @@ def new_file(path: Path, *, force: bool = False) -> None:
         raise OptionError(f"{path} is a folder; name a file")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise OptionError(f"{path} cannot be written: {path.parent} is not a writable folder")
+
+
+def new_table_file(path: Path, *, force: bool = False) -> None:
+    """Refuse, before any work, a name that is neither CSV nor Parquet, or as `new_file` does."""
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise OptionError(f"--out is {path}; name a file that ends in .csv or .parquet")
+    new_file(path, force=force)
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write a table as CSV or Parquet, which its name says, whole or not at all."""
+    with replaced_file(path) as partial:
+        (table.write_csv if path.suffix.lower() == ".csv" else table.write_parquet)(partial)
 
 
 def new_table(arguments: Namespace) -> None:
