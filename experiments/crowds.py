@@ -45,14 +45,14 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
     return {
         "error": float(fitted.adjusted.mean() - truth.adjusted_accuracy.mean()),
         **{
-            name: _held(each.reshape(-1, classifiers), truth.adjusted_accuracy)
+            name: held(each.reshape(-1, classifiers), truth.adjusted_accuracy)
             for name, each in draws.items()
         },
     }
 
 
-def _held(draws: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    """Of single classifiers and of their mean: the share held, and the mean width."""
+def held(draws: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """Of draws [S, C] by classifier and of their mean: the share held, and the mean width."""
     lower, upper = np.quantile(draws, QUANTILES, axis=0)
     low, high = np.quantile(draws.mean(axis=1), QUANTILES)
     return {
@@ -70,14 +70,19 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         of = [r for r in results if r["key"].startswith(f"{scenario}/")]
         errors = np.array([r["error"] for r in of])
         found[scenario] = {"studies": len(of), "scatter": float(errors.std(ddof=1))}
-        for name in LABELS:
-            for part in ("single", "single_width", "mean", "mean_width"):
-                values = np.array([r[name][part] for r in of])
-                found[scenario][f"{name}_{part}"] = float(values.mean())
-                found[scenario][f"{name}_{part}_se"] = float(
-                    values.std(ddof=1) / np.sqrt(len(values))
-                )
+        found[scenario] |= averaged(of)
     return {"scenarios": found}
+
+
+def averaged(results: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What both kinds of intervals held on average, and its standard errors."""
+    facts: dict[str, float] = {}
+    for name in LABELS:
+        for part in ("single", "single_width", "mean", "mean_width"):
+            values = np.array([result[name][part] for result in results])
+            facts[f"{name}_{part}"] = float(values.mean())
+            facts[f"{name}_{part}_se"] = float(values.std(ddof=1) / np.sqrt(len(values)))
+    return facts
 
 
 def table(found: Mapping[str, Any]) -> str:

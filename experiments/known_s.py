@@ -26,6 +26,7 @@ from scipy.special import betainc
 import bayesrep
 from bayesrep import Study, WorkerAnswers
 from bayesrep.errors import ConvergenceWarning
+from bayesrep.numerics.estimands import NORMAL
 from bayesrep.report.text import columns, percent
 from experiments.ledger import resume
 from experiments.results import save
@@ -35,7 +36,6 @@ SIZES = (5, 10, 20)
 CROWDS = {"all": (1.0, SIZES), "a tenth": (0.1, SIZES[:1])}
 BELOW = (0.25, 0.5, 0.75)
 QUANTILES = (0.025, 0.975)
-NORMAL = 1.96
 
 
 def published(path: Path) -> pl.DataFrame:

@@ -32,14 +32,13 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.text import columns, percent
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from bayesrep.sources.raw_answers import read_raw
+from experiments.crowds import LABELS, averaged, held
 from experiments.ledger import resume
 from experiments.results import save
 
 CLASSIFIERS = 8
 KEPT = 0.5
 DESIGNS = ("one crowd", "two crowds")
-LABELS = {"known": "workers known", "unknown": "counts alone"}
-QUANTILES = (0.025, 0.975)
 
 
 def published(raters: Path, folder: Path) -> tuple[pl.DataFrame, np.ndarray, tuple[str, ...]]:
@@ -112,16 +111,7 @@ def one_split(study: Study, seed: int) -> dict[str, Any]:
     for name, given in (("known", study), ("unknown", replace(study, datasets=nameless))):
         draws = Fitted(given, posterior).joint_draws(seed)
         gaps = (draws.reference - draws.adjusted).reshape(-1, CLASSIFIERS)
-        lower, upper = np.quantile(gaps, QUANTILES, axis=0)
-        mean = gaps.mean(axis=1)
-        low, high = np.quantile(mean, QUANTILES)
-        found[name] = {
-            "gap": float(mean.mean()),
-            "single": float(((lower <= 0) & (upper >= 0)).mean()),
-            "single_width": float((upper - lower).mean()),
-            "mean": float(low <= 0 <= high),
-            "mean_width": float(high - low),
-        }
+        found[name] = {"gap": float(gaps.mean()), **held(gaps, np.zeros(CLASSIFIERS))}
     return found
 
 
@@ -140,12 +130,7 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "gap_se": float(gaps.std(ddof=1) / np.sqrt(len(of))),
             "scatter": float(gaps.std(ddof=1)),
         }
-        for name in LABELS:
-            for part in ("single", "single_width", "mean", "mean_width"):
-                values = np.array([r[name][part] for r in of])
-                facts[f"{name}_{part}"] = float(values.mean())
-                facts[f"{name}_{part}_se"] = float(values.std(ddof=1) / np.sqrt(len(of)))
-        found[row] = facts
+        found[row] = facts | averaged(of)
     return {"designs": found}
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import OptionError, StudyError
+from bayesrep.answers.crowd import known_answers
+from bayesrep.errors import OptionError
 from bayesrep.studies.study import Study
 
 ITERATIONS = 100
@@ -42,16 +43,9 @@ def aggregate_answers(study: Study, *, seed: int = 0) -> pl.DataFrame:
     StudyError
         If it is not known of any data set who answered.
     """
-    known = {name: data for name, data in study.datasets.items() if data.answers is not None}
-    if not known:
-        raise StudyError(
-            f"study {study.name!r}: it is not known who answered; give the answers by worker"
-        )
-    methods = _methods(seed)
+    known, methods = known_answers(study), _methods(seed)
     rows: list[dict[str, Any]] = []
-    for data in known.values():
-        given = data.answers
-        assert given is not None
+    for data, given in known.values():
         frequency = data.selected / data.shown
         found = {"selection frequency": frequency}
         table = pl.DataFrame({"task": given.image, "worker": given.worker, "label": given.selected})

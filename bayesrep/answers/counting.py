@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
 
 from bayesrep.errors import StudyError, listing, reason
-from bayesrep.numerics.estimands import NORMAL
+from bayesrep.numerics.crowd import stretched
 from bayesrep.types import Floats, Ints
 
 _KEY = ["dataset", "image"]
@@ -227,20 +226,18 @@ def _summed(
     placed: Callable[[pl.DataFrame], pl.DataFrame] = lambda rows: rows,
 ) -> pl.DataFrame:
     """Sums by key over all rows, of which some are in memory at a time."""
-    total: pl.DataFrame | None = None
+    total = placed(answers.head(0).collect()).group_by(key).agg(sums)
     waiting: list[pl.DataFrame] = []
     again = [pl.col(name).sum() for name in (each.meta.output_name() for each in sums)]
 
     def merged() -> pl.DataFrame:
-        parts = waiting if total is None else [total, *waiting]
-        return pl.concat(parts).group_by(key).agg(again)
+        return pl.concat([total, *waiting]).group_by(key).agg(again)
 
-    empty = placed(answers.head(0).collect()).group_by(key).agg(sums)
     for rows in _batches(answers):
         waiting.append(placed(rows).group_by(key).agg(sums))
-        if sum(map(len, waiting)) > max(ROWS, len(empty if total is None else total)):
+        if sum(map(len, waiting)) > max(ROWS, len(total)):
             total, waiting[:] = merged(), []
-    return merged() if waiting else empty if total is None else total
+    return merged()
 
 
 def _workers(answers: pl.LazyFrame, counts: pl.DataFrame) -> pl.DataFrame:
@@ -268,9 +265,7 @@ def _described(counts: pl.DataFrame, workers: pl.DataFrame) -> pl.DataFrame:
     for (dataset,), images in counts.group_by("dataset", maintain_order=True):
         of = workers.filter(pl.col("dataset") == dataset)
         share = (images["selected"] / images["shown"]).to_numpy()
-        weight = of["weight"].to_numpy()
-        effective = weight.sum() ** 2 / np.square(weight).sum()
-        stretch = float(stdtrit(max(effective - 1, 1.0), 0.975)) / NORMAL
+        _, stretch = stretched(of["weight"].to_numpy()[:, None])
         between = float((of["moved"].pow(2) - of["square"]).sum())
         deviation = share.std(ddof=1) if len(share) > 1 else np.nan
         rows.append(
@@ -281,7 +276,7 @@ def _described(counts: pl.DataFrame, workers: pl.DataFrame) -> pl.DataFrame:
                 "workers": len(of),
                 "selection_frequency": float(share.mean()),
                 "error_images": float(deviation / np.sqrt(len(share))),
-                "error_workers": stretch * float(np.sqrt(max(between, 0.0))),
+                "error_workers": float(stretch[0] * np.sqrt(max(between, 0.0))),
             }
         )
     return pl.DataFrame(rows).fill_nan(None)

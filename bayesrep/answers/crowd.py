@@ -103,11 +103,6 @@ def describe_crowd(study: Study) -> CrowdDescription:
     Cameron, Gelbach and Miller (2011), "Robust inference with multiway clustering".
     """
     known = _answered(study)
-    if not known:
-        raise StudyError(
-            f"study {study.name!r}: it is not known who answered; give the answers by worker "
-            "(annotations with the columns dataset, image, worker, selected)"
-        )
     errors = _over_workers(list(known.values()))
     rows = {
         role: _row(each, float(np.sqrt(errors[at, at])))
@@ -131,15 +126,24 @@ def describe_crowd(study: Study) -> CrowdDescription:
     )
 
 
-def _answered(study: Study) -> Mapping[str, _Answered]:
-    """The data sets whose workers are known, by role."""
+def known_answers(study: Study) -> Mapping[str, tuple[AnnotatedSet, WorkerAnswers]]:
+    """The data sets whose workers are known, by role, and their answers; `StudyError` of none."""
     known = {
         role: (data, data.answers)
         for role, data in study.datasets.items()
         if data.answers is not None
     }
     if not known:
-        return {}
+        raise StudyError(
+            f"study {study.name!r}: it is not known who answered; give the answers by worker "
+            "(annotations with the columns dataset, image, worker, selected)"
+        )
+    return known
+
+
+def _answered(study: Study) -> Mapping[str, _Answered]:
+    """The same with residuals."""
+    known = known_answers(study)
     left = residuals_of([data for data, _ in known.values()])
     return {
         role: _Answered(*both, residual)

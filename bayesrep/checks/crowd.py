@@ -4,6 +4,7 @@ import numpy as np
 
 from bayesrep.answers.crowd import describe_crowd
 from bayesrep.checks.finding import Finding
+from bayesrep.numerics.estimands import NORMAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.study import Study
 
@@ -64,9 +65,9 @@ def judge_unknown_crowd(fitted: Fitted) -> Finding:
     value = f"sd {100 * assumed:g} points assumed" if assumed else "alike, assumed"
     if not fitted.recorded.model.collapsed:
         return Finding(check, value, wanted, "yes", f"{said}. Give the answers by worker.")
-    half = 1.96 * float(np.std(fitted.together_of_one_crowd.mean(axis=-1)))
+    half = NORMAL * float(np.std(fitted.together_of_one_crowd.mean(axis=-1)))
     mean = np.full((fitted.adjusted.shape[-1], 1), 1 / fitted.adjusted.shape[-1])
-    a_point = 1.96 * POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
+    a_point = NORMAL * POINT * float(np.linalg.norm(fitted.crowd_effects(mean)))
     text = (
         f"{said}: the mean gap is known to \N{PLUS-MINUS SIGN}"
         f"{100 * np.hypot(half, a_point * assumed / POINT):.1f} points. "

@@ -7,9 +7,7 @@ from secrets import token_bytes
 from bayesrep.commands.options import add_shared, names, seed
 from bayesrep.commands.output import emit, new_table_file, write_table
 
-SOURCES = ("table", "crowd-kit", "mturk", "label-studio", "reassessed")
 COLUMNS = ("dataset", "image", "label", "worker", "selected", "task", "control", "seconds")
-COUNTS_AS = ("yes", "no", "half", "left-out")
 
 
 def named_file(text: str) -> tuple[str, Path]:
@@ -21,8 +19,10 @@ def named_file(text: str) -> tuple[str, Path]:
 
 
 def add(parser: ArgumentParser) -> None:
+    from bayesrep.sources.raw_answers import MAYBE, SOURCES
+
     option = parser.add_argument
-    option("source", choices=SOURCES, metavar="SOURCE", help=", ".join(SOURCES))
+    option("source", choices=tuple(SOURCES), metavar="SOURCE", help=", ".join(SOURCES))
     option("files", type=named_file, nargs="+", metavar="NAME=FILE", help="data set and its file")
     option("--out", type=Path, required=True, metavar="FILE", help="CSV or Parquet")
     option("--image", metavar="COLUMN", help="of the image; a * stands for the images of a grid")
@@ -38,7 +38,7 @@ def add(parser: ArgumentParser) -> None:
     )
     for word in ("yes", "no", "maybe"):
         option(f"--{word}", type=names, default=[], metavar="WORD,WORD", help=f"that mean {word}")
-    option("--maybe-is", choices=COUNTS_AS, help="what the words of --maybe count as")
+    option("--maybe-is", choices=MAYBE, help="what the words of --maybe count as")
     option("--seed", type=seed, default=0, help="of a half of the maybes")
     option("--keep-workers", action="store_true", help="keep workers' names, instead of codes")
     add_shared(parser, "--force")

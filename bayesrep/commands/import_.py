@@ -14,12 +14,12 @@ from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError
 
 OPTIONS = ("reference", "replication", "name", "seed")  # each of some readers
-DIALECTS = ("duckdb", "spark", "bigquery")
 STATEMENT = ("annotations", "predictions", "reference", "replication")
 
 
 def add(parser: ArgumentParser) -> None:
     from bayesrep.sources import READERS
+    from bayesrep.sources.sql import DIALECTS
 
     option = parser.add_argument
     sources = (*READERS, "sql")
@@ -36,7 +36,9 @@ def add(parser: ArgumentParser) -> None:
         help="keep workers' names, instead of codes that cannot be undone (tables)",
     )
     option(
-        "--dialect", choices=DIALECTS, help="print the one statement whose result is a study (sql)"
+        "--dialect",
+        choices=tuple(DIALECTS),
+        help="print the one statement whose result is a study (sql)",
     )
     for table in ("annotations", "predictions"):
         option(f"--{table}", metavar="TABLE", help=f"the database's name of it (sql; {table})")
@@ -80,7 +82,7 @@ def run(arguments: Namespace) -> int:
 
 def _statement(arguments: Namespace) -> int:
     """Print the statement for a database."""
-    from bayesrep.sources.sql import statement
+    from bayesrep.sources.sql import DIALECTS, statement
 
     if arguments.dialect is None:
         raise OptionError(f"import sql takes --dialect: {', '.join(DIALECTS)}")

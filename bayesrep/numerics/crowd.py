@@ -153,9 +153,22 @@ def clustered(
     if blocks > 1:  # products of different blocks have no noise in common
         within -= sum(each.T @ each - own for each, own in zip(moves, both[:-1], strict=True))
         within /= blocks * (blocks - 1)
-    effective = weight.sum(axis=0) ** 2 / np.maximum(np.square(weight).sum(axis=0), 1e-300)
-    stretch = stdtrit(np.maximum(effective - 1, 1.0), 0.975) / NORMAL
+    effective, stretch = stretched(weight)
     return Clustered(_positive(within / met) * np.outer(stretch, stretch), effective)
+
+
+def stretched(
+    weight: Float[np.ndarray, "worker quantity"],
+) -> tuple[Float[np.ndarray, "quantity"], Float[np.ndarray, "quantity"]]:
+    """The effective number of workers, and by what few of them stretch a standard deviation.
+
+    Parameters
+    ----------
+    weight
+        Sums m of every worker's |δ|.
+    """
+    effective = weight.sum(axis=0) ** 2 / np.maximum(np.square(weight).sum(axis=0), 1e-300)
+    return effective, stdtrit(np.maximum(effective - 1, 1.0), 0.975) / NORMAL
 
 
 def _positive(matrix: Floats) -> Floats:

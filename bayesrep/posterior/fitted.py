@@ -89,9 +89,7 @@ class Fitted:
             raise OptionError(
                 f"crowd_sd takes a fit of the joint model; this is one of {self.recorded.name}"
             )
-        if self.crowd_sd and not any(
-            self.images.datasets[r].answers is None for r in self.recorded.roles
-        ):
+        if self.crowd_sd and not self._nameless:
             raise OptionError(
                 "crowd_sd: the study says who answered, so intervals allow for it and nothing is "
                 "left to assume; leave it out"
@@ -229,19 +227,15 @@ class Fitted:
         directions
             Combinations of classifiers.
         """
-        unknown = [
-            role for role in self.recorded.roles if self.images.datasets[role].answers is None
-        ]
-        effects = [crowd_effect(self._answered(r), self._kept, directions) for r in unknown]
+        nameless = (self._answered(role) for role in self._nameless)
+        effects = [crowd_effect(each, self._kept, directions) for each in nameless]
         return np.reshape(effects, (-1, directions.shape[1]))
 
     def _over_crowds(
         self, directions: Float[np.ndarray, "classifier direction"]
     ) -> Float[np.ndarray, "direction direction"]:
         """Covariance over the workers who are known, and over crowds of whom it is assumed."""
-        known = [
-            role for role in self.recorded.roles if self.images.datasets[role].answers is not None
-        ]
+        known = [role for role in self.recorded.roles if role not in self._nameless]
         total = np.zeros((directions.shape[1], directions.shape[1]))
         if known:
             datasets = [self._answered(role) for role in known]

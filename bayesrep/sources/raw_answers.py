@@ -11,7 +11,6 @@ be about one of several labels of an image (column `label`), where all that appl
 selected.
 """
 
-import fnmatch
 import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -254,9 +253,10 @@ def _pairs(image: str, answer: str, columns: Sequence[str], where: str) -> list[
     if not stars:
         raise StudyError(f"{where}: no column {image}; it has {', '.join(columns)}")
     pairs = [(image.replace("*", star), answer.replace("*", star)) for star in stars]
-    if not fnmatch.filter(columns, answer):
+    answered = [pair for pair in pairs if pair[1] in columns]
+    if not answered:
         raise StudyError(f"{where}: no column {answer}; it has {', '.join(columns)}")
-    return [pair for pair in pairs if pair[1] in columns]
+    return answered
 
 
 def _with_task_answers(table: pl.DataFrame, where: str) -> pl.DataFrame:

@@ -281,6 +281,8 @@ def joint_draws(
 
     Raises
     ------
+    OptionError
+        As `bayesrep.summarize`.
     PosteriorError
         If the posterior belongs to another study or lacks a group.
     """
