@@ -47,6 +47,17 @@ def test_a_grid_of_mechanical_turk_is_an_answer_an_image(tmp_path):
     ]
 
 
+def test_a_box_that_nobody_ticked_has_no_column_but_an_answer(tmp_path):
+    text = (
+        "HITId,WorkerId,Input.image1,Input.image2,Input.image2_label,Answer.image1\nH,W,a,b,c,on\n"
+    )
+    file = _write(tmp_path, "b.csv", text)
+    table = read_raw("mturk", file, Columns(image="Input.image*", answer="Answer.image*"))
+    assert sorted(_rows(table, "image", "answer")) == [("a", "on"), ("b", EMPTY)]
+    with pytest.raises(StudyError, match=r"no column Answer.box\*"):
+        read_raw("mturk", file, Columns(image="Input.image*", answer="Answer.box*"))
+
+
 def test_forms_of_mechanical_turk_are_columns(tmp_path):
     forms = [[{"fits": {"no": False, "yes": True}}], [{"box": {"on": False}, "fits": "no"}]]
     table = pl.DataFrame(

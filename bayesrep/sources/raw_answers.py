@@ -38,9 +38,9 @@ class Columns:
     Attributes
     ----------
     image, worker, answer
-        Columns of a table. Of Mechanical Turk image and answer may hold a ``*`` each, for as many
-        images as an assignment has: `Input.image*` and `Answer.image*`. Of Label Studio `image` is
-        a key of the task's data, `answer` the name of a control.
+        Columns of a table. Of Mechanical Turk image and answer may hold a ``*`` each, for the
+        numbers of an assignment's images: `Input.image*` and `Answer.image*`. Of Label Studio
+        `image` is a key of the task's data, `answer` the name of a control.
     label
         Column of the label that was asked about.
     separator
@@ -219,8 +219,11 @@ def _mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
         keys.append(("seconds", "WorkTimeInSeconds"))
     if asked.label:
         keys.append(("label", asked.label))
+    pairs = _pairs(image, answer, table.columns, where)
+    unticked = [said for _, said in pairs if "*" in answer and said not in table.columns]
+    table = table.with_columns(pl.lit(None, pl.String).alias(name) for name in unticked)
     parts: list[pl.DataFrame] = []
-    for shown, said in _pairs(image, answer, table.columns, where):
+    for shown, said in pairs:
         require(table, (shown, said, *(column for _, column in keys)), where)
         named = [pl.col(column).alias(name) for name, column in keys]
         part = table.select(pl.col(shown).alias("image"), pl.col(said).alias("answer"), *named)
@@ -243,20 +246,22 @@ def _only(columns: Sequence[str], prefix: str, option: str, where: str) -> str:
 
 
 def _pairs(image: str, answer: str, columns: Sequence[str], where: str) -> list[tuple[str, str]]:
-    """Columns of images and of the answers about them."""
+    """Columns of images and of the answers about them, which are missing where none was given.
+
+    A batch has no column for a box that nobody ticked.
+    """
     if "*" not in image + answer:
         return [(image, answer)]
     if image.count("*") != 1 or answer.count("*") != 1:
         raise OptionError(f"image {image!r} and answer {answer!r} need one * each")
-    pattern = re.compile(re.escape(image).replace(r"\*", "(.+)"))
+    pattern = re.compile(re.escape(image).replace(r"\*", r"(\d+)"))
     stars = [found[1] for name in columns if (found := pattern.fullmatch(name))]
     if not stars:
         raise StudyError(f"{where}: no column {image}; it has {', '.join(columns)}")
     pairs = [(image.replace("*", star), answer.replace("*", star)) for star in stars]
-    answered = [pair for pair in pairs if pair[1] in columns]
-    if not answered:
+    if not any(said in columns for _, said in pairs):
         raise StudyError(f"{where}: no column {answer}; it has {', '.join(columns)}")
-    return answered
+    return pairs
 
 
 def _with_task_answers(table: pl.DataFrame, where: str) -> pl.DataFrame:
