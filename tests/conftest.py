@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import contextmanager
 from importlib.abc import Loader
 from importlib.metadata import version
 from importlib.util import spec_from_loader
@@ -125,7 +126,33 @@ class NoCompilers(Loader):
         pytest.skip(f"needs a compiler: {module.__name__}", allow_module_level=True)
 
 
+@contextmanager
+def uncaught(**_):
+    yield []
+
+
+def check_quietly():
+    """Functions are checked from the threads that compile, too, and no warning is lost for it.
+
+    beartype catches warnings while it reads a function's annotations, those of an inner function
+    whenever the outer one is called. Where two threads do so at once, the state of warnings that
+    one of them restores is the other's, and all that comes after is caught by nobody.
+    """
+    import beartype
+
+    def some(number: int) -> int:
+        return number
+
+    beartype.beartype(some)  # imports what reads annotations
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("beartype._decor", "beartype._check")) and hasattr(
+            module, "catch_warnings"
+        ):
+            module.catch_warnings = uncaught
+
+
 def pytest_configure(config):
+    check_quietly()
     if config.getoption("--no-compilation"):
         sys.meta_path.insert(0, NoCompilers())
 
