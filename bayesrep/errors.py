@@ -55,7 +55,7 @@ class InterpolationWarning(EstimateWarning):
 
 
 class IdentificationWarning(EstimateWarning):
-    """The counts do not determine the mixture that is fitted to them."""
+    """The counts or the answers do not determine something that is fitted to them."""
 
 
 def reason(error: BaseException) -> str:

@@ -11,7 +11,7 @@ Resumable: finished studies are kept in DIR.
 import argparse
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +74,12 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"scenarios": found}
 
 
-def averaged(results: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """What both kinds of intervals held on average, and its standard errors."""
+def averaged(
+    results: Sequence[Mapping[str, Any]], kinds: Iterable[str] = LABELS
+) -> dict[str, float]:
+    """What each kind of intervals held on average, and its standard errors."""
     facts: dict[str, float] = {}
-    for name in LABELS:
+    for name in kinds:
         for part in ("single", "single_width", "mean", "mean_width"):
             values = np.array([result[name][part] for result in results])
             facts[f"{name}_{part}"] = float(values.mean())

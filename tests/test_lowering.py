@@ -33,7 +33,8 @@ class Case:
     """A model of a small study, and the shapes of what its programs hand on."""
 
     def __init__(self, name):
-        study = bayesrep.simulate_study(seed=3, images=60, annotators=4, classifiers=3)
+        scenario = {"scenario": "two-crowds"} if name == "workers" else {}
+        study = bayesrep.simulate_study(seed=3, images=60, annotators=4, classifiers=3, **scenario)
         problem = pose(study, model=name, options=SIDES.get(name, {}))
         self.data = problem.data()
         self.tools = programs(problem, self.data)

@@ -24,7 +24,8 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--model",
         metavar="NAME",
-        help="joint, right for single classifiers, or shared-difficulty, for all together (joint)",
+        help="joint, right for single classifiers; shared-difficulty, for all together; workers, "
+        "where it is known who answered (joint)",
     )
     option(
         "--set",

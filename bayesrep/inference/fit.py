@@ -104,6 +104,9 @@ def fit(
         together. It needs the study itself, and time and memory grow with the number of images
         that differ in counts or answers; chains keep every draw. Further variables: `loading`,
         `population_reference_accuracy` and `population_gap`.
+        "workers": `bayesrep.models.workers`, for answers by worker: every answer counts for what
+        its worker's leniency makes of it. It needs the study itself. Further variable:
+        `leniency_score`, from which summaries know how the draws would move.
     method
         "nuts": chains (`bayesrep.inference.nuts`); or "laplace": weighted independent draws of
         normal approximations (`bayesrep.inference.laplace`), which need no warm-up. Their weights
@@ -142,7 +145,8 @@ def fit(
     **options
         Sizes, families and priors: fields of `bayesrep.models.options.JointOptions`, such as
         `components=3` or `curve="gp"`, or of
-        `bayesrep.models.shared_difficulty.SharedDifficultyOptions`, such as `factors=2`.
+        `bayesrep.models.shared_difficulty.SharedDifficultyOptions`, such as `factors=2`. The
+        workers model has the joint model's, but for `dependence`.
 
     Returns
     -------
@@ -169,6 +173,8 @@ def fit(
 
     Warns
     -----
+    IdentificationWarning
+        If model="workers" and no worker answered twice.
     ConvergenceWarning
         If R-hat > 1.01, an effective sample size < 400 or a draw diverged, or Laplace's weights
         do not hold, or the posterior has further modes (searched for where data sets have

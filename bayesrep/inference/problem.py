@@ -32,9 +32,7 @@ from bayesrep.posterior.groups import thinned_draws
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import (
     Cells,
-    Patterns,
     SufficientStatistics,
-    patterns_of,
     statistics_by_group,
 )
 from bayesrep.studies.study import Study
@@ -63,8 +61,8 @@ class Problem:
         The study's column that divides the images into groups, or None.
     cells
         For every group its tables by role.
-    patterns
-        Distinct images by role, where the model is one of images; else empty.
+    distinct
+        What the model needs to know of single images, by role; empty where cells are enough.
     fingerprint
         Of the study; empty where only its statistics are known.
     mesh
@@ -79,13 +77,13 @@ class Problem:
     groups: tuple[str, ...]
     grouping: str | None
     cells: Sequence[Mapping[str, Cells]]
-    patterns: Mapping[str, Patterns]
+    distinct: Mapping[str, Any]
     fingerprint: str
     mesh: Mesh | None = None
 
     def data(self) -> Data:
         """The arrays the model conditions on; call it with 64-bit floats enabled."""
-        return self.model.data(self.cells, self.patterns, self.options, self.mesh)
+        return self.model.data(self.cells, self.distinct, self.options, self.mesh)
 
 
 @no_type_check
@@ -132,13 +130,13 @@ def pose(
             raise OptionError("groups need the study itself, not its sufficient statistics")
         parts = statistics_by_group(study, groups, roles)
     cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
-    patterns: dict[str, Patterns] = {}
-    if chosen.of_images:
+    distinct: Mapping[str, Any] = {}
+    if chosen.distinct is not None:
         if not isinstance(study, Study):
             raise OptionError(
                 f"the {model} model needs the study itself, not its sufficient statistics"
             )
-        patterns = {role: patterns_of(study.datasets[role]) for role in REQUIRED_ROLES}
+        distinct = chosen.distinct(study, roles)
     return Problem(
         model,
         chosen,
@@ -148,7 +146,7 @@ def pose(
         tuple(parts),
         groups,
         cells,
-        patterns,
+        distinct,
         study.fingerprint() if isinstance(study, Study) else "",
         mesh,
     )

@@ -6,7 +6,7 @@ nothing above this room asks for its name.
 
 from collections.abc import Mapping
 
-from bayesrep.models import joint, shared_difficulty
+from bayesrep.models import joint, shared_difficulty, workers
 from bayesrep.models.model import Model
 
 __all__ = ["MODELS", "Model"]
@@ -14,4 +14,5 @@ __all__ = ["MODELS", "Model"]
 MODELS: Mapping[str, Model] = {
     "joint": joint.MODEL,
     "shared-difficulty": shared_difficulty.MODEL,
+    "workers": workers.MODEL,
 }

@@ -159,7 +159,7 @@ def log_pair_masses(mixtures: Mixtures, pairs: Pairs) -> Float[Array, "group cel
         masses = log_masses(mixtures.log_weights, mixtures.a, mixtures.b, pairs.shown)
         return masses.reshape(masses.shape[0], -1)
     if isinstance(pairs, DependentPairs):
-        return logsumexp(_log_nodes(mixtures, pairs), axis=-1)
+        return logsumexp(log_nodes(mixtures, pairs), axis=-1)
     return logsumexp(_log_components(mixtures, pairs), axis=1)
 
 
@@ -170,7 +170,7 @@ Tables: TypeAlias = tuple[Float[Array, "group cell"], Float[Array, "group cell p
 def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
     """What a data set's mixtures say of the counts, and the counts of the curves' points."""
     if isinstance(pairs, DependentPairs):
-        log_joint = _log_nodes(mixtures, pairs)
+        log_joint = log_nodes(mixtures, pairs)
         table = jax.nn.log_softmax(log_joint, axis=-1)
         if family.exact:
             some = jnp.exp(table) @ logit_quadrature.virtual_annotators(family.degree)
@@ -181,7 +181,7 @@ def log_tables(mixtures: Mixtures, pairs: Pairs, family: Curves) -> Tables:
     return log_node_tables(mixtures, pairs)
 
 
-def _log_nodes(mixtures: Mixtures, pairs: DependentPairs) -> Float[Array, "group cell node"]:
+def log_nodes(mixtures: Mixtures, pairs: DependentPairs) -> Float[Array, "group cell node"]:
     """log P(k, node | n) without C(n, k)."""
     log_density = logit_quadrature.log_mixture_weights(*mixtures)
     return log_density[:, None, :] + pairs.log_given[None]
@@ -264,7 +264,7 @@ def selection_moments(
         size = len(pairs.log_choices)
         return jnp.broadcast_to(moments[:, None, :], (2, size, len(family.points)))
     if isinstance(pairs, DependentPairs):
-        given = jax.nn.softmax(_log_nodes(mixtures, pairs)[0], axis=-1)
+        given = jax.nn.softmax(log_nodes(mixtures, pairs)[0], axis=-1)
         s, some = (
             np.exp(logit_quadrature.nodes()[0]),
             logit_quadrature.virtual_annotators(family.degree),

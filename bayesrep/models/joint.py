@@ -154,24 +154,46 @@ def _with_groups(
 
 def joint(data: JointData, options: JointOptions) -> None:
     """NumPyro model with the likelihood of equation M6; the module's docstring states it."""
+    known = likelihood(data, options)
+    reported(data, options.family(), *known)
+
+
+class Known(NamedTuple):
+    """What a draw says of the images and the classifiers.
+
+    `log_mass` is log P(k | n) of every data set, without C(n, k), and `right` P(correct | k, n).
+    """
+
+    mixtures: Sequence[Mixtures]
+    curves: ByPoint
+    log_mass: Sequence[Float[Array, "group cell"]]
+    right: ByCell
+
+
+def likelihood(data: JointData, options: JointOptions) -> Known:
+    """Sample all sites and condition them on the data."""
     family = options.family()
     mixtures = sample_mixtures(options, *data.sizes)
     logits = sample_curves(family, options.curve_priors(), len(data.correct))
-    curves = _with_groups(options, logits, len(data.share))
+    known = given_cells(data, family, mixtures, _with_groups(options, logits, len(data.share)))
+    for index, (counts, masses) in enumerate(zip(data.datasets, known.log_mass, strict=True)):
+        numpyro.factor(f"counts_{index}", jnp.sum(counts.images * masses))
+    log_right = data.correct * jnp.log(known.right) + data.wrong * jnp.log1p(-known.right)
+    with numpyro.plate("classifier", len(data.correct)):
+        numpyro.factor("correct", log_right.sum(axis=(1, 2)))
+    return known
 
+
+def given_cells(
+    data: JointData, family: Curves, mixtures: Sequence[Mixtures], curves: ByPoint
+) -> Known:
+    """What mixtures and curves say of the cells of the data."""
     log_mass = [
         log_pair_masses(mixture, counts.pairs)
         for mixture, counts in zip(mixtures, data.datasets, strict=True)
     ]
     log_mass[1], log_table = log_tables(mixtures[1], data.datasets[1].pairs, family)
-    for index, (counts, masses) in enumerate(zip(data.datasets, log_mass, strict=True)):
-        numpyro.factor(f"counts_{index}", jnp.sum(counts.images * masses))
-
-    right = contract(curves, jnp.exp(log_table))
-    log_right = data.correct * jnp.log(right) + data.wrong * jnp.log1p(-right)
-    with numpyro.plate("classifier", len(data.correct)):
-        numpyro.factor("correct", log_right.sum(axis=(1, 2)))
-    reported(data, family, mixtures, curves, log_mass, right)
+    return Known(mixtures, curves, log_mass, contract(curves, jnp.exp(log_table)))
 
 
 def reported(

@@ -10,7 +10,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from numpyro import handlers
 
+from bayesrep.numerics.leniency import CrowdAnswers, Leniencies
 from bayesrep.studies.statistics import Cells, Patterns
+from bayesrep.studies.study import Study
 from bayesrep.types import Float, Ints
 
 Data: TypeAlias = Any
@@ -25,6 +27,18 @@ class Form(NamedTuple):
     classifiers: int
     roles: Sequence[str]  # of the data sets
     groups: int  # of images, 1 without
+
+
+class Crowd(NamedTuple):
+    """Workers of several data sets.
+
+    `answers` has the answers of those data sets in `roles` of which it is known who answered, one
+    after another, and so do the leniencies.
+    """
+
+    roles: tuple[str, ...]
+    answers: CrowdAnswers
+    leniencies: Leniencies
 
 
 class LogPrior(NamedTuple):
@@ -48,9 +62,9 @@ class Model:
     options
         Frozen dataclass of sizes and priors; its defaults are the recommended model.
     data
-        `data(cells, patterns, options, mesh)`: from the cells of each group of images and the
-        distinct images, both by data set, to the arrays that `function` conditions on; a mesh of
-        devices spreads the images over them.
+        `data(cells, distinct, options, mesh)`: from the cells of each group of images and what
+        `distinct` says of single ones, both by data set, to the arrays that `function` conditions
+        on; a mesh of devices spreads the images over them.
     annotations
         The same data without any classifier's answers.
     select
@@ -81,8 +95,14 @@ class Model:
     takes_groups
         Whether the images may be divided into groups.
     of_images
-        Whether the likelihood is a sum over distinct images. Then it needs the study itself, may
-        be spread over devices, and a gradient costs so much that every transition is kept.
+        Whether the likelihood is a sum over distinct images. Then it may be spread over devices,
+        and a gradient costs so much that every transition is kept.
+    distinct
+        `distinct(study, roles)`: what the model needs to know of single images, by data set. None
+        where their cells are enough.
+    crowd
+        `crowd(study, roles)`: the workers' leniencies, where the model knows who answered; draws
+        are given these, and what is uncertain about them is added to what draws say. Else None.
     independent
         A NumPyro model of the same sites in which classifiers meet only through the sites outside
         their plate, and whose mode is near; None where `function` is such a model.
@@ -110,6 +130,8 @@ class Model:
     collapsed: bool
     takes_groups: bool
     of_images: bool
+    distinct: Callable[[Study, Sequence[str]], Mapping[str, Any]] | None = None
+    crowd: Callable[[Study, Sequence[str]], Crowd] | None = None
     independent: Callable[[Data, Options], None] | None = None
     answers: Callable[[Data, Options], Sequence[Any]] | None = None
     images: Callable[[Data, Options], Sequence[Any]] | None = None
@@ -139,4 +161,5 @@ def _any_data(model: Model, options: Options, form: Form) -> Data:
     cells = Cells(one, one, one, np.ones((1, form.classifiers), dtype=np.int64))
     image = Patterns(one, one, np.ones((1, form.classifiers), dtype=bool), one, one - 1)
     by_group = [dict.fromkeys(form.roles, cells)] * form.groups
-    return model.data(by_group, dict.fromkeys(form.roles, image), options, None)
+    distinct = dict.fromkeys(form.roles, image) if model.of_images else {}
+    return model.data(by_group, distinct, options, None)

@@ -82,7 +82,7 @@ from bayesrep.models.mixtures import (
 from bayesrep.models.model import Model
 from bayesrep.models.options import JointOptions
 from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.statistics import Cells, Patterns
+from bayesrep.studies.statistics import Cells, Patterns, patterns_of
 from bayesrep.types import Float, Floats, Ints, no_type_check
 
 LARGEST_F = 3
@@ -468,6 +468,7 @@ MODEL = Model(
     collapsed=False,
     takes_groups=False,
     of_images=True,
+    distinct=lambda study, _: {role: patterns_of(study.datasets[role]) for role in REQUIRED_ROLES},
     independent=working_independence,
     answers=predictive,
     images=image_posteriors,

@@ -154,7 +154,7 @@ def clustered(
         within -= sum(each.T @ each - own for each, own in zip(moves, both[:-1], strict=True))
         within /= blocks * (blocks - 1)
     effective, stretch = stretched(weight)
-    return Clustered(_positive(within / met) * np.outer(stretch, stretch), effective)
+    return Clustered(positive(within / met) * np.outer(stretch, stretch), effective)
 
 
 def stretched(
@@ -171,7 +171,7 @@ def stretched(
     return effective, stdtrit(np.maximum(effective - 1, 1.0), 0.975) / NORMAL
 
 
-def _positive(matrix: Floats) -> Floats:
+def positive(matrix: Floats) -> Floats:
     """The nearest symmetric matrix without negative eigenvalues."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return (vectors * np.maximum(values, 0)) @ vectors.T

@@ -25,7 +25,12 @@ from bayesrep.posterior.joint_draws import (
     moved_along,
     reference_draws,
 )
-from bayesrep.posterior.workers import Answered, crowd_effect, worker_covariance
+from bayesrep.posterior.workers import (
+    Answered,
+    crowd_effect,
+    leniency_covariance,
+    worker_covariance,
+)
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
@@ -238,8 +243,14 @@ class Fitted:
         known = [role for role in self.recorded.roles if role not in self._nameless]
         total = np.zeros((directions.shape[1], directions.shape[1]))
         if known:
-            datasets = [self._answered(role) for role in known]
-            total += worker_covariance(datasets, self._kept, directions).covariance
+            crowd = self.recorded.model.crowd
+            if crowd is None:
+                datasets = [self._answered(role) for role in known]
+                total += worker_covariance(datasets, self._kept, directions).covariance
+            else:
+                scores = self.need("posterior", "leniency_score")["leniency_score"].values
+                found = crowd(self.images, self.recorded.roles)
+                total += leniency_covariance(scores, found, self.adjusted, directions)
         if self.crowd_sd:
             effects = self.crowd_sd * self.crowd_effects(directions)
             total += effects.T @ effects

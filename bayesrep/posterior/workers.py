@@ -22,7 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesrep.numerics.crowd import Clustered, clustered, meetings, residuals
+from bayesrep.models.model import Crowd
+from bayesrep.numerics.crowd import (
+    Clustered,
+    clustered,
+    meetings,
+    positive,
+    residuals,
+    stretched,
+)
 from bayesrep.posterior.groups import CellNames
 from bayesrep.posterior.joint_draws import centered
 from bayesrep.studies.annotated import AnnotatedSet
@@ -73,6 +81,43 @@ def worker_covariance(
         part for each, of in zip(datasets, left, strict=True) for part in _parts(each, of, along)
     )
     return clustered(parts, meetings(left))
+
+
+def leniency_covariance(
+    scores: Float[np.ndarray, "chain draw known"],
+    crowd: Crowd,
+    adjusted: Float[np.ndarray, "chain draw classifier"],
+    directions: Float[np.ndarray, "classifier direction"],
+) -> Float[np.ndarray, "direction direction"]:
+    """Covariance that comes of leniencies which a model was given: Jᵀ Σ J.
+
+    J = Cov_post(A, score) is by how much a posterior mean moves with a worker's leniency (Giordano
+    and Broderick 2023). Draws know already what each answer would have if its worker were another's
+    than that of his other answers; so much of a leniency's variance is taken off.
+
+    Parameters
+    ----------
+    scores
+        Draws of the derivative of the log likelihood by the known workers' leniencies.
+    crowd
+        From the model.
+    adjusted, directions
+        As `worker_covariance` takes them.
+    """
+    answers, found = crowd.answers, crowd.leniencies
+    moved = centered(scores).transpose(0, 2, 1)
+    moves = moved @ (centered(adjusted) @ directions) / moved.shape[2]  # [block, known, direction]
+    asked, noise = (
+        np.bincount(answers.worker, weight, minlength=answers.workers)[found.known]
+        for weight in (None, found.cavity_variance)
+    )
+    covariance = found.covariance - np.diag(noise / np.square(asked))
+    blocks, total = len(moves), moves.sum(axis=0)
+    # Products of different blocks have no noise in common.
+    within = total.T @ covariance @ total - sum(each.T @ covariance @ each for each in moves)
+    within /= blocks * (blocks - 1)
+    _, stretch = stretched(np.abs(total))
+    return positive(within) * np.outer(stretch, stretch)
 
 
 def crowd_effect(

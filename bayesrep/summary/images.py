@@ -59,7 +59,7 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -
     roles = REQUIRED_ROLES[-len(moments) :]
     return pl.concat(
         [
-            _table(study.datasets[role], problem.patterns[role].pattern, each)
+            _table(study.datasets[role], problem.distinct[role].pattern, each)
             for role, each in zip(roles, moments, strict=True)
         ]
     )

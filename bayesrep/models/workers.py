@@ -1,0 +1,359 @@
+"""The worker model: the joint model where it is known who answered.
+
+An answer of a lenient worker says less for an image than one of a strict worker:
+
+    P(select | s, w)  =  σ(α(s) + b_w),        b_w ~ Normal(0, τ²),        E_b σ(α(s) + b) = s,
+
+with s the selection frequency in the *population* of workers, so that mixtures, curves and adjusted
+accuracies mean what they mean in the joint model (`bayesrep.models.joint`), whose sites and priors
+these are. Only the counts' binomial is another:
+
+    P(answers about x | s)  =  Π_{w answered x} F_xw(s)
+
+with F of `bayesrep.numerics.leniency`: what the answer says where the worker's leniency is known
+from his other answers alone. Of workers with one answer each F is s or 1 − s, and the model is the
+joint one. Data sets of which it is not known who answered have the binomial.
+
+Draws are given the leniencies. What is uncertain about these moves all classifiers together, by
+more than anything else where two data sets had different crowds, and is added to the draws'
+covariance (`bayesrep.posterior.workers.leniency_covariance`).
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+from jax import Array
+from jax.typing import ArrayLike
+from scipy import sparse
+from scipy.special import expit
+
+from bayesrep.errors import IdentificationWarning, OptionError, StudyError
+from bayesrep.models.counts import Counts, DependentPairs, complete, log_nodes, on_pairs
+from bayesrep.models.curves import Curves
+from bayesrep.models.joint import (
+    JointData,
+    Known,
+    annotations_only,
+    given_cells,
+    joint_curves,
+    joint_data,
+    joint_dims,
+    joint_start,
+    likelihood,
+    of_classifiers,
+    reported,
+)
+from bayesrep.models.mixtures import SITES, mixture_offsets
+from bayesrep.models.model import Crowd, Model
+from bayesrep.models.options import JointOptions
+from bayesrep.numerics import logit_quadrature
+from bayesrep.numerics.binomial import log_binomial
+from bayesrep.numerics.leniency import (
+    CrowdAnswers,
+    find_leniencies,
+    log_counts,
+    log_given,
+    stretched_logit,
+)
+from bayesrep.studies.statistics import Cells
+from bayesrep.studies.study import Study
+from bayesrep.types import Float, Int, Ints, no_type_check
+
+BY_MEAN, BY_SPREAD = 60, 6
+"""Into how many parts images are divided by where their answers say that s is, and how surely."""
+BASIS = 8
+"""Functions of s that make up every worker's chance of selecting an image."""
+
+
+@no_type_check
+@dataclass(frozen=True)
+class WorkerOptions(JointOptions):
+    """Those of the joint model; answers depend on each other through their workers alone."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dependence:
+            raise OptionError("the workers model takes no dependence; fit the joint model with it")
+
+
+class Alike(NamedTuple):
+    """Images of one data set about which the answers say the same, or nearly.
+
+    Attributes
+    ----------
+    answered : [M, V]
+        How many of them each known worker answered.
+    log_given : [M, node]
+        log P(answers | s) at the nodes of `bayesrep.numerics.logit_quadrature`.
+    images : [M]
+        How many there are.
+    correct : [M, C]
+        How many of them each classifier gets right.
+    """
+
+    log_given: Float[np.ndarray, "alike node"]
+    answered: Int[np.ndarray, "alike known"]
+    images: Int[np.ndarray, "alike"]
+    correct: Int[np.ndarray, "alike classifier"]
+
+
+class Leaning(NamedTuple):
+    """What the known workers' leniencies weigh.
+
+    P(select | s, w) is `basis @ part`: as a function of s it needs a few numbers a worker.
+    """
+
+    basis: Float[Array, "node basis"]
+    part: Float[Array, "basis known"]
+    answered: tuple[Float[Array, "alike known"], ...]
+    """By data set: how many of the images that are alike each known worker answered."""
+
+
+class WorkerData(NamedTuple):
+    """Images as the likelihood knows them, cells as they are reported, and the workers."""
+
+    given: JointData
+    cells: JointData
+    leaning: Leaning
+
+
+@lru_cache(maxsize=2)
+def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
+    """Leniencies of the workers of some data sets.
+
+    Raises
+    ------
+    StudyError
+        If it is not known of any who answered.
+    """
+    datasets = {role: study.datasets[role] for role in roles}
+    known = {role: data.answers for role, data in datasets.items() if data.answers is not None}
+    if not known:
+        raise StudyError(
+            f"study {study.name!r}: the workers model needs to know who answered; give the answers "
+            "by worker (annotations with the columns dataset, image, worker, selected)"
+        )
+    names, place = np.unique(
+        np.concatenate([of.workers for of in known.values()]), return_inverse=True
+    )
+    places = np.split(place, np.cumsum([len(of.workers) for of in known.values()])[:-1])
+    sizes = [len(datasets[role].images) for role in known]
+    starts = np.cumsum([0, *sizes[:-1]])
+    answers = CrowdAnswers(
+        np.concatenate([of.image + s for of, s in zip(known.values(), starts, strict=True)]),
+        np.concatenate([p[of.worker] for of, p in zip(known.values(), places, strict=True)]),
+        np.concatenate([of.selected for of in known.values()]),
+        np.repeat(np.arange(len(known)), sizes),
+        len(names),
+    )
+    if len(np.unique(answers.worker)) == len(answers.worker):
+        warnings.warn(
+            f"study {study.name!r}: no worker answered twice, so that nobody's leniency can be "
+            "told; the workers model is the joint one here",
+            IdentificationWarning,
+            stacklevel=2,
+        )
+    return Crowd(tuple(known), answers, find_leniencies(answers))
+
+
+def images_alike(study: Study, roles: Sequence[str]) -> dict[str, Alike]:
+    """The images of every data set, those alike together."""
+    crowd = crowd_of(study, tuple(roles))
+    answers, known = crowd.answers, crowd.leniencies.known
+    given = log_given(answers, crowd.leniencies)
+    column = np.full(answers.workers, -1)
+    column[known] = np.arange(len(known))
+    log_s, log_rest, _ = logit_quadrature.nodes()
+    found: dict[str, Alike] = {}
+    for role in roles:
+        data = study.datasets[role]
+        if role in crowd.roles:
+            mine = answers.dataset == crowd.roles.index(role)
+            said = given[mine]
+            place = _alike(said)
+            here = mine[answers.image] & (column[answers.worker] >= 0)
+            rows = place[answers.image[here] - np.flatnonzero(mine)[0]]
+            cells = rows * len(known) + column[answers.worker[here]]
+        else:
+            counts = np.stack([data.selected, data.shown - data.selected], axis=1)
+            pairs, place = np.unique(counts, axis=0, return_inverse=True)
+            said = pairs[place] @ np.stack([log_s, log_rest])
+            cells = np.empty(0, dtype=np.int64)
+        images = np.bincount(place)
+        among = sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))))
+        found[role] = Alike(
+            log_given=among @ said / images[:, None],
+            answered=np.bincount(cells, minlength=len(images) * len(known)).reshape(
+                len(images), -1
+            ),
+            images=images,
+            correct=np.rint(among @ data.correct.astype(float)).astype(np.int64),
+        )
+    return found
+
+
+def _alike(log_given: Float[np.ndarray, "image node"]) -> Int[np.ndarray, "image"]:
+    """Parts of images that are alike, without a gap: all of the same answers, or nearly."""
+    log_s, log_rest, log_width = logit_quadrature.nodes()
+    some = log_given + log_s + log_rest + log_width  # with s uniform
+    weight = np.exp(some - some.max(axis=1, keepdims=True))
+    weight /= weight.sum(axis=1, keepdims=True)
+    logit = np.clip(log_s - log_rest, -20, 20)
+    mean = weight @ logit
+    spread = weight @ np.square(logit) - np.square(mean)
+    if len(mean) <= BY_MEAN * BY_SPREAD:
+        return np.arange(len(mean))
+    by_mean = np.argsort(np.argsort(mean, kind="stable")) * BY_MEAN // len(mean)
+    order = np.lexsort((spread, by_mean))
+    starts = np.searchsorted(by_mean[order], np.arange(BY_MEAN))
+    sizes = np.bincount(by_mean, minlength=BY_MEAN)
+    rank = np.empty(len(mean), dtype=np.int64)
+    rank[order] = np.arange(len(mean)) - np.repeat(starts, sizes)
+    part = by_mean * BY_SPREAD + rank * BY_SPREAD // sizes[by_mean]
+    return np.unique(part, return_inverse=True)[1]
+
+
+def worker_data(
+    groups: Sequence[Mapping[str, Cells]],
+    distinct: Mapping[str, Any],
+    options: WorkerOptions,
+    _: Any = None,
+) -> WorkerData:
+    """The arrays of the likelihood; a prior looks at no image."""
+    cells = joint_data(groups)
+    if not distinct:
+        return WorkerData(cells, cells, Leaning(jnp.zeros((0, 0)), jnp.zeros((0, 0)), ()))
+    alike: Mapping[str, Alike] = distinct["alike"]
+    crowd: Crowd = distinct["crowd"]
+    reported_by = [
+        Counts(_pairs(role, complete([groups[0][role]])[0], crowd), counts.images)
+        for role, counts in zip(groups[0], cells.datasets, strict=True)
+    ]
+    images = {role: jnp.asarray(each.images[None].astype(float)) for role, each in alike.items()}
+    datasets = tuple(
+        Counts(
+            DependentPairs(jnp.asarray(each.log_given), jnp.asarray(np.zeros(len(each.images)))),
+            images[role],
+        )
+        for role, each in alike.items()
+    )
+    correct = alike["replication"].correct.T[:, None].astype(float)
+    wrong = alike["replication"].images - correct
+    given = JointData(datasets, jnp.asarray(correct), jnp.asarray(wrong), cells.share)
+    cells = cells._replace(datasets=tuple(reported_by))
+    return WorkerData(given, cells, _leaning(crowd, alike))
+
+
+def _pairs(role: str, cells: Cells, crowd: Crowd) -> DependentPairs:
+    """Completed cells of a data set, of images about which any of its workers were asked."""
+    log_s, log_rest, _ = logit_quadrature.nodes()
+    log_choices = log_binomial(cells.shown, cells.selected)
+    if role in crowd.roles:
+        answers = crowd.answers
+        here = answers.dataset[answers.image] == crowd.roles.index(role)
+        asked = np.bincount(answers.worker[here], minlength=answers.workers)
+        alpha = stretched_logit(log_s - log_rest, crowd.leniencies.spread)
+        some = np.flatnonzero(asked)
+        logit = alpha[:, None] + crowd.leniencies.mean[some]
+        given = log_counts(cells.selected, cells.shown, logit, asked[some])
+    else:
+        rejected = cells.shown - cells.selected
+        given = cells.selected[:, None] * log_s + rejected[:, None] * log_rest
+    return DependentPairs(*(jnp.asarray(on_pairs(x, cells).T) for x in (given.T, log_choices)))
+
+
+def _leaning(crowd: Crowd, alike: Mapping[str, Alike]) -> Leaning:
+    """The known workers' chances of selecting an image, and what they answered."""
+    log_s, log_rest, _ = logit_quadrature.nodes()
+    alpha = stretched_logit(log_s - log_rest, crowd.leniencies.spread)
+    chance = expit(alpha[:, None] + crowd.leniencies.mean[crowd.leniencies.known])
+    left, size, right = np.linalg.svd(chance, full_matrices=False)
+    kept = min(len(size), BASIS)
+    answered = tuple(jnp.asarray(each.answered.astype(float)) for each in alike.values())
+    basis, part = left[:, :kept] * size[:kept], right[:kept]
+    return Leaning(jnp.asarray(basis), jnp.asarray(part), answered)
+
+
+def workers(data: WorkerData, options: WorkerOptions) -> None:
+    """NumPyro model; the module's docstring states it.
+
+    What is reported of cells is of images about which any of the data set's workers were asked.
+    """
+    known = likelihood(data.given, options)
+    family = options.family()
+    reported(data.cells, family, *given_cells(data.cells, family, known.mixtures, known.curves))
+    if data.leaning.answered:
+        numpyro.deterministic("leniency_score", _score(data, known, family))
+
+
+def _score(data: WorkerData, known: Known, family: Curves) -> Float[Array, "known"]:
+    """Derivative of the log likelihood by the known workers' leniencies, but for constants.
+
+    Of an image it is Σ_w (x − E[p_w | answers about it]), and of each classifier's answer what that
+    moves the expectation by. Images that are alike are taken for each other.
+    """
+    total = jnp.zeros(data.leaning.part.shape[1])
+    for index, answered in enumerate(data.leaning.answered):
+        counts = data.given.datasets[index]
+        pairs = counts.pairs
+        assert isinstance(pairs, DependentPairs)
+        weight = jax.nn.softmax(log_nodes(known.mixtures[index], pairs)[0], axis=-1)
+        if index == 1:
+            curves = known.curves[:, 0]
+            if family.exact:
+                curves = curves @ logit_quadrature.virtual_annotators(family.degree).T
+            right = data.given.correct[:, 0] / known.right[:, 0]
+            wrong = data.given.wrong[:, 0] / (1 - known.right[:, 0])
+            told = (right.T @ curves + wrong.T @ (1 - curves)) / counts.images[0][:, None]
+            weight = weight * (1 + told - len(curves))
+        total = total - jnp.sum(
+            (answered.T @ (weight @ data.leaning.basis)).T * data.leaning.part, 0
+        )
+    return total
+
+
+def _of_classifiers(data: WorkerData, rows: Ints) -> WorkerData:
+    given, cells = of_classifiers(data.given, rows), of_classifiers(data.cells, rows)
+    return data._replace(given=given, cells=cells)
+
+
+def _annotations_only(data: WorkerData) -> WorkerData:
+    return data._replace(given=annotations_only(data.given))
+
+
+def _start(data: WorkerData, options: WorkerOptions) -> dict[str, ArrayLike]:
+    return joint_start(data.given, options)
+
+
+def _dims(data: WorkerData, options: WorkerOptions) -> dict[str, tuple[str, ...]]:
+    return joint_dims(data.cells, options) | {"leniency_score": ("known_worker",)}
+
+
+MODEL = Model(
+    function=workers,
+    options=WorkerOptions,
+    data=worker_data,
+    annotations=_annotations_only,
+    select=_of_classifiers,
+    start=_start,
+    offsets=mixture_offsets,
+    mixture_sites=SITES,
+    dims=_dims,
+    curves=joint_curves,
+    methods=("nuts", "cut", "laplace"),
+    collapsed=True,
+    takes_groups=False,
+    of_images=False,
+    distinct=lambda study, roles: {
+        "crowd": crowd_of(study, tuple(roles)),
+        "alike": images_alike(study, roles),
+    },
+    crowd=lambda study, roles: crowd_of(study, tuple(roles)),
+)

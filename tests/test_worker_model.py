@@ -1,0 +1,347 @@
+"""The worker model: leniencies, the likelihood that they make, and what is uncertain about them."""
+
+from dataclasses import replace
+from itertools import combinations, product
+from math import comb
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpyro import handlers
+from scipy.integrate import quad
+from scipy.special import expit, logit
+from scipy.stats import norm
+
+import bayesrep
+from bayesrep import OptionError, StudyError, SufficientStatistics, WorkerAnswers
+from bayesrep.cli import main
+from bayesrep.errors import IdentificationWarning
+from bayesrep.inference.problem import pose
+from bayesrep.models import workers as model
+from bayesrep.numerics import logit_quadrature
+from bayesrep.numerics.leniency import (
+    CrowdAnswers,
+    find_leniencies,
+    log_counts,
+    log_given,
+    stretched_logit,
+)
+from bayesrep.posterior.fitted import Fitted
+
+ROLES = ("reference", "replication")
+
+
+def crowd(seed, *, images, workers, shown, spread, one_crowd=False):
+    """Answers about two data sets, and the leniencies that they were given with."""
+    random = np.random.default_rng(seed)
+    b = random.normal(0, spread, 2 * workers)
+    frequency = random.beta(3, 1.2, 2 * images)
+    dataset = np.repeat([0, 1], images)
+    alpha = stretched_logit(logit(frequency), spread)
+    asked = [random.choice(workers, shown, replace=False) for _ in dataset]
+    worker = (np.array(asked) + (0 if one_crowd else workers) * dataset[:, None]).ravel()
+    image = np.repeat(np.arange(2 * images), shown)
+    selected = random.random(len(image)) < expit(alpha[image] + b[worker])
+    return CrowdAnswers(image, worker, selected, dataset, 2 * workers), b
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("frequency", [0.02, 0.4, 0.9])
+def test_the_mean_over_workers_is_the_frequency(spread, frequency):
+    alpha = stretched_logit(np.array([logit(frequency)]), spread)[0]
+    mean, _ = quad(lambda b: expit(alpha + b) * norm.pdf(b, scale=spread), -9, 9)
+    assert mean == pytest.approx(frequency, rel=2e-3)
+
+
+def test_far_out_a_stretched_logit_is_still_one():
+    log_s, log_rest, _ = logit_quadrature.nodes()
+    alpha = stretched_logit(log_s - log_rest, 0.8)
+    assert np.isfinite(alpha).all()
+    assert (np.diff(alpha) > 0).all()
+    np.testing.assert_allclose(alpha, -alpha[::-1], atol=1e-9)
+
+
+def test_a_worker_with_one_answer_says_what_anybody_says():
+    """F is s: whatever the spread, the model is the binomial."""
+    random = np.random.default_rng(0)
+    image, selected = np.repeat(np.arange(40), 5), random.random(200) < 0.7
+    answers = CrowdAnswers(image, np.arange(200), selected, np.repeat([0, 1], 20), 200)
+    found = find_leniencies(answers)
+    log_s, log_rest, _ = logit_quadrature.nodes()
+    yes = np.bincount(image, selected)[:, None]
+    binomial = yes * log_s + (5 - yes) * log_rest
+    np.testing.assert_allclose(log_given(answers, found), binomial, rtol=1e-6, atol=1e-6)
+    assert len(found.known) == 0
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
+def test_spread_and_leniencies_are_found(spread):
+    """Squares of 200 standardised errors, each seed fixed; 4 standard errors: 1 in 10,000."""
+    answers, b = crowd(1, images=1500, workers=100, shown=10, spread=spread)
+    found = find_leniencies(answers)
+    assert found.spread == pytest.approx(spread, abs=0.1)
+    # Within a crowd: what both crowds' means are cannot be told.
+    for start in (0, 100):
+        among = slice(start, start + 100)
+        centred = np.eye(100) - 1 / 100
+        error = centred @ (found.mean - b)[among]
+        covariance = centred @ found.covariance[among, among] @ centred
+        if spread:
+            square = np.mean(np.square(error)) / np.mean(np.diag(covariance))
+            assert square == pytest.approx(1, abs=4 * np.sqrt(2 / 100))
+        else:
+            assert np.abs(found.mean).max() < 0.2
+
+
+@pytest.mark.parametrize("one_crowd", [False, True])
+def test_what_is_known_of_crowds(one_crowd):
+    """How lenient a crowd is, images do not tell; that two data sets had one crowd, answers do."""
+    answers, _ = crowd(2, images=1000, workers=40, shown=5, spread=0.7, one_crowd=one_crowd)
+    found = find_leniencies(answers)
+    size = len(found.known)
+    assert size == (40 if one_crowd else 80)
+    mean = np.ones(size) / size
+    assert np.sqrt(mean @ found.covariance @ mean) == pytest.approx(
+        found.spread / np.sqrt(size), rel=0.05
+    )
+    assert np.linalg.eigvalsh(found.covariance).min() > 0
+
+
+@pytest.mark.parametrize("shown", [1, 3, 5])
+def test_counts_of_a_panel_are_sums_over_its_members(shown):
+    logit_of = np.random.default_rng(0).normal(size=(2, 5))
+    selected = np.arange(shown + 1)
+    shown_each = np.full(shown + 1, shown)
+    ours = log_counts(selected, shown_each, logit_of, np.ones(5, dtype=int))
+    for node, chances in enumerate(expit(logit_of)):
+        mass = np.zeros(shown + 1)
+        for some in combinations(range(5), shown):
+            for answers in product([0, 1], repeat=shown):
+                p = np.where(answers, chances[list(some)], 1 - chances[list(some)]).prod()
+                mass[sum(answers)] += p / comb(5, shown)
+        choices = np.array([comb(shown, k) for k in selected])
+        np.testing.assert_allclose(np.exp(ours[:, node]) * choices, mass, rtol=1e-10)
+
+
+def test_counts_of_a_crowd_are_those_of_its_mean():
+    logit_of = np.random.default_rng(1).normal(size=(1, 60))
+    asked = np.arange(60)
+    ours = log_counts(np.arange(4), np.full(4, 3), logit_of, asked)
+    mean = expit(logit_of[0]) @ asked / asked.sum()
+    np.testing.assert_allclose(
+        np.exp(ours[:, 0]), mean ** np.arange(4) * (1 - mean) ** (3 - np.arange(4))
+    )
+
+
+def test_leniencies_repeat_and_do_not_mind_the_order():
+    answers, _ = crowd(3, images=200, workers=15, shown=4, spread=0.6)
+    order = np.random.default_rng(0).permutation(len(answers.image))
+    mixed = CrowdAnswers(
+        answers.image[order],
+        answers.worker[order],
+        answers.selected[order],
+        answers.dataset,
+        answers.workers,
+    )
+    one, other = find_leniencies(answers), find_leniencies(mixed)
+    np.testing.assert_allclose(one.mean, other.mean, atol=1e-9)
+    np.testing.assert_allclose(
+        log_given(answers, one), log_given(mixed, other), rtol=1e-9, atol=1e-9
+    )
+
+
+def by_worker(study, name):
+    """The study with every answer another worker's, or of the workers that `name` makes."""
+    datasets = {}
+    for role, data in study.datasets.items():
+        image = np.repeat(np.arange(len(data.images)), data.shown)
+        number = np.arange(len(image)) - np.repeat(np.cumsum(data.shown) - data.shown, data.shown)
+        answers = WorkerAnswers.of(image, name(role, len(image)), number < data.selected[image])
+        datasets[role] = replace(data, answers=answers)
+    return replace(study, datasets=datasets)
+
+
+def each_his_own(role, size):
+    return [f"{role}-{number}" for number in range(size)]
+
+
+@pytest.fixture(scope="module")
+def strangers():
+    study = bayesrep.simulate_study(seed=3, images=300, annotators=8, classifiers=3)
+    return by_worker(study, each_his_own)
+
+
+@pytest.fixture(scope="module")
+def two_panels():
+    return bayesrep.simulate_study(seed=4, images=80, classifiers=3, scenario="two-panels")
+
+
+def log_density(problem, values):
+    """Log density of the model at values of its sites, and what it reports."""
+    with jax.enable_x64(new_val=True):
+        data = problem.data()
+        traced = handlers.substitute(problem.model.function, data=values)
+        trace = handlers.trace(traced).get_trace(data, problem.options)
+        total = sum(
+            float(jnp.sum(site["fn"].log_prob(site["value"])))
+            for site in trace.values()
+            if site["type"] == "sample"
+        )
+        return total, {n: np.asarray(s["value"]) for n, s in trace.items()}
+
+
+def some_values(problem, seed):
+    with jax.enable_x64(new_val=True):
+        start = problem.model.start(problem.data(), problem.options)
+    random = np.random.default_rng(seed)
+    return {
+        name: jnp.asarray(np.asarray(each) + 0.3 * random.standard_normal(np.shape(each)))
+        for name, each in start.items()
+    }
+
+
+def test_of_strangers_it_is_the_joint_model(strangers):
+    """To a constant, at any values of the sites."""
+    with pytest.warns(IdentificationWarning, match="no worker answered twice"):
+        ours = pose(strangers, model="workers", options={})
+    joint = pose(strangers, model="joint", options={})
+    differences = [
+        log_density(ours, values)[0] - log_density(joint, values)[0]
+        for values in (some_values(joint, seed) for seed in range(3))
+    ]
+    assert np.ptp(differences) < 1e-3
+
+
+@pytest.fixture(scope="module")
+def many_images():
+    study = bayesrep.simulate_study(seed=5, images=1_000, classifiers=3, scenario="two-crowds")
+    return study, pose(study, model="workers", options={})
+
+
+@pytest.fixture
+def unmerged(many_images, monkeypatch):
+    monkeypatch.setattr(model, "BY_MEAN", 1_000)
+    return pose(many_images[0], model="workers", options={})
+
+
+def test_images_that_are_merged_are_alike(many_images, unmerged):
+    """The log density of 1,000 images in 360 parts is that of the images to a constant."""
+    (study, merged), whole = many_images, unmerged
+    assert whole.distinct["alike"]["reference"].log_given.shape[0] == 1_000
+    alike = merged.distinct["alike"]["replication"]
+    assert alike.log_given.shape[0] == 360
+    assert alike.images.sum() == 1_000
+    np.testing.assert_array_equal(alike.correct.sum(axis=0), study.replication.correct.sum(axis=0))
+    differences = [
+        log_density(merged, values)[0] - log_density(whole, values)[0]
+        for values in (some_values(whole, seed) for seed in range(3))
+    ]
+    assert np.ptp(differences) < 0.5
+
+
+def test_the_score_is_a_derivative(unmerged):
+    """Between two draws, of the log likelihood by the leniency of a crowd, or of one worker."""
+    problem = unmerged
+    found = problem.distinct["crowd"].leniencies
+    draws = [some_values(problem, seed) for seed in (0, 1)]
+    score = np.subtract(*(log_density(problem, each)[1]["leniency_score"] for each in draws))
+
+    def difference(shift):
+        moved = found.cavity_mean + np.isin(answers.worker, some) * shift
+        given = log_given(answers, replace(found, cavity_mean=moved))
+        alike = {
+            role: each._replace(log_given=given[answers.dataset == number])
+            for number, (role, each) in enumerate(problem.distinct["alike"].items())
+        }
+        again = replace(problem, distinct={**problem.distinct, "alike": alike})
+        return np.subtract(*(log_density(again, each)[0] for each in draws))
+
+    answers = problem.distinct["crowd"].answers
+    for some in (found.known[:100], found.known[100:], found.known[3:4]):
+        step = 0.02
+        slope = (difference(step) - difference(-step)) / (2 * step)
+        among = np.isin(found.known, some)
+        assert score[among].sum() == pytest.approx(slope, rel=0.1, abs=0.05)
+
+
+@pytest.fixture(scope="module")
+def fitted(two_panels):
+    posterior = bayesrep.fit(
+        two_panels, model="workers", method="laplace", draws=200, progress=False
+    )
+    return Fitted(two_panels, posterior)
+
+
+def test_intervals_know_what_is_not_known_of_crowds(two_panels, fitted):
+    assert fitted.posterior.posterior.attrs["model"] == "workers"
+    assert fitted.allows_for_crowds
+    alone = fitted.adjusted.std(axis=(0, 1))
+    whole = fitted.single.std(axis=(0, 1))
+    assert (whole > 1.2 * alone).all()
+    truth = two_panels.truth.adjusted_accuracy
+    assert (np.abs(fitted.adjusted.mean(axis=(0, 1)) - truth) < 4 * whole).all()
+    table = bayesrep.summarize(two_panels, fitted.posterior)
+    assert (table["lower"] < table["upper"]).all()
+    checks = bayesrep.diagnose(fitted.posterior, two_panels).checks
+    assert "workers who answered many images" in checks["check"].to_list()
+
+
+def test_one_crowd_moves_both_data_sets_and_cancels(fitted, two_panels):
+    """A covariance of leniencies that all move together does next to nothing then."""
+    scores = fitted.need("posterior", "leniency_score")["leniency_score"].values
+    moves = np.cov(scores.sum(axis=2).ravel(), fitted.adjusted.mean(axis=2).ravel())[0, 1]
+    apart = [
+        np.cov(part.sum(axis=2).ravel(), fitted.adjusted.mean(axis=2).ravel())[0, 1]
+        for part in np.split(scores, 2, axis=2)
+    ]
+    assert np.sign(apart[0]) != np.sign(apart[1])
+    assert abs(moves) < 0.35 * np.abs(apart).min()
+
+
+def test_one_data_set_may_lack_its_workers(two_panels):
+    datasets = {**two_panels.datasets, "replication": replace(two_panels.replication, answers=None)}
+    problem = pose(replace(two_panels, datasets=datasets), model="workers", options={})
+    alike = problem.distinct["alike"]["replication"]
+    assert len(alike.images) == len(
+        np.unique(two_panels.replication.selected + 1000 * two_panels.replication.shown)
+    )
+    assert not alike.answered.any()
+
+
+def test_who_answered_must_be_known():
+    study = bayesrep.simulate_study(seed=1, images=50, classifiers=2)
+    with pytest.raises(StudyError, match="needs to know who answered; give the answers by worker"):
+        bayesrep.fit(study, model="workers", progress=False)
+    with pytest.raises(OptionError, match="needs the study itself"):
+        bayesrep.fit(SufficientStatistics.of(study), model="workers", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"dependence": 0.1}, "takes no dependence"),
+        ({"groups": "superclass"}, "takes no groups"),
+        ({"devices": 2}, "devices must be"),
+    ],
+)
+def test_what_the_model_does_not_take(two_panels, options, said):
+    with pytest.raises(OptionError, match=said):
+        bayesrep.fit(two_panels, model="workers", progress=False, **options)
+
+
+def test_one_worker_for_everything():
+    """His leniency cannot be told: it stays as uncertain as the first spread has it."""
+    image = np.arange(100)
+    dataset = np.repeat([0, 1], 50)
+    found = find_leniencies(CrowdAnswers(image, 0 * image, image % 3 > 0, dataset, 1))
+    assert found.spread == pytest.approx(0.5, abs=0.1)
+    assert found.covariance[0, 0] == pytest.approx(found.spread**2, rel=0.1)
+
+
+def test_the_command_line_says_what_is_missing(tmp_path, capsys):
+    study = bayesrep.simulate_study(seed=1, images=50, classifiers=2)
+    study.write(tmp_path / "s")
+    command = ["fit", str(tmp_path / "s"), "--out", str(tmp_path / "p.nc"), "--model", "workers"]
+    assert main(command) == 2
+    assert "needs to know who answered" in capsys.readouterr().err
