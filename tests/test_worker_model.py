@@ -110,11 +110,11 @@ def test_what_is_known_of_crowds(one_crowd):
 
 @pytest.mark.parametrize("shown", [1, 3, 5])
 def test_counts_of_a_panel_are_sums_over_its_members(shown):
-    logit_of = np.random.default_rng(0).normal(size=(2, 5))
+    alpha, leniency = np.array([-0.4, 1.3]), np.random.default_rng(0).normal(size=5)
     selected = np.arange(shown + 1)
     shown_each = np.full(shown + 1, shown)
-    ours = log_counts(selected, shown_each, logit_of, np.ones(5, dtype=int))
-    for node, chances in enumerate(expit(logit_of)):
+    ours = log_counts(selected, shown_each, alpha, leniency, np.zeros(5), np.ones(5, dtype=int))
+    for node, chances in enumerate(expit(alpha[:, None] + leniency)):
         mass = np.zeros(shown + 1)
         for some in combinations(range(5), shown):
             for answers in product([0, 1], repeat=shown):
@@ -125,13 +125,12 @@ def test_counts_of_a_panel_are_sums_over_its_members(shown):
 
 
 def test_counts_of_a_crowd_are_those_of_its_mean():
-    logit_of = np.random.default_rng(1).normal(size=(1, 60))
+    alpha, leniency = np.array([0.7]), np.random.default_rng(1).normal(size=60)
     asked = np.arange(60)
-    ours = log_counts(np.arange(4), np.full(4, 3), logit_of, asked)
-    mean = expit(logit_of[0]) @ asked / asked.sum()
-    np.testing.assert_allclose(
-        np.exp(ours[:, 0]), mean ** np.arange(4) * (1 - mean) ** (3 - np.arange(4))
-    )
+    ours = log_counts(np.arange(4), np.full(4, 3), alpha, leniency, np.zeros(60), asked)
+    mean = expit(alpha[0] + leniency) @ asked / asked.sum()
+    k = np.arange(4)
+    np.testing.assert_allclose(np.exp(ours[:, 0]), mean**k * (1 - mean) ** (3 - k), rtol=1e-4)
 
 
 def test_leniencies_repeat_and_do_not_mind_the_order():
@@ -223,6 +222,16 @@ def many_images():
 def unmerged(many_images, monkeypatch):
     monkeypatch.setattr(model, "BY_MEAN", 1_000)
     return pose(many_images[0], model="workers", options={})
+
+
+def test_a_fit_of_strangers_has_no_leniency_to_tell(strangers):
+    with pytest.warns(IdentificationWarning):
+        posterior = bayesrep.fit(
+            replace(strangers), model="workers", method="laplace", draws=100, progress=False
+        )
+    assert "leniency_score" not in posterior.posterior
+    fitted = Fitted(strangers, posterior)
+    np.testing.assert_allclose(fitted.single.std(axis=(0, 1)), fitted.adjusted.std(axis=(0, 1)))
 
 
 def test_images_that_are_merged_are_alike(many_images, unmerged):

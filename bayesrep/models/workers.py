@@ -260,9 +260,9 @@ def _pairs(role: str, cells: Cells, crowd: Crowd) -> DependentPairs:
         here = answers.dataset[answers.image] == crowd.roles.index(role)
         asked = np.bincount(answers.worker[here], minlength=answers.workers)
         alpha = stretched_logit(log_s - log_rest, crowd.leniencies.spread)
-        some = np.flatnonzero(asked)
-        logit = alpha[:, None] + crowd.leniencies.mean[some]
-        given = log_counts(cells.selected, cells.shown, logit, asked[some])
+        some, found = np.flatnonzero(asked), crowd.leniencies
+        leniency = found.mean[some], found.variance[some]
+        given = log_counts(cells.selected, cells.shown, alpha, *leniency, asked[some])
     else:
         rejected = cells.shown - cells.selected
         given = cells.selected[:, None] * log_s + rejected[:, None] * log_rest
@@ -289,7 +289,7 @@ def workers(data: WorkerData, options: WorkerOptions) -> None:
     known = likelihood(data.given, options)
     family = options.family()
     reported(data.cells, family, *given_cells(data.cells, family, known.mixtures, known.curves))
-    if data.leaning.answered:
+    if data.leaning.part.size:
         numpyro.deterministic("leniency_score", _score(data, known, family))
 
 
@@ -333,7 +333,8 @@ def _start(data: WorkerData, options: WorkerOptions) -> dict[str, ArrayLike]:
 
 
 def _dims(data: WorkerData, options: WorkerOptions) -> dict[str, tuple[str, ...]]:
-    return joint_dims(data.cells, options) | {"leniency_score": ("known_worker",)}
+    dims = joint_dims(data.cells, options)
+    return dims | {"leniency_score": ("known_worker",)} if data.leaning.part.size else dims
 
 
 MODEL = Model(

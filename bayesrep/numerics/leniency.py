@@ -13,8 +13,8 @@ worker's b; without its own site (the cavity, normal with mean m and variance v)
     F(s)  =  E_{b ~ Normal(m, v)} σ(± (α(s) + b)),
 
 which is s itself for a worker with one answer: the model is then the binomial. Images are summed
-over nodes of s, whose density in every data set is found with the leniencies and is anything; so is
-τ, by expectation maximisation.
+over nodes of s. The density of s in every data set is anything, and found with the leniencies, by
+expectation maximisation; τ too, by what workers are told apart (MacKay 1992).
 
 The leniencies' covariance comes from the observed information (Louis 1982) with the densities'
 smooth changes taken out: a whole crowd that is more lenient and images that are more often fit to
@@ -55,6 +55,8 @@ AS_MANY = 0.1
 """Workers that the first spread counts for: where nobody answers twice there is nothing else."""
 LARGEST_PANEL = 50
 """Workers of whom n are asked that are more than any n with replacement."""
+LENIENCIES = 400
+"""Places at which a crowd's leniencies are counted."""
 SMALLEST = 1e-300
 MOST_DENSE = 3_000
 """Workers whose leniencies have a covariance; of more, those with the most answers."""
@@ -280,7 +282,9 @@ def log_given(answers: CrowdAnswers, found: Leniencies) -> Float[np.ndarray, "im
 def log_counts(
     selected: Int[np.ndarray, "cell"],
     shown: Int[np.ndarray, "cell"],
-    logit: Float[np.ndarray, "node worker"],
+    alpha: Float[np.ndarray, "node"],
+    mean: Float[np.ndarray, "worker"],
+    variance: Float[np.ndarray, "worker"],
     asked: Int[np.ndarray, "worker"],
 ) -> Float[np.ndarray, "cell node"]:
     """log P(k of n | s) without C(n, k), where any n of some workers were asked.
@@ -292,24 +296,33 @@ def log_counts(
     ----------
     selected, shown
         k and n.
-    logit
-        Of every worker's probability to select, at nodes of s.
-    asked
-        Answers of every worker.
+    alpha
+        From `stretched_logit`.
+    mean, variance, asked
+        Of every worker's leniency, and how many answers there are of his.
     """
-    yes, no = expit(logit), expit(-logit)
-    if logit.shape[1] > LARGEST_PANEL:
-        weight = asked / asked.sum()
-        log_yes, log_no = (np.log(np.maximum(p @ weight, SMALLEST)) for p in (yes, no))
+    at, log_weight = _hermite()
+    b = mean[:, None] + np.sqrt(variance)[:, None] * at
+    if len(mean) > LARGEST_PANEL:
+        weight = asked[:, None] * np.exp(log_weight)
+        total, edges = np.histogram(b, bins=LENIENCIES, weights=weight)
+        sums, _ = np.histogram(b, bins=edges, weights=weight * b)
+        logit = alpha[:, None] + (sums / np.maximum(total, SMALLEST))
+        share = total / total.sum()
+        log_yes, log_no = (
+            np.log(np.maximum(expit(each) @ share, SMALLEST)) for each in (logit, -logit)
+        )
         return selected[:, None] * log_yes + (shown - selected)[:, None] * log_no
+    logit = alpha[:, None, None] + b
+    yes, no = (expit(each) @ np.exp(log_weight) for each in (logit, -logit))
     most = int(shown.max())
-    total = np.zeros((most + 1, most + 1, len(logit)))  # [n, k, node]
+    total = np.zeros((most + 1, most + 1, len(alpha)))  # [n, k, node]
     total[0, 0] = 1
     for p, q in zip(yes.T, no.T, strict=True):
         more = total[:-1] * q
         more[:, 1:] += total[:-1, :-1] * p
         total[1:] += more
-    sets = log_binomial(logit.shape[1], shown) + log_binomial(shown, selected)
+    sets = log_binomial(np.full_like(shown, len(mean)), shown) + log_binomial(shown, selected)
     return np.log(np.maximum(total[shown, selected], SMALLEST)) - sets[:, None]
 
 

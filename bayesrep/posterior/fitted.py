@@ -247,9 +247,8 @@ class Fitted:
             if crowd is None:
                 datasets = [self._answered(role) for role in known]
                 total += worker_covariance(datasets, self._kept, directions).covariance
-            else:
+            elif len((found := crowd(self.images, self.recorded.roles)).leniencies.known):
                 scores = self.need("posterior", "leniency_score")["leniency_score"].values
-                found = crowd(self.images, self.recorded.roles)
                 total += leniency_covariance(scores, found, self.adjusted, directions)
         if self.crowd_sd:
             effects = self.crowd_sd * self.crowd_effects(directions)
