@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import bayesrep
-from bayesrep import OptionError, StudyError, SufficientStatistics, WorkerAnswers
+from bayesrep import OptionError, PosteriorError, StudyError, SufficientStatistics, WorkerAnswers
 from bayesrep.cli import main
 from bayesrep.errors import IdentificationWarning
 from bayesrep.inference.problem import pose
@@ -294,6 +294,15 @@ def test_intervals_know_what_is_not_known_of_crowds(two_panels, fitted):
     assert (table["lower"] < table["upper"]).all()
     checks = bayesrep.diagnose(fitted.posterior, two_panels).checks
     assert "workers who answered many images" in checks["check"].to_list()
+
+
+def test_a_posterior_with_other_workers_is_refused(fitted, two_panels):
+    group = fitted.need("posterior", "leniency_score")
+    fewer = group.assign(leniency_score=group["leniency_score"].isel(known_worker=slice(5)))
+    posterior = fitted.posterior.copy()
+    posterior["posterior"] = fewer
+    with pytest.raises(PosteriorError, match="other workers than the study"):
+        bayesrep.summarize(two_panels, posterior)
 
 
 def test_one_crowd_moves_both_data_sets_and_cancels(fitted, two_panels):

@@ -1,5 +1,6 @@
 """A posterior and the study that it was fitted to: what every later room takes."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from bayesrep.errors import ConvergenceError, OptionError, PosteriorError, StudyError
+from bayesrep.models.model import Crowd
 from bayesrep.posterior.groups import (
     Posterior,
     Recorded,
@@ -243,17 +245,32 @@ class Fitted:
         known = [role for role in self.recorded.roles if role not in self._nameless]
         total = np.zeros((directions.shape[1], directions.shape[1]))
         if known:
-            crowd = self.recorded.model.crowd
-            if crowd is None:
+            if self.recorded.model.crowd is None:
                 datasets = [self._answered(role) for role in known]
                 total += worker_covariance(datasets, self._kept, directions).covariance
-            elif len((found := crowd(self.images, self.recorded.roles)).leniencies.known):
-                scores = self.need("posterior", "leniency_score")["leniency_score"].values
-                total += leniency_covariance(scores, found, self.adjusted, directions)
+            else:
+                total += self._over_leniencies(self.recorded.model.crowd, directions)
         if self.crowd_sd:
             effects = self.crowd_sd * self.crowd_effects(directions)
             total += effects.T @ effects
         return total
+
+    def _over_leniencies(
+        self,
+        crowd: Callable[[Study, Sequence[str]], Crowd],
+        directions: Float[np.ndarray, "classifier direction"],
+    ) -> Float[np.ndarray, "direction direction"]:
+        """Covariance over the leniencies that a model was given."""
+        found = crowd(self.images, self.recorded.roles)
+        if not len(found.leniencies.known):
+            return np.zeros((directions.shape[1], directions.shape[1]))
+        scores = self.need("posterior", "leniency_score")["leniency_score"].values
+        size = len(found.leniencies.known)
+        if scores.ndim != 3 or scores.shape[2] != size or not np.isfinite(scores).all():
+            raise PosteriorError(
+                "the posterior has leniency_score of other workers than the study; fit it again"
+            )
+        return leniency_covariance(scores, found, self.adjusted, directions)
 
     def _answered(self, role: str) -> Answered:
         """A data set with what the posterior says of its images."""
