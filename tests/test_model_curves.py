@@ -1,5 +1,7 @@
 """One law of every model: curves integrated against the reference's density are A, draw by draw."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,7 +40,14 @@ def study():
         }
         for role, data in made.datasets.items()
     }
-    return bayesrep.Study.from_arrays(**sides, classifiers=made.classifiers)
+    study = bayesrep.Study.from_arrays(**sides, classifiers=made.classifiers)
+    image, number = np.repeat(np.arange(60), 4), np.tile(np.arange(4), 60)
+    datasets = {}
+    for role, data in study.datasets.items():
+        selected = number < data.selected[image]
+        answers = bayesrep.WorkerAnswers.of(image, (number + image) % 7, selected)
+        datasets[role] = replace(data, answers=answers)
+    return replace(study, datasets=datasets)
 
 
 def some_draws(problem):

@@ -30,12 +30,24 @@ def wide():
         yield
 
 
+def answered(study, workers=4):
+    """The study with its answers dealt out to a panel, whatever the order of the images."""
+    datasets = {}
+    for role, data in study.datasets.items():
+        image = np.repeat(np.arange(len(data.shown)), data.shown)
+        number = np.concatenate([np.arange(n) for n in data.shown])
+        worker = (number + data.selected[image]) % workers
+        answers = bayesrep.WorkerAnswers.of(image, worker, number < data.selected[image])
+        datasets[role] = replace(data, answers=answers)
+    return replace(study, datasets=datasets)
+
+
 def with_sides(study, change):
     sides = {
         role: change({name: np.asarray(getattr(data, name)) for name in KEPT})
         for role, data in study.datasets.items()
     }
-    return bayesrep.Study.from_arrays(**sides, classifiers=study.classifiers)
+    return answered(bayesrep.Study.from_arrays(**sides, classifiers=study.classifiers))
 
 
 KEPT = ("selected", "shown", "correct")
@@ -46,8 +58,8 @@ class Case:
 
     def __init__(self, name):
         self.name, self.model = name, MODELS[name]
-        self.study = bayesrep.simulate_study(
-            seed=3, images=60, annotators=4, classifiers=CLASSIFIERS
+        self.study = answered(
+            bayesrep.simulate_study(seed=3, images=60, annotators=4, classifiers=CLASSIFIERS)
         )
         self.problem = pose(self.study, model=name, options={})
         self.options, self.data = self.problem.options, self.problem.data()
@@ -152,7 +164,11 @@ def test_the_gradient_is_finite_and_neither_gathers_nor_scatters(case):
 def test_the_order_of_images_does_not_matter(case):
     order = np.random.default_rng(0).permutation(60)
     moved = case.of(with_sides(case.study, lambda side: {n: v[order] for n, v in side.items()}))
-    jax.tree.map(np.testing.assert_array_equal, moved, case.data)
+    if case.model.crowd is None:
+        jax.tree.map(np.testing.assert_array_equal, moved, case.data)
+    # Where single images are summed their order is the data's, and sums differ in the last digits.
+    here, there = (float(case.at(case.values, data)[0]) for data in (case.data, moved))
+    assert here == pytest.approx(there, rel=1e-9)
 
 
 def test_classifiers_are_told_apart_by_their_answers_alone(case):
