@@ -25,6 +25,7 @@ from bayesrep.numerics.leniency import (
     find_leniencies,
     log_counts,
     log_given,
+    panel_logit,
     stretched_logit,
 )
 from bayesrep.posterior.fitted import Fitted
@@ -46,6 +47,11 @@ def crowd(seed, *, images, workers, shown, spread, one_crowd=False):
     return CrowdAnswers(image, worker, selected, dataset, 2 * workers), b
 
 
+def stretched_at_nodes(found):
+    log_s, log_rest, _ = logit_quadrature.nodes()
+    return np.tile(stretched_logit(log_s - log_rest, found.spread), (2, 1))
+
+
 @pytest.mark.parametrize("spread", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("frequency", [0.02, 0.4, 0.9])
 def test_the_mean_over_workers_is_the_frequency(spread, frequency):
@@ -62,6 +68,34 @@ def test_far_out_a_stretched_logit_is_still_one():
     np.testing.assert_allclose(alpha, -alpha[::-1], atol=1e-9)
 
 
+@pytest.mark.parametrize("reach", [0.5, 3.0, 12.0])
+@pytest.mark.parametrize("workers", [2, 10, 400])
+def test_the_mean_over_a_panel_is_the_frequency(workers, reach):
+    """Also of judges who are nothing alike, where Newton's method alone would run away."""
+    mean = np.random.default_rng(workers).uniform(-reach, reach, workers)
+    at = np.linspace(-8, 8, 33)
+    alpha = panel_logit(at, mean, np.zeros(workers))
+    frequency = expit(alpha[:, None] + mean).mean(axis=1)
+    np.testing.assert_allclose(logit(frequency), at, atol=1e-9 if workers < 50 else 2e-3)
+
+
+def test_a_panel_of_all_judges_selects_s_of_them():
+    """Of n judges the expected count is n s, and it varies less than a binomial one."""
+    mean, size = np.array([-2.0, -0.5, 0.3, 1.7]), 4
+    log_s, log_rest, _ = logit_quadrature.nodes()
+    alpha = panel_logit(log_s - log_rest, mean, np.zeros(size))
+    k = np.arange(size + 1)
+    shown = np.full(size + 1, size)
+    given = log_counts(k, shown, alpha, mean, np.zeros(size), np.ones(size, dtype=int))
+    mass = np.exp(given) * np.array([comb(size, each) for each in k])[:, None]
+    s = np.exp(log_s)
+    np.testing.assert_allclose(mass.sum(axis=0), 1, rtol=1e-9)
+    np.testing.assert_allclose(k @ mass, size * s, atol=1e-9)
+    spread = np.square(k) @ mass - np.square(k @ mass)
+    middle = (s > 0.01) & (s < 0.99)
+    assert (spread < size * s * (1 - s))[middle].all()
+
+
 def test_a_worker_with_one_answer_says_what_anybody_says():
     """F is s: whatever the spread, the model is the binomial."""
     random = np.random.default_rng(0)
@@ -71,7 +105,8 @@ def test_a_worker_with_one_answer_says_what_anybody_says():
     log_s, log_rest, _ = logit_quadrature.nodes()
     yes = np.bincount(image, selected)[:, None]
     binomial = yes * log_s + (5 - yes) * log_rest
-    np.testing.assert_allclose(log_given(answers, found), binomial, rtol=1e-6, atol=1e-6)
+    given = log_given(answers, found, stretched_at_nodes(found))
+    np.testing.assert_allclose(given, binomial, rtol=1e-6, atol=1e-6)
     assert len(found.known) == 0
 
 
@@ -145,9 +180,8 @@ def test_leniencies_repeat_and_do_not_mind_the_order():
     )
     one, other = find_leniencies(answers), find_leniencies(mixed)
     np.testing.assert_allclose(one.mean, other.mean, atol=1e-9)
-    np.testing.assert_allclose(
-        log_given(answers, one), log_given(mixed, other), rtol=1e-9, atol=1e-9
-    )
+    given = [log_given(a, f, stretched_at_nodes(f)) for a, f in ((answers, one), (mixed, other))]
+    np.testing.assert_allclose(*given, rtol=1e-9, atol=1e-9)
 
 
 def by_worker(study, name):
@@ -218,10 +252,10 @@ def many_images():
     return study, pose(study, model="workers", options={})
 
 
-@pytest.fixture
-def unmerged(many_images, monkeypatch):
+@pytest.fixture(params=[False, True], ids=["population", "panel"])
+def unmerged(many_images, monkeypatch, request):
     monkeypatch.setattr(model, "BY_MEAN", 1_000)
-    return pose(many_images[0], model="workers", options={})
+    return pose(many_images[0], model="workers", options={"panel": request.param})
 
 
 def test_a_fit_of_strangers_has_no_leniency_to_tell(strangers):
@@ -234,9 +268,11 @@ def test_a_fit_of_strangers_has_no_leniency_to_tell(strangers):
     np.testing.assert_allclose(fitted.single.std(axis=(0, 1)), fitted.adjusted.std(axis=(0, 1)))
 
 
-def test_images_that_are_merged_are_alike(many_images, unmerged):
+def test_images_that_are_merged_are_alike(many_images, monkeypatch):
     """The log density of 1,000 images in 360 parts is that of the images to a constant."""
-    (study, merged), whole = many_images, unmerged
+    study, merged = many_images
+    monkeypatch.setattr(model, "BY_MEAN", 1_000)
+    whole = pose(study, model="workers", options={})
     assert whole.distinct["alike"]["reference"].log_given.shape[0] == 1_000
     alike = merged.distinct["alike"]["replication"]
     assert alike.log_given.shape[0] == 360
@@ -252,13 +288,19 @@ def test_images_that_are_merged_are_alike(many_images, unmerged):
 def test_the_score_is_a_derivative(unmerged):
     """Between two draws, of the log likelihood by the leniency of a crowd, or of one worker."""
     problem = unmerged
-    found = problem.distinct["crowd"].leniencies
+    crowd, panel = problem.distinct["crowd"], problem.options.panel
+    found = crowd.leniencies
     draws = [some_values(problem, seed) for seed in (0, 1)]
     score = np.subtract(*(log_density(problem, each)[1]["leniency_score"] for each in draws))
 
     def difference(shift):
-        moved = found.cavity_mean + np.isin(answers.worker, some) * shift
-        given = log_given(answers, replace(found, cavity_mean=moved))
+        moved = replace(
+            found,
+            cavity_mean=found.cavity_mean + np.isin(answers.worker, some) * shift,
+            mean=found.mean + np.isin(np.arange(answers.workers), some) * shift,
+        )
+        alpha = model.logits(crowd._replace(leniencies=moved), panel=panel)
+        given = log_given(answers, moved, alpha)
         alike = {
             role: each._replace(log_given=given[answers.dataset == number])
             for number, (role, each) in enumerate(problem.distinct["alike"].items())
@@ -266,7 +308,7 @@ def test_the_score_is_a_derivative(unmerged):
         again = replace(problem, distinct={**problem.distinct, "alike": alike})
         return np.subtract(*(log_density(again, each)[0] for each in draws))
 
-    answers = problem.distinct["crowd"].answers
+    answers = crowd.answers
     for some in (found.known[:100], found.known[100:], found.known[3:4]):
         step = 0.02
         slope = (difference(step) - difference(-step)) / (2 * step)

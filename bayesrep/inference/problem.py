@@ -130,17 +130,18 @@ def pose(
             raise OptionError("groups need the study itself, not its sufficient statistics")
         parts = statistics_by_group(study, groups, roles)
     cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
+    settings = chosen.options(**options)
     distinct: Mapping[str, Any] = {}
     if chosen.distinct is not None:
         if not isinstance(study, Study):
             raise OptionError(
                 f"the {model} model needs the study itself, not its sufficient statistics"
             )
-        distinct = chosen.distinct(study, roles)
+        distinct = chosen.distinct(study, roles, settings)
     return Problem(
         model,
         chosen,
-        chosen.options(**options),
+        settings,
         statistics,
         roles,
         tuple(parts),

@@ -98,8 +98,8 @@ class Model:
         Whether the likelihood is a sum over distinct images. Then it may be spread over devices,
         and a gradient costs so much that every transition is kept.
     distinct
-        `distinct(study, roles)`: what the model needs to know of single images, by data set. None
-        where their cells are enough.
+        `distinct(study, roles, options)`: what the model needs to know of single images, by data
+        set. None where their cells are enough.
     crowd
         `crowd(study, roles)`: the workers' leniencies, where the model knows who answered; draws
         are given these, and what is uncertain about them is added to what draws say. Else None.
@@ -130,7 +130,7 @@ class Model:
     collapsed: bool
     takes_groups: bool
     of_images: bool
-    distinct: Callable[[Study, Sequence[str]], Mapping[str, Any]] | None = None
+    distinct: Callable[[Study, Sequence[str], Options], Mapping[str, Any]] | None = None
     crowd: Callable[[Study, Sequence[str]], Crowd] | None = None
     independent: Callable[[Data, Options], None] | None = None
     answers: Callable[[Data, Options], Sequence[Any]] | None = None

@@ -14,6 +14,9 @@ with F of `bayesrep.numerics.leniency`: what the answer says where the worker's 
 from his other answers alone. Of workers with one answer each F is s or 1 − s, and the model is the
 joint one. Data sets of which it is not known who answered have the binomial.
 
+With `panel` the workers of a data set are all there are (the same judges for every image), and s is
+the mean over them: Σ_w σ(α(s) + b_w) / W = s, with an α of every data set.
+
 Draws are given the leniencies. What is uncertain about these moves all classifiers together, by
 more than anything else where two data sets had different crowds, and is added to the draws'
 covariance (`bayesrep.posterior.workers.leniency_covariance`).
@@ -56,10 +59,12 @@ from bayesrep.models.options import JointOptions
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.leniency import (
+    SMALLEST,
     CrowdAnswers,
     find_leniencies,
     log_counts,
     log_given,
+    panel_logit,
     stretched_logit,
 )
 from bayesrep.studies.statistics import Cells
@@ -75,7 +80,16 @@ BASIS = 8
 @no_type_check
 @dataclass(frozen=True)
 class WorkerOptions(JointOptions):
-    """Those of the joint model; answers depend on each other through their workers alone."""
+    """Those of the joint model; answers depend on each other through their workers alone.
+
+    Parameters
+    ----------
+    panel
+        What s is a frequency among: all workers there might have been, or (True) the workers of the
+        data set, who are then all there are.
+    """
+
+    panel: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,26 +108,32 @@ class Alike(NamedTuple):
         log P(answers | s) at the nodes of `bayesrep.numerics.logit_quadrature`.
     images : [M]
         How many there are.
+    selected : [M]
+        How often known workers selected one of them.
     correct : [M, C]
         How many of them each classifier gets right.
     """
 
     log_given: Float[np.ndarray, "alike node"]
     answered: Int[np.ndarray, "alike known"]
+    selected: Int[np.ndarray, "alike"]
     images: Int[np.ndarray, "alike"]
     correct: Int[np.ndarray, "alike classifier"]
 
 
 class Leaning(NamedTuple):
-    """What the known workers' leniencies weigh.
+    """What the known workers' leniencies weigh in a data set.
 
-    P(select | s, w) is `basis @ part`: as a function of s it needs a few numbers a worker.
+    P(select | s, w) is `basis @ part`: as a function of s it needs a few numbers a worker. Of a
+    panel `less` is by how much α falls with a worker's leniency.
     """
 
     basis: Float[Array, "node basis"]
     part: Float[Array, "basis known"]
-    answered: tuple[Float[Array, "alike known"], ...]
-    """By data set: how many of the images that are alike each known worker answered."""
+    answered: Float[Array, "alike known"]
+    """How many of the images that are alike each known worker answered."""
+    selected: Float[Array, "alike"]
+    less: Float[Array, "node known"] | None
 
 
 class WorkerData(NamedTuple):
@@ -121,7 +141,8 @@ class WorkerData(NamedTuple):
 
     given: JointData
     cells: JointData
-    leaning: Leaning
+    leaning: tuple[Leaning | None, ...]
+    """By data set; None of those of which it is not known who answered."""
 
 
 @lru_cache(maxsize=2)
@@ -163,11 +184,37 @@ def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
     return Crowd(tuple(known), answers, find_leniencies(answers))
 
 
-def images_alike(study: Study, roles: Sequence[str]) -> dict[str, Alike]:
+def logits(crowd: Crowd, *, panel: bool) -> Float[np.ndarray, "dataset node"]:
+    """α of every data set at the nodes of `bayesrep.numerics.logit_quadrature`.
+
+    Parameters
+    ----------
+    crowd
+        The workers.
+    panel
+        Whether the workers of a data set are all there are.
+    """
+    log_s, log_rest, _ = logit_quadrature.nodes()
+    logit, found = log_s - log_rest, crowd.leniencies
+    if not panel:
+        return np.tile(stretched_logit(logit, found.spread), (len(crowd.roles), 1))
+    asked = [np.flatnonzero(each) for each in _asked(crowd)]
+    return np.stack([panel_logit(logit, found.mean[w], found.variance[w]) for w in asked])
+
+
+def _asked(crowd: Crowd) -> Int[np.ndarray, "dataset worker"]:
+    """How often each worker answered about each data set."""
+    answers = crowd.answers
+    place = answers.dataset[answers.image] * answers.workers + answers.worker
+    size = len(crowd.roles), answers.workers
+    return np.bincount(place, minlength=size[0] * size[1]).reshape(size)
+
+
+def images_alike(study: Study, roles: Sequence[str], options: WorkerOptions) -> dict[str, Alike]:
     """The images of every data set, those alike together."""
     crowd = crowd_of(study, tuple(roles))
     answers, known = crowd.answers, crowd.leniencies.known
-    given = log_given(answers, crowd.leniencies)
+    given = log_given(answers, crowd.leniencies, logits(crowd, panel=options.panel))
     column = np.full(answers.workers, -1)
     column[known] = np.arange(len(known))
     log_s, log_rest, _ = logit_quadrature.nodes()
@@ -181,11 +228,12 @@ def images_alike(study: Study, roles: Sequence[str]) -> dict[str, Alike]:
             here = mine[answers.image] & (column[answers.worker] >= 0)
             rows = place[answers.image[here] - np.flatnonzero(mine)[0]]
             cells = rows * len(known) + column[answers.worker[here]]
+            yes = rows[answers.selected[here]]
         else:
             counts = np.stack([data.selected, data.shown - data.selected], axis=1)
             pairs, place = np.unique(counts, axis=0, return_inverse=True)
             said = pairs[place] @ np.stack([log_s, log_rest])
-            cells = np.empty(0, dtype=np.int64)
+            cells = yes = np.empty(0, dtype=np.int64)
         images = np.bincount(place)
         among = sparse.csr_array((np.ones(len(place)), (place, np.arange(len(place)))))
         found[role] = Alike(
@@ -193,6 +241,7 @@ def images_alike(study: Study, roles: Sequence[str]) -> dict[str, Alike]:
             answered=np.bincount(cells, minlength=len(images) * len(known)).reshape(
                 len(images), -1
             ),
+            selected=np.bincount(yes, minlength=len(images)),
             images=images,
             correct=np.rint(among @ data.correct.astype(float)).astype(np.int64),
         )
@@ -229,11 +278,12 @@ def worker_data(
     """The arrays of the likelihood; a prior looks at no image."""
     cells = joint_data(groups)
     if not distinct:
-        return WorkerData(cells, cells, Leaning(jnp.zeros((0, 0)), jnp.zeros((0, 0)), ()))
+        return WorkerData(cells, cells, ())
     alike: Mapping[str, Alike] = distinct["alike"]
     crowd: Crowd = distinct["crowd"]
+    alpha = logits(crowd, panel=options.panel)
     reported_by = [
-        Counts(_pairs(role, complete([groups[0][role]])[0], crowd), counts.images)
+        Counts(_pairs(role, complete([groups[0][role]])[0], crowd, alpha), counts.images)
         for role, counts in zip(groups[0], cells.datasets, strict=True)
     ]
     images = {role: jnp.asarray(each.images[None].astype(float)) for role, each in alike.items()}
@@ -248,37 +298,52 @@ def worker_data(
     wrong = alike["replication"].images - correct
     given = JointData(datasets, jnp.asarray(correct), jnp.asarray(wrong), cells.share)
     cells = cells._replace(datasets=tuple(reported_by))
-    return WorkerData(given, cells, _leaning(crowd, alike))
+    leaning = tuple(
+        _leaning(crowd, each, alpha[crowd.roles.index(role)], panel=options.panel)
+        if role in crowd.roles and len(crowd.leniencies.known)
+        else None
+        for role, each in alike.items()
+    )
+    return WorkerData(given, cells, leaning)
 
 
-def _pairs(role: str, cells: Cells, crowd: Crowd) -> DependentPairs:
+def _pairs(
+    role: str, cells: Cells, crowd: Crowd, alpha: Float[np.ndarray, "dataset node"]
+) -> DependentPairs:
     """Completed cells of a data set, of images about which any of its workers were asked."""
     log_s, log_rest, _ = logit_quadrature.nodes()
     log_choices = log_binomial(cells.shown, cells.selected)
     if role in crowd.roles:
-        answers = crowd.answers
-        here = answers.dataset[answers.image] == crowd.roles.index(role)
-        asked = np.bincount(answers.worker[here], minlength=answers.workers)
-        alpha = stretched_logit(log_s - log_rest, crowd.leniencies.spread)
-        some, found = np.flatnonzero(asked), crowd.leniencies
+        number, found = crowd.roles.index(role), crowd.leniencies
+        asked = _asked(crowd)[number]
+        some = np.flatnonzero(asked)
         leniency = found.mean[some], found.variance[some]
-        given = log_counts(cells.selected, cells.shown, alpha, *leniency, asked[some])
+        given = log_counts(cells.selected, cells.shown, alpha[number], *leniency, asked[some])
     else:
         rejected = cells.shown - cells.selected
         given = cells.selected[:, None] * log_s + rejected[:, None] * log_rest
     return DependentPairs(*(jnp.asarray(on_pairs(x, cells).T) for x in (given.T, log_choices)))
 
 
-def _leaning(crowd: Crowd, alike: Mapping[str, Alike]) -> Leaning:
-    """The known workers' chances of selecting an image, and what they answered."""
-    log_s, log_rest, _ = logit_quadrature.nodes()
-    alpha = stretched_logit(log_s - log_rest, crowd.leniencies.spread)
-    chance = expit(alpha[:, None] + crowd.leniencies.mean[crowd.leniencies.known])
+def _leaning(
+    crowd: Crowd, alike: Alike, alpha: Float[np.ndarray, "node"], *, panel: bool
+) -> Leaning:
+    """The known workers' chances of selecting an image of one data set, and what they answered."""
+    found = crowd.leniencies
+    chance = expit(alpha[:, None] + found.mean[found.known])
     left, size, right = np.linalg.svd(chance, full_matrices=False)
     kept = min(len(size), BASIS)
-    answered = tuple(jnp.asarray(each.answered.astype(float)) for each in alike.values())
-    basis, part = left[:, :kept] * size[:kept], right[:kept]
-    return Leaning(jnp.asarray(basis), jnp.asarray(part), answered)
+    less = None
+    if panel:
+        slope = chance * (1 - chance) * (alike.answered.sum(axis=0) > 0)
+        less = jnp.asarray(slope / np.maximum(slope.sum(axis=1, keepdims=True), SMALLEST))
+    return Leaning(
+        jnp.asarray(left[:, :kept] * size[:kept]),
+        jnp.asarray(right[:kept]),
+        jnp.asarray(alike.answered.astype(float)),
+        jnp.asarray(alike.selected.astype(float)),
+        less,
+    )
 
 
 def workers(data: WorkerData, options: WorkerOptions) -> None:
@@ -289,18 +354,22 @@ def workers(data: WorkerData, options: WorkerOptions) -> None:
     known = likelihood(data.given, options)
     family = options.family()
     reported(data.cells, family, *given_cells(data.cells, family, known.mixtures, known.curves))
-    if data.leaning.part.size:
+    if any(data.leaning):
         numpyro.deterministic("leniency_score", _score(data, known, family))
 
 
 def _score(data: WorkerData, known: Known, family: Curves) -> Float[Array, "known"]:
     """Derivative of the log likelihood by the known workers' leniencies, but for constants.
 
-    Of an image it is Σ_w (x − E[p_w | answers about it]), and of each classifier's answer what that
-    moves the expectation by. Images that are alike are taken for each other.
+    Of an image it is E[x − p_w | answers about it] of each worker who answered, and of each
+    classifier's answer what that moves the expectation by. Of a panel α falls where a leniency
+    rises: less the part of it, E[less_w Σ_v (x_v − p_v)]. Images that are alike are taken for each
+    other.
     """
-    total = jnp.zeros(data.leaning.part.shape[1])
-    for index, answered in enumerate(data.leaning.answered):
+    total = jnp.zeros(())
+    for index, leaning in enumerate(data.leaning):
+        if leaning is None:
+            continue
         counts = data.given.datasets[index]
         pairs = counts.pairs
         assert isinstance(pairs, DependentPairs)
@@ -313,9 +382,11 @@ def _score(data: WorkerData, known: Known, family: Curves) -> Float[Array, "know
             wrong = data.given.wrong[:, 0] / (1 - known.right[:, 0])
             told = (right.T @ curves + wrong.T @ (1 - curves)) / counts.images[0][:, None]
             weight = weight * (1 + told - len(curves))
-        total = total - jnp.sum(
-            (answered.T @ (weight @ data.leaning.basis)).T * data.leaning.part, 0
-        )
+        inside = (leaning.answered.T @ (weight @ leaning.basis)).T
+        total = total - jnp.sum(inside * leaning.part, axis=0)
+        if leaning.less is not None:
+            left = leaning.selected[:, None] - (leaning.answered @ leaning.part.T) @ leaning.basis.T
+            total = total - jnp.sum(weight * left, axis=0) @ leaning.less
     return total
 
 
@@ -334,7 +405,7 @@ def _start(data: WorkerData, options: WorkerOptions) -> dict[str, ArrayLike]:
 
 def _dims(data: WorkerData, options: WorkerOptions) -> dict[str, tuple[str, ...]]:
     dims = joint_dims(data.cells, options)
-    return dims | {"leniency_score": ("known_worker",)} if data.leaning.part.size else dims
+    return dims | {"leniency_score": ("known_worker",)} if any(data.leaning) else dims
 
 
 MODEL = Model(
@@ -352,9 +423,9 @@ MODEL = Model(
     collapsed=True,
     takes_groups=False,
     of_images=False,
-    distinct=lambda study, roles: {
+    distinct=lambda study, roles, options: {
         "crowd": crowd_of(study, tuple(roles)),
-        "alike": images_alike(study, roles),
+        "alike": images_alike(study, roles, options),
     },
     crowd=lambda study, roles: crowd_of(study, tuple(roles)),
 )

@@ -117,17 +117,62 @@ class Leniencies:
 def stretched_logit(logit: Float[np.ndarray, "node"], spread: float) -> Float[np.ndarray, "node"]:
     """α of every logit t of s: where the mean over workers is s."""
     at, log_weight = _hermite()
-    alpha = np.array(logit, dtype=float)
-    for _ in range(60):
-        inner = alpha[:, None] + spread * at[None, :]
-        high = logsumexp(log_weight + log_expit(inner), axis=1)
-        low = logsumexp(log_weight + log_expit(-inner), axis=1)
-        density = logsumexp(log_weight + log_expit(inner) + log_expit(-inner), axis=1)
-        step = (high - low - logit) / np.exp(density - high - low)  # d logit / dα is at most 1
-        alpha = alpha - step
-        if np.abs(step).max() < 1e-12:
+    return _logit_where(logit, spread * at, log_weight)
+
+
+def panel_logit(
+    logit: Float[np.ndarray, "node"],
+    mean: Float[np.ndarray, "worker"],
+    variance: Float[np.ndarray, "worker"],
+) -> Float[np.ndarray, "node"]:
+    """α of every logit t of s where s is the mean over these workers, not over a population.
+
+    Parameters
+    ----------
+    logit
+        t.
+    mean, variance
+        Of every worker's leniency.
+    """
+    leniency, share = _places(mean, variance, np.ones(len(mean)))
+    return _logit_where(logit, leniency, np.log(share))
+
+
+def _logit_where(
+    logit: Float[np.ndarray, "node"],
+    leniency: Float[np.ndarray, "place"],
+    log_weight: Float[np.ndarray, "place"],
+) -> Float[np.ndarray, "node"]:
+    """α where the mean of σ(α + leniency) has the logit: Newton, between bounds that close."""
+    low, high = logit - leniency.max(), logit - leniency.min()
+    alpha = logit - leniency @ np.exp(log_weight)
+    for _ in range(100):
+        inner = alpha[:, None] + leniency
+        log_yes = logsumexp(log_weight + log_expit(inner), axis=1)
+        log_no = logsumexp(log_weight + log_expit(-inner), axis=1)
+        log_slope = logsumexp(log_weight + log_expit(inner) + log_expit(-inner), axis=1)
+        over = log_yes - log_no - logit
+        low, high = np.where(over < 0, alpha, low), np.where(over > 0, alpha, high)
+        moved = alpha - over / np.exp(log_slope - log_yes - log_no)
+        moved = np.where((moved < low) | (moved > high), (low + high) / 2, moved)
+        step = np.abs(moved - alpha).max()
+        alpha = moved
+        if step < 1e-12 * max(1.0, np.abs(alpha).max()):
             break
     return alpha
+
+
+def _places(mean: Floats, variance: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Leniencies of weighted workers, and their shares: of many workers at `LENIENCIES` places."""
+    at, log_weight = _hermite()
+    b = mean[:, None] + np.sqrt(variance)[:, None] * at
+    each = weight[:, None] * np.exp(log_weight) / weight.sum()
+    if len(mean) <= LARGEST_PANEL:
+        return b.ravel(), each.ravel()
+    share, edges = np.histogram(b, bins=LENIENCIES, weights=each)
+    sums, _ = np.histogram(b, bins=edges, weights=each * b)
+    some = share > 0
+    return sums[some] / share[some], share[some]
 
 
 class _Sites(NamedTuple):
@@ -255,27 +300,31 @@ def _swept(answers: CrowdAnswers, sites: _Sites, seen: _Seen, *, part: float) ->
     )
 
 
-def log_given(answers: CrowdAnswers, found: Leniencies) -> Float[np.ndarray, "image node"]:
-    """log P(answers | s) of every image, at the nodes of `bayesrep.numerics.logit_quadrature`.
+def log_given(
+    answers: CrowdAnswers, found: Leniencies, alpha: Float[np.ndarray, "dataset node"]
+) -> Float[np.ndarray, "image node"]:
+    """log P(answers | s) of every image.
 
     Parameters
     ----------
     answers, found
         As `find_leniencies` takes and returns them.
+    alpha
+        α of every data set at nodes of s.
     """
-    log_s, log_rest, _ = logit_quadrature.nodes()
-    alpha = stretched_logit(log_s - log_rest, found.spread)
     order = np.argsort(answers.image, kind="stable")
-    image = answers.image[order]
-    sign = np.where(answers.selected, 1.0, -1.0)
-    columns = found.cavity_mean, np.sqrt(found.cavity_variance), sign
-    total = np.zeros((len(answers.dataset), len(alpha)))
-    start = 0
-    for part in _chunks(_said, alpha, *(each[order] for each in columns)):
-        of = image[start : start + len(part)]
-        first = np.flatnonzero(np.diff(of, prepend=-1))
-        total[of[first]] += np.add.reduceat(np.asarray(part), first, axis=0)
-        start += len(part)
+    dataset = answers.dataset[answers.image]
+    total = np.zeros((len(answers.dataset), alpha.shape[1]))
+    for number, each in enumerate(alpha):
+        mine = order[dataset[order] == number]
+        image, sign = answers.image[mine], np.where(answers.selected[mine], 1.0, -1.0)
+        cavity = found.cavity_mean[mine], np.sqrt(found.cavity_variance[mine])
+        start = 0
+        for part in _chunks(_said, each, *cavity, sign):
+            of = image[start : start + len(part)]
+            first = np.flatnonzero(np.diff(of, prepend=-1))
+            total[of[first]] += np.add.reduceat(np.asarray(part), first, axis=0)
+            start += len(part)
     return total
 
 
@@ -301,19 +350,15 @@ def log_counts(
     mean, variance, asked
         Of every worker's leniency, and how many answers there are of his.
     """
-    at, log_weight = _hermite()
-    b = mean[:, None] + np.sqrt(variance)[:, None] * at
     if len(mean) > LARGEST_PANEL:
-        weight = asked[:, None] * np.exp(log_weight)
-        total, edges = np.histogram(b, bins=LENIENCIES, weights=weight)
-        sums, _ = np.histogram(b, bins=edges, weights=weight * b)
-        logit = alpha[:, None] + (sums / np.maximum(total, SMALLEST))
-        share = total / total.sum()
+        leniency, share = _places(mean, variance, asked.astype(float))
+        logit = alpha[:, None] + leniency
         log_yes, log_no = (
             np.log(np.maximum(expit(each) @ share, SMALLEST)) for each in (logit, -logit)
         )
         return selected[:, None] * log_yes + (shown - selected)[:, None] * log_no
-    logit = alpha[:, None, None] + b
+    at, log_weight = _hermite()
+    logit = alpha[:, None, None] + mean[:, None] + np.sqrt(variance)[:, None] * at
     yes, no = (expit(each) @ np.exp(log_weight) for each in (logit, -logit))
     most = int(shown.max())
     total = np.zeros((most + 1, most + 1, len(alpha)))  # [n, k, node]
