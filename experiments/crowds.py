@@ -1,54 +1,116 @@
 """Intervals that know workers, and intervals that do not: coverage where workers differ.
 
-    python -m experiments.crowds [--studies 30] [--images 2000] [--classifiers 10] [--work DIR]
+    python -m experiments.crowds [--studies 30] [--images 2000] [--classifiers 10]
+                                 [--rows NAME,NAME] [--work DIR] [--finished]
 
-Simulated studies whose workers differ (scenarios two-crowds, one-crowd, two-panels and, where every
-answer is another worker's, workers), fitted by the joint model's Laplace approximation: 95 %
-intervals of single classifiers and of their mean, with the answers by worker and without.
-Resumable: finished studies are kept in DIR.
+Simulated studies: scenarios two-crowds, one-crowd, two-panels, workers (every answer another
+worker's) and workers alike (one crowd without any difference between its workers). 95 % intervals
+of single classifiers and of their mean: of the joint model, with the answers by worker and
+without, and of the worker model, both by Laplace; and of EM + spline, by its bootstrap with workers
+and without. Resumable: finished studies are kept in DIR, and `--finished` makes the page of those
+alone.
 """
 
 import argparse
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import bayesrep
-from bayesrep.errors import ConvergenceWarning
+from bayesrep import Study, SufficientStatistics, WorkerAnswers
+from bayesrep.errors import ConvergenceWarning, EstimateWarning
+from bayesrep.estimators import EMSpline
+from bayesrep.estimators.replicates import bootstrap
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.text import columns, percent
-from experiments.ledger import resume
+from bayesrep.studies.annotated import AnnotatedSet
+from experiments.ledger import done, resume
 from experiments.results import save
 
-SCENARIOS = ("two-crowds", "one-crowd", "two-panels", "workers")
-LABELS = {"known": "workers known", "unknown": "counts alone"}
+ALIKE = "workers alike"
+SCENARIOS = ("two-crowds", "one-crowd", "two-panels", "workers", ALIKE)
+KINDS = {
+    "known": "joint, workers known",
+    "unknown": "joint, counts alone",
+    "model": "worker model",
+    "spline": "EM + spline, workers known",
+    "spline_unknown": "EM + spline, counts alone",
+}
+ESTIMATOR = EMSpline(components=2, loss="binomial", bounds="everywhere")
+REPLICATES = 200
+WORKERS = 100
 QUANTILES = (0.025, 0.975)
 
 
+def simulated(scenario: str, seed: int, images: int, classifiers: int) -> Study:
+    """A study of a scenario; where workers are alike its answers are dealt out to them."""
+    if scenario != ALIKE:
+        return bayesrep.simulate_study(
+            seed=500 + seed, images=images, classifiers=classifiers, scenario=scenario
+        )
+    study = bayesrep.simulate_study(
+        seed=500 + seed, images=images, annotators=10, classifiers=classifiers
+    )
+    random = np.random.default_rng(seed)
+    datasets: dict[str, AnnotatedSet] = {}
+    for role, data in study.datasets.items():
+        image = np.repeat(np.arange(len(data.images)), data.shown)
+        number = np.concatenate([np.arange(n) for n in data.shown])
+        dealt = [random.choice(WORKERS, n, replace=False) for n in data.shown]
+        answers = WorkerAnswers.of(image, np.concatenate(dealt), number < data.selected[image])
+        datasets[role] = replace(data, answers=answers)
+    return replace(study, datasets=datasets)
+
+
 def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
-    """What both kinds of intervals hold, and their widths."""
+    """What all kinds of intervals hold, their widths, and the errors of their estimates."""
     scenario, number = key.rsplit("/", 1)
     seed = int(number)
-    study = bayesrep.simulate_study(
-        seed=500 + seed, images=images, classifiers=classifiers, scenario=scenario
-    )
+    study = simulated(scenario, seed, images, classifiers)
+    unknown = {role: replace(data, answers=None) for role, data in study.datasets.items()}
+    assert study.truth is not None
+    truth = study.truth.adjusted_accuracy
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
-    fitted, truth = Fitted(study, posterior), study.truth
-    assert truth is not None
-    draws = {"known": fitted.together, "unknown": fitted.together_of_one_crowd}
-    return {
-        "error": float(fitted.adjusted.mean() - truth.adjusted_accuracy.mean()),
-        **{
-            name: held(each.reshape(-1, classifiers), truth.adjusted_accuracy)
-            for name, each in draws.items()
-        },
+        for category in (ConvergenceWarning, EstimateWarning):
+            warnings.simplefilter("ignore", category)
+        joint, model = (
+            Fitted(
+                study, bayesrep.fit(study, model=name, method="laplace", seed=seed, progress=False)
+            )
+            for name in ("joint", "workers")
+        )
+        spline, blind = (estimates(of, seed) for of in (study, replace(study, datasets=unknown)))
+    draws = {
+        "known": joint.together,
+        "unknown": joint.together_of_one_crowd,
+        "model": model.together,
+        "spline": spline[1:],
+        "spline_unknown": blind[1:],
     }
+    points = {
+        name: spline[0] if name.startswith("spline") else each.mean(axis=(0, 1))
+        for name, each in draws.items()
+    }
+    return {
+        name: {
+            **held(each.reshape(-1, classifiers), truth),
+            "error": float(points[name].mean() - truth.mean()),
+            "sd": float(each.mean(axis=-1).std()),
+        }
+        for name, each in draws.items()
+    }
+
+
+def estimates(study: Study, seed: int) -> np.ndarray:
+    """EM + spline of the study and of replicates of it: [1 + B, C]."""
+    blocks = list(bootstrap(study, SufficientStatistics.of(study), size=REPLICATES, seed=seed))
+    values = [ESTIMATOR(block, seed=seed).value for block in blocks]
+    return np.concatenate([values[0][:1], *(value[1:] for value in values)])
 
 
 def held(draws: np.ndarray, truth: np.ndarray) -> dict[str, float]:
@@ -68,15 +130,18 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for scenario in SCENARIOS:
         of = [r for r in results if r["key"].startswith(f"{scenario}/")]
-        errors = np.array([r["error"] for r in of])
-        found[scenario] = {"studies": len(of), "scatter": float(errors.std(ddof=1))}
-        found[scenario] |= averaged(of)
+        if len(of) < 2:
+            continue
+        found[scenario] = {"studies": len(of), **averaged(of, KINDS)}
+        for kind in KINDS:
+            errors = np.array([r[kind]["error"] for r in of])
+            relative = errors / np.array([r[kind]["sd"] for r in of])
+            found[scenario][f"{kind}_rmse"] = float(np.sqrt(np.mean(np.square(errors))))
+            found[scenario][f"{kind}_z"] = float(np.sqrt(np.mean(np.square(relative))))
     return {"scenarios": found}
 
 
-def averaged(
-    results: Sequence[Mapping[str, Any]], kinds: Iterable[str] = LABELS
-) -> dict[str, float]:
+def averaged(results: Sequence[Mapping[str, Any]], kinds: Iterable[str]) -> dict[str, float]:
     """What each kind of intervals held on average, and its standard errors."""
     facts: dict[str, float] = {}
     for name in kinds:
@@ -89,21 +154,24 @@ def averaged(
 
 def table(found: Mapping[str, Any]) -> str:
     """One line for each scenario and kind of interval."""
-    header = ["scenario", "intervals", "single", "s.e.", "width", "mean", "s.e.", "width", "sd"]
+    header = ["scenario", "studies", "intervals", "single", "s.e.", "width"]
+    header += ["mean", "s.e.", "width", "error", "z"]
     return columns(
         header,
         [
             [
                 scenario,
+                str(facts["studies"]),
                 label,
                 *(percent(facts[f"{name}_single{part}"], 1) for part in ("", "_se")),
                 percent(facts[f"{name}_single_width"], 2),
                 *(percent(facts[f"{name}_mean{part}"], 1) for part in ("", "_se")),
                 percent(facts[f"{name}_mean_width"], 2),
-                percent(facts["scatter"], 2),
+                percent(facts[f"{name}_rmse"], 2),
+                f"{facts[f'{name}_z']:.2f}",
             ]
             for scenario, facts in found["scenarios"].items()
-            for name, label in LABELS.items()
+            for name, label in KINDS.items()
         ],
     )
 
@@ -114,16 +182,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--studies", type=int, default=30)
     parser.add_argument("--images", type=int, default=2_000)
     parser.add_argument("--classifiers", type=int, default=10)
+    parser.add_argument("--rows", type=lambda text: tuple(text.split(",")), default=SCENARIOS)
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
+    parser.add_argument("--finished", action="store_true")
     arguments = parser.parse_args(argv)
     if arguments.studies < 2:
         parser.error("--studies must be 2 at least")
+    if unknown := sorted(set(arguments.rows) - set(SCENARIOS)):
+        parser.error(f"--rows: {unknown[0]} is none of {', '.join(SCENARIOS)}")
     size = arguments.images, arguments.classifiers
-    results = resume(
-        arguments.work / f"crowds-{size[0]}-{size[1]}.jsonl",
-        [f"{scenario}/{seed}" for seed in range(arguments.studies) for scenario in SCENARIOS],
-        lambda key: one_study(key, *size),
-    )
+    ledger = arguments.work / f"crowds-{size[0]}-{size[1]}.jsonl"
+    keys = [f"{row}/{seed}" for seed in range(arguments.studies) for row in arguments.rows]
+    if arguments.finished:
+        kept = done(ledger)
+        results = [kept[key] for key in keys if key in kept]
+    else:
+        results = resume(ledger, keys, lambda key: one_study(key, *size))
     found = numbers(results)
     text = table(found)
     print(text)
@@ -132,11 +206,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"--classifiers {size[1]}"
     )
     remarks = (
-        f"{arguments.studies} studies a scenario, {size[0]} + {size[0]} images and {size[1]} "
-        "classifiers, 10 answers an image, the joint model by Laplace (draws count where the "
-        "certificate was refused). 'single': true values inside 95 % intervals of single "
-        "classifiers; 'mean': of their mean; 'sd': of the mean's estimate around the truth, over "
-        "studies. All in percent or points; standard errors are over studies."
+        f"{size[0]} + {size[0]} images and {size[1]} classifiers, 10 answers an image; posteriors "
+        "by Laplace (draws count where the certificate was refused), bootstraps of "
+        f"{REPLICATES} replicates. 'single': true values inside 95 % intervals of single "
+        "classifiers; 'mean': of their mean; 'error': root mean square error of the mean's "
+        "estimate; 'z': of that error over the standard deviation that its draws have, 1 where "
+        "intervals are right. All but z in percent or points; standard errors are over studies."
     )
     save("crowds", command, found, text, remarks=remarks)
     return 0

@@ -30,9 +30,9 @@ from scipy import sparse
 from scipy.special import betaln, logsumexp
 
 from bayesrep.errors import StudyError
-from bayesrep.numerics.crowd import clustered, meetings, residuals
-from bayesrep.posterior.workers import residuals_of
+from bayesrep.numerics.crowd import meetings, residuals
 from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.crowds import frequency_covariance, residuals_of
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.studies.worker_answers import WorkerAnswers
@@ -103,7 +103,9 @@ def describe_crowd(study: Study) -> CrowdDescription:
     Cameron, Gelbach and Miller (2011), "Robust inference with multiway clustering".
     """
     known = _answered(study)
-    errors = _over_workers(list(known.values()))
+    errors = frequency_covariance(
+        [each.data for each in known.values()], [each.residual for each in known.values()]
+    )
     rows = {
         role: _row(each, float(np.sqrt(errors[at, at])))
         for at, (role, each) in enumerate(known.items())
@@ -149,16 +151,6 @@ def _answered(study: Study) -> Mapping[str, _Answered]:
         role: _Answered(*both, residual)
         for (role, both), residual in zip(known.items(), left, strict=True)
     }
-
-
-def _over_workers(known: Sequence[_Answered]) -> Float[np.ndarray, "dataset dataset"]:
-    """Covariance over workers of the data sets' mean selection frequencies."""
-    parts: list[tuple[sparse.csr_array, Floats]] = []
-    for at, each in enumerate(known):
-        steps = np.zeros((1, len(each.data.images), len(known)))
-        steps[0, :, at] = 1 / (each.data.shown * len(each.data.images))
-        parts.append((each.residual, steps))
-    return clustered(parts, meetings([each.residual for each in known])).covariance
 
 
 def _row(each: _Answered, error: float) -> dict[str, Any]:

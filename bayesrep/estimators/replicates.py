@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
+from bayesrep.estimators.crowds import OtherWorkers, flow, with_neighbours
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, SufficientStatistics
 from bayesrep.studies.study import AnnotatedSet, Study
@@ -95,6 +97,8 @@ def bootstrap(
 ) -> Iterator[Replicates]:
     """Yield the study and `size` bootstrap replicates of its images, in blocks of bounded memory.
 
+    Where it is known who answered, of its workers too (`bayesrep.estimators.crowds`).
+
     Parameters
     ----------
     study, statistics
@@ -111,37 +115,88 @@ def bootstrap(
         cells of the study, some with no images: an estimator whose definition depends on the cells
         (such as the fewest annotators) is the same for every replicate.
     """
-    generators = [np.random.default_rng([seed, stream]) for stream in (0, 1)]
-    largest = max(statistics.cells[role].correct.size for role in REQUIRED_ROLES)
+    generators = [np.random.default_rng([seed, stream]) for stream in (0, 1, 2)]
+    others = OtherWorkers.of(study)
+    cells = {
+        role: with_neighbours(statistics.cells[role])
+        if role in others.more_often
+        else statistics.cells[role]
+        for role in REQUIRED_ROLES
+    }
+    largest = max(each.correct.size for each in cells.values())
     blocks = -(-size * largest // _BATCH_NUMBERS) if size else 1
     for rows in np.array_split(np.arange(size), blocks):
+        counted = generators[2].standard_normal((len(rows), others.workers))
         reference, replication = (
-            CellCounts.of(statistics.cells[role]).with_rows(
-                *_resampled(study.datasets[role], statistics.cells[role], len(rows), generator)
+            CellCounts.of(cells[role]).with_rows(
+                *_resampled(
+                    study.datasets[role],
+                    cells[role],
+                    len(rows),
+                    generator,
+                    (counted, others.more_often[role]) if role in others.more_often else None,
+                )
             )
-            for role, generator in zip(REQUIRED_ROLES, generators, strict=True)
+            for role, generator in zip(REQUIRED_ROLES, generators, strict=False)
         )
         yield Replicates(reference, replication)
 
 
 def _resampled(
-    data: AnnotatedSet, cells: Cells, size: int, rng: np.random.Generator
+    data: AnnotatedSet,
+    cells: Cells,
+    size: int,
+    rng: np.random.Generator,
+    others: tuple[Float[np.ndarray, "replicate worker"], sparse.csr_array] | None,
 ) -> tuple[Float[np.ndarray, "replicate cell"], Float[np.ndarray, "replicate cell classifier"]]:
-    """Images, and of them correct, of replicates of one data set."""
+    """Images, and of them correct, of replicates of one data set.
+
+    `others` is how often each worker counts more in each replicate, and by how much he selects each
+    image more often.
+    """
     order = np.lexsort((data.selected, data.shown))  # the order of the cells
     correct = data.correct[order]
-    starts = np.concatenate([[0], np.cumsum(cells.images)])
+    held = np.flatnonzero(cells.images)
+    starts = np.concatenate([[0], np.cumsum(cells.images[held])])
     total = len(order)
     batch = int(np.clip(_BATCH_NUMBERS // total, 1, _LARGEST_BATCH))
-    images = np.empty((size, len(cells.images)))
-    right = np.empty((size, *cells.correct.shape))
+    images = np.zeros((size, len(cells.images)))
+    right = np.zeros((size, *cells.correct.shape))
+
+    def summed(
+        weights: Float[np.ndarray, "some image"],
+    ) -> tuple[Float[np.ndarray, "some cell"], Float[np.ndarray, "some cell classifier"]]:
+        every, ours = np.zeros_like(images[: len(weights)]), np.zeros_like(right[: len(weights)])
+        every[:, held] = np.add.reduceat(weights, starts[:-1], axis=1)
+        for cell, start, stop in zip(held, starts, starts[1:], strict=False):
+            ours[:, cell] = weights[:, start:stop] @ correct[start:stop].astype(weights.dtype)
+        return every, ours
+
     for done in range(0, size, batch):
-        weights = _weights(total, min(batch, size - done), rng)
-        block = slice(done, done + len(weights))
-        images[block] = np.add.reduceat(weights, starts[:-1], axis=1)
-        for cell, (start, stop) in enumerate(zip(starts, starts[1:], strict=False)):
-            right[block, cell] = weights[:, start:stop] @ correct[start:stop].astype(weights.dtype)
+        block = slice(done, min(done + batch, size))
+        images[block], right[block] = summed(_weights(total, block.stop - done, rng))
+        if others is None:
+            continue
+        counted, more_often = others
+        more = summed((more_often @ counted[block].T).T[:, order])
+        moved = (
+            each[block] + flow(cells.selected, cells.shown, extra)
+            for each, extra in zip((images, right), more, strict=True)
+        )
+        images[block], right[block] = _possible(*moved, total)
     return images, right
+
+
+def _possible(
+    images: Float[np.ndarray, "replicate cell"],
+    correct: Float[np.ndarray, "replicate cell classifier"],
+    total: int,
+) -> tuple[Float[np.ndarray, "replicate cell"], Float[np.ndarray, "replicate cell classifier"]]:
+    """No cell with fewer images than none, nor with fewer than are classified correctly."""
+    images = np.maximum(images, 0)
+    scale = total / images.sum(axis=1, keepdims=True)
+    correct = np.clip(correct, 0, images[:, :, None])
+    return images * scale, correct * scale[:, :, None]
 
 
 def _weights(

@@ -36,8 +36,9 @@ def estimate(
     bootstrap
         B, the number of bootstrap replicates of the images behind the 95 % intervals of the
         adjusted accuracy; 0 for none. The interval covers the scatter of the estimate, not its
-        bias. The paper uses 450. Without a bootstrap only the jackknife has an interval, of its
-        standard error over annotators, which leaves out the scatter from images.
+        bias. The paper uses 450. Where the study says who answered, replicates are of its workers
+        too (`bayesrep.estimators.crowds`). Without a bootstrap only the jackknife has an interval,
+        of its standard error over annotators, which leaves out the scatter from images.
     interval
         "percentile", the paper's, or "bca": corrected for median bias and skewness.
     seed

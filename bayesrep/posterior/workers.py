@@ -28,12 +28,12 @@ from bayesrep.numerics.crowd import (
     clustered,
     meetings,
     positive,
-    residuals,
     stretched,
 )
 from bayesrep.posterior.groups import CellNames
 from bayesrep.posterior.joint_draws import centered
 from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.crowds import residuals_of
 from bayesrep.types import Bool, Float, Floats, Int
 
 
@@ -146,27 +146,6 @@ def crowd_effect(
     for part, steps in _parts(each, yes, along):
         effect += np.sum(part.toarray() * steps.mean(axis=0), axis=0)
     return effect
-
-
-def residuals_of(datasets: Sequence[AnnotatedSet]) -> list[sparse.csr_array]:
-    """Residuals [image, worker] of data sets' answers, among all workers with two at least.
-
-    Who answered once adds nothing to a covariance over workers, and there may be a million of them.
-
-    Parameters
-    ----------
-    datasets
-        With answers by worker. Workers of the same name are the same.
-    """
-    answers = [data.answers for data in datasets if data.answers is not None]
-    names = np.unique(np.concatenate([of.workers for of in answers]))
-    places = [np.searchsorted(names, of.workers)[of.worker] for of in answers]
-    several = np.bincount(np.concatenate(places), minlength=len(names)) > 1
-    every = [
-        residuals(of.image, place, of.selected, len(data.images), len(names))
-        for data, of, place in zip(datasets, answers, places, strict=True)
-    ]
-    return [sparse.csr_array(each[:, several]) for each in every]
 
 
 def _parts(
