@@ -3,9 +3,8 @@
     python -m experiments.crowds [--studies 30] [--images 2000] [--classifiers 10]
                                  [--rows NAME,NAME] [--work DIR] [--finished]
 
-Simulated studies: scenarios two-crowds, one-crowd, two-panels, workers (every answer another
-worker's) and workers alike (one crowd without any difference between its workers). 95 % intervals
-of single classifiers and of their mean: of the joint model, with the answers by worker and
+Simulated studies: scenarios two-crowds, one-crowd, two-panels, and workers alike (one crowd
+without any difference between its workers). 95 % intervals of single classifiers and of their mean: of the joint model, with the answers by worker and
 without, and of the worker model, both by Laplace; and of EM + spline, by its bootstrap with workers
 and without. Resumable: finished studies are kept in DIR, and `--finished` makes the page of those
 alone.
@@ -33,7 +32,7 @@ from experiments.ledger import done, resume
 from experiments.results import save
 
 ALIKE = "workers alike"
-SCENARIOS = ("two-crowds", "one-crowd", "two-panels", "workers", ALIKE)
+SCENARIOS = ("two-crowds", "one-crowd", "two-panels", ALIKE)
 KINDS = {
     "known": "joint, workers known",
     "unknown": "joint, counts alone",
