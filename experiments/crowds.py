@@ -4,10 +4,10 @@
                                  [--rows NAME,NAME] [--work DIR] [--finished]
 
 Simulated studies: scenarios two-crowds, one-crowd, two-panels, and workers alike (one crowd
-without any difference between its workers). 95 % intervals of single classifiers and of their mean: of the joint model, with the answers by worker and
-without, and of the worker model, both by Laplace; and of EM + spline, by its bootstrap with workers
-and without. Resumable: finished studies are kept in DIR, and `--finished` makes the page of those
-alone.
+without any difference between its workers). 95 % intervals of single classifiers and of their mean:
+of the joint model, with the answers by worker and without, and of the worker model, both by
+Laplace; and of EM + spline, by its bootstrap with workers and without. Resumable: finished studies
+are kept in DIR, and `--finished` makes the page of those alone.
 """
 
 import argparse
