@@ -471,3 +471,89 @@ def test_unknown_crowds_are_named_as_an_assumption(crowds):
     row = found.checks.filter(pl.col("check") == "crowds of the two data sets")
     assert row["wanted"].item() == "cannot be seen"
     assert any("both crowds are taken to be equally strict" in s for s in found.sentences)
+
+
+def drifting(by, *, position=True, seed=0, zone=None):
+    """A table of answers in which every worker selects `by` more often in the end."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for worker in range(60):
+        for place, image in enumerate(random.permutation(400)[:40]):
+            yes = random.random() < 0.7 + by * (place / 39 - 0.5)
+            rows.append(("a" if image < 200 else "b", f"i{image}", f"w{worker}", int(yes), place))
+    table = pl.DataFrame(
+        rows, schema=["dataset", "image", "worker", "selected", "position"], orient="row"
+    )
+    return table if position else table.drop("position")
+
+
+def imported(tables, tmp_path, capsys):
+    images = pl.concat([t.select("dataset", "image") for t in tables]).unique()
+    images.with_columns(c1=pl.lit(value=True)).write_csv(tmp_path / "p.csv")
+    files = []
+    for number, table in enumerate(tables):
+        files.append(str(tmp_path / f"t{number}.csv"))
+        table.write_csv(files[-1])
+    out = str(tmp_path / "study")
+    command = ["import", "tables", *files, str(tmp_path / "p.csv"), "--out", out, "--force"]
+    code = main([*command, "--reference", "a", "--replication", "b"])
+    return code, capsys.readouterr().err, out
+
+
+@pytest.mark.parametrize("by", [0.0, 0.2])
+def test_drift_is_found_and_survives_the_files(by, tmp_path, capsys):
+    """Within 3.5 standard errors of two data sets: a false alarm in 1,000."""
+    code, said, out = imported([drifting(by)], tmp_path, capsys)
+    assert code == 0, said
+    rows = bayesrep.describe_crowd(bayesrep.read_study(out)).datasets
+    for row in rows.to_dicts():
+        assert 0.01 < row["drift_error"] < 0.06
+        assert row["drift"] == pytest.approx(by, abs=3.5 * row["drift_error"])
+    main(["crowd", out])
+    assert capsys.readouterr().out.count("at the end of their answers than at the beginning") == 2
+
+
+def test_times_stand_for_places_whatever_their_zone(tmp_path, capsys):
+    table = drifting(0.2)
+    zones = pl.when(pl.col("worker").hash() % 2 == 0)
+    clock = "2026-03-01T{}:{}:00{}"
+    minutes = pl.col("position").cast(pl.String).str.zfill(2)
+    there = zones.then(pl.lit("Z")).otherwise(pl.lit("+02:00"))
+    hour = zones.then(pl.lit("10")).otherwise(pl.lit("12"))
+    timed = table.with_columns(time=pl.format(clock, hour, minutes, there)).drop("position")
+    rows = []
+    for each in (table, timed):
+        code, said, out = imported([each], tmp_path, capsys)
+        assert code == 0, said
+        rows.append(bayesrep.describe_crowd(bayesrep.read_study(out)).datasets)
+    assert rows[0]["drift"].to_list() == pytest.approx(rows[1]["drift"].to_list())
+
+
+def test_without_an_order_there_is_no_drift(tmp_path, capsys):
+    _, _, out = imported([drifting(0.2, position=False)], tmp_path, capsys)
+    assert bayesrep.describe_crowd(bayesrep.read_study(out)).datasets["drift"].null_count() == 2
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (["2026-03-01T10:00:00Z", "2026-03-01T10:00:00"], "has no time zone where others have one"),
+        (["2026-03-01T10:00:00", "yesterday"], "is no time such as"),
+        (["2026-03-01T10:00:00", None], "is no time such as"),
+    ],
+)
+def test_times_that_cannot_be_compared(times, said, tmp_path, capsys):
+    table = drifting(0.0).drop("position")
+    given = pl.Series("time", [times[0]] * (len(table) - 1) + [times[1]])
+    code, error, _ = imported([table.with_columns(given)], tmp_path, capsys)
+    assert code == 2
+    assert said in error
+
+
+def test_an_order_is_known_of_all_files_or_of_none(tmp_path, capsys):
+    table = drifting(0.0)
+    half = len(table) // 2
+    parts = [table[:half], table[half:].drop("position")]
+    code, error, _ = imported(parts, tmp_path, capsys)
+    assert code == 2
+    assert "order of the answers is not known alike in all files" in error

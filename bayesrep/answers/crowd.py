@@ -14,6 +14,10 @@ with what workers add. Effective annotators are so many an image.
 
 *Leniency.* A worker's mean residual r, drawn towards 0 by what of its variance is chance.
 
+*Drift.* By how much more often a worker selects at the end of his answers than at the beginning,
+as an image's other annotators do: the slope of r on t, from −1/2 for a worker's first answer to
+1/2 for his last, over all workers with two answers at least; its error is over workers.
+
 *Ways to answer.* A worker may look at the images: logit P(yes) = logit p + leniency, p of the
 image's other answers and leniency ~ N(0, 1); or answer yes (or no) to 98 % of everything; or at
 random, at a rate of his own, uniform. Probabilities of the four by Bayes' rule, from 90, 4, 3 and
@@ -56,7 +60,8 @@ class CrowdDescription:
         One row a data set with known workers: `dataset`, `images`, `answers`, `workers`,
         `answers_a_worker` (median), `selection_frequency` (mean over images), its standard errors
         `error_images` and `error_workers`, `correlation` of a worker's answers, `annotators` an
-        image (mean), `effective_answers` and `effective_annotators`.
+        image (mean), `effective_answers` and `effective_annotators`; `drift` and `drift_error`
+        where it is known what a worker answered first, else null.
     workers
         One row a worker and data set: `dataset`, `worker`, `answers`, `yes` (their share),
         `leniency`, and the probabilities of `WAYS`.
@@ -180,7 +185,30 @@ def _row(each: _Answered, error: float) -> dict[str, Any]:
         "annotators": float(n.mean()),
         "effective_answers": None if worth is None else worth * len(each.answers.image),
         "effective_annotators": None if worth is None else worth * float(n.mean()),
+        **_drift(each),
     }
+
+
+def _drift(each: _Answered) -> dict[str, float | None]:
+    """By how much more often workers select in the end, and its standard error over workers."""
+    answers = each.answers
+    nothing: dict[str, float | None] = {"drift": None, "drift_error": None}
+    if answers.position is None:
+        return nothing
+    told = pl.DataFrame({"worker": answers.worker, "position": answers.position})
+    rank = told.select(pl.col("position").rank("average").over("worker"))["position"].to_numpy()
+    count = np.bincount(answers.worker)[answers.worker]
+    several = count > 1
+    t = (rank - 1) / np.maximum(count - 1, 1) - 0.5
+    size = len(each.data.images), len(answers.workers)
+    matrix = residuals(answers.image, answers.worker, answers.selected, *size)
+    r = np.asarray(matrix[answers.image, answers.worker])
+    total = np.square(t[several]).sum()
+    if total == 0:
+        return nothing
+    slope = float(t[several] @ r[several] / total)
+    sums = np.bincount(answers.worker[several], t[several] * (r[several] - slope * t[several]))
+    return {"drift": slope, "drift_error": float(np.sqrt(np.square(sums).sum()) / total)}
 
 
 def _workers(each: _Answered) -> pl.DataFrame:

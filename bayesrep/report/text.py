@@ -114,6 +114,13 @@ def crowd_text(crowd: "CrowdDescription") -> str:
         "worth answers": "{effective_answers:,.0f}",
     }
     lines = [listed(crowd.datasets, shown), "", plain(crowd.sentence)]
+    lines += [
+        f"{plain(row['dataset'])}: workers select {percent(abs(row['drift']), 2)} points "
+        f"{'more' if row['drift'] > 0 else 'less'} often at the end of their answers than at the "
+        f"beginning (s.e. {percent(row['drift_error'], 2)})."
+        for row in crowd.datasets.to_dicts()
+        if row["drift"] is not None
+    ]
     named = {"always_yes": "always yes", "always_no": "always no", "at_random": "at random"}
     for way, words in named.items():
         odd = crowd.workers.filter(pl.col(way) > 0.5)

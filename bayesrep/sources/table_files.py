@@ -155,6 +155,36 @@ def probabilities(column: pl.Series, where: str) -> pl.Series:
     return numbers
 
 
+def numbers(column: pl.Series, where: str) -> pl.Series:
+    """A column as float64; rows with anything else than a finite number are refused."""
+    values = _numbers(column)
+    known = values.is_finite().fill_null(value=False)
+    _refuse(~known, column.name, "is not a number", "give one for every row", where)
+    return values
+
+
+def seconds(column: pl.Series, where: str) -> pl.Series:
+    """A column of times as seconds since 1970; those of different zones are made comparable.
+
+    Times without a zone are taken to be of one, and cannot be compared with others that have one.
+    """
+    if column.dtype.is_numeric():
+        return numbers(column, where)
+    given = column.cast(pl.String)
+    zoned = given.str.contains(r"(Z|[+-]\d\d:?\d\d)$").fill_null(value=False)
+    if zoned.any() and not zoned.all():
+        rule = "has no time zone where others have one"
+        _refuse(~zoned, column.name, rule, "give all times with a zone or none", where)
+    form = given.str.replace(r"Z$", "+00:00").str.replace(" ", "T")
+    if zoned.any():
+        times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_zone="UTC", strict=False)
+    else:
+        times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us", strict=False)
+    rule = "is no time such as 2026-01-31T12:00:00+01:00"
+    _refuse(times.is_null(), column.name, rule, "give ISO 8601", where)
+    return times.dt.epoch("us").cast(pl.Float64) / 1e6
+
+
 def _numbers(column: pl.Series) -> pl.Series:
     """A column as floats, null where a value is no number."""
     plain = column if column.dtype.is_numeric() else column.cast(pl.String)

@@ -14,7 +14,8 @@ A long table of predictions may have the counts beside each, as the statement of
 (`read_answered` makes do without predictions, which `bayesrep.predict` then adds). Several files of
 a kind are taken together. Annotations may use crowd-kit's column names: `task` is read as image
 and, where there is a `task` and a `worker`, `label` is read as selected. Columns that a kind does
-not name are ignored in counts, annotations and long predictions. True and false are written as
+not name are ignored in counts, annotations and long predictions, but for `position` (a number) or
+`time` (ISO 8601) of annotations: what a worker answered first. True and false are written as
 true, false, 1, 0, yes or no. The tables hold the two data sets asked for and no other.
 """
 
@@ -29,9 +30,11 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, listing
 from bayesrep.sources.table_files import (
     all_flags,
+    numbers,
     probabilities,
     read_table,
     require,
+    seconds,
     texts,
     whole_numbers,
 )
@@ -52,7 +55,7 @@ _KINDS = {
     "images": (*_KEY, "label"),
     _WIDE: _KEY,
 }
-_TEXT = (*_KEY, "task", "worker", "classifier", "label", *LABELS)
+_TEXT = (*_KEY, "task", "worker", "time", "classifier", "label", *LABELS)
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
@@ -219,6 +222,9 @@ def _converted(frame: pl.DataFrame, kind: str, where: str) -> pl.DataFrame:
     elif kind == _LONG:
         extra = [column for column in extra if column in ("label", *LABELS, *PROBABILITIES)]
         types |= dict.fromkeys(PROBABILITIES, probabilities)
+    elif kind == "annotations":
+        extra = [name for name in ("position", "time") if name in extra][:1]
+        types |= {"position": numbers, "time": seconds}
     elif kind != "images":
         extra = []
     kept = [*_KINDS[kind], *extra]
@@ -265,8 +271,18 @@ def _answers_by_worker(tables: _Tables, dataset: str, images: pl.Series) -> Work
     if not rows:
         return None
     places = pl.DataFrame({"image": images, "row": np.arange(len(images), dtype=np.int32)})
-    placed = pl.concat(rows).join(places, on="image", how="left", maintain_order="left")
-    return WorkerAnswers.of(*(placed[name].to_numpy() for name in ("row", "worker", "selected")))
+    answers = pl.concat(rows, how="diagonal")
+    placed = answers.join(places, on="image", how="left", maintain_order="left")
+    order = [name for name in ("position", "time") if name in placed.columns]
+    if len(order) == 2 or (order and placed[order[0]].null_count()):
+        where = _files([t.where for t in tables.of("annotations") if t.of(dataset).height])
+        raise StudyError(
+            f"{where}: the order of the answers is not known alike in all files; give a column "
+            "position (or time) in all of them or in none"
+        )
+    return WorkerAnswers.of(
+        *(placed[name].to_numpy() for name in ("row", "worker", "selected", *order))
+    )
 
 
 def _counts(tables: _Tables, dataset: str) -> _Table:
@@ -284,7 +300,7 @@ def _counts(tables: _Tables, dataset: str) -> _Table:
             "reference and which the replication"
         )
     (kind,) = kinds
-    rows = pl.concat([table.of(dataset) for table in counted])
+    rows = pl.concat([table.of(dataset) for table in counted], how="diagonal")
     _check_unique(rows, ["image"] if kind == "counts" else ["worker", "image"], where, dataset)
     if kind == "annotations":
         rows = rows.group_by("image", maintain_order=True).agg(

@@ -178,11 +178,15 @@ def _answers(
         return None
     workers = rows["worker"].unique().sort()
     code = rows["worker"].cast(pl.Enum(workers)).to_physical()
+    order = rows["position"] if "position" in rows.columns else None
+    if order is not None and order.null_count() == len(order):
+        order = None  # of the other data set alone it is known
     answers = WorkerAnswers(
         workers.to_numpy().astype(np.str_),
         placed["row"].to_numpy(),
         code.to_numpy(),
         rows["selected"].to_numpy(),
+        None if order is None else order.to_numpy(),
     )
     broken = answers.violations(where, images.to_list(), selected, shown)
     return answers if (yield from rules.checked(broken)) else None

@@ -43,7 +43,10 @@ def read_counts_alone(path: Path) -> Generator[str, None, pl.DataFrame | None]:
 
 
 def read_annotations(path: Path) -> Generator[str, None, pl.DataFrame | None]:
-    """Read the answers by worker: dataset, image, worker, selected; None where there are none."""
+    """Read the answers by worker: dataset, image, worker, selected, and where it is known position.
+
+    None where there are no answers by worker.
+    """
     file = path / folder.ANNOTATIONS
     if not file.exists():
         return None
@@ -65,8 +68,15 @@ def read_annotations(path: Path) -> Generator[str, None, pl.DataFrame | None]:
     names, once = rows["image"].to_numpy(), np.ones(len(rows), dtype=np.int64)
     if not (yield from rules.checked(rules.count_violations(where, names, values, once))):
         return None
+    order = [name for name in ("position",) if name in rows.columns]
+    if order and not rows["position"].dtype.is_numeric():
+        yield f"{folder.ANNOTATIONS}: position is no number; number the answers, or drop the column"
+        return None
     return rows.select(
-        *KEYS, pl.col("worker").cast(pl.String), pl.col("selected").cast(pl.Int64) == 1
+        *KEYS,
+        pl.col("worker").cast(pl.String),
+        pl.col("selected").cast(pl.Int64) == 1,
+        *(pl.col(name).cast(pl.Float64) for name in order),
     )
 
 

@@ -38,22 +38,32 @@ class WorkerAnswers:
         Of every answer: row of the image in the data set, and place among `workers`.
     selected : bool [A]
         Whether the worker selected the image.
+    position : float64 [A] or None
+        What rises as a worker goes on: a number in a row, or seconds; None where it is not known.
     """
 
     workers: NDArray[np.str_]
     image: NDArray[np.int32]
     worker: NDArray[np.int32]
     selected: Bools
+    position: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        types = {"workers": np.str_, "image": np.int32, "worker": np.int32, "selected": np.bool_}
+        types: dict[str, type[np.generic]] = {
+            "workers": np.str_,
+            "image": np.int32,
+            "worker": np.int32,
+            "selected": np.bool_,
+        }
+        if self.position is not None:
+            types["position"] = np.float64
         for name, dtype in types.items():
             values = np.asarray(getattr(self, name)).astype(dtype, copy=False).view()
             values.flags.writeable = False
             object.__setattr__(self, name, values)
 
     @classmethod
-    def of(cls, image: Ints, worker: Any, selected: Any) -> Self:
+    def of(cls, image: Ints, worker: Any, selected: Any, position: Any = None) -> Self:
         """From the rows of the images, the workers' names and what they answered.
 
         Parameters
@@ -64,10 +74,12 @@ class WorkerAnswers:
             Names.
         selected : bool [A]
             Whether they selected the image.
+        position : [A], optional
+            Rises as a worker goes on.
         """
         names, place = np.unique(np.asarray(worker, dtype=np.str_), return_inverse=True)
         rows, places = (np.asarray(each, dtype=np.int32) for each in (image, place))
-        return cls(names, rows, places, np.asarray(selected, dtype=bool))
+        return cls(names, rows, places, np.asarray(selected, dtype=bool), position)
 
     def coded(self, salt: bytes) -> Self:
         """The same with codes for the workers' names, which only the salt could undo.
@@ -103,6 +115,11 @@ class WorkerAnswers:
         """
         if not len(self.image) == len(self.worker) == len(self.selected):
             yield f"{where}: image, worker and selected of the answers differ in length"
+            return
+        if self.position is not None and (
+            len(self.position) != len(self.image) or not np.isfinite(self.position).all()
+        ):
+            yield f"{where}: position is not a number for every answer"
             return
         for name, size in (("image", len(images)), ("worker", len(self.workers))):
             place = getattr(self, name)

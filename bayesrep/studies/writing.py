@@ -152,7 +152,7 @@ def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
     )
     parquet.write(counts, path / folder.COUNTS)
     if answered := [_answers_of(data) for data in datasets if data.answers is not None]:
-        parquet.write(pl.concat(answered), path / folder.ANNOTATIONS)
+        parquet.write(pl.concat(answered, how="diagonal"), path / folder.ANNOTATIONS)
     parquet.write(images, path / folder.IMAGES)
 
 
@@ -160,14 +160,14 @@ def _answers_of(data: AnnotatedSet) -> pl.DataFrame:
     """The answers by worker, a row each."""
     answers = data.answers
     assert answers is not None
-    return pl.DataFrame(
-        {
-            "dataset": np.repeat(data.name, len(answers.image)),
-            "image": data.images[answers.image],
-            "worker": answers.workers[answers.worker],
-            "selected": answers.selected,
-        }
-    )
+    columns = {
+        "dataset": np.repeat(data.name, len(answers.image)),
+        "image": data.images[answers.image],
+        "worker": answers.workers[answers.worker],
+        "selected": answers.selected,
+    }
+    order = {} if answers.position is None else {"position": answers.position}
+    return pl.DataFrame(columns | order)
 
 
 def _of_dataset(data: AnnotatedSet, columns: Mapping[str, Any]) -> pl.DataFrame:
