@@ -27,19 +27,19 @@ import polars as pl
 
 import bayesrep
 from bayesrep import Study, WorkerAnswers
-from bayesrep.errors import ConvergenceWarning, EstimateWarning
+from bayesrep.errors import ConvergenceWarning
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.text import columns, percent
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from bayesrep.sources.raw_answers import read_raw
-from experiments.crowds import KINDS, averaged, held
+from experiments.crowds import averaged, held
 from experiments.ledger import resume
 from experiments.results import save
 
 CLASSIFIERS = 8
 KEPT = 0.5
 DESIGNS = ("one crowd", "two crowds")
-LABELS = {name: KINDS[name] for name in ("known", "unknown", "model")}
+LABELS = {"known": "workers known", "unknown": "counts alone"}
 
 
 def published(raters: Path, folder: Path) -> tuple[pl.DataFrame, np.ndarray, tuple[str, ...]]:
@@ -99,25 +99,17 @@ def split(answers: pl.DataFrame, correct: np.ndarray, images: int, design: str, 
 
 
 def one_split(study: Study, seed: int) -> dict[str, Any]:
-    """Gaps of the populations, and what all kinds of intervals hold of 0."""
+    """Gaps of the populations, and what both kinds of intervals hold of 0."""
     with warnings.catch_warnings():
-        for category in (ConvergenceWarning, EstimateWarning):
-            warnings.simplefilter("ignore", category)
-        joint, model = (
-            bayesrep.fit(study, model=name, method="laplace", seed=seed, progress=False)
-            for name in ("joint", "workers")
-        )
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
     nameless = {role: replace(data, answers=None) for role, data in study.datasets.items()}
     found: dict[str, Any] = {
         "images": [len(study.reference.images), len(study.replication.images)],
         "annotators": float(np.mean([data.shown.mean() for data in study.datasets.values()])),
-        "converged": bool(joint["posterior"].attrs["converged"]),
+        "converged": bool(posterior["posterior"].attrs["converged"]),
     }
-    for name, given, posterior in (
-        ("known", study, joint),
-        ("unknown", replace(study, datasets=nameless), joint),
-        ("model", study, model),
-    ):
+    for name, given in (("known", study), ("unknown", replace(study, datasets=nameless))):
         draws = Fitted(given, posterior).joint_draws(seed)
         gaps = (draws.reference - draws.adjusted).reshape(-1, CLASSIFIERS)
         found[name] = {"gap": float(gaps.mean()), **held(gaps, np.zeros(CLASSIFIERS))}
@@ -129,17 +121,16 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for row in dict.fromkeys(result["key"].rsplit("/", 1)[0] for result in results):
         of = [r for r in results if r["key"].startswith(f"{row}/")]
+        gaps = np.array([r["known"]["gap"] for r in of])
         facts: dict[str, Any] = {
             "splits": len(of),
             "annotators": float(np.mean([r["annotators"] for r in of])),
             "images": np.mean([r["images"] for r in of], axis=0).tolist(),
             "converged": float(np.mean([r["converged"] for r in of])),
+            "gap": float(gaps.mean()),
+            "gap_se": float(gaps.std(ddof=1) / np.sqrt(len(of))),
+            "scatter": float(gaps.std(ddof=1)),
         }
-        for name in LABELS:
-            gaps = np.array([r[name]["gap"] for r in of])
-            scatter = float(gaps.std(ddof=1))
-            facts[f"{name}_gap"], facts[f"{name}_scatter"] = float(gaps.mean()), scatter
-            facts[f"{name}_gap_se"] = scatter / np.sqrt(len(of))
         found[row] = facts | averaged(of, LABELS)
     return {"designs": found}
 
@@ -158,7 +149,7 @@ def table(found: Mapping[str, Any]) -> str:
             percent(facts[f"{name}_single_width"], 2),
             *(percent(facts[f"{name}_mean{part}"], 1) for part in ("", "_se")),
             percent(facts[f"{name}_mean_width"], 2),
-            *(percent(facts[f"{name}_{part}"], 2) for part in ("gap", "gap_se", "scatter")),
+            *(percent(facts[part], 2) for part in ("gap", "gap_se", "scatter")),
         ]
         for row, facts in found["designs"].items()
         for name, label in LABELS.items()

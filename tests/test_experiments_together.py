@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import bayesrep
 from experiments import crowds, hostile, known_s, shared_difficulty, slope, two_crowds
 
 
@@ -50,13 +51,12 @@ def test_the_table_of_slopes_names_every_method():
 
 
 def test_crowds_are_means_over_the_studies_of_a_scenario():
-    held = {"single": 0.9, "single_width": 0.05, "mean": 1.0, "mean_width": 0.04}
+    held = {"single": 0.9, "single_width": 0.05, "mean": 1.0, "mean_width": 0.04, "sd": 0.01}
     results = [
         {
             "key": f"{scenario}/{number}",
-            "error": 0.01 * number,
-            "known": held,
-            "unknown": {**held, "single": 0.5 + 0.1 * number},
+            **{kind: {**held, "error": 0.01 * number} for kind in crowds.KINDS},
+            "unknown": {**held, "single": 0.5 + 0.1 * number, "error": 0.02},
         }
         for scenario in crowds.SCENARIOS
         for number in range(3)
@@ -64,10 +64,21 @@ def test_crowds_are_means_over_the_studies_of_a_scenario():
     found = crowds.numbers(results)
     facts = found["scenarios"]["one-crowd"]
     assert facts["studies"] == 3
-    assert facts["scatter"] == pytest.approx(0.01)
+    assert facts["unknown_rmse"] == pytest.approx(0.02)
+    assert facts["unknown_z"] == pytest.approx(2)
+    assert facts["known_rmse"] == pytest.approx(0.01 * np.sqrt(5 / 3))
     assert facts["unknown_single"] == pytest.approx(0.6)
     assert facts["unknown_single_se"] == pytest.approx(0.1 / np.sqrt(3))
-    assert crowds.table(found).count("90.0") == len(crowds.SCENARIOS)
+    several = (len(crowds.KINDS) - 1) * len(crowds.SCENARIOS)
+    assert crowds.table(found).count("90.0") == several
+
+
+@pytest.mark.parametrize("scenario", crowds.SCENARIOS)
+def test_every_scenario_of_crowds_knows_who_answered(scenario):
+    study = crowds.simulated(scenario, 1, 40, 2)
+    crowd = bayesrep.describe_crowd(study)
+    assert crowd.datasets["workers"].to_list() == [10 if scenario == "two-panels" else 100] * 2
+    assert crowd.in_common == {"one-crowd": 100, crowds.ALIKE: 100}.get(scenario, 0)
 
 
 def _hostile(number, trust):
