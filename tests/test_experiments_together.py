@@ -75,7 +75,7 @@ def test_crowds_are_means_over_the_studies_of_a_scenario():
 
 @pytest.mark.parametrize("scenario", crowds.SCENARIOS)
 def test_every_scenario_of_crowds_knows_who_answered(scenario):
-    study = crowds.simulated(scenario, 1, 40, 2)
+    study = crowds.simulated(scenario, 1, 300, 2)
     crowd = bayesrep.describe_crowd(study)
     assert crowd.datasets["workers"].to_list() == [10 if scenario == "two-panels" else 100] * 2
     assert crowd.in_common == {"one-crowd": 100, crowds.ALIKE: 100}.get(scenario, 0)
