@@ -178,12 +178,12 @@ def _resampled(
         if others is None:
             continue
         counted, more_often = others
-        more = summed((more_often @ counted[block].T).T[:, order])
-        moved = (
-            each[block] + flow(cells.selected, cells.shown, extra)
-            for each, extra in zip((images, right), more, strict=True)
+        more, more_right = summed((more_often @ counted[block].T).T[:, order])
+        images[block], right[block] = _possible(
+            images[block] + flow(cells.selected, cells.shown, more),
+            right[block] + flow(cells.selected, cells.shown, more_right),
+            total,
         )
-        images[block], right[block] = _possible(*moved, total)
     return images, right
 
 
