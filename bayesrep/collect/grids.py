@@ -1,0 +1,262 @@
+"""Grids of images about one label each: "select all images that show X".
+
+Answers about an image depend on each other where its annotators all saw it among the same
+neighbours, which no count can show (`docs/cannot-tell.md`). So every image is dealt into several
+grids, each with a fresh shuffle of its label's images, and each grid is answered by a few workers.
+Images of all data sets are mixed in every grid as they are mixed among the label's images: workers
+cannot tell them apart, and one crowd rates both (Engstrom et al. 2020, appendix B.1).
+
+Among them are controls: images that are known to show the label (at least five of 48 in Tsipras et
+al. 2020, appendix B.1.2), and images that are known to show another.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.types import Bools, Ints
+
+SIZE = 48
+CONTROL = "control"
+"""What stands for the data set of a control."""
+_KEY = ("dataset", "image", "label")
+
+
+@dataclass(frozen=True)
+class Design:
+    """How images are asked about.
+
+    Parameters
+    ----------
+    answers
+        Of every image and label.
+    grids
+        In how many different grids every image is; each is answered by `answers / grids` workers.
+    size
+        Images of a grid, controls among them.
+    positive, negative
+        Controls of a grid: images that show its label, and images that show another.
+    seed
+        Of the shuffles.
+
+    Raises
+    ------
+    OptionError
+        If the numbers do not go together.
+    """
+
+    answers: int = 10
+    grids: int = 5
+    size: int = SIZE
+    positive: int = 5
+    negative: int = 3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.answers < 1 or self.grids < 1 or self.answers % self.grids:
+            raise OptionError(
+                f"answers is {self.answers} and grids {self.grids}; every grid of an image gets the "
+                "same whole number of answers: choose a number of grids that divides it"
+            )
+        if min(self.positive, self.negative) < 0 or self.asked < 1:
+            raise OptionError(
+                f"a grid of {self.size} images has no place for {self.positive} positive and "
+                f"{self.negative} negative controls and an image to ask about"
+            )
+
+    @property
+    def asked(self) -> int:
+        """Images of a grid that are no controls, at most."""
+        return self.size - self.positive - self.negative
+
+    @property
+    def workers(self) -> int:
+        """How many answer each grid."""
+        return self.answers // self.grids
+
+
+def plan_grids(
+    asked: pl.DataFrame, controls: pl.DataFrame | None = None, design: Design | None = None
+) -> pl.DataFrame:
+    """Deal images into grids.
+
+    Parameters
+    ----------
+    asked
+        One row an image and label to ask about: `dataset`, `image`, `label`; `source`, the
+        picture's file or address, by default dataset/image.
+    controls
+        Images of which the label is known: `image`, `label`, `source` likewise (by default the
+        image). Needed where the design has controls.
+    design
+        Numbers of everything.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a place in a grid: `grid` (a name that begins with the fingerprint of all grids),
+        `place` (from 1), `dataset`, `image`, `label` (what is asked), `control` ("positive",
+        "negative" or null), `source`. Grids follow each other in random order, so that those of one
+        label do not.
+
+    Raises
+    ------
+    StudyError
+        If an image is asked about twice, or a label lacks controls.
+
+    Notes
+    -----
+    A label with fewer images than a grid holds has a smaller one, the same neighbours every time.
+    """
+    how = design or Design()
+    asked = _checked(asked)
+    if asked.select(_KEY).is_duplicated().any():
+        twice = asked.filter(asked.select(_KEY).is_duplicated())["image"].unique(maintain_order=True)
+        raise StudyError(f"the same label is asked about more than once for {listing(twice)}")
+    random = np.random.default_rng(how.seed)
+    labels, label = np.unique(asked["label"].to_numpy().astype(np.str_), return_inverse=True)
+    _, dataset = np.unique(asked["dataset"].to_numpy().astype(np.str_), return_inverse=True)
+    rows, grids = _dealt(label, dataset, how, random)
+    label_of = np.zeros(int(grids.max()) + 1, dtype=np.int64)
+    label_of[grids] = label[rows]
+    places = asked[rows].with_columns(
+        pl.Series("grid", grids), pl.lit(None, pl.String).alias("control")
+    )
+    parts = [places]
+    if how.positive or how.negative:
+        parts += _controls(controls, labels, label_of, how, random)
+    columns = ["grid", "dataset", "image", "label", "control", "source"]
+    table = pl.concat([part.select(columns) for part in parts])
+    # Grids in random order, images in random places.
+    order = random.permutation(len(label_of))
+    number = order[table["grid"].to_numpy()]
+    at = np.lexsort((random.random(len(table)), number))
+    table, number = table[at], number[at]
+    place = np.arange(len(table)) - np.searchsorted(number, number) + 1
+    names = _names(table, number, len(label_of))
+    return table.with_columns(grid=pl.Series(names[number]), place=pl.Series(place)).select(
+        "grid", "place", "dataset", "image", "label", "control", "source"
+    )
+
+
+def _checked(table: pl.DataFrame) -> pl.DataFrame:
+    """The columns that count, as text; a picture's default source."""
+    if missing := [name for name in _KEY if name not in table.columns]:
+        raise StudyError(f"images to ask about: no column {missing[0]}; it needs {', '.join(_KEY)}")
+    texts = table.select(pl.col(_KEY).cast(pl.String))
+    source = pl.format("{}/{}", "dataset", "image")
+    given = table["source"].cast(pl.String) if "source" in table.columns else pl.lit(None, pl.String)
+    return texts.with_columns(source=given).with_columns(pl.col("source").fill_null(source))
+
+
+def _dealt(
+    label: Ints, dataset: Ints, how: Design, random: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Rows and the number of their grid: every row in `how.grids` of them."""
+    size = np.bincount(label)
+    parts = -(-size // how.asked)
+    first = np.concatenate([[0], np.cumsum(parts)])
+    begins = np.cumsum(size) - size
+    rows, grids = [], []
+    for shuffle in range(how.grids):
+        key = random.random(len(label))
+        # Every data set evenly along its label's row, in an order of its own.
+        order = np.lexsort((key, dataset, label))
+        pair = label[order] * (dataset.max() + 1) + dataset[order]
+        start = np.searchsorted(pair, pair)
+        count = np.searchsorted(pair, pair, side="right") - start
+        along = (np.arange(len(pair)) - start + random.random(len(pair))) / count
+        order = order[np.lexsort((along, label[order]))]
+        within = np.arange(len(order)) - begins[label[order]]
+        part = within * parts[label[order]] // size[label[order]]
+        rows.append(order)
+        grids.append(shuffle * first[-1] + first[label[order]] + part)
+    return np.concatenate(rows), np.concatenate(grids)
+
+
+def _controls(
+    controls: pl.DataFrame | None,
+    labels: np.ndarray,
+    label_of: Ints,
+    how: Design,
+    random: np.random.Generator,
+) -> list[pl.DataFrame]:
+    """Controls of every grid."""
+    if controls is None:
+        raise StudyError(
+            f"{how.positive} positive and {how.negative} negative controls a grid are asked for, but "
+            "no images are given of which the label is known; give them, or ask for none"
+        )
+    if missing := [name for name in ("image", "label") if name not in controls.columns]:
+        raise StudyError(f"controls: no column {missing[0]}; they need image, label")
+    source = controls["source"] if "source" in controls.columns else controls["image"]
+    known = controls.select(pl.col("image", "label").cast(pl.String)).with_columns(
+        source=source.cast(pl.String)
+    )
+    known = known.unique(["image", "label"], maintain_order=True)
+    of_label: Mapping[str, Ints] = {
+        str(name): rows["row"].to_numpy()
+        for (name,), rows in known.with_row_index("row").group_by("label")
+    }
+    if how.positive:
+        few = [name for name in labels.tolist() if len(of_label.get(name, ())) < how.positive]
+        if few:
+            raise StudyError(
+                f"controls: fewer than {how.positive} images are known to show "
+                f"{listing(few, 'label')}; give more of them, or ask for fewer (--positive)"
+            )
+    sizes = np.bincount(label_of, minlength=len(labels))
+    grids_of = np.split(np.argsort(label_of, kind="stable"), np.cumsum(sizes)[:-1])
+    parts = []
+    for kind, number in (("positive", how.positive), ("negative", how.negative)):
+        if not number:
+            continue
+        chosen = np.empty((len(label_of), number), dtype=np.int64)
+        for place, name in enumerate(labels.tolist()):
+            grids = grids_of[place]
+            among = of_label.get(name, np.empty(0, dtype=np.int64))
+            if kind == "negative":
+                among = np.setdiff1d(np.arange(len(known)), among, assume_unique=True)
+                if len(among) < number:
+                    raise StudyError(
+                        f"controls: fewer than {number} images are known to show another label than "
+                        f"{name!r}; give more of them, or ask for fewer (--negative)"
+                    )
+            chosen[grids] = _some(among, number, len(grids), random)
+        grid = np.repeat(np.arange(len(label_of)), number)
+        parts.append(
+            known[chosen.ravel()].with_columns(
+                grid=pl.Series(grid),
+                dataset=pl.lit(CONTROL),
+                label=pl.Series(labels[label_of[grid]]),
+                control=pl.lit(kind),
+            )
+        )
+    return parts
+
+
+def _some(among: Ints, number: int, times: int, random: np.random.Generator) -> Ints:
+    """So many of them without a repetition, so often."""
+    if len(among) > 20 * number:  # then it is rare that one is drawn twice
+        drawn = random.integers(len(among), size=(times, number))
+        while (again := _repeated(drawn)).any():
+            drawn[again] = random.integers(len(among), size=(int(again.sum()), number))
+        return among[drawn]
+    return among[np.argsort(random.random((times, len(among))), axis=1)[:, :number]]
+
+
+def _repeated(drawn: Ints) -> Bools:
+    ordered = np.sort(drawn, axis=1)
+    return (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+
+
+def _names(table: pl.DataFrame, number: Ints, grids: int) -> np.ndarray:
+    """Names of all grids, which tell this collection from every other."""
+    text = table.select("dataset", "image", "label", "control").with_columns(pl.Series("n", number))
+    digest = blake2b(text.write_csv().encode(), digest_size=4).hexdigest()
+    width = len(str(grids))
+    return np.array([f"{digest}-{each:0{width}d}" for each in range(1, grids + 1)])
