@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, str] = {
     "mixtures": "compare mixtures of the selection frequency by size",
     "annotators": "naive and jackknife estimates for every number of annotators, and whether they "
     "are a line",
+    "collect": "ask people what images show: tasks, their forms, and the answers back",
     "answers": "what annotators answered, as their tools export it, as one table",
     "clean": "leave out answers by published rules of quality control, and say which",
     "count": "counts, and the error over workers, of more answers than fit into memory",

@@ -1,7 +1,24 @@
-"""Asking people which images show what: candidates, tasks, forms, and their answers back."""
+"""Asking people what images show: candidate labels, tasks, forms, and what the answers say."""
 
 from bayesrep.collect.candidates import candidate_labels
+from bayesrep.collect.classify import plan_classify
+from bayesrep.collect.collection import Collection, read_collection, write_collection
 from bayesrep.collect.grids import Design, plan_grids
-from bayesrep.collect.reading import Answered, read_assignments
+from bayesrep.collect.labels import Shortlist, shortlist
+from bayesrep.collect.objects import aggregate
+from bayesrep.collect.reading import Answered, answered
 
-__all__ = ["Answered", "Design", "candidate_labels", "plan_grids", "read_assignments"]
+__all__ = [
+    "Answered",
+    "Collection",
+    "Design",
+    "Shortlist",
+    "aggregate",
+    "answered",
+    "candidate_labels",
+    "plan_classify",
+    "plan_grids",
+    "read_collection",
+    "shortlist",
+    "write_collection",
+]

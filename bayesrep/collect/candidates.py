@@ -41,8 +41,8 @@ def candidate_labels(datasets: Sequence[Predictions], *, top: int = RANKS) -> pl
     for each in datasets:
         if each.answers.shape[2] < top:
             raise OptionError(
-                f"data set {each.dataset!r}: {each.answers.shape[2]} answers of each classifier are "
-                f"known, and {top} are asked for (--top)"
+                f"data set {each.dataset!r}: {each.answers.shape[2]} answers of each classifier "
+                f"are known, and {top} are asked for (--top)"
             )
         said = each.answers[:, :, :top].astype(np.int64)
         row = np.broadcast_to(np.arange(len(each.images))[None, :, None], said.shape)
@@ -54,7 +54,9 @@ def candidate_labels(datasets: Sequence[Predictions], *, top: int = RANKS) -> pl
         table = table.group_by("row", "class").agg(
             (~pl.col("own")).sum().cast(pl.Int64).alias("classifiers"), pl.col("own").any()
         )
-        table = table.sort(["row", "own", "classifiers", "class"], descending=[False, True, True, False])
+        table = table.sort(
+            ["row", "own", "classifiers", "class"], descending=[False, True, True, False]
+        )
         parts.append(
             pl.DataFrame(
                 {

@@ -1,35 +1,70 @@
-"""The folder of a collection: its grids, and every form in which people can be asked.
+"""The folder of a collection: its tasks, and every form in which people can be asked.
 
-    grids.parquet                             what is where; answers are read against it
-    labels.parquet                            label, name, description of what is asked about
+    collection.json                           the kind of its tasks, how many answer each, how made
+    tasks.parquet                             what is where; answers are read against it
+    labels.parquet                            label, name, description, link of what is asked about
     label-studio.xml, label-studio.json       labelling configuration and tasks of Label Studio
     mturk.html, mturk.csv                     layout and input of a batch of Mechanical Turk
     page.html                                 a page that needs no service and saves answers as JSON
+
+There are two kinds of tasks (Tsipras et al. 2020, appendix B): *contains*, a grid of images and one
+label, of which all images that show it are selected; and *classify*, one image and a few labels, of
+which one for every object is selected and one is the main object's.
 
 All names reach HTML escaped. Pictures are shown by <img>, in which an SVG's scripts do not run.
 """
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 import polars as pl
 
 from bayesrep.atomic import replaced_folder
+from bayesrep.collect.grids import PLACE
 from bayesrep.errors import StudyError
-from bayesrep.files import parquet
+from bayesrep.files import parquet, strict_json
 
-GRIDS, LABELS = "grids.parquet", "labels.parquet"
-COLUMNS = ("grid", "place", "dataset", "image", "label", "control", "source")
+TASKS, LABELS, FACTS = "tasks.parquet", "labels.parquet", "collection.json"
 MOST_ON_A_PAGE = 2_000
-"""Grids that the page holds; of more, only the services' forms are written."""
+"""Tasks that the page holds; of more, only the services' forms are written."""
+Kind = Literal["contains", "classify"]
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Tasks, and how many people are to answer each.
+
+    Attributes
+    ----------
+    kind
+        "contains" or "classify".
+    tasks
+        One row a place that can be selected, tasks one after the other: `task`, `place` (from 1),
+        `dataset`, `image`, `label`, `own`, `control`, `source`.
+    workers
+        How many are to answer each task.
+    made
+        Of what: the numbers of the design.
+    """
+
+    kind: Kind
+    tasks: pl.DataFrame
+    workers: int
+    made: Mapping[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        """What all names of its tasks begin with."""
+        return str(self.tasks["task"][0]).split("-")[0]
 
 
 def write_collection(
-    path: str | Path, grids: pl.DataFrame, labels: pl.DataFrame | None = None
+    path: str | Path, collection: Collection, labels: pl.DataFrame | None = None
 ) -> list[str]:
     """Write a collection, whole or not at all.
 
@@ -37,8 +72,8 @@ def write_collection(
     ----------
     path
         The folder, which is replaced.
-    grids
-        From `plan_grids`.
+    collection
+        What to ask.
     labels
         What is said of each label: `label`, and as far as they are known `name`, `description` and
         `link`. By default a label is its own name.
@@ -48,39 +83,47 @@ def write_collection(
     list of str
         Names of the files.
     """
-    told = _told(grids, labels)
+    tasks, kind = collection.tasks, collection.kind
+    told = _told(tasks, labels)
     said = {row["label"]: row for row in told.to_dicts()}
+    facts = {"kind": kind, "workers": collection.workers, "made": dict(collection.made)}
     with replaced_folder(Path(path)) as partial:
-        grids.write_parquet(partial / GRIDS)
-        told.write_parquet(partial / LABELS)
-        (partial / "label-studio.xml").write_text(_asset("label-studio.xml"), encoding="utf-8")
+        (partial / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        parquet.write(tasks, partial / TASKS)
+        parquet.write(told, partial / LABELS)
+        (partial / "label-studio.xml").write_text(_asset(f"{kind}.xml"), encoding="utf-8")
         with (partial / "label-studio.json").open("w", encoding="utf-8") as stream:
-            _write_list(stream, _label_studio(grids, said))
-        (partial / "mturk.html").write_text(_mturk_layout(grids), encoding="utf-8")
-        _mturk(grids, said).write_csv(partial / "mturk.csv")
-        if grids["grid"].n_unique() <= MOST_ON_A_PAGE:
-            (partial / "page.html").write_text(_page(grids, said), encoding="utf-8")
+            _write_list(stream, (_label_studio(kind, each, said) for each in _each(tasks)))
+        (partial / "mturk.html").write_text(_layout(kind, tasks), encoding="utf-8")
+        _mturk(kind, tasks, said).write_csv(partial / "mturk.csv")
+        if tasks["task"].n_unique() <= MOST_ON_A_PAGE:
+            (partial / "page.html").write_text(_page(kind, tasks, said), encoding="utf-8")
         return sorted(each.name for each in partial.iterdir())
 
 
-def read_grids(path: str | Path) -> pl.DataFrame:
-    """The grids of a collection.
+def read_collection(path: str | Path) -> Collection:
+    """The tasks of a collection.
 
     Raises
     ------
     StudyError
-        If there are none.
+        If the folder holds none, or they are damaged.
     """
-    file = Path(path) / GRIDS
-    table = parquet.read(file, str(file), list(COLUMNS))
-    if table.is_empty():
-        raise StudyError(f"{file}: holds no grid; write the collection again")
-    return table
+    folder = Path(path)
+    facts = strict_json.read(folder / FACTS)
+    held: Mapping[str, Any] = facts if isinstance(facts, dict) else {}
+    kind, workers = held.get("kind"), held.get("workers")
+    if kind not in get_args(Kind) or not isinstance(workers, int) or workers < 1:
+        raise StudyError(f"{folder / FACTS}: is none of a collection; write the collection again")
+    tasks = parquet.read(folder / TASKS, str(folder / TASKS), PLACE)
+    if tasks.is_empty():
+        raise StudyError(f"{folder / TASKS}: holds no task; write the collection again")
+    return Collection(cast(Kind, kind), tasks.select(PLACE), workers, held.get("made", {}))
 
 
-def _told(grids: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
+def _told(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
     """Name, description and link of every label that is asked about."""
-    asked = grids.select(pl.col("label").unique().sort())
+    asked = tasks.select(pl.col("label").unique().sort())
     columns = ("name", "description", "link")
     if labels is not None:
         if "label" not in labels.columns:
@@ -99,11 +142,13 @@ def _asset(name: str) -> str:
     return files("bayesrep.collect").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _each(grids: pl.DataFrame) -> Iterator[tuple[str, str, list[str]]]:
-    """Every grid's name, label and pictures, in their places."""
-    together = grids.group_by("grid", maintain_order=True).agg(pl.col("label").first(), "source")
-    for row in together.iter_rows():
-        yield row
+def _each(tasks: pl.DataFrame) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Every task's name, and the labels and pictures at its places."""
+    return iter(_together(tasks).select("task", "label", "source").iter_rows())
+
+
+def _together(tasks: pl.DataFrame) -> pl.DataFrame:
+    return tasks.group_by("task", maintain_order=True).agg("label", "source")
 
 
 def _write_list(stream: Any, items: Iterator[Mapping[str, Any]]) -> None:
@@ -115,68 +160,129 @@ def _write_list(stream: Any, items: Iterator[Mapping[str, Any]]) -> None:
     stream.write("\n]\n")
 
 
+Said = Mapping[str, Mapping[str, Any]]
+
+
 def _label_studio(
-    grids: pl.DataFrame, said: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Mapping[str, Any]]:
-    """Tasks: pictures are the choices of a list that comes with the task."""
-    for grid, label, sources in _each(grids):
-        about = said[label]
-        choices = [
-            {"value": str(place), "html": f'<img src="{escape(source)}" class="asked" alt="{place}">'}
+    kind: Kind, task: tuple[str, list[str], list[str]], said: Said
+) -> Mapping[str, Any]:
+    """A task, whose choices come with it, numbered by their places."""
+    name, labels, sources = task
+    data: dict[str, Any] = {"task": name}
+    if kind == "contains":
+        about = said[labels[0]]
+        pictures = [
+            f'<img src="{escape(source)}" class="asked" alt="{place}">'
             for place, source in enumerate(sources, 1)
         ]
-        question = f"Select all images that show: {about['name']}"
-        data = {"grid": grid, "question": question, "choices": choices}
-        yield {"data": data | {"description": about["description"] or ""}}
+        data["question"] = f"Select all images that show: {about['name']}"
+        data["description"] = _description(about)
+        data["choices"] = [
+            {"value": str(place), "html": html} for place, html in enumerate(pictures, 1)
+        ]
+    else:
+        data["image"] = sources[0]
+        data["choices"] = [
+            {"value": str(place), "html": f"<span>{escape(said[label]['name'])}</span>"}
+            for place, label in enumerate(labels, 1)
+        ]
+        data["main"] = [dict(each) for each in data["choices"]]
+    return {"data": data}
 
 
-def _mturk_layout(grids: pl.DataFrame) -> str:
-    """The page of a task, with a place for every picture of the largest grid."""
-    places = range(1, int(grids["place"].to_numpy().max()) + 1)
-    boxes = "\n".join(
-        f'    <label><input type="checkbox" name="image{place}" value="on">'
-        f'<img src="${{image{place}}}" alt="image {place}"></label>'
-        for place in places
-    )
-    return _asset("mturk.html").replace("<!-- images -->", boxes)
+def _description(about: Mapping[str, Any]) -> str:
+    return " ".join(part for part in (about["description"], about["link"]) if part)
 
 
-def _mturk(grids: pl.DataFrame, said: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
-    """A row a grid; a smaller grid leaves columns empty.
+def _layout(kind: Kind, tasks: pl.DataFrame) -> str:
+    """The page of a task on Mechanical Turk, with a place for everything in the largest one."""
+    places = range(1, int(tasks["place"].to_numpy().max()) + 1)
+    if kind == "contains":
+        marks = [
+            f'    <label><input type="checkbox" value="{place}">'
+            f'<img src="${{image{place}}}" alt="image {place}"></label>'
+            for place in places
+        ]
+    else:
+        marks = [
+            f'    <tr><td><label><input type="checkbox" value="{place}"> ${{name{place}}}'
+            "</label></td>"
+            f'<td><input type="radio" name="chosen" value="{place}" '
+            f'aria-label="main object: ${{name{place}}}"></td>'
+            f'<td class="about">${{description{place}}}</td></tr>'
+            for place in places
+        ]
+    return _asset(f"{kind}.html").replace("<!-- places -->", "\n".join(marks))
+
+
+def _mturk(kind: Kind, tasks: pl.DataFrame, said: Said) -> pl.DataFrame:
+    """A row a task; a smaller one leaves columns empty.
 
     Mechanical Turk puts the text into the page as it is, so it is escaped here.
     """
-    most = int(grids["place"].to_numpy().max())
-    together = grids.group_by("grid", maintain_order=True).agg(
-        pl.col("label").first(), pl.col("source")
+    together = _together(tasks)
+    most = int(tasks["place"].to_numpy().max())
+    told = pl.DataFrame(
+        [
+            {"label": label, **{k: escape(row[k] or "") for k in _TOLD}}
+            for label, row in said.items()
+        ],
+        schema=dict.fromkeys(("label", *_TOLD), pl.String),
     )
-    told = {
-        name: [escape(said[label][name] or "") for label in together["label"]]
-        for name in ("name", "description", "link")
+    sources = together["source"].list.eval(_escaped(pl.element()))
+    if kind == "contains":
+        of = pl.DataFrame({"label": together["label"].list.first()})
+        about = of.join(told, on="label", how="left", maintain_order="left").drop("label")
+        return pl.DataFrame({"task": together["task"], **_columns("image", sources, most)}).hstack(
+            about.get_columns()
+        )
+    of = tasks.select("task", "label").join(told, on="label", how="left", maintain_order="left")
+    by_task = of.group_by("task", maintain_order=True).agg("name", "description")
+    return pl.DataFrame(
+        {
+            "task": together["task"],
+            "image": sources.list.first(),
+            **_columns("name", by_task["name"], most),
+            **_columns("description", by_task["description"], most),
+        }
+    )
+
+
+_TOLD = ("name", "description", "link")
+
+
+def _columns(name: str, lists: pl.Series, most: int) -> dict[str, pl.Series]:
+    """A list as columns name1, name2, ...; empty where it is shorter."""
+    return {
+        f"{name}{n + 1}": lists.list.get(n, null_on_oob=True).fill_null("") for n in range(most)
     }
-    escaped = together["source"].list.eval(_escaped(pl.element()))
-    images = {f"image{n + 1}": escaped.list.get(n, null_on_oob=True).fill_null("") for n in range(most)}
-    return pl.DataFrame({"grid": together["grid"], **told, **images})
 
 
 def _escaped(text: pl.Expr) -> pl.Expr:
     """As `html.escape` does."""
-    for letter, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#x27;")):
+    for letter, name in (
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+        ('"', "&quot;"),
+        ("'", "&#x27;"),
+    ):
         text = text.str.replace_all(letter, name, literal=True)
     return text
 
 
-def _page(grids: pl.DataFrame, said: Mapping[str, Mapping[str, Any]]) -> str:
-    """The offline page, with all grids in it."""
-    tasks = [
-        {
-            "grid": grid,
-            "name": said[label]["name"],
-            "description": said[label]["description"] or "",
-            "link": said[label]["link"] or "",
-            "images": sources,
-        }
-        for grid, label, sources in _each(grids)
-    ]
-    held = json.dumps(tasks, ensure_ascii=False).replace("<", "\\u003c")
-    return _asset("page.html").replace("/* tasks */ []", held)
+def _page(kind: Kind, tasks: pl.DataFrame, said: Said) -> str:
+    """The offline page, with all tasks in it."""
+    held: list[dict[str, Any]] = []
+    for name, labels, sources in _each(tasks):
+        if kind == "contains":
+            held.append({"task": name, "about": _about(said[labels[0]]), "images": sources})
+        else:
+            about = [_about(said[label]) for label in labels]
+            held.append({"task": name, "image": sources[0], "labels": about})
+    text = json.dumps(held, ensure_ascii=False).replace("<", "\\u003c")
+    return _asset("page.html").replace("/* tasks */ []", text)
+
+
+def _about(row: Mapping[str, Any]) -> dict[str, str]:
+    return {name: row[name] or "" for name in _TOLD}

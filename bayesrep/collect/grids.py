@@ -23,6 +23,8 @@ from bayesrep.types import Bools, Ints
 SIZE = 48
 CONTROL = "control"
 """What stands for the data set of a control."""
+PLACE = ("task", "place", "dataset", "image", "label", "own", "control", "source")
+"""Columns of tasks: a row for every place that a worker may select."""
 _KEY = ("dataset", "image", "label")
 
 
@@ -59,8 +61,8 @@ class Design:
     def __post_init__(self) -> None:
         if self.answers < 1 or self.grids < 1 or self.answers % self.grids:
             raise OptionError(
-                f"answers is {self.answers} and grids {self.grids}; every grid of an image gets the "
-                "same whole number of answers: choose a number of grids that divides it"
+                f"answers is {self.answers} and grids {self.grids}; every grid of an image gets "
+                "the same whole number of answers: choose a number of grids that divides it"
             )
         if min(self.positive, self.negative) < 0 or self.asked < 1:
             raise OptionError(
@@ -87,8 +89,9 @@ def plan_grids(
     Parameters
     ----------
     asked
-        One row an image and label to ask about: `dataset`, `image`, `label`; `source`, the
-        picture's file or address, by default dataset/image.
+        One row an image and label to ask about: `dataset`, `image`, `label`; `own`, whether it is
+        the image's own label, by default true; `source`, the picture's file or address, by default
+        dataset/image.
     controls
         Images of which the label is known: `image`, `label`, `source` likewise (by default the
         image). Needed where the design has controls.
@@ -98,10 +101,10 @@ def plan_grids(
     Returns
     -------
     polars.DataFrame
-        One row a place in a grid: `grid` (a name that begins with the fingerprint of all grids),
-        `place` (from 1), `dataset`, `image`, `label` (what is asked), `control` ("positive",
-        "negative" or null), `source`. Grids follow each other in random order, so that those of one
-        label do not.
+        One row a place in a grid: `task` (the grid's name, which begins with the fingerprint of
+        all of them), `place` (from 1), `dataset`, `image`, `label` (what is asked), `own`,
+        `control` ("positive", "negative" or null), `source`. Grids follow each other in random
+        order, so that those of one label do not.
 
     Raises
     ------
@@ -113,10 +116,7 @@ def plan_grids(
     A label with fewer images than a grid holds has a smaller one, the same neighbours every time.
     """
     how = design or Design()
-    asked = _checked(asked)
-    if asked.select(_KEY).is_duplicated().any():
-        twice = asked.filter(asked.select(_KEY).is_duplicated())["image"].unique(maintain_order=True)
-        raise StudyError(f"the same label is asked about more than once for {listing(twice)}")
+    asked = checked(asked)
     random = np.random.default_rng(how.seed)
     labels, label = np.unique(asked["label"].to_numpy().astype(np.str_), return_inverse=True)
     _, dataset = np.unique(asked["dataset"].to_numpy().astype(np.str_), return_inverse=True)
@@ -129,7 +129,7 @@ def plan_grids(
     parts = [places]
     if how.positive or how.negative:
         parts += _controls(controls, labels, label_of, how, random)
-    columns = ["grid", "dataset", "image", "label", "control", "source"]
+    columns = ["grid", *_KEY, "own", "control", "source"]
     table = pl.concat([part.select(columns) for part in parts])
     # Grids in random order, images in random places.
     order = random.permutation(len(label_of))
@@ -137,20 +137,37 @@ def plan_grids(
     at = np.lexsort((random.random(len(table)), number))
     table, number = table[at], number[at]
     place = np.arange(len(table)) - np.searchsorted(number, number) + 1
-    names = _names(table, number, len(label_of))
-    return table.with_columns(grid=pl.Series(names[number]), place=pl.Series(place)).select(
-        "grid", "place", "dataset", "image", "label", "control", "source"
-    )
+    names = task_names(table, number)
+    return table.with_columns(task=pl.Series(names), place=pl.Series(place)).select(PLACE)
 
 
-def _checked(table: pl.DataFrame) -> pl.DataFrame:
-    """The columns that count, as text; a picture's default source."""
+def checked(table: pl.DataFrame) -> pl.DataFrame:
+    """Images and labels to ask about, each once, with all their columns.
+
+    Raises
+    ------
+    StudyError
+        Where one is missing, empty or there twice.
+    """
     if missing := [name for name in _KEY if name not in table.columns]:
         raise StudyError(f"images to ask about: no column {missing[0]}; it needs {', '.join(_KEY)}")
+    if table.is_empty():
+        raise StudyError("images to ask about: there are none")
     texts = table.select(pl.col(_KEY).cast(pl.String))
-    source = pl.format("{}/{}", "dataset", "image")
-    given = table["source"].cast(pl.String) if "source" in table.columns else pl.lit(None, pl.String)
-    return texts.with_columns(source=given).with_columns(pl.col("source").fill_null(source))
+    for name in _KEY:
+        if (empty := int((texts[name].fill_null("") == "").sum())) > 0:
+            raise StudyError(f"images to ask about: {name} is missing in {empty:,} rows; give it")
+    if (twice := texts.is_duplicated()).any():
+        names = listing(texts.filter(twice)["image"].unique(maintain_order=True).to_list())
+        raise StudyError(f"images to ask about: {names} with the same label more than once")
+    given = {name: table[name] for name in ("own", "source") if name in table.columns}
+    own = given.get("own", pl.repeat(1, len(table), eager=True)).cast(pl.Boolean)
+    source = given.get("source", pl.repeat(None, len(table), eager=True)).cast(pl.String)
+    default = pl.format("{}/{}", "dataset", "image")
+    return texts.with_columns(own=own, source=source).with_columns(
+        pl.col("own").fill_null(value=False),
+        source=pl.when(pl.col("source").fill_null("") == "").then(default).otherwise("source"),
+    )
 
 
 def _dealt(
@@ -188,8 +205,8 @@ def _controls(
     """Controls of every grid."""
     if controls is None:
         raise StudyError(
-            f"{how.positive} positive and {how.negative} negative controls a grid are asked for, but "
-            "no images are given of which the label is known; give them, or ask for none"
+            f"{how.positive} positive and {how.negative} negative controls a grid are asked for, "
+            "but no images are given of which the label is known; give them, or ask for none"
         )
     if missing := [name for name in ("image", "label") if name not in controls.columns]:
         raise StudyError(f"controls: no column {missing[0]}; they need image, label")
@@ -203,7 +220,7 @@ def _controls(
         for (name,), rows in known.with_row_index("row").group_by("label")
     }
     if how.positive:
-        few = [name for name in labels.tolist() if len(of_label.get(name, ())) < how.positive]
+        few = [each for each in labels.tolist() if len(of_label.get(each, ())) < how.positive]
         if few:
             raise StudyError(
                 f"controls: fewer than {how.positive} images are known to show "
@@ -223,8 +240,8 @@ def _controls(
                 among = np.setdiff1d(np.arange(len(known)), among, assume_unique=True)
                 if len(among) < number:
                     raise StudyError(
-                        f"controls: fewer than {number} images are known to show another label than "
-                        f"{name!r}; give more of them, or ask for fewer (--negative)"
+                        f"controls: fewer than {number} images are known to show another label "
+                        f"than {name!r}; give more of them, or ask for fewer (--negative)"
                     )
             chosen[grids] = _some(among, number, len(grids), random)
         grid = np.repeat(np.arange(len(label_of)), number)
@@ -233,6 +250,7 @@ def _controls(
                 grid=pl.Series(grid),
                 dataset=pl.lit(CONTROL),
                 label=pl.Series(labels[label_of[grid]]),
+                own=pl.lit(kind == "positive"),
                 control=pl.lit(kind),
             )
         )
@@ -254,9 +272,10 @@ def _repeated(drawn: Ints) -> Bools:
     return (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
 
 
-def _names(table: pl.DataFrame, number: Ints, grids: int) -> np.ndarray:
-    """Names of all grids, which tell this collection from every other."""
-    text = table.select("dataset", "image", "label", "control").with_columns(pl.Series("n", number))
+def task_names(table: pl.DataFrame, number: Ints) -> np.ndarray:
+    """A name for the task, from 0, of every row; the fingerprint tells them from other tasks."""
+    text = table.select(*_KEY, "control").with_columns(n=pl.Series(number))
     digest = blake2b(text.write_csv().encode(), digest_size=4).hexdigest()
-    width = len(str(grids))
-    return np.array([f"{digest}-{each:0{width}d}" for each in range(1, grids + 1)])
+    width = len(str(int(number.max()) + 1))
+    names = np.array([f"{digest}-{each:0{width}d}" for each in range(1, int(number.max()) + 2)])
+    return names[number]

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,24 @@ def write_table(table: Any, path: Path) -> None:
     """Write a table as CSV or Parquet, which its name says, whole or not at all."""
     with replaced_file(path) as partial:
         (table.write_csv if path.suffix.lower() == ".csv" else table.write_parquet)(partial)
+
+
+def write_batches(parts: Iterable[Any], path: Path) -> None:
+    """Write a table of which a part is in memory at a time, as `write_table` does."""
+    from polars.io.plugins import register_io_source
+
+    rows = iter(parts)
+    first = next(rows, None)
+    if first is None:
+        raise OptionError(f"{path} would hold no row")
+
+    def remaining(*_: Any) -> Iterator[Any]:
+        yield first
+        yield from rows
+
+    table = register_io_source(remaining, schema=first.schema)
+    with replaced_file(path) as partial:
+        (table.sink_csv if path.suffix.lower() == ".csv" else table.sink_parquet)(partial)
 
 
 def new_table(arguments: Namespace) -> None:

@@ -206,7 +206,7 @@ def _mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
     require(table, needed, where)
     table = table.with_columns(pl.all().cast(pl.String))
     if "Answer.taskAnswers" in table.columns:
-        table = _with_task_answers(table, where)
+        table = with_task_answers(table, where)
     image, answer = (
         each or _only(table.columns, prefix, option, where)
         for each, prefix, option in (
@@ -264,7 +264,7 @@ def _pairs(image: str, answer: str, columns: Sequence[str], where: str) -> list[
     return pairs
 
 
-def _with_task_answers(table: pl.DataFrame, where: str) -> pl.DataFrame:
+def with_task_answers(table: pl.DataFrame, where: str) -> pl.DataFrame:
     """The answers of a form as columns: `Answer.name` of `[{"name": ...}]` or of its choices."""
     rows: list[dict[str, str]] = []
     for number, text in enumerate(table["Answer.taskAnswers"].fill_null("[]").to_list(), 1):
@@ -335,7 +335,7 @@ def _of_task(task: Mapping[str, Any], asked: Columns, where: str) -> list[dict[s
         rows.append(
             {
                 "image": image,
-                "worker": _who(each["completed_by"]),
+                "worker": who(each["completed_by"]),
                 "answer": _joined(controls.get(name or "", []), asked),
                 "task": str(task.get("id")),
                 "seconds": each.get("lead_time"),
@@ -350,7 +350,7 @@ def _of_small(task: Mapping[str, Any], asked: Columns, where: str) -> dict[str, 
         said = said["choices"]
     return {
         "image": _image_of(task, asked, where),
-        "worker": _who(task["annotator"]),
+        "worker": who(task["annotator"]),
         "answer": _joined([said] if isinstance(said, str) else said or [], asked),
         "task": str(task.get("id")),
         "seconds": task.get("lead_time"),
@@ -367,7 +367,8 @@ def _image_of(data: Mapping[str, Any], asked: Columns, where: str) -> str:
     return str(data[name])
 
 
-def _who(person: Any) -> str:
+def who(person: Any) -> str:
+    """What Label Studio calls someone: a number, or an object that has one."""
     return str(person.get("id", person.get("email"))) if isinstance(person, dict) else str(person)
 
 

@@ -1,0 +1,57 @@
+"""Tasks of one image and a few labels, of which people choose one for every object."""
+
+import numpy as np
+import polars as pl
+
+from bayesrep.collect.grids import PLACE, checked, task_names
+from bayesrep.errors import OptionError, StudyError, listing
+
+MOST_LABELS = 12
+"""Labels of an image; the paper has six."""
+
+
+def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
+    """A task for every image.
+
+    Parameters
+    ----------
+    asked
+        One row an image and label: `dataset`, `image`, `label`, `own`, `source`, as `plan_grids`
+        takes them.
+    seed
+        Of the order of the tasks and of the labels in them, so that the own label is not the first.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a label of a task: `task`, `place` (from 1), `dataset`, `image`, `label`, `own`,
+        `control` (null), `source`.
+
+    Raises
+    ------
+    StudyError
+        If an image has a label twice, only one, or too many to be looked at together.
+    """
+    if seed < 0:
+        raise OptionError(f"seed is {seed}; give a whole number from 0")
+    asked = checked(asked)
+    image = ["dataset", "image"]
+    sizes = asked.group_by(image, maintain_order=True).agg(size=pl.len())
+    for wrong, rule in (
+        (pl.col("size") < 2, "only one label; there is nothing to choose"),
+        (pl.col("size") > MOST_LABELS, f"more than {MOST_LABELS} labels"),
+    ):
+        if len(found := sizes.filter(wrong)):
+            raise StudyError(f"{listing(found['image'].to_list())}: {rule}; leave them out")
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(sizes))
+    table = asked.join(
+        sizes.select(image).with_columns(number=pl.Series(order)), on=image, maintain_order="left"
+    )
+    number = table["number"].to_numpy()
+    at = np.lexsort((random.random(len(table)), number))
+    table, number = table[at], number[at]
+    place = np.arange(len(table)) - np.searchsorted(number, number) + 1
+    table = table.with_columns(control=pl.lit(None, pl.String))
+    names = task_names(table, number)
+    return table.with_columns(task=pl.Series(names), place=pl.Series(place)).select(PLACE)

@@ -1,0 +1,329 @@
+"""What an image shows, from what several people said of it: objects, their labels, the main one.
+
+Tsipras et al. (2020), section 3.2. The number of objects is what most annotators say, the number of
+labels that they select. The labels are parted into so many groups, one an object, that as few
+annotators as possible select two labels of one group: the largest cut of a graph in which labels
+are tied by how many select both. All partitions are tried. The main label is the one that most
+annotators give to the main object.
+
+Held against the annotations that the authors published, where a vote is tied it is the value that
+was given first; labels that nobody selects together with another are in no group, unless there is
+one object; and of partitions that are as good as each other one is taken, which is stated. Here it
+is the first, groups being filled in the order of the labels.
+
+Beside the votes stand probabilities, of what most people *would* say, from Dirichlet posteriors
+whose priors are found in all images together.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+from scipy import optimize, special, stats
+
+from bayesrep.errors import StudyError, listing
+from bayesrep.types import Floats, Ints
+
+MOST_PARTED = 12
+"""Labels of an image of which all partitions are tried."""
+FLAGGED = 1 / 3
+_IMAGE = ("dataset", "image")
+Name = TypeVar("Name", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Objects:
+    """What annotators say that one image shows.
+
+    Attributes
+    ----------
+    number
+        Of objects.
+    groups
+        Labels of every object, in the order in which they were given.
+    main
+        The main object's label.
+    tied
+        Which of "number", "groups", "main" were ties.
+    """
+
+    number: int
+    groups: tuple[tuple[int, ...], ...]
+    main: int
+    tied: tuple[str, ...]
+
+
+def objects_of(
+    labels: Sequence[int], selected: Sequence[Sequence[int]], main: Sequence[int]
+) -> Objects:
+    """Put together what several annotators say of one image.
+
+    Parameters
+    ----------
+    labels
+        All that anybody selected; their order decides between partitions that are as good.
+    selected
+        Of each annotator the labels, one for every object, one at least.
+    main
+        Of each annotator the main object's label.
+    """
+    number, number_tied = plurality([len(set(each)) for each in selected])
+    first, main_tied = plurality(main)
+    tied = Counter(pair for each in selected for pair in combinations(sorted(set(each)), 2))
+    together = {label for pair in tied for label in pair}
+    parted = [label for label in labels if number == 1 or label in together]
+    groups, groups_tied = partition(parted, tied, number)
+    names = {"number": number_tied, "groups": groups_tied, "main": main_tied}
+    return Objects(number, groups, first, tuple(name for name, is_so in names.items() if is_so))
+
+
+def plurality(votes: Sequence[Name]) -> tuple[Name, bool]:
+    """The value given most often, of those that tie the first, and whether any do."""
+    counted = Counter(votes)
+    first, most = counted.most_common(1)[0]  # in the order of first votes
+    return first, sum(count == most for count in counted.values()) > 1
+
+
+def partition(
+    labels: Sequence[int], tied: Counter[tuple[int, int]], number: int
+) -> tuple[tuple[tuple[int, ...], ...], bool]:
+    """The groups of labels with the least ties within groups, and whether others have as few.
+
+    Parameters
+    ----------
+    labels
+        At most `MOST_PARTED`.
+    tied
+        How many annotators select both labels of a pair (in increasing order).
+    number
+        Of groups; each label is one where there are fewer labels.
+    """
+    size = len(labels)
+    ties = np.zeros((size, size))
+    for (one, other), count in tied.items():
+        if one in labels and other in labels:
+            ties[labels.index(one), labels.index(other)] = count
+    ties += ties.T
+    best, found, again = np.inf, (), False
+    for places in _partitions(size, min(number, size)):
+        of = np.array(places)
+        within = float(ties[of[:, None] == of].sum())
+        if within < best:
+            best, found, again = within, places, False
+        elif within == best:
+            again = True
+    groups = tuple(
+        tuple(label for label, place in zip(labels, found, strict=True) if place == group)
+        for group in range(min(number, size))
+    )
+    return groups, again
+
+
+def _partitions(size: int, groups: int) -> Iterator[tuple[int, ...]]:
+    """All ways of putting things into so many groups, none empty, each way once."""
+
+    def further(begun: tuple[int, ...], used: int) -> Iterator[tuple[int, ...]]:
+        left = size - len(begun)
+        if groups - used > left:
+            return
+        if not left:
+            yield begun
+            return
+        for group in range(min(used + 1, groups)):
+            yield from further((*begun, group), max(used, group + 1))
+
+    yield from further((), 0)
+
+
+def sane(answers: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The assignments that pass the published sanity rules, and how many did not.
+
+    Tsipras et al. (2020), appendix B.2: assignments without a label, or with a main label that is
+    not among those selected, are left out; and all of workers of whom more than a third are.
+
+    Parameters
+    ----------
+    answers
+        One row an answer: `worker`, `task`, `selected`, `main` (bool).
+    """
+    by = ["task", "worker"]
+    of = answers.group_by(by, maintain_order=True).agg(
+        any=pl.col("selected").any(), main=(pl.col("main") & pl.col("selected")).sum() == 1
+    )
+    of = of.with_columns(bad=~(pl.col("any") & pl.col("main")))
+    often = pl.col("bad").mean().over("worker") > FLAGGED
+    of = of.with_columns(often=often)
+    left_out = {
+        "no label selected": int((~of["any"]).sum()),
+        "main label not selected": int((of["any"] & ~of["main"]).sum()),
+        "others of workers with more than a third of these": int((of["often"] & ~of["bad"]).sum()),
+    }
+    kept = of.filter(~pl.col("bad") & ~pl.col("often")).select(by)
+    return answers.join(kept, on=by, how="semi", maintain_order="left"), left_out
+
+
+def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
+    """What every image shows.
+
+    Parameters
+    ----------
+    answers
+        One row an answer about a label of an image: `dataset`, `image`, `label`, `worker`,
+        `selected`, `main` (bool), and perhaps `own`. Assignments without any label or main label
+        are none: leave them out (`sane`).
+
+    Returns
+    -------
+    polars.DataFrame
+        One row an image and label: `dataset`, `image`, `label`, `own`; `selected`, `main` (how
+        many gave it) of `shown`; `object` (the number, from 1, of the object that it names, null
+        where it is in no group); of the image `objects`, `main_label` and `tied` (what was a tie);
+        and the probabilities `p_valid` (that at least half of all people would select it),
+        `p_main` (that most would say it is the main one's) and `p_several` (that most would see
+        several objects).
+
+    Raises
+    ------
+    StudyError
+        If an image has too many labels, or an annotator gives two main labels or none.
+    """
+    told = [*_IMAGE, "label"]
+    own = pl.col("own").first() if "own" in answers.columns else pl.lit(None, pl.Boolean)
+    counted = answers.group_by(told, maintain_order=True).agg(
+        own=own,
+        selected=pl.col("selected").sum().cast(pl.Int64),
+        main=pl.col("main").sum().cast(pl.Int64),
+        shown=pl.len().cast(pl.Int64),
+    )
+    counted = counted.with_columns(
+        number=pl.int_range(pl.len()).over(_IMAGE), row=pl.int_range(pl.len())
+    )
+    if len(many := counted.filter(pl.col("number") >= MOST_PARTED)):
+        raise StudyError(
+            f"{listing(many['image'].unique(maintain_order=True).to_list())}: more than "
+            f"{MOST_PARTED} labels; choose the candidates that matter first"
+        )
+    numbered = answers.join(counted.select(*told, "number"), on=told, maintain_order="left")
+    people = numbered.group_by([*_IMAGE, "worker"], maintain_order=True).agg(
+        chosen=pl.col("number").filter("selected"), first=pl.col("number").filter("main")
+    )
+    strange = people.filter((pl.col("first").list.len() != 1) | (pl.col("chosen").list.len() == 0))
+    if len(strange):
+        names = listing(strange["image"].unique(maintain_order=True).to_list())
+        raise StudyError(
+            f"{names}: an annotator with no label or not one main label; leave such answers out"
+        )
+    of_images = people.group_by(_IMAGE, maintain_order=True).agg(
+        "chosen", pl.col("first").list.first()
+    )
+    rows = [_of_image(*row) for row in of_images.select("chosen", "first").iter_rows()]
+    facts = of_images.select(_IMAGE).with_columns(
+        objects=pl.Series([each.number for each in rows], dtype=pl.Int64),
+        first=pl.Series([each.main for each in rows], dtype=pl.Int64),
+        tied=pl.Series([", ".join(each.tied) or None for each in rows], dtype=pl.String),
+        groups=pl.Series([_group_of(each) for each in rows], dtype=pl.List(pl.Int64)),
+        p_several=pl.Series(_several(of_images["chosen"].to_list())),
+    )
+    table = counted.join(facts, on=_IMAGE, maintain_order="left").with_columns(
+        object=pl.col("groups").list.get(pl.col("number"), null_on_oob=True).replace(0, None),
+        main_label=pl.col("label").filter(pl.col("number") == pl.col("first")).first().over(_IMAGE),
+        p_valid=_valid(counted),
+        p_main=_main(counted),
+    )
+    return table.select(
+        *told, "own", "selected", "main", "shown", "object", "objects", "main_label", "tied",
+        "p_valid", "p_main", "p_several",
+    )  # fmt: skip
+
+
+def _of_image(chosen: list[list[int]], first: list[int]) -> Objects:
+    labels = sorted({label for each in chosen for label in each})
+    return objects_of(labels, chosen, first)
+
+
+def _group_of(objects: Objects) -> list[int]:
+    """Of every label, by number, its object; 0 where it has none."""
+    found = {label: n for n, group in enumerate(objects.groups, 1) for label in group}
+    return [found.get(label, 0) for label in range(max(found, default=-1) + 1)]
+
+
+def _valid(counted: pl.DataFrame) -> pl.Series:
+    """P(s >= 1/2 | k of n) of every label, s beta a priori, of the most probable beta."""
+    k, n = (counted[name].to_numpy().astype(np.float64) for name in ("selected", "shown"))
+
+    def loss(logs: Floats) -> float:
+        a, b = np.exp(logs)
+        return -float((special.betaln(a + k, b + n - k) - special.betaln(a, b)).sum())
+
+    a, b = np.exp(optimize.minimize(loss, np.zeros(2), method="Nelder-Mead").x)
+    return pl.Series(special.betaincc(a + k, b + n - k, 0.5))
+
+
+def _main(counted: pl.DataFrame) -> pl.Series:
+    """P(label is what most would give to the main object), of every label of every image."""
+    image = counted.select(pl.struct(_IMAGE).rle_id()).to_series().to_numpy()
+    rows = np.argsort(image, kind="stable")
+    parts = np.split(counted["main"].to_numpy()[rows], np.flatnonzero(np.diff(image[rows])) + 1)
+    found = np.empty(len(image))
+    found[rows] = np.concatenate(most_probable(parts))
+    return pl.Series(found)
+
+
+def _several(chosen: Sequence[Sequence[Sequence[int]]]) -> Floats:
+    """P(most would select more than one label), of every image."""
+    votes = [np.bincount([min(len(set(each)), 2) - 1 for each in of], minlength=2) for of in chosen]
+    return np.array([each[1] for each in most_probable(votes)])
+
+
+def most_probable(votes: Sequence[Ints]) -> list[Floats]:
+    """The probability of every answer that it is the one which most people would give.
+
+    Shares of the answers to each question are Dirichlet a priori, all answers alike, with the
+    concentration under which the votes on all questions are most probable.
+
+    Parameters
+    ----------
+    votes
+        Of each question how often each answer was given.
+    """
+    padded = np.full((len(votes), max(map(len, votes))), -1)
+    for row, each in enumerate(votes):
+        padded[row, : len(each)] = each
+    there = padded >= 0
+    counts, number = np.where(there, padded, 0), there.sum(axis=1)
+    total = counts.sum(axis=1)
+
+    def loss(log: float) -> float:
+        a = np.exp(log)
+        of_questions = special.gammaln(number * a) - special.gammaln(number * a + total)
+        of_answers = special.gammaln(a + counts) - special.gammaln(a)
+        return -float(of_questions.sum() + of_answers[there].sum())
+
+    a = float(np.exp(optimize.minimize_scalar(loss, bounds=(-7, 4), method="bounded").x))
+    # Shares are gamma variables over their sum: the largest is so with probability ∫ f_j Π F_i.
+    # Questions with the same votes have the same answer.
+    known: dict[tuple[int, ...], Floats] = {}
+    found: list[Floats] = []
+    for each in votes:
+        key = tuple(int(count) for count in each)
+        if key not in known:
+            known[key] = _largest(np.asarray(key) + a)
+        found.append(known[key])
+    return found
+
+
+def _largest(shapes: Floats) -> Floats:
+    """Of gamma variables of these shapes the probability of each to be the largest."""
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    # By the quantiles of each in turn, so that its own density is flat.
+    levels, weights = (nodes + 1) / 2, weights / 2
+    found = np.empty(len(shapes))
+    for place, shape in enumerate(shapes):
+        at = stats.gamma.ppf(levels, shape)
+        others = special.gammainc(np.delete(shapes, place)[:, None], at)
+        found[place] = weights @ others.prod(axis=0)
+    return found / found.sum()

@@ -1,0 +1,92 @@
+"""Images in folders by class, as tables of what to ask about."""
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+import polars as pl
+
+from bayesrep.errors import StudyError, listing
+
+KINDS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp"})
+"""What browsers show and no script can be in."""
+
+
+def labelled_images(dataset: str, folder: str | Path, address: str | None = None) -> pl.DataFrame:
+    """Images of a folder with a folder for each class.
+
+    Parameters
+    ----------
+    dataset
+        The data set's name.
+    folder
+        Its images are class/name; other files than images are passed over.
+    address
+        What pictures' addresses begin with, before class/name; by default they are files.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row an image, sorted: `dataset`, `image` (class/name), `label` (class), `own` (true),
+        `source` (its address).
+
+    Raises
+    ------
+    StudyError
+        If there are none.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise StudyError(f"{root} is no folder; give one with a folder of images for each class")
+    names: list[str] = []
+    for here, folders, files in os.walk(root):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        inside = Path(here).relative_to(root)
+        if inside.parts:
+            names += [str(inside / file) for file in files if Path(file).suffix.lower() in KINDS]
+    if not names:
+        raise StudyError(
+            f"{root} holds no images in folders by class; known are {', '.join(sorted(KINDS))}"
+        )
+    images = sorted(Path(name).as_posix() for name in names)
+    begin = root.resolve().as_uri() if address is None else address.rstrip("/")
+    return pl.DataFrame(
+        {
+            "dataset": [dataset] * len(images),
+            "image": images,
+            "label": [image.split("/")[0] for image in images],
+            "own": [True] * len(images),
+            "source": [f"{begin}/{quote(image)}" for image in images],
+        }
+    )
+
+
+def found_in(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
+    """Images and labels to ask about, with the pictures' addresses.
+
+    Parameters
+    ----------
+    asked
+        `dataset`, `image`, `label`: images as paths, or as file names where these are distinct.
+    pictures
+        From `labelled_images`.
+
+    Raises
+    ------
+    StudyError
+        Naming images without a picture, and those with several.
+    """
+    key = ["dataset", "image"]
+    by_name = pictures.with_columns(pl.col("image").str.split("/").list.last())
+    either = pl.concat([pictures, by_name]).unique(["dataset", "image", "source"])
+    either = either.select(*key, "source").group_by(key).agg("source")
+    wanted = asked.drop("source", strict=False).with_columns(pl.col(key).cast(pl.String))
+    found = wanted.join(either, on=key, how="left", maintain_order="left")
+    for wrong, rule in (
+        (pl.col("source").is_null(), "no picture in the folders"),
+        (pl.col("source").list.len() > 1, "several pictures of that name; name them class/name"),
+    ):
+        if len(rows := found.filter(wrong)):
+            names = rows["image"].unique(maintain_order=True).to_list()
+            raise StudyError(f"{listing(names)}: {rule}")
+    return found.with_columns(pl.col("source").list.first())

@@ -1,0 +1,160 @@
+"""People who do not exist, so that everything can be tried before a cent is spent.
+
+They answer a collection's tasks, and what they say is written as the offline page would save it: so
+the whole way from images to a report is walked on one's own images.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.special import expit, logit
+
+from bayesrep.atomic import replaced_folder
+from bayesrep.collect.collection import Collection
+from bayesrep.errors import OptionError
+from bayesrep.types import Bools, Floats
+
+
+@dataclass(frozen=True)
+class People:
+    """Who answers.
+
+    Parameters
+    ----------
+    number
+        How many there are.
+    own, other
+        Mean selection frequency of an image's own label, and of another.
+    varied
+        How much images differ: their frequencies have a beta distribution whose two parameters add
+        up to this; smaller means more.
+    spread
+        Standard deviation of people's leniencies, on the logit scale.
+    spam
+        Share of people who do not look, and select each place with probability one half.
+    seconds
+        Median time of a task.
+    seed
+        Of everything.
+
+    Raises
+    ------
+    OptionError
+        If a number is out of its range.
+    """
+
+    number: int = 30
+    own: float = 0.85
+    other: float = 0.10
+    varied: float = 4.0
+    spread: float = 0.5
+    spam: float = 0.0
+    seconds: float = 60.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("own", "other"):
+            if not 0 < getattr(self, name) < 1:
+                raise OptionError(f"{name} is {getattr(self, name)}; give a share between 0 and 1")
+        if not 0 <= self.spam <= 1:
+            raise OptionError(f"spam is {self.spam}; give a share from 0 to 1")
+        if self.number < 1 or not min(self.varied, self.seconds) > 0 or not self.spread >= 0:
+            raise OptionError("number, varied and seconds must be above 0, spread 0 or above")
+
+
+def answer(collection: Collection, people: People | None = None) -> list[dict[str, Any]]:
+    """What each of them answers, as the offline page saves it.
+
+    Parameters
+    ----------
+    collection
+        The tasks.
+    people
+        Who answers.
+
+    Returns
+    -------
+    list of dict
+        One a person: `format`, `worker`, `answers`.
+
+    Raises
+    ------
+    OptionError
+        If there are fewer people than answer each task.
+    """
+    who = people or People()
+    if who.number < collection.workers:
+        raise OptionError(
+            f"{collection.workers} people are to answer each task, and there are {who.number}"
+        )
+    random = np.random.default_rng(who.seed)
+    tasks = collection.tasks
+    frequency = _frequencies(tasks, who, random)
+    leniency = who.spread * random.standard_normal(who.number)
+    careless = random.random(who.number) < who.spam
+    said: list[list[dict[str, Any]]] = [[] for _ in range(who.number)]
+    first = np.flatnonzero(tasks["place"].to_numpy() == 1)
+    begun = 0
+    for begin, end in zip(first, [*first[1:], len(tasks)], strict=True):
+        # Those who did least go on, in random order, so that all do about as much.
+        load = np.array([len(each) for each in said]) + random.random(who.number)
+        for person in np.argsort(load)[: collection.workers].tolist():
+            chance = expit(logit(frequency[begin:end]) + leniency[person])
+            picked = random.random(end - begin) < (0.5 if careless[person] else chance)
+            answered = _answer(collection.kind, picked, chance, random)
+            seconds = who.seconds * np.exp(0.4 * random.standard_normal())
+            begun += 1
+            said[person].append(
+                {
+                    "task": str(tasks["task"][int(begin)]),
+                    **answered,
+                    "seconds": round(float(seconds * (0.2 if careless[person] else 1.0)), 1),
+                    "time": _time(begun),
+                }
+            )
+    return [
+        {"format": "bayesrep answers 1", "worker": f"pilot {person}", "answers": answers}
+        for person, answers in enumerate(said, 1)
+        if answers
+    ]
+
+
+def write_pilot(path: str | Path, answers: list[dict[str, Any]]) -> None:
+    """Write a file for each person into a folder, which is replaced."""
+    with replaced_folder(Path(path)) as partial:
+        for number, each in enumerate(answers, 1):
+            text = json.dumps(each, indent=1)
+            (partial / f"answers-{number:04d}.json").write_text(text, encoding="utf-8")
+
+
+def _frequencies(tasks: pl.DataFrame, who: People, random: np.random.Generator) -> Floats:
+    """The selection frequency of every place: an image's of a label is the same in all tasks."""
+    pairs = tasks.select(pl.struct("dataset", "image", "label").rank("dense")).to_series()
+    row = pairs.to_numpy().astype(np.int64) - 1
+    known = tasks.with_columns(row=pl.Series(row)).unique("row").sort("row")
+    mean = np.where(known["own"].to_numpy(), who.own, who.other)
+    drawn = random.beta(who.varied * mean, who.varied * (1 - mean))
+    control = known["control"].fill_null("").to_numpy()
+    drawn[control == "positive"], drawn[control == "negative"] = 0.97, 0.02
+    return np.clip(drawn, 0.005, 0.995)[row]
+
+
+def _answer(
+    kind: str, picked: Bools, chance: Floats, random: np.random.Generator
+) -> dict[str, Any]:
+    places = np.flatnonzero(picked) + 1
+    if kind == "contains":
+        return {"selected": places.tolist()}
+    if not len(places):
+        places = np.array([int(random.choice(len(chance), p=chance / chance.sum())) + 1])
+    main = random.choice(places, p=chance[places - 1] / chance[places - 1].sum())
+    return {"selected": places.tolist(), "main": int(main)}
+
+
+def _time(begun: int) -> str:
+    """A minute each, from the first of 2026 on."""
+    return str(np.datetime64("2026-01-01T08:00:00") + np.timedelta64(begun, "m")) + "Z"

@@ -1,0 +1,269 @@
+"""What people selected: assignments of a collection's tasks as answers, counts and progress.
+
+Assignments stay as they are, a list of places each; the rows that they stand for, an answer of a
+worker about a place of a task, are made some at a time, so that their number does not matter.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from bayesrep.collect.collection import Collection
+from bayesrep.errors import StudyError, listing
+from bayesrep.types import Ints
+
+ROWS = 2**21
+"""Answers that are made at a time, about."""
+_QUESTION = ("dataset", "image", "label")
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """The assignments of a collection that count.
+
+    Attributes
+    ----------
+    collection
+        What was asked.
+    assignments
+        One row an assignment: `task`, `worker`, `selected` (numbers of places), `main`, `seconds`,
+        `time`, `pay`.
+    left_out
+        How many assignments do not count, by reason.
+    """
+
+    collection: Collection
+    assignments: pl.DataFrame
+    left_out: Mapping[str, int]
+
+    def counts(self) -> pl.DataFrame:
+        """How often each label was selected of each image, controls left out.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row an image and label that somebody was asked about: `dataset`, `image`, `label`,
+            `own`, `selected`, `shown`.
+        """
+        tasks = self.collection.tasks
+        first, size, task = self._places()
+        asked = np.bincount(task, minlength=len(first))
+        selected = np.bincount(self._selected(first[task]), minlength=len(tasks))
+        table = tasks.select(*_QUESTION, "own", "control").with_columns(
+            selected=pl.Series(selected), shown=pl.Series(np.repeat(asked, size))
+        )
+        of_images = table.filter(pl.col("control").is_null())
+        return (
+            of_images.group_by([*_QUESTION, "own"], maintain_order=True)
+            .agg(pl.col("selected", "shown").sum())
+            .filter(pl.col("shown") > 0)
+        )
+
+    def rows(self) -> int:
+        """How many answers there are."""
+        _, size, task = self._places()
+        return int(size[task].sum())
+
+    def batches(self, rows: int = ROWS) -> Iterator[pl.DataFrame]:
+        """All answers, some at a time.
+
+        Yields
+        ------
+        polars.DataFrame
+            One row an answer: `dataset`, `image`, `label`, `own`, `worker`, `selected` (bool),
+            `main` (whether it is the main object's; null of grids), `task`, `place`, `control`,
+            `seconds`, `time`.
+        """
+        first, size, task = self._places()
+        ends = np.cumsum(size[task])
+        tasks, begin = self.collection.tasks, 0
+        while begin < len(task):
+            done = int(ends[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(ends, done + rows, side="right")))
+            some = slice(begin, end)
+            sizes = size[task[some]]
+            starts = np.cumsum(sizes) - sizes
+            place = np.arange(int(sizes.sum())) - np.repeat(starts, sizes)
+            part = self.assignments[some]
+            chosen = np.zeros(len(place), dtype=np.bool_)
+            chosen[_selected(part, starts)] = True
+            of = np.repeat(np.arange(len(part)), sizes)
+            of_places = tasks[np.repeat(first[task[some]], sizes) + place]
+            of_people = part.select("worker", "seconds", "time", first="main")[of]
+            table = of_places.hstack(of_people).with_columns(selected=pl.Series(chosen))
+            main = pl.lit(None, pl.Boolean)
+            if self.collection.kind == "classify":
+                main = (pl.col("place") == pl.col("first")).fill_null(value=False)
+            yield table.with_columns(main=main).select(ANSWER)
+            begin = end
+
+    def table(self) -> pl.DataFrame:
+        """All answers, as `batches` has them."""
+        parts = list(self.batches())
+        return pl.concat(parts) if parts else pl.DataFrame(schema=ANSWER)
+
+    def progress(self) -> pl.DataFrame:
+        """What each worker did, those with most assignments first.
+
+        Returns
+        -------
+        polars.DataFrame
+            `worker`, `assignments`, `hours`, `pay`, `per_hour`, `selected` (share of the places),
+            `controls` (share of the positive controls selected); null where it is not known.
+        """
+        tasks = self.collection.tasks
+        first, size, task = self._places()
+        positive = (tasks["control"] == "positive").fill_null(value=False).to_numpy()
+        of_task = np.add.reduceat(positive, first) if len(first) else positive
+        held = pl.DataFrame(
+            {
+                "worker": self.assignments["worker"],
+                "seconds": self.assignments["seconds"],
+                "pay": self.assignments["pay"],
+                "places": size[task],
+                "chosen": self.assignments["selected"].list.len().cast(pl.Int64),
+                "positive": of_task[task].astype(np.int64),
+            }
+        )
+        lengths = held["chosen"].to_numpy()
+        of = np.repeat(np.arange(len(held)), lengths)
+        on = np.bincount(of, weights=positive[self._selected(first[task])], minlength=len(held))
+        known = pl.col("seconds").count() > 0
+        return (
+            held.with_columns(on=pl.Series(on))
+            .group_by("worker", maintain_order=True)
+            .agg(
+                assignments=pl.len().cast(pl.Int64),
+                hours=pl.when(known).then(pl.col("seconds").sum() / 3600),
+                pay=pl.when(pl.col("pay").count() > 0).then(pl.col("pay").sum()),
+                selected=pl.col("chosen").sum() / pl.col("places").sum(),
+                controls=pl.col("on").sum() / pl.col("positive").sum(),
+            )
+            .with_columns(
+                per_hour=pl.when(pl.col("hours") > 0).then(pl.col("pay") / pl.col("hours")),
+                controls=pl.col("controls").fill_nan(None),
+            )
+            .sort("assignments", descending=True, maintain_order=True)
+            .select("worker", "assignments", "hours", "pay", "per_hour", "selected", "controls")
+        )
+
+    def _places(self) -> tuple[Ints, Ints, Ints]:
+        """Of every task its first row and its size [T]; of every assignment its task [A]."""
+        names = self.collection.tasks["task"]
+        first = names.rle().struct.field("len").cast(pl.Int64).to_numpy()
+        size = first
+        first = np.cumsum(size) - size
+        number = pl.DataFrame({"task": names[first], "number": np.arange(len(first))})
+        task = self.assignments.select("task").join(number, on="task", maintain_order="left")
+        return first, size, task["number"].to_numpy()
+
+    def _selected(self, starts: Ints) -> Ints:
+        return _selected(self.assignments, starts)
+
+
+ANSWER: Mapping[str, type[pl.DataType]] = {
+    "dataset": pl.String,
+    "image": pl.String,
+    "label": pl.String,
+    "own": pl.Boolean,
+    "worker": pl.String,
+    "selected": pl.Boolean,
+    "main": pl.Boolean,
+    "task": pl.String,
+    "place": pl.Int64,
+    "control": pl.String,
+    "seconds": pl.Float64,
+    "time": pl.String,
+}
+
+
+def counted(answers: pl.DataFrame) -> pl.DataFrame:
+    """How often each label was selected of each image, controls left out, as `Answered.counts`.
+
+    Parameters
+    ----------
+    answers
+        One row an answer: `dataset`, `image`, `label`, `own`, `selected`, and perhaps `control`.
+    """
+    if missing := [name for name in (*_QUESTION, "own") if name not in answers.columns]:
+        raise StudyError(f"the answers have no column {missing[0]}; collect read writes it")
+    if "control" in answers.columns:
+        answers = answers.filter(pl.col("control").is_null())
+    return answers.group_by([*_QUESTION, "own"], maintain_order=True).agg(
+        pl.col("selected").sum().cast(pl.Int64), shown=pl.len().cast(pl.Int64)
+    )
+
+
+def _selected(assignments: pl.DataFrame, starts: Ints) -> Ints:
+    """Rows of the places that were selected, where an assignment's places begin at `starts`."""
+    lengths = assignments["selected"].list.len().cast(pl.Int64).to_numpy()
+    places = assignments["selected"].explode(empty_as_null=False).to_numpy()
+    return np.repeat(starts, lengths) + places - 1
+
+
+def answered(collection: Collection, assignments: pl.DataFrame) -> Answered:
+    """Hold assignments against the tasks they are about.
+
+    Parameters
+    ----------
+    collection
+        What was asked.
+    assignments
+        One row an assignment: `task`, `worker`, `selected`, `main`, `seconds`, `time`, `pay`,
+        `rejected`, `file`, as `bayesrep.sources.assignments` reads them. Of a worker's
+        assignments of one task the first counts.
+
+    Raises
+    ------
+    StudyError
+        Naming the file, where a task is none of this collection's or a place none of its task's.
+    """
+    sizes = collection.tasks.group_by("task").agg(size=pl.len().cast(pl.Int64))
+    found = assignments.join(sizes, on="task", how="left", maintain_order="left")
+    _known(collection, found)
+    wrong = found.filter(
+        (pl.col("selected").list.min() < 1)
+        | (pl.col("selected").list.max() > pl.col("size"))
+        | (pl.col("selected").list.n_unique() < pl.col("selected").list.len())
+        | ~pl.col("main").is_between(1, pl.col("size")).fill_null(value=True)
+    )
+    if len(wrong):
+        raise StudyError(
+            f"{wrong['file'][0]}: {listing(wrong['task'].to_list(), 'task')} answered with places "
+            "that it does not have, or one twice; give the file as it was saved"
+        )
+    left_out: dict[str, int] = {}
+    found = found.drop("size")
+
+    def keep(reason: str, kept: pl.DataFrame) -> None:
+        nonlocal found
+        if len(kept) < len(found):
+            left_out[reason] = len(found) - len(kept)
+        found = kept
+
+    # A page's later file has what an earlier one of it had.
+    same = ["task", "worker", "time"]
+    again = found.select(pl.col("time").is_not_null() & ~pl.struct(same).is_first_distinct())
+    keep("the same assignment in two files", found.filter(~again.to_series()))
+    keep("rejected", found.filter(~pl.col("rejected")))
+    first = found.sort("time", nulls_last=True, maintain_order=True)
+    first = first.unique(["task", "worker"], keep="first", maintain_order=True)
+    keep("a worker's second of a task", first)
+    columns = ["task", "worker", "selected", "main", "seconds", "time", "pay"]
+    return Answered(collection, found.select(columns), left_out)
+
+
+def _known(collection: Collection, found: pl.DataFrame) -> None:
+    strange = found.filter(pl.col("size").is_null())
+    if not len(strange):
+        return
+    mark, of = collection.fingerprint, str(strange["task"][0]).split("-")[0]
+    why = (
+        "other tasks than these were answered"
+        if of == mark
+        else f"they are of the collection {of}, and this one is {mark}: read each with its own"
+    )
+    names = listing(strange["task"].unique(maintain_order=True).to_list(), "task")
+    raise StudyError(f"{strange['file'][0]}: {names} not known; {why}")

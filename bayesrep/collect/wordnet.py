@@ -1,0 +1,59 @@
+"""How far the classes of ImageNet are from each other in WordNet, and what it says of them.
+
+wordnet.csv holds facts of WordNet 3.0 (wordnet.LICENSE.txt): of the 1,000 classes words and gloss,
+and of them and everything they are kinds of the hypernyms.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import polars as pl
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from bayesrep.types import Ints
+
+
+@cache
+def _facts() -> pl.DataFrame:
+    text = files("bayesrep.collect").joinpath("wordnet.csv").read_bytes()
+    return pl.read_csv(text, infer_schema=False)
+
+
+def descriptions() -> pl.DataFrame:
+    """What WordNet says of ImageNet's classes: `label` (the wnid), `name`, `description`."""
+    known = _facts().filter(pl.col("words").fill_null("") != "")
+    return known.select(label="wnid", name="words", description="gloss")
+
+
+def known(wnid: str) -> bool:
+    """Whether WordNet's facts are here."""
+    return wnid in _places()
+
+
+@cache
+def _places() -> dict[str, int]:
+    return {wnid: place for place, wnid in enumerate(_facts()["wnid"].to_list())}
+
+
+def distances(wnids: Sequence[str]) -> Ints:
+    """Steps from each to each along hypernyms, up and down: [K, K].
+
+    Parameters
+    ----------
+    wnids
+        All `known`.
+    """
+    edges = _facts().select("wnid", pl.col("hypernyms").str.split(" ")).explode("hypernyms")
+    edges = edges.filter(pl.col("hypernyms").fill_null("") != "")
+    start, stop = (
+        np.array([_places()[name] for name in edges[column].to_list()])
+        for column in ("wnid", "hypernyms")
+    )
+    size = len(_places())
+    graph = sparse.coo_array((np.ones(len(start)), (start, stop)), shape=(size, size)).tocsr()
+    at = [_places()[wnid] for wnid in wnids]
+    steps = csgraph.shortest_path(graph, directed=False, unweighted=True, indices=at)
+    return steps[:, at].astype(np.int64)

@@ -1,0 +1,413 @@
+"""`bayesrep collect`: ask people what images show, step by step, and read what they say."""
+
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bayesrep.commands.options import add_shared, names, seed
+from bayesrep.commands.output import emit, new_study, new_table_file, write_batches, write_table
+from bayesrep.errors import OptionError
+
+STEPS: Mapping[str, str] = {
+    "candidates": "labels to ask about: what classifiers take each image for, and its own",
+    "contains": "grids of images: which of them show this?",
+    "pilot": "people who do not exist answer, to try everything before a cent is spent",
+    "read": "answers back, of Label Studio, Mechanical Turk or the offline page",
+    "labels": "the labels of each image that are worth a closer look",
+    "classify": "one image at a time: which objects, and which is the main one?",
+    "objects": "what each image shows, from what several people said of it",
+}
+
+
+def named_folder(text: str) -> tuple[str, Path]:
+    """NAME=FOLDER."""
+    name, separator, folder = text.partition("=")
+    if not (separator and name and folder):
+        raise ArgumentTypeError(f"{text!r} is not NAME=FOLDER, the data set's name and its images")
+    return name, Path(folder)
+
+
+def add(parser: ArgumentParser) -> None:
+    steps = parser.add_subparsers(title="steps", metavar="STEP", dest="step", required=True)
+    for name, text in STEPS.items():
+        step = steps.add_parser(name, help=text, description=text)
+        step.add_argument("--json", action="store_true", default=SUPPRESS, help="print one object")
+        _ADD[name](step)
+        add_shared(step, "--force")
+
+
+def run(arguments: Namespace) -> int:
+    return _RUN[arguments.step](arguments)
+
+
+def _out(parser: ArgumentParser, what: str, text: str) -> None:
+    parser.add_argument("--out", type=Path, required=True, metavar=what, help=text)
+
+
+def _add_candidates(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    add_shared(parser, "study")
+    option(
+        "--datasets", type=names, metavar="NAME,NAME", help="roles or names (reference,replication)"
+    )
+    option("--classifiers", type=names, metavar="NAME,NAME", help="whose answers count (all)")
+    option("--top", type=int, help="how many of each classifier's answers count (5)")
+    _out(parser, "TABLE", "CSV or Parquet")
+
+
+def _candidates(arguments: Namespace) -> int:
+    from bayesrep import collect
+    from bayesrep.report.collecting import candidates_text
+    from bayesrep.studies.answers import read_predictions
+
+    new_table_file(arguments.out, force=arguments.force)
+    given = {"datasets": arguments.datasets, "classifiers": arguments.classifiers}
+    answers = read_predictions(arguments.study, **{k: v for k, v in given.items() if v is not None})
+    options = {} if arguments.top is None else {"top": arguments.top}
+    table = collect.candidate_labels(answers, **options)
+    write_table(table, arguments.out)
+    sizes = table.group_by("dataset", "image").len().group_by("len").len("images").sort("len")
+    facts = {"labels": dict(sizes.iter_rows()), "rows": len(table), "out": str(arguments.out)}
+    return emit(arguments, f"{candidates_text(sizes)}\nWritten to {arguments.out}", facts)
+
+
+def _add_pictures(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option(
+        "--images",
+        type=named_folder,
+        nargs="+",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="data sets and their images, a folder for each class",
+    )
+    option("--address", metavar="URL", help="where people find the images: before NAME/class/file")
+    option(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="what to say of labels: a table with label, name, description, link (WordNet's words "
+        "for classes of ImageNet)",
+    )
+
+
+def _add_contains(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option(
+        "table",
+        type=Path,
+        nargs="?",
+        help="what to ask: dataset, image, label, and perhaps own, source (each image's own label)",
+    )
+    _add_pictures(parser)
+    option(
+        "--controls",
+        type=Path,
+        metavar="PATH",
+        help="images of which the label is known: a folder for each class, or a table with image, "
+        "label, source",
+    )
+    option("--answers", type=int, help="of every image and label (10)")
+    option("--grids", type=int, help="in how many different grids every image is (5)")
+    option("--size", type=int, help="images of a grid, controls among them (48)")
+    option("--positive", type=int, help="controls of a grid that show its label (5)")
+    option("--negative", type=int, help="controls of a grid that show another (3)")
+    option("--seed", type=seed, help="of the shuffles (0)")
+    _out(parser, "FOLDER", "of the collection")
+
+
+def _contains(arguments: Namespace) -> int:
+    import polars as pl
+
+    from bayesrep import collect
+    from bayesrep.collect.pictures import labelled_images
+    from bayesrep.report.collecting import tasks_text
+    from bayesrep.sources.table_files import read_table
+
+    new_study(arguments.out, force=arguments.force)
+    wanted = ("answers", "grids", "size", "positive", "negative", "seed")
+    given = {name: getattr(arguments, name) for name in wanted}
+    design = collect.Design(**{name: value for name, value in given.items() if value is not None})
+    asked, controls = _asked(arguments), None
+    if arguments.controls is not None and arguments.controls.is_dir():
+        address = arguments.address and f"{arguments.address.rstrip('/')}/control"
+        controls = labelled_images("control", arguments.controls, address)
+    elif arguments.controls is not None:
+        controls = read_table(arguments.controls, text=("image", "label", "source"))
+    tasks = collect.plan_grids(asked, controls, design)
+    made = {name: getattr(design, name) for name in wanted}
+    collection = collect.Collection("contains", tasks, design.workers, made)
+    files = collect.write_collection(arguments.out, collection, _said(arguments, asked))
+    facts = {
+        "tasks": tasks["task"].n_unique(),
+        "assignments": tasks["task"].n_unique() * design.workers,
+        "images": len(asked.select("dataset", "image").unique()),
+        "answers": int((tasks["control"].is_null()).sum()) * design.workers,
+        "same_neighbours": int(
+            asked.group_by("label").len().filter(pl.col("len") <= design.asked)["len"].sum()
+        ),
+    }
+    where = {"files": files, "out": str(arguments.out)}
+    return emit(arguments, tasks_text("contains", facts, where), facts | where)
+
+
+def _asked(arguments: Namespace) -> Any:
+    """The images and labels of the table, with the folders' pictures, or all of the folders."""
+    import polars as pl
+
+    from bayesrep.collect.pictures import found_in, labelled_images
+    from bayesrep.sources.table_files import read_table
+
+    base = arguments.address and arguments.address.rstrip("/")
+    parts = [
+        labelled_images(name, folder, base and f"{base}/{name}")
+        for name, folder in arguments.images
+    ]
+    if arguments.table is None:
+        if not parts:
+            raise OptionError("give a table of what to ask, or folders of images with --images")
+        return pl.concat(parts)
+    table = read_table(arguments.table, text=("dataset", "image", "label", "source"))
+    return found_in(table, pl.concat(parts)) if parts else table
+
+
+def _said(arguments: Namespace, asked: Any) -> Any:
+    """What is said of labels: the user's table, or WordNet's words."""
+    import polars as pl
+
+    from bayesrep.collect import wordnet
+    from bayesrep.sources.table_files import read_table
+
+    if arguments.labels is not None:
+        return read_table(arguments.labels, text=("label", "name", "description", "link", "wnid"))
+    known = wordnet.descriptions()
+    return known if asked["label"].cast(pl.String).is_in(known["label"].to_list()).any() else None
+
+
+def _add_pilot(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option("collection", type=Path, metavar="COLLECTION")
+    option("--people", type=int, help="how many there are (30)")
+    option("--own", type=float, help="mean selection frequency of an image's own label (0.85)")
+    option("--other", type=float, help="mean selection frequency of another label (0.1)")
+    option("--varied", type=float, help="beta: how alike images are; small is varied (4.0)")
+    option("--spread", type=float, help="sd of people's leniencies, on the logit scale (0.5)")
+    option("--spam", type=float, help="share of people who do not look (0.0)")
+    option("--seconds", type=float, help="median time of a task (60.0)")
+    option("--seed", type=seed, help="of everything (0)")
+    _out(parser, "FOLDER", "of the answers, a file a person, as the offline page saves them")
+
+
+def _pilot(arguments: Namespace) -> int:
+    from bayesrep import collect
+    from bayesrep.collect import pilot
+
+    new_study(arguments.out, force=arguments.force)
+    wanted = ("own", "other", "varied", "spread", "spam", "seconds", "seed")
+    given = {name: getattr(arguments, name) for name in wanted} | {"number": arguments.people}
+    people = pilot.People(**{name: value for name, value in given.items() if value is not None})
+    answers = pilot.answer(collect.read_collection(arguments.collection), people)
+    pilot.write_pilot(arguments.out, answers)
+    done = sum(len(each["answers"]) for each in answers)
+    facts = {"people": len(answers), "assignments": done, "out": str(arguments.out)}
+    text = (
+        f"{len(answers):,} people who do not exist did {done:,} tasks; written to {arguments.out}"
+    )
+    return emit(arguments, text, facts)
+
+
+def _add_read(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option("collection", type=Path, metavar="COLLECTION")
+    option(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="batch results, exports, or what the page saved (.csv, .json), or folders of these",
+    )
+    option("--own", action="store_true", help="keep answers about images' own labels alone")
+    option(
+        "--rules",
+        type=names,
+        metavar="NAME,NAME",
+        help="of quality control: engstrom2020, tsipras2020, time, repeats, controls, equal",
+    )
+    option("--least", type=float, default=0.0, metavar="SECONDS", help="of a task (rule time)")
+    option("--pay", type=float, help="of a task, where the file does not say")
+    option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
+    option("--keep-workers", action="store_true", help="keep workers' names, instead of codes")
+    _out(parser, "TABLE", "of the answers, CSV or Parquet")
+
+
+def _read(arguments: Namespace) -> int:
+    from secrets import token_bytes
+
+    import polars as pl
+
+    from bayesrep import collect
+    from bayesrep.answers.quality import Asked, clean_answers
+    from bayesrep.collect.reading import counted
+    from bayesrep.report.collecting import read_text
+    from bayesrep.report.text import cleaned_text
+    from bayesrep.sources.assignments import read_assignments
+    from bayesrep.studies.worker_answers import code
+
+    out, counts = arguments.out, arguments.counts
+    for path in (out, *([] if counts is None else [counts])):
+        new_table_file(path, force=arguments.force)
+    collection = collect.read_collection(arguments.collection)
+    given = read_assignments(_files(arguments.files))
+    if arguments.pay is not None:
+        given = given.with_columns(pl.col("pay").fill_null(arguments.pay))
+    if not arguments.keep_workers:
+        salt = token_bytes(32)
+        coded = {name: code(name, salt) for name in given["worker"].unique().to_list()}
+        given = given.with_columns(pl.col("worker").replace_strict(coded, return_dtype=pl.String))
+    found = collect.answered(collection, given)
+    progress = found.progress()
+    text = read_text(collection, found, progress)
+    facts: dict[str, Any] = {
+        "rows": progress.to_dicts(),
+        "left_out": dict(found.left_out),
+        "out": str(out),
+    }
+    kept = pl.col("own") if arguments.own else pl.lit(value=True)
+    if arguments.rules:
+        rules = Asked(arguments.least, None, 0)
+        cleaned = clean_answers(found.table().filter(kept), arguments.rules, rules)
+        text = f"{text}\n\n{cleaned_text(cleaned)}"
+        facts |= {"dropped": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}
+        write_table(cleaned.kept, out)
+        of_labels = counted(cleaned.kept)
+    else:
+        write_batches((part.filter(kept) for part in found.batches()), out)
+        of_labels = found.counts().filter(kept)
+    if counts is not None:
+        write_table(of_labels, counts)
+    return emit(arguments, f"{text}\nWritten to {out}", facts)
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    """Files, those of folders among them."""
+    found: list[Path] = []
+    for path in paths:
+        inside = sorted(each for each in path.glob("*") if each.suffix in (".csv", ".json"))
+        if path.is_dir() and not inside:
+            raise OptionError(f"{path} holds no .csv or .json file")
+        found += inside if path.is_dir() else [path]
+    return found
+
+
+def _add_labels(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option("table", type=Path, help="of answers, or of counts, as `collect read` writes them")
+    option(
+        "--wnids",
+        type=Path,
+        metavar="FILE",
+        help="WordNet's number of each label, a table with label, wnid (labels are their own)",
+    )
+    option("--annotators", type=int, help="that each label was meant for (the most that any had)")
+    _out(parser, "TABLE", "labels of the images that go on to classify, CSV or Parquet")
+
+
+def _labels(arguments: Namespace) -> int:
+    import polars as pl
+
+    from bayesrep import collect
+    from bayesrep.collect.reading import counted
+    from bayesrep.report.collecting import shortlist_text
+    from bayesrep.sources.table_files import read_answers, read_table, require
+
+    new_table_file(arguments.out, force=arguments.force)
+    table = read_table(arguments.table, text=("dataset", "image", "label"))
+    if "shown" not in table.columns:
+        table = counted(read_answers(arguments.table))
+    require(table, ("dataset", "image", "label", "own", "selected", "shown"), str(arguments.table))
+    wnids = None
+    if arguments.wnids is not None:
+        numbers = read_table(arguments.wnids, text=("label", "wnid"))
+        require(numbers, ("label", "wnid"), str(arguments.wnids))
+        wnids = dict(numbers.select(pl.col("label", "wnid").cast(pl.String).fill_null("")).rows())
+    chosen = collect.shortlist(table, wnids, annotators=arguments.annotators)
+    write_table(chosen.to_classify, arguments.out)
+    fates = chosen.images.group_by("fate", maintain_order=True).len("images")
+    facts = {
+        "rows": chosen.steps.to_dicts(),
+        "by_wordnet": chosen.by_wordnet,
+        "images": dict(fates.iter_rows()),
+        "out": str(arguments.out),
+    }
+    return emit(arguments, f"{shortlist_text(chosen)}\nWritten to {arguments.out}", facts)
+
+
+def _add_classify(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option("table", type=Path, help="dataset, image, label, own, as `collect labels` writes them")
+    _add_pictures(parser)
+    option("--answers", type=int, default=9, help="of every image (9)")
+    option("--seed", type=seed, help="of the order (0)")
+    _out(parser, "FOLDER", "of the collection")
+
+
+def _classify(arguments: Namespace) -> int:
+    from bayesrep import collect
+    from bayesrep.report.collecting import tasks_text
+
+    new_study(arguments.out, force=arguments.force)
+    if arguments.answers < 1:
+        raise OptionError(f"--answers must be 1 at least; got {arguments.answers}")
+    asked = _asked(arguments)
+    options = {} if arguments.seed is None else {"seed": arguments.seed}
+    tasks = collect.plan_classify(asked, **options)
+    made = {"answers": arguments.answers, **options}
+    collection = collect.Collection("classify", tasks, arguments.answers, made)
+    files = collect.write_collection(arguments.out, collection, _said(arguments, asked))
+    number = tasks["task"].n_unique()
+    facts = {"tasks": number, "assignments": number * arguments.answers, "images": number}
+    where = {"files": files, "out": str(arguments.out)}
+    return emit(arguments, tasks_text("classify", facts, where), facts | where)
+
+
+def _add_objects(parser: ArgumentParser) -> None:
+    parser.add_argument("table", type=Path, help="answers, as `collect read` writes them")
+    _out(parser, "TABLE", "a row an image and label, CSV or Parquet")
+
+
+def _objects(arguments: Namespace) -> int:
+    from bayesrep import collect
+    from bayesrep.collect.objects import sane
+    from bayesrep.report.collecting import objects_text
+    from bayesrep.sources.table_files import all_flags, read_answers, require
+
+    new_table_file(arguments.out, force=arguments.force)
+    answers, where = read_answers(arguments.table), str(arguments.table)
+    require(answers, ("label", "task", "main"), where)
+    answers = answers.with_columns(all_flags(answers["main"], where))
+    kept, left_out = sane(answers)
+    table = collect.aggregate(kept)
+    write_table(table, arguments.out)
+    facts = {"left_out": left_out, "rows": len(table), "out": str(arguments.out)}
+    return emit(arguments, f"{objects_text(table, left_out)}\nWritten to {arguments.out}", facts)
+
+
+_ADD: Mapping[str, Callable[[ArgumentParser], None]] = {
+    "candidates": _add_candidates,
+    "contains": _add_contains,
+    "pilot": _add_pilot,
+    "read": _add_read,
+    "labels": _add_labels,
+    "classify": _add_classify,
+    "objects": _add_objects,
+}
+_RUN: Mapping[str, Callable[[Namespace], int]] = {
+    "candidates": _candidates,
+    "contains": _contains,
+    "pilot": _pilot,
+    "read": _read,
+    "labels": _labels,
+    "classify": _classify,
+    "objects": _objects,
+}

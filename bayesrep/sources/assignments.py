@@ -1,0 +1,227 @@
+"""What people answered to the tasks of a collection, as the forms give it back.
+
+    .csv     batch results of Mechanical Turk: the layout's fields Answer.selected and Answer.main
+    .json    Label Studio's export, JSON or JSON-MIN, or what the offline page saves
+
+An assignment is what one worker did of one task: the numbers of the places that were selected, and
+of one of them, where it was asked for, that it is the main object's.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from bayesrep.errors import StudyError, listing, reason
+from bayesrep.files import strict_json
+from bayesrep.sources.raw_answers import who, with_task_answers
+
+PAGE = "bayesrep answers 1"
+"""The format that the offline page writes."""
+SCHEMA: Mapping[str, Any] = {
+    "task": pl.String,
+    "worker": pl.String,
+    "selected": pl.List(pl.Int64),
+    "main": pl.Int64,
+    "seconds": pl.Float64,
+    "time": pl.String,
+    "pay": pl.Float64,
+    "rejected": pl.Boolean,
+    "file": pl.String,
+}
+_MTURK = ("WorkerId", "Input.task")
+_FURTHER = ("Answer.taskAnswers", "Answer.selected", "Answer.main", "AssignmentStatus")
+_FACTS = ("WorkTimeInSeconds", "SubmitTime", "Reward")
+
+
+def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
+    """Read what was answered, of any number of files.
+
+    Parameters
+    ----------
+    paths
+        Files as above, in any order and of any kind.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row an assignment: `task`, `worker`, `selected` (numbers of places), `main` (one, or
+        null), `seconds`, `time` (ISO 8601), `pay`, `rejected` (by whoever pays) and `file`.
+
+    Raises
+    ------
+    StudyError
+        In one line, naming the file and what is wrong with it.
+    """
+    parts: list[pl.DataFrame] = []
+    for path in paths:
+        kind = Path(path).suffix.lower()
+        if kind not in _KINDS:
+            raise StudyError(f"{path}: is neither .csv nor .json; give the files as they came")
+        part = _KINDS[kind](path).with_columns(file=pl.lit(str(path)))
+        parts.append(_checked(part.select(SCHEMA), str(path)))
+    return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
+
+
+def _checked(table: pl.DataFrame, where: str) -> pl.DataFrame:
+    """Refuse assignments without a task, a worker or a list of places."""
+    for name, rule in (("task", "task"), ("worker", "worker"), ("selected", "list of places")):
+        absent = table[name].is_null()
+        if table[name].dtype == pl.String:
+            absent |= table[name].str.strip_chars() == ""
+        if rows := (absent.arg_true() + 1).to_list():
+            raise StudyError(f"{where}: no {rule} in {listing(rows, 'assignment')}")
+    return table
+
+
+def _mturk(path: str | Path) -> pl.DataFrame:
+    """Batch results: a row an assignment."""
+    where = str(path)
+    try:
+        with open(path, "rb") as file:
+            header = pl.read_csv(file, n_rows=0, infer_schema=False).columns
+            if missing := [name for name in _MTURK if name not in header]:
+                raise StudyError(
+                    f"{where}: {listing(missing, 'column')} missing; give the batch results of "
+                    "tasks that the collection's mturk.csv made"
+                )
+            wanted = [name for name in header if name in (*_MTURK, *_FURTHER, *_FACTS)]
+            file.seek(0)
+            table = pl.read_csv(file, columns=wanted, infer_schema=False)
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise StudyError(
+            f"{path}: is damaged or not a table ({reason(error)}); download it again"
+        ) from None
+    if "Answer.taskAnswers" in table.columns:
+        table = with_task_answers(table, where)
+    if "Answer.selected" not in table.columns:
+        raise StudyError(
+            f"{where}: no Answer.selected; give the batch results of tasks with the collection's "
+            "layout, mturk.html"
+        )
+    absent = [n for n in ("Answer.main", "AssignmentStatus", *_FACTS) if n not in table.columns]
+    table = table.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
+    said = pl.col("Answer.selected").str.strip_chars().fill_null("none")
+    if rows := (table.select(wrong=~said.str.contains(_PLACES))["wrong"].arg_true() + 2).to_list():
+        raise StudyError(
+            f"{where}: Answer.selected is no list of places in {listing(rows, 'line')}"
+        )
+    places = said.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int64))
+    pay = pl.col("Reward").str.extract(r"(\d+(?:\.\d+)?)")
+    return table.select(
+        pl.col("Input.task").alias("task"),
+        pl.col("WorkerId").alias("worker"),
+        places.alias("selected"),
+        pl.col("Answer.main").cast(pl.Int64, strict=False).alias("main"),
+        pl.col("WorkTimeInSeconds").cast(pl.Float64, strict=False).alias("seconds"),
+        _iso(pl.col("SubmitTime")).alias("time"),
+        pay.cast(pl.Float64).alias("pay"),
+        (pl.col("AssignmentStatus") == "Rejected").fill_null(value=False).alias("rejected"),
+    )
+
+
+_PLACES = r"^(none|\d{1,4}(\s*,\s*\d{1,4})*)?$"
+_ZONES = {"PDT": "-0700", "PST": "-0800", "UTC": "+0000", "GMT": "+0000"}
+
+
+def _iso(time: pl.Expr) -> pl.Expr:
+    """Times such as Sat Nov 02 12:44:30 PDT 2019 in UTC; null where they are none."""
+    zoned = time.str.replace(r"^\w+ ", "").str.replace_many(list(_ZONES), list(_ZONES.values()))
+    read = zoned.str.to_datetime("%b %d %H:%M:%S %z %Y", time_zone="UTC", strict=False)
+    return read.dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _json(path: str | Path) -> pl.DataFrame:
+    """What the offline page saved, or an export of Label Studio."""
+    held = strict_json.read(path)
+    if isinstance(held, dict) and held.get("format") == PAGE:
+        told, rows = "what the offline page saves", _of_page
+    elif isinstance(held, list):
+        told, rows = "an export of Label Studio", _of_tasks
+    else:
+        raise StudyError(
+            f"{path}: is neither what the offline page saves nor an export of Label Studio (a list "
+            "of tasks); give the file as it was saved"
+        )
+    try:
+        return pl.DataFrame(rows(held), schema=_WITHOUT_FILE, strict=True)
+    except (TypeError, KeyError, AttributeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise StudyError(
+            f"{path}: is damaged, or not {told} ({type(error).__name__}: {reason(error)}); save or "
+            "export it again"
+        ) from None
+
+
+_WITHOUT_FILE = {name: kind for name, kind in SCHEMA.items() if name != "file"}
+
+
+def _of_page(held: Any) -> list[dict[str, Any]]:
+    worker = held["worker"]
+    return [
+        {
+            "task": each["task"],
+            "worker": worker,
+            "selected": each["selected"],
+            "main": each.get("main"),
+            "seconds": _float(each.get("seconds")),
+            "time": each.get("time"),
+            "pay": None,
+            "rejected": False,
+        }
+        for each in held["answers"]
+    ]
+
+
+def _of_tasks(held: Any) -> list[dict[str, Any]]:
+    return [row for task in held for row in _of_task(task)]
+
+
+def _of_task(task: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The assignments of a task; those that were skipped are none."""
+    if "annotations" not in task:
+        said = {name: _choices(task.get(name)) for name in ("selected", "main")}
+        return [_assignment(task["task"], task["annotator"], said, task)]
+    rows: list[dict[str, Any]] = []
+    for each in task["annotations"]:
+        if each.get("was_cancelled"):
+            continue
+        said = {
+            str(result["from_name"]): _choices(result["value"])
+            for result in each["result"]
+            if result["type"] == "choices"
+        }
+        rows.append(_assignment(task["data"]["task"], each["completed_by"], said, each))
+    return rows
+
+
+def _assignment(
+    task: str, person: Any, said: Mapping[str, Sequence[str]], facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    main = said.get("main", ())
+    return {
+        "task": task,
+        "worker": who(person),
+        "selected": [int(place) for place in said.get("selected", ())],
+        "main": int(main[0]) if main else None,
+        "seconds": _float(facts.get("lead_time")),
+        "time": facts.get("created_at"),
+        "pay": None,
+        "rejected": False,
+    }
+
+
+def _choices(value: Any) -> Sequence[str]:
+    """Of `{"choices": [...]}`, one choice, or nothing."""
+    if isinstance(value, dict):
+        value = value["choices"]
+    return [value] if isinstance(value, str) else value or []
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+_KINDS = {".csv": _mturk, ".json": _json}
