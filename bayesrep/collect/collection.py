@@ -58,6 +58,11 @@ class Collection:
     made: Mapping[str, Any]
 
     @property
+    def rounds(self) -> int:
+        """Into how many equal parts its tasks fall in which no image is twice."""
+        return int(self.made.get("grids", 1))
+
+    @property
     def fingerprint(self) -> str:
         """What all names of its tasks begin with."""
         return str(self.tasks["task"][0]).split("-")[0]
@@ -97,7 +102,7 @@ def write_collection(
         (partial / "mturk.html").write_text(_layout(kind, tasks), encoding="utf-8")
         _mturk(kind, tasks, said).write_csv(partial / "mturk.csv")
         if tasks["task"].n_unique() <= MOST_ON_A_PAGE:
-            (partial / "page.html").write_text(_page(kind, tasks, said), encoding="utf-8")
+            (partial / "page.html").write_text(_page(collection, said), encoding="utf-8")
         return sorted(each.name for each in partial.iterdir())
 
 
@@ -186,7 +191,6 @@ def _label_studio(
             {"value": str(place), "html": f"<span>{escape(said[label]['name'])}</span>"}
             for place, label in enumerate(labels, 1)
         ]
-        data["main"] = [dict(each) for each in data["choices"]]
     return {"data": data}
 
 
@@ -271,17 +275,18 @@ def _escaped(text: pl.Expr) -> pl.Expr:
     return text
 
 
-def _page(kind: Kind, tasks: pl.DataFrame, said: Said) -> str:
+def _page(collection: Collection, said: Said) -> str:
     """The offline page, with all tasks in it."""
     held: list[dict[str, Any]] = []
-    for name, labels, sources in _each(tasks):
-        if kind == "contains":
+    for name, labels, sources in _each(collection.tasks):
+        if collection.kind == "contains":
             held.append({"task": name, "about": _about(said[labels[0]]), "images": sources})
         else:
             about = [_about(said[label]) for label in labels]
             held.append({"task": name, "image": sources[0], "labels": about})
     text = json.dumps(held, ensure_ascii=False).replace("<", "\\u003c")
-    return _asset("page.html").replace("/* tasks */ []", text)
+    page = _asset("page.html").replace("/* rounds */ 1", str(collection.rounds))
+    return page.replace("/* tasks */ []", text)
 
 
 def _about(row: Mapping[str, Any]) -> dict[str, str]:

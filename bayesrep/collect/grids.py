@@ -103,8 +103,8 @@ def plan_grids(
     polars.DataFrame
         One row a place in a grid: `task` (the grid's name, which begins with the fingerprint of
         all of them), `place` (from 1), `dataset`, `image`, `label` (what is asked), `own`,
-        `control` ("positive", "negative" or null), `source`. Grids follow each other in random
-        order, so that those of one label do not.
+        `control` ("positive", "negative" or null), `source`. They are `design.grids` rounds of as
+        many grids, with every image once in each; within a round they are in random order.
 
     Raises
     ------
@@ -131,8 +131,11 @@ def plan_grids(
         parts += _controls(controls, labels, label_of, how, random)
     columns = ["grid", *_KEY, "own", "control", "source"]
     table = pl.concat([part.select(columns) for part in parts])
-    # Grids in random order, images in random places.
-    order = random.permutation(len(label_of))
+    # Rounds follow each other: who does one of them meets no image twice. Within a round grids are
+    # in random order, and images in random places.
+    each = len(label_of) // how.grids
+    rounds = [begin + random.permutation(each) for begin in range(0, len(label_of), each)]
+    order = np.concatenate(rounds)
     number = order[table["grid"].to_numpy()]
     at = np.lexsort((random.random(len(table)), number))
     table, number = table[at], number[at]

@@ -98,10 +98,12 @@ def answer(collection: Collection, people: People | None = None) -> list[dict[st
     careless = random.random(who.number) < who.spam
     said: list[list[dict[str, Any]]] = [[] for _ in range(who.number)]
     first = np.flatnonzero(tasks["place"].to_numpy() == 1)
-    begun = 0
-    for begin, end in zip(first, [*first[1:], len(tasks)], strict=True):
-        # Those who did least go on, in random order, so that all do about as much.
+    begun, of_round = 0, np.arange(who.number) % collection.rounds
+    for task, (begin, end) in enumerate(zip(first, [*first[1:], len(tasks)], strict=True)):
+        # Everybody does a round, where there are enough; of those who do it, who did least goes on.
+        other = of_round != task * collection.rounds // len(first)
         load = np.array([len(each) for each in said]) + random.random(who.number)
+        load += len(tasks) * other
         for person in np.argsort(load)[: collection.workers].tolist():
             chance = expit(logit(frequency[begin:end]) + leniency[person])
             picked = random.random(end - begin) < (0.5 if careless[person] else chance)

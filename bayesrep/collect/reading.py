@@ -96,7 +96,7 @@ class Answered:
             main = pl.lit(None, pl.Boolean)
             if self.collection.kind == "classify":
                 main = (pl.col("place") == pl.col("first")).fill_null(value=False)
-            yield table.with_columns(main=main).select(ANSWER)
+            yield table.with_columns(main=main).select(list(ANSWER))
             begin = end
 
     def table(self) -> pl.DataFrame:

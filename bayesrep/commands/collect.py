@@ -332,8 +332,13 @@ def _labels(arguments: Namespace) -> int:
         require(numbers, ("label", "wnid"), str(arguments.wnids))
         wnids = dict(numbers.select(pl.col("label", "wnid").cast(pl.String).fill_null("")).rows())
     chosen = collect.shortlist(table, wnids, annotators=arguments.annotators)
-    write_table(chosen.to_classify, arguments.out)
     fates = chosen.images.group_by("fate", maintain_order=True).len("images")
+    if chosen.to_classify.is_empty():
+        raise OptionError(
+            "no image goes on to classify: "
+            + "; ".join(f"{count:,} images: {fate}" for fate, count in fates.iter_rows())
+        )
+    write_table(chosen.to_classify, arguments.out)
     facts = {
         "rows": chosen.steps.to_dicts(),
         "by_wordnet": chosen.by_wordnet,

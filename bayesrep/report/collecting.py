@@ -91,12 +91,11 @@ def shortlist_text(chosen: "Shortlist") -> str:
         5: "left out of more than six",
     }
     shown: dict[str, Cell] = {
-        "step": "{step}",
+        "step": lambda row: f"{row['step']}  {steps[row['step']]}",
         "labels": "{labels:,}",
-        "": lambda row: steps[row["step"]],
     }
     fates = chosen.images.group_by("fate", maintain_order=True).len("images")
-    images: dict[str, Cell] = {"images": "{images:,}", "": "{fate}"}
+    images: dict[str, Cell] = {"fate": "{fate}", "images": "{images:,}"}
     lines = [listed(chosen.steps, shown)]
     if not chosen.by_wordnet:
         lines.append("Step 3 was not done: labels are no WordNet numbers (--wnids gives them).")

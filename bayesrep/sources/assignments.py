@@ -60,7 +60,7 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
         if kind not in _KINDS:
             raise StudyError(f"{path}: is neither .csv nor .json; give the files as they came")
         part = _KINDS[kind](path).with_columns(file=pl.lit(str(path)))
-        parts.append(_checked(part.select(SCHEMA), str(path)))
+        parts.append(_checked(part.select(list(SCHEMA)), str(path)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
 
 
@@ -68,6 +68,8 @@ def _checked(table: pl.DataFrame, where: str) -> pl.DataFrame:
     """Refuse assignments without a task, a worker or a list of places."""
     for name, rule in (("task", "task"), ("worker", "worker"), ("selected", "list of places")):
         absent = table[name].is_null()
+        if name == "selected":
+            absent |= table[name].list.eval(pl.element().is_null()).list.any()
         if table[name].dtype == pl.String:
             absent |= table[name].str.strip_chars() == ""
         if rows := (absent.arg_true() + 1).to_list():

@@ -466,8 +466,9 @@ def _check_unique(rows: pl.DataFrame, key: Sequence[str], where: str, dataset: s
     if repeated.height:
         names = [" on ".join(values) for values in repeated.iter_rows()]
         noun = "image" if len(key) == 1 else "worker"
+        how = "" if noun == "image" else ", as bayesrep clean --rules repeats does"
         raise StudyError(
-            f"{where}: several rows for {listing(names, noun)} of {dataset!r}; keep one each"
+            f"{where}: several rows for {listing(names, noun)} of {dataset!r}; keep one each{how}"
         )
 
 

@@ -1,0 +1,616 @@
+"""Collecting a test set: tasks, their forms, answers back, and what they say an image shows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayesrep import StudyError
+from bayesrep.cli import main
+from bayesrep.collect import (
+    Collection,
+    Design,
+    answered,
+    candidate_labels,
+    plan_classify,
+    plan_grids,
+    read_collection,
+    wordnet,
+    write_collection,
+)
+from bayesrep.collect.pictures import found_in, labelled_images
+from bayesrep.collect.pilot import People, answer, write_pilot
+from bayesrep.collect.reading import counted
+from bayesrep.errors import OptionError
+from bayesrep.sources.assignments import SCHEMA, read_assignments
+from bayesrep.studies.predictions import Predictions
+
+CATS, DOGS = "n02123045", "n02099601"
+EXPORTS = Path(__file__).parent / "data" / "label_studio"
+
+
+def asked(images=60, datasets=("v1", "v2"), labels=(CATS, DOGS)):
+    rows = [(d, f"{i}.jpg", label) for d in datasets for label in labels for i in range(images)]
+    table = pl.DataFrame(rows, schema=["dataset", "image", "label"], orient="row")
+    return table.with_columns(image=pl.format("{}/{}", "label", "image"))
+
+
+def controls(number=20, labels=(CATS, DOGS)):
+    rows = [(f"c/{label}/{i}.jpg", label) for label in labels for i in range(number)]
+    return pl.DataFrame(rows, schema=["image", "label"], orient="row")
+
+
+def grids(design=None, **of):
+    return plan_grids(asked(**of), controls(), design or Design())
+
+
+def contains(design=None, **of):
+    how = design or Design()
+    return Collection("contains", grids(how, **of), how.workers, {})
+
+
+# Candidates.
+
+
+def test_candidates_are_the_top_answers_and_the_own_label():
+    answers = np.array([[[1, 2], [0, 1]], [[2, 0], [0, -1]]])
+    predictions = Predictions(
+        "v1", ["a", "b"], ("x", "y", "z"), np.array([0, 2]), ("p", "q"), answers
+    )
+    table = candidate_labels([predictions], top=2)
+    assert table.filter(image="a").select("label", "classifiers", "own").rows() == [
+        ("x", 1, True),
+        ("z", 2, False),
+        ("y", 1, False),
+    ]
+    assert table.filter(image="b").select("label", "classifiers", "own").rows() == [
+        ("z", 0, True),
+        ("x", 2, False),
+        ("y", 1, False),
+    ]
+    assert len(candidate_labels([predictions], top=1)) == 5
+    with pytest.raises(OptionError, match="'v1': 2 answers of each classifier are known, and 5"):
+        candidate_labels([predictions])
+
+
+# Grids.
+
+
+@given(
+    images=st.integers(1, 90),
+    size=st.integers(5, 50),
+    grids_of=st.sampled_from([(10, 5), (9, 3), (4, 1)]),
+    seed=st.integers(0, 99),
+)
+@settings(deadline=None, max_examples=40)
+def test_every_image_is_in_as_many_grids_with_all_data_sets_mixed(images, size, grids_of, seed):
+    design = Design(*grids_of, size=size, positive=2, negative=1, seed=seed)
+    table = grids(design, images=images)
+    people = table.filter(pl.col("control").is_null())
+    each = people.group_by("dataset", "image").agg(pl.len(), pl.col("task").n_unique())
+    assert set(each["len"]) == set(each["task"]) == {design.grids}
+    by_grid = table.group_by("task", maintain_order=True).agg(
+        pl.len(),
+        labels=pl.col("label").n_unique(),
+        twice=pl.struct("dataset", "image").is_duplicated().any(),
+        positive=(pl.col("control") == "positive").sum(),
+        negative=(pl.col("control") == "negative").sum(),
+        first=(pl.col("dataset") == "v1").sum().cast(pl.Int64),
+        other=(pl.col("dataset") == "v2").sum().cast(pl.Int64),
+        places=pl.col("place").sort(),
+    )
+    assert by_grid["len"].max() <= size
+    assert set(by_grid["labels"]) == {1}
+    assert not by_grid["twice"].any()
+    assert set(by_grid["positive"]) == {2}
+    assert set(by_grid["negative"]) == {1}
+    assert all(row == list(range(1, len(row) + 1)) for row in by_grid["places"].to_list())
+    # As many images of either data set as can be, so that nobody can tell them apart by rarity.
+    assert (by_grid["first"] - by_grid["other"]).abs().max() <= 3
+
+
+def test_neighbours_change_from_grid_to_grid():
+    table = grids(Design(size=28)).filter(pl.col("control").is_null())
+    met = table.join(table, on="task").filter(
+        pl.struct("dataset", "image") != pl.struct("dataset_right", "image_right")
+    )
+    pairs = met.group_by("dataset", "image", "dataset_right", "image_right").len()
+    # 120 images a label in 6 grids a shuffle: two meet in one of five shuffles with 19 of 119.
+    assert pairs["len"].mean() < 1.6
+    assert pairs["len"].max() <= 5
+
+
+def test_nobody_meets_an_image_twice_in_a_round():
+    table, design = grids(Design(size=28)), Design()
+    names = table["task"].unique().sort().to_list()
+    size = len(names) // design.grids
+    for begin in range(0, len(names), size):
+        part = table.filter(
+            pl.col("task").is_in(names[begin : begin + size]) & pl.col("control").is_null()
+        )
+        assert part.select("dataset", "image").is_unique().all()
+        assert len(part) == 240
+
+
+def test_positive_controls_show_the_label_and_negative_ones_do_not():
+    table = grids().filter(pl.col("control").is_not_null())
+    shows = table["image"].str.split("/").list.get(1) == table["label"]
+    assert shows.to_list() == (table["control"] == "positive").to_list()
+    assert set(table["dataset"]) == {"control"}
+
+
+def test_the_same_seed_gives_the_same_tasks_and_names_tell_collections_apart():
+    one, again, other = grids(), grids(), grids(Design(seed=1))
+    assert one.equals(again)
+    assert one["task"][0].split("-")[0] != other["task"][0].split("-")[0]
+
+
+@pytest.mark.parametrize(
+    ("table", "known", "design", "message"),
+    [
+        (asked().drop("label"), controls(), Design(), "no column label; it needs dataset"),
+        (asked().clear(), controls(), Design(), "there are none"),
+        (pl.concat([asked(1), asked(1)]), controls(), Design(), "the same label more than once"),
+        (asked(), None, Design(), "no images are given of which the label is known"),
+        (asked(), controls(3), Design(), "fewer than 5 images are known to show labels 'n020"),
+        (asked(labels=(CATS,)), controls(9, (CATS,)), Design(), "known to show another label than"),
+        (asked(), controls().drop("label"), Design(), "no column label; they need image, label"),
+    ],
+)
+def test_grids_that_cannot_be_are_refused_in_one_line(table, known, design, message):
+    with pytest.raises(StudyError, match=message):
+        plan_grids(table, known, design)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"answers": 10, "grids": 4}, "same whole number of answers"),
+        ({"size": 8}, "no place for 5 positive and 3 negative controls and an image"),
+        ({"positive": -1}, "no place"),
+    ],
+)
+def test_designs_that_cannot_be_are_refused(numbers, message):
+    with pytest.raises(OptionError, match=message):
+        Design(**numbers)
+
+
+def test_no_controls_where_none_are_asked_for():
+    table = plan_grids(asked(), None, Design(positive=0, negative=0))
+    assert table["control"].null_count() == len(table) == 2 * 2 * 60 * 5
+
+
+# The forms.
+
+NASTY = "<script>alert('x')</script>, \"quoted\" & 'emoji' 🐈"
+
+
+@pytest.fixture
+def written(tmp_path):
+    table = asked(4).with_columns(
+        label=pl.lit(NASTY), image=pl.format("{}/{}", "label", "image"), source=pl.lit('a"b.jpg')
+    )
+    known = controls(9).with_columns(label=pl.lit(NASTY))
+    tasks = plan_grids(table, known, Design(4, 2, negative=0))
+    collection = Collection("contains", tasks, 2, {"seed": 0})
+    write_collection(tmp_path / "col", collection)
+    return tmp_path / "col", collection
+
+
+def test_a_collection_is_read_back(written):
+    folder, collection = written
+    again = read_collection(folder)
+    assert again.tasks.equals(collection.tasks)
+    assert (again.kind, again.workers, again.made) == ("contains", 2, {"seed": 0})
+
+
+def test_no_name_reaches_html_as_it_is(written):
+    folder, _ = written
+    for name in ("mturk.csv", "mturk.html", "page.html"):
+        assert "<script>alert" not in (folder / name).read_text(encoding="utf-8")
+    for task in json.loads((folder / "label-studio.json").read_text(encoding="utf-8")):
+        assert all('"b.jpg' not in choice["html"] for choice in task["data"]["choices"])
+    inputs = pl.read_csv(folder / "mturk.csv")
+    assert set(inputs["name"]) == {"&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;, "
+                                   "&quot;quoted&quot; &amp; &#x27;emoji&#x27; 🐈"}  # fmt: skip
+
+
+def test_every_form_has_every_task(written):
+    folder, collection = written
+    names = collection.tasks["task"].unique(maintain_order=True).to_list()
+    exported = json.loads((folder / "label-studio.json").read_text(encoding="utf-8"))
+    assert [task["data"]["task"] for task in exported] == names
+    inputs = pl.read_csv(folder / "mturk.csv")
+    assert inputs["task"].to_list() == names
+    layout = (folder / "mturk.html").read_text(encoding="utf-8")
+    assert all(f"${{{name}}}" in layout for name in inputs.columns if name != "task")
+
+
+@pytest.mark.parametrize("broken", ["collection.json", "tasks.parquet"])
+def test_a_damaged_collection_is_refused(written, broken):
+    folder, _ = written
+    (folder / broken).write_text("[]", encoding="utf-8")
+    with pytest.raises(StudyError, match=broken):
+        read_collection(folder)
+
+
+# Answers back.
+
+
+def said(collection, people=None):
+    """What the pilot's people answer, as assignments."""
+    rows = [
+        {"worker": each["worker"], "pay": None, "rejected": False, "file": "f.json", "main": None}
+        | one
+        for each in answer(collection, people)
+        for one in each["answers"]
+    ]
+    return pl.DataFrame(rows, schema_overrides=SCHEMA).select(list(SCHEMA))
+
+
+def test_answers_are_those_that_were_given():
+    collection = contains(Design(4, 2))
+    found = answered(collection, said(collection))
+    table = found.table()
+    assert found.rows() == len(table)
+    given = {
+        (row["task"], row["worker"]): set(row["selected"])
+        for row in found.assignments.iter_rows(named=True)
+    }
+    again = table.group_by("task", "worker").agg(pl.col("place").filter("selected"))
+    assert {(task, who): set(places) for task, who, places in again.iter_rows()} == given
+    per_image = table.filter(pl.col("control").is_null()).group_by("dataset", "image").len()
+    assert set(per_image["len"]) == {4}
+    # A few at a time they are the same.
+    assert pl.concat(list(found.batches(rows=100))).equals(table)
+
+
+def test_counts_are_those_of_the_answers():
+    collection = contains(Design(4, 2))
+    found = answered(collection, said(collection))
+    key = ["dataset", "image", "label"]
+    assert found.counts().sort(key).equals(counted(found.table()).sort(key))
+    assert set(found.counts()["shown"]) == {4}
+
+
+def test_partial_answers_count_what_is_there():
+    collection = contains(Design(4, 2))
+    some = said(collection).head(3)
+    found = answered(collection, some)
+    assert len(found.table()["task"].unique()) <= 3
+    assert set(found.counts()["shown"]) <= {1, 2, 3}
+    assert found.progress()["assignments"].sum() == 3
+
+
+def test_nothing_answered_yet_is_no_error():
+    collection = contains()
+    found = answered(collection, said(collection).clear())
+    assert found.rows() == 0
+    assert found.counts().is_empty()
+    assert found.table().is_empty()
+    assert found.progress().is_empty()
+
+
+def test_assignments_that_do_not_count_are_counted():
+    collection = contains(Design(4, 2))
+    all_of = said(collection)
+    first = all_of.head(1)
+    second = first.with_columns(selected=pl.lit([[1]]).list.first(), time=pl.lit("2027-01-01"))
+    refused = all_of.slice(1, 1).with_columns(rejected=pl.lit(value=True))
+    given = pl.concat([all_of.slice(2), first, second, first, refused])
+    found = answered(collection, given)
+    assert found.left_out == {
+        "the same assignment in two files": 1,
+        "rejected": 1,
+        "a worker's second of a task": 1,
+    }
+    kept = found.assignments.filter(task=first["task"][0], worker=first["worker"][0])
+    assert kept["selected"].to_list() == first["selected"].to_list()
+    assert len(found.assignments) == len(all_of) - 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"task": "00000000-01"}, "f.json: task '00000000-01' not known; they are of the collect"),
+        ({"selected": [0]}, "places that it does not have"),
+        ({"selected": [999]}, "places that it does not have"),
+        ({"selected": [1, 1]}, "one twice"),
+        ({"main": 999}, "places that it does not have"),
+    ],
+)
+def test_answers_to_what_was_not_asked_are_refused(change, message):
+    collection = contains()
+    row = said(collection).head(1).to_dicts()[0] | change
+    with pytest.raises(StudyError, match=message):
+        answered(collection, pl.DataFrame([row], schema=SCHEMA))
+
+
+def test_a_task_of_the_same_collection_that_there_is_not():
+    collection = contains()
+    row = said(collection).head(1).to_dicts()[0] | {"task": f"{collection.fingerprint}-9999"}
+    with pytest.raises(StudyError, match="other tasks than these were answered"):
+        answered(collection, pl.DataFrame([row], schema=SCHEMA))
+
+
+def test_progress_knows_time_money_and_controls():
+    collection = contains(Design(4, 2))
+    given = said(collection, People(spam=0.3, seed=1)).with_columns(pay=0.2)
+    table = answered(collection, given).progress()
+    assert table["assignments"].sum() == len(given)
+    assert table["pay"].sum() == pytest.approx(0.2 * len(given))
+    assert table["hours"].sum() == pytest.approx(given["seconds"].sum() / 3600)
+    assert table["per_hour"].to_list() == pytest.approx((table["pay"] / table["hours"]).to_list())
+    careful = table.filter(pl.col("controls") > 0.75)
+    assert 0.5 < len(careful) / len(table) < 1
+
+
+# What files say.
+
+
+def test_the_pages_file_is_read(tmp_path):
+    collection = contains(Design(4, 2))
+    write_pilot(tmp_path / "said", answer(collection))
+    files = sorted((tmp_path / "said").iterdir())
+    table = read_assignments(files)
+    expected = said(collection).drop("file")
+    key = ["worker", "task"]
+    assert table.drop("file").sort(key).equals(expected.sort(key))
+
+
+def batch(collection, **changes):
+    """Batch results of Mechanical Turk."""
+    given = said(collection)
+    text = given["selected"].cast(pl.List(pl.String)).list.join(",")
+    columns = {
+        "HITId": given["task"],
+        "WorkerId": given["worker"],
+        "AssignmentStatus": pl.Series(["Submitted"] * len(given)),
+        "WorkTimeInSeconds": given["seconds"],
+        "SubmitTime": pl.Series(["Sat Nov 02 12:44:30 PDT 2019"] * len(given)),
+        "Reward": pl.Series(["$0.20"] * len(given)),
+        "Input.task": given["task"],
+        "Input.image1": pl.Series(["x.jpg"] * len(given)),
+        "Answer.selected": text.replace("", "none"),
+    }
+    return pl.DataFrame(columns | changes), given
+
+
+def test_batch_results_are_read(tmp_path):
+    table, given = batch(contains(Design(4, 2)))
+    table = table.with_columns(
+        AssignmentStatus=pl.Series(["Rejected", *["Approved"] * (len(table) - 1)])
+    )
+    table.write_csv(tmp_path / "batch.csv")
+    read = read_assignments([tmp_path / "batch.csv"])
+    same = ["task", "worker", "selected", "seconds"]
+    assert read.select(same).equals(given.select(same))
+    assert set(read["time"]) == {"2019-11-02T19:44:30Z"}
+    assert set(read["pay"]) == {0.2}
+    assert read["rejected"].to_list() == [True, *[False] * (len(read) - 1)]
+
+
+def test_batch_results_with_answers_in_json_are_read(tmp_path):
+    table, given = batch(contains(Design(4, 2)))
+    answers = [
+        json.dumps([{"selected": text, "main": "none"}]) for text in table["Answer.selected"]
+    ]
+    table = table.drop("Answer.selected").with_columns(pl.Series("Answer.taskAnswers", answers))
+    table.write_csv(tmp_path / "batch.csv")
+    read = read_assignments([tmp_path / "batch.csv"])
+    assert read["selected"].to_list() == given["selected"].to_list()
+    assert read["main"].null_count() == len(read)
+
+
+@pytest.mark.parametrize("small", ["", "-min"])
+def test_an_export_of_label_studio_is_read(small):
+    """Of a real run, answered in its own page."""
+    read = read_assignments([EXPORTS / f"contains{small}.json"])
+    assert read["task"].to_list() == ["907f6ee6-01", "907f6ee6-02"]
+    assert read["selected"].to_list() == [[1, 2, 5], []]
+    assert read["worker"].to_list() == ["1", "1"]
+    assert read["seconds"].to_list() == [5.754, 5.453]
+    assert read["time"][0] == "2026-11-24T20:30:31.179847Z"
+    chosen = read_assignments([EXPORTS / f"classify{small}.json"])
+    assert (chosen["selected"].to_list(), chosen["main"].to_list()) == ([[1, 2]], [2])
+
+
+PAGE = {"format": "bayesrep answers 1", "worker": "w", "answers": []}
+ONE = {"task": "t-1", "selected": [1]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", '{"format": "bayesrep answers 1", "worker"', "is not JSON"),
+        ("a.json", '{"format": "other"}', "is neither what the offline page saves"),
+        ("a.json", json.dumps(PAGE | {"answers": [{"task": "t-1"}]}), "not what the offline page"),
+        ("a.json", json.dumps(PAGE | {"answers": [ONE | {"task": None}]}), "no task in assign"),
+        ("a.json", json.dumps(PAGE | {"worker": " ", "answers": [ONE]}), "no worker in assign"),
+        ("a.json", json.dumps(PAGE | {"answers": [ONE | {"selected": None}]}), "no list of plac"),
+        ("a.json", json.dumps(PAGE | {"answers": [ONE | {"selected": ["x"]}]}), "no list of places"),
+        ("a.json", json.dumps(PAGE | {"answers": [ONE | {"seconds": "x"}]}), "not what the offl"),
+        ("a.json", "[1]", "not an export of Label Studio"),
+        ("a.json", '[{"data": {}, "annotations": [{"result": []}]}]', "not an export of Label"),
+        ("a.csv", "WorkerId,Answer.selected\nw,1\n", "Input.task' missing"),
+        ("a.csv", "WorkerId,Input.task\nw,t-1\n", "no Answer.selected"),
+        ("a.csv", "WorkerId,Input.task,Answer.selected\nw,t-1,on\n", "no list of places in line"),
+        ("a.csv", "", "damaged or not a table"),
+        ("a.txt", "", "is neither .csv nor .json"),
+    ],
+)  # fmt: skip
+def test_files_that_are_none_are_refused_in_one_line(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(StudyError, match=message) as refused:
+        read_assignments([tmp_path / name])
+    assert name in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+# Pictures.
+
+
+def test_images_of_folders_have_the_folders_labels(tmp_path):
+    for name in (
+        "cat/1.jpg",
+        "dog/1.jpg",
+        "dog/deep/2.PNG",
+        "dog/evil.svg",
+        "dog/notes.txt",
+        "9.jpg",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    table = labelled_images("v1", tmp_path, "https://example.org/a b/")
+    assert table["image"].to_list() == ["cat/1.jpg", "dog/1.jpg", "dog/deep/2.PNG"]
+    assert table["label"].to_list() == ["cat", "dog", "dog"]
+    assert table["source"][0] == "https://example.org/a b/cat/1.jpg"
+    wanted = pl.DataFrame({"dataset": ["v1"], "image": ["2.PNG"], "label": ["x"]})
+    assert found_in(wanted, table)["source"].to_list() == [table["source"][2]]
+    for image, message in (("3.jpg", "no picture"), ("1.jpg", "several pictures of that name")):
+        with pytest.raises(StudyError, match=message):
+            found_in(wanted.with_columns(image=pl.lit(image)), table)
+    with pytest.raises(StudyError, match="holds no images"):
+        labelled_images("v1", tmp_path / "dog" / "deep")
+    with pytest.raises(StudyError, match="is no folder"):
+        labelled_images("v1", tmp_path / "none")
+
+
+# WordNet.
+
+
+def test_wordnet_knows_every_class_of_imagenet():
+    from bayesrep.studies.imagenet import synsets
+
+    told = wordnet.descriptions()
+    assert told["label"].to_list() == list(synsets())
+    assert not told.select(pl.all().is_null().any()).row(0)[1]
+    steps = wordnet.distances([CATS, DOGS, "n02123159", "n04254680"])
+    assert np.array_equal(steps, steps.T)
+    assert np.diag(steps).tolist() == [0, 0, 0, 0]
+    # Tabby and tiger cat are both domestic cats; a retriever is a dog, a carnivore.
+    assert steps[0, 2] == 2
+    assert 5 < steps[0, 1] < steps[0, 3]
+
+
+# Classify.
+
+
+def test_classify_has_a_task_an_image_with_labels_in_random_places():
+    table = asked(40, ("v1",), ("x", "y", "z")).with_columns(
+        image=pl.col("image").str.split("/").list.last(), own=pl.col("label") == "x"
+    )
+    tasks = plan_classify(table)
+    by_task = tasks.group_by("task").agg(pl.col("image").n_unique(), pl.col("label").n_unique())
+    assert by_task.select("image", "label").unique().rows() == [(1, 3)]
+    assert set(tasks.filter("own")["place"]) == {1, 2, 3}
+    assert tasks.equals(plan_classify(table))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"), [(["x"], "only one label"), (list("abcdefghijklm"), "more than 12 labe")]
+)
+def test_images_that_cannot_be_classified_are_refused(labels, message):
+    rows = pl.DataFrame({"dataset": "v1", "image": "1.jpg", "label": labels})
+    with pytest.raises(StudyError, match=message):
+        plan_classify(rows)
+
+
+# The whole way, as it is typed.
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    for folder, number in (("v1", 12), ("v2", 12), ("known", 8)):
+        for label in (CATS, DOGS):
+            place = tmp_path / folder / label
+            place.mkdir(parents=True)
+            for image in range(number):
+                (place / f"{image}.jpg").write_bytes(b"")
+    return tmp_path
+
+
+def run(capsys, *words):
+    status = main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_from_folders_to_answers(pictures, capsys):
+    here = pictures
+    status, out, err = run(
+        capsys, "collect", "contains", "--images", f"v1={here / 'v1'}", f"v2={here / 'v2'}",
+        "--controls", here / "known", "--out", here / "col", "--size", 20,
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    assert "20 tasks about 48 images, to be done 40 times in all." in out
+    assert run(capsys, "collect", "pilot", here / "col", "--out", here / "said")[0] == 0
+    status, out, err = run(
+        capsys, "collect", "read", here / "col", here / "said", "--out", here / "a.csv",
+        "--rules", "tsipras2020,controls", "--own", "--counts", here / "c.csv", "--pay", 0.2,
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    assert "40 of 40 assignments are done (100.0 %)" in out
+    assert "8.00 paid" in out
+    assert "pilot 1" not in out
+    answers, counts = pl.read_csv(here / "a.csv"), pl.read_csv(here / "c.csv")
+    assert not answers["worker"].str.starts_with("pilot").any()
+    assert set(answers["dataset"]) == {"v1", "v2"}
+    assert counts["shown"].sum() == len(answers)
+    assert len(counts) == 48
+    # Two folders have images of the same names: they stay apart.
+    assert counts.select("dataset", "image").is_unique().all()
+    # What stands there is not written over, and a study is made of it.
+    assert (
+        run(capsys, "collect", "read", here / "col", here / "said", "--out", here / "a.csv")[0] == 2
+    )
+    rows = [(d, i, "net", 1) for d, i in counts.select("dataset", "image").rows()]
+    predictions = pl.DataFrame(rows, ["dataset", "image", "classifier", "correct"], orient="row")
+    predictions.write_csv(here / "p.csv")
+    status, _, err = run(
+        capsys, "import", "tables", here / "a.csv", here / "p.csv", "--reference", "v1",
+        "--replication", "v2", "--out", here / "study",
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+
+
+def test_answers_are_the_same_with_and_without_rules(pictures, capsys):
+    here = pictures
+    words = ("--images", f"v1={here / 'v1'}", "--controls", here / "known", "--out", here / "col")
+    assert run(capsys, "collect", "contains", *words, "--size", 20)[0] == 0
+    assert run(capsys, "collect", "pilot", here / "col", "--out", here / "said")[0] == 0
+    for name, rules in (("a.parquet", ()), ("b.parquet", ("--rules", "repeats"))):
+        words = ("--out", here / name, "--keep-workers", *rules)
+        assert run(capsys, "collect", "read", here / "col", here / "said", *words)[0] == 0
+    plain, ruled = (pl.read_parquet(here / name) for name in ("a.parquet", "b.parquet"))
+    assert plain.equals(ruled)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("contains", "--out", "new"), "give a table of what to ask, or folders"),
+        (("contains", "--images", "v1=nowhere", "--out", "new"), "nowhere is no folder"),
+        (
+            ("read", "nowhere", "x.json", "--out", "a.csv"),
+            "nowhere/collection.json: cannot be read",
+        ),
+        (("read", "nowhere", "x.json", "--out", "a.txt"), "ends in .csv or .parquet"),
+        (("labels", "nowhere.csv", "--out", "a.csv"), "nowhere.csv: cannot be read"),
+        (("classify", "nowhere.csv", "--out", "new"), "nowhere.csv: cannot be read"),
+        (("objects", "nowhere.csv", "--out", "a.csv"), "nowhere.csv: cannot be read"),
+        (("pilot", "nowhere", "--out", "new"), "nowhere/collection.json: cannot be read"),
+        (("candidates", "nowhere", "--out", "a.csv"), "nowhere"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(capsys, "collect", *words)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,339 @@
+"""Candidate labels, objects and main labels: by hand, by brute force, and as published."""
+
+from collections import Counter
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayesrep import StudyError
+from bayesrep.cli import main
+from bayesrep.collect import aggregate, shortlist, wordnet
+from bayesrep.collect.objects import most_probable, objects_of, partition, plurality, sane
+from bayesrep.sources.pickles.safe_pickle import read_frame
+
+PUBLISHED = Path(__file__).parents[2] / "shared/data/imagenet-multilabel"
+TABBY, TIGER_CAT, EGYPTIAN, RETRIEVER, BALL = (
+    "n02123045", "n02123159", "n02124075", "n02099601", "n04254680",
+)  # fmt: skip
+
+
+def counts(rows, shown=9):
+    """Counts of one image: label to how many selected it; the first is its own."""
+    return pl.DataFrame(
+        [("v1", "1.jpg", label, not n, k, shown) for n, (label, k) in enumerate(rows.items())],
+        schema=["dataset", "image", "label", "own", "selected", "shown"],
+        orient="row",
+    )
+
+
+def left(rows, **of):
+    found = shortlist(counts(rows), **of)
+    return {row["label"]: row["step"] for row in found.candidates.iter_rows(named=True)}
+
+
+# Which labels are left (B.1.3).
+
+
+def test_the_steps_one_after_the_other():
+    found = left({TABBY: 8, TIGER_CAT: 5, EGYPTIAN: 2, BALL: 1, RETRIEVER: 0})
+    # Both cats are near; the ball is far; nobody sees a dog.
+    assert found == {TABBY: 1, TIGER_CAT: 2, BALL: 3, EGYPTIAN: 4}
+
+
+def test_the_own_label_stays_however_seldom():
+    assert left({TABBY: 0, TIGER_CAT: 9}) == {TABBY: 1, TIGER_CAT: 2}
+
+
+def test_no_more_than_five_by_step_four():
+    cats = {f"cat {n}": 4 - n % 2 for n in range(8)}
+    found = left({"own": 9, **cats})
+    assert list(found.values()) == [1, 4, 4, 4, 4]
+    assert set(found) == {"own", "cat 0", "cat 2", "cat 4", "cat 6"}  # those with more
+
+
+def test_of_more_than_six_those_below_the_own_label_go():
+    often = {f"label {n}": 5 for n in range(8)}
+    assert len(left({"own": 6, **often})) == 6
+    assert len(left({"own": 5, **often})) == 9  # none of them is selected less often
+    assert len(left({"own": 1, **often})) == 6  # an eighth at most
+    assert "own" in left({"own": 0, **often})
+
+
+def test_what_becomes_of_images():
+    def fate(rows, **of):
+        return shortlist(counts(rows), **of).images["fate"].item()
+
+    assert fate({"own": 9, "x": 4}) == "clear"  # more than double
+    assert fate({"own": 8, "x": 4}) == "classify"
+    assert fate({"own": 0, "x": 4}) == "own label never selected"
+    assert fate({"own": 9, "x": 0}) == "no other label"
+    few = counts({"own": 9, "x": 4})
+    few = few.with_columns(
+        selected=pl.Series([9, 4]), shown=pl.Series([9, 5])
+    )  # five of nine judged x: what they say of it does not count
+    assert shortlist(few).images["fate"].item() == "clear"
+    assert shortlist(few, annotators=6).images["fate"].item() == "classify"
+
+
+def test_only_images_that_go_on_are_in_what_is_written():
+    both = pl.concat(
+        [counts({"own": 9, "x": 1}), counts({"own": 5, "x": 5}).with_columns(image=pl.lit("2.jpg"))]
+    )
+    found = shortlist(both)
+    assert found.to_classify["image"].to_list() == ["2.jpg", "2.jpg"]
+    assert found.steps["labels"].to_list() == [2, 1, 0, 1, 0]
+    assert not found.by_wordnet
+
+
+def test_numbers_of_labels_may_be_given():
+    names = {"tabby": TABBY, "ball": BALL}
+    assert left({"tabby": 8, "ball": 1}, wnids=names) == {"tabby": 1, "ball": 3}
+    with pytest.raises(StudyError, match="label 'ball': no WordNet number"):
+        shortlist(counts({"tabby": 8, "ball": 1}), {"tabby": TABBY})
+    with pytest.raises(StudyError, match="label 'x': no WordNet number"):
+        shortlist(counts({TABBY: 8, "x": 1}))
+
+
+def test_images_need_one_own_label():
+    for own in ([False, False], [True, True]):
+        table = counts({"own": 9, "x": 1}).with_columns(own=pl.Series(own))
+        with pytest.raises(StudyError, match="'1.jpg': not one label that is the data set's own"):
+            shortlist(table)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=14))
+@settings(deadline=None)
+def test_the_rules_hold_whatever_is_selected(selected):
+    labels = list(wordnet.descriptions()["label"])[:: 1000 // len(selected)][: len(selected)]
+    rows = dict(zip(labels, selected, strict=True))
+    found = left(rows)
+    own, k = labels[0], selected[0]
+    assert found[own] == 1
+    assert all(rows[label] > 0 for label in found if label != own)
+    excess = [label for label in found if rows[label] < k or k / 9 <= 1 / 8]
+    assert len(found) <= 6 or len(found) - len(excess) >= 6
+    assert (found.keys() >= {x for x in rows if rows[x] >= 5}) or len(found) >= 6
+    if sum(value > 0 for value in selected[1:]) >= 4:
+        assert len(found) >= 5
+
+
+# Objects and main labels (section 3.2).
+
+
+def test_the_papers_example():
+    """Two annotators name the terrier differently: it is one object, the ball another."""
+    scotch, toy, ball = 0, 1, 2
+    found = objects_of([scotch, toy, ball], [[scotch, ball], [toy, ball]], [scotch, scotch])
+    assert found.number == 2
+    assert set(found.groups) == {(scotch, toy), (ball,)}
+    assert (found.main, found.tied) == (scotch, ())
+
+
+def test_ties_go_to_what_was_said_first_and_are_told():
+    assert plurality([3, 1, 1, 3, 2]) == (3, True)
+    found = objects_of([0, 1], [[0], [0, 1]], [1, 0])
+    assert (found.number, found.main) == (1, 1)
+    assert found.tied == ("number", "main")
+
+
+def test_labels_selected_alone_are_in_no_group_where_there_are_several_objects():
+    found = objects_of([0, 1, 2], [[0, 1], [0, 1], [2]], [0, 0, 2])
+    assert sorted(label for group in found.groups for label in group) == [0, 1]
+
+
+@given(
+    size=st.integers(1, 6),
+    number=st.integers(1, 4),
+    seed=st.integers(0, 10_000),
+)
+@settings(deadline=None)
+def test_the_partition_is_the_best_of_all(size, number, seed):
+    rng = np.random.default_rng(seed)
+    tied = Counter({pair: int(rng.integers(1, 5)) for pair in combinations(range(size), 2)})
+    groups, again = partition(range(size), tied, number)
+
+    def within(places):
+        return sum(tied[a, b] for a, b in combinations(range(size), 2) if places[a] == places[b])
+
+    many = min(number, size)
+    every = [p for p in product(range(many), repeat=size) if len(set(p)) == many]
+    least = min(map(within, every))
+    best = {frozenset(frozenset(np.flatnonzero(np.array(p) == g).tolist()) for g in range(many))
+            for p in every if within(p) == least}  # fmt: skip
+    assert frozenset(map(frozenset, groups)) in best
+    assert again == (len(best) > 1)
+
+
+@pytest.fixture(scope="module")
+def published():
+    file = PUBLISHED / "annotations_classify_task.pkl"
+    if not file.is_file():
+        pytest.skip("../shared/data is not here")
+    return read_frame(file)
+
+
+def test_as_published(published):
+    """Every image: the votes all of them, the partition wherever one is best."""
+    number = main_label = decided = among = exact = 0
+    images = len(published["image"])
+    for row in range(images):
+        selected = [list(map(int, each)) for each in published["selected"][row]]
+        first = list(map(int, published["main"][row]))
+        # Of partitions that are as good they have the first in the order of a Python set.
+        labels = list({label: 0 for each in selected for label in each})
+        found = objects_of(list(set(labels)), selected, first)
+        theirs = {frozenset(map(int, group)) for group in published["objects"][row]}
+        same = set(map(frozenset, found.groups)) == theirs
+        number += found.number == published["num_objects"][row]
+        main_label += found.main == published["main_top"][row]
+        decided += "groups" not in found.tied
+        among += same and "groups" not in found.tied
+        exact += same
+    assert images == 3380
+    assert (number, main_label) == (images, images)
+    assert decided == among == 3187
+    assert exact >= 3370  # of the 193 ties nearly all
+
+
+# Tables.
+
+
+def said(people):
+    """Answers of one image: worker to (labels, main label), of the labels a, b, c."""
+    return pl.DataFrame(
+        [
+            ("v1", "1.jpg", label, label == "a", who, label in chosen, label == first, "t-1")
+            for who, (chosen, first) in people.items()
+            for label in "abc"
+        ],
+        schema=["dataset", "image", "label", "own", "worker", "selected", "main", "task"],
+        orient="row",
+    )
+
+
+def test_the_table_of_an_image():
+    table = aggregate(said({"u": ("ab", "a"), "v": ("ab", "b"), "w": ("ac", "b"), "x": ("b", "b")}))
+    assert table["label"].to_list() == ["a", "b", "c"]
+    assert table["selected"].to_list() == [3, 3, 1]
+    assert table["main"].to_list() == [1, 3, 0]
+    assert set(table["shown"]) == {4}
+    assert table["object"].to_list() == [1, 2, 2]
+    assert set(table["objects"]) == {2}
+    assert set(table["main_label"]) == {"b"}
+    assert table["tied"].null_count() == 3
+    assert table["p_main"].sum() == pytest.approx(1)
+    assert table["p_valid"].is_between(0, 1).all()
+
+
+def test_sanity_rules():
+    people = {"u": ("ab", "a"), "v": ("", "a"), "w": ("a", "b")}
+    kept, left_out = sane(said(people))
+    assert kept["worker"].unique().to_list() == ["u"]
+    assert left_out == {
+        "no label selected": 1,
+        "main label not selected": 1,
+        "others of workers with more than a third of these": 0,
+    }
+    more = [said({"v": ("a", "a")}).with_columns(task=pl.lit(f"t-{n}")) for n in (2, 3)]
+    kept, left_out = sane(pl.concat([said(people), *more]))
+    assert len(kept) == 3 * 3  # one of three is no more than a third
+    kept, left_out = sane(pl.concat([said(people), more[0]]))
+    assert left_out["others of workers with more than a third of these"] == 1
+
+
+def test_answers_that_are_none_are_refused():
+    for people in ({"u": ("", "a")}, {"u": ("ab", "")}):
+        with pytest.raises(StudyError, match="'1.jpg': an annotator with no label or not one main"):
+            aggregate(said(people))
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=5), min_size=2, max_size=6))
+@settings(deadline=None, max_examples=25)
+def test_probabilities_of_the_largest_add_up(votes):
+    found = most_probable([np.array(each) for each in votes])
+    for each, p in zip(votes, found, strict=True):
+        assert p.sum() == pytest.approx(1)
+        order = np.argsort(each, kind="stable")
+        assert (np.diff(p[order]) >= -1e-9).all()
+        equal = np.equal.outer(each, each)
+        assert np.allclose((equal @ p) / equal.sum(axis=1), p)
+
+
+def test_the_largest_share_is_that_of_draws():
+    """Monte Carlo, false alarm below 1e-6."""
+    votes = [np.array([5, 3, 1])] * 40 + [np.array([2, 2, 5])] * 30
+    found = most_probable(votes)[0]
+    rng = np.random.default_rng(0)
+    # The concentration, by the same likelihood on a grid.
+    from scipy.special import gammaln
+
+    grid = np.exp(np.linspace(-4, 4, 4001))
+    loss = sum(
+        gammaln(3 * grid) - gammaln(3 * grid + 9)
+        + sum(gammaln(grid + k) - gammaln(grid) for k in each)
+        for each in votes
+    )  # fmt: skip
+    best = grid[np.argmax(loss)]
+    draws = rng.dirichlet(np.array([5, 3, 1]) + best, 200_000).argmax(axis=1)
+    shares = np.bincount(draws, minlength=3) / len(draws)
+    assert np.abs(shares - found).max() < 5 * np.sqrt(0.25 / len(draws)) + 1e-3
+
+
+def test_probabilities_are_calibrated():
+    """Main labels of 3,000 simulated images: said with p they are right in a share p of cases.
+
+    Ten bins of at least 300, within 4.5 standard errors: false alarm below 1e-4.
+    """
+    rng = np.random.default_rng(1)
+    shares = rng.dirichlet([0.5, 0.5, 0.5], 3_000)
+    votes = np.array([rng.multinomial(9, each) for each in shares])
+    found = np.array(most_probable(list(votes)))
+    right = shares == shares.max(axis=1, keepdims=True)
+    edges = np.quantile(found, np.linspace(0, 1, 11))
+    for low, high in zip(edges, edges[1:], strict=False):
+        within = (found >= low) & (found <= high)
+        said_to_be, were = found[within].mean(), right[within].mean()
+        error = np.sqrt(max(said_to_be * (1 - said_to_be), 1e-3) / within.sum())
+        assert abs(were - said_to_be) < 4.5 * error
+
+
+def test_from_counts_to_objects_as_it_is_typed(tmp_path, capsys):
+    def run(*words):
+        status = main([str(word) for word in words])
+        return status, *capsys.readouterr()
+
+    rng = np.random.default_rng(0)
+    rows = [
+        ("v1", f"{image}.jpg", label, n == 0, int(rng.binomial(9, (0.8, 0.6, 0.3)[n])), 9)
+        for image in range(30)
+        for n, label in enumerate((TABBY, RETRIEVER, BALL))
+    ]
+    columns = ["dataset", "image", "label", "own", "selected", "shown"]
+    pl.DataFrame(rows, columns, orient="row").write_csv(tmp_path / "counts.csv")
+    status, out, err = run(
+        "collect", "labels", tmp_path / "counts.csv", "--out", tmp_path / "l.csv"
+    )
+    assert (status, err) == (0, "")
+    assert "selected by anybody, far from the own label" in out
+    status, out, err = run("collect", "classify", tmp_path / "l.csv", "--out", tmp_path / "col")
+    assert (status, err) == (0, "")
+    assert run("collect", "pilot", tmp_path / "col", "--out", tmp_path / "said")[0] == 0
+    out_file = tmp_path / "a.csv"
+    assert run("collect", "read", tmp_path / "col", tmp_path / "said", "--out", out_file)[0] == 0
+    status, out, err = run("collect", "objects", out_file, "--out", tmp_path / "o.csv")
+    assert (status, err) == (0, "")
+    assert "The main label is another than the data set's own on" in out
+    table = pl.read_csv(tmp_path / "o.csv")
+    assert set(table["shown"]) == {9}
+    assert run("collect", "objects", tmp_path / "l.csv", "--out", tmp_path / "p.csv")[0] == 2
+    # Where no image is left there is nothing to write.
+    pl.DataFrame(rows, columns, orient="row").filter("own").write_csv(tmp_path / "own.csv")
+    status, _, err = run("collect", "labels", tmp_path / "own.csv", "--out", tmp_path / "n.csv")
+    assert status == 2
+    assert "no image goes on to classify: 30 images: no other label" in err
+    assert not (tmp_path / "n.csv").exists()
