@@ -9,7 +9,7 @@ from unittest import mock
 
 from bayesrep.cli import main
 
-_HELP = re.compile(r"<!-- help:? ?([a-z]*) -->")
+_HELP = re.compile(r"<!-- help:? ?([a-z ]*?) -->")
 _NAME = re.compile(r'(?<!">)<code>(bayesrep\.[\w.]+)</code>')  # not in a link already
 # Where a docstring names several parameters at once, mkdocstrings gives all of them the default of
 # the first. The signature above them has every default right.

@@ -152,7 +152,7 @@ def direct(arrows: set[Arrow]) -> set[Arrow]:
 
 # The drawing. Its colours are legible on a light page and on a dark one.
 
-WIDTH, STOREY, HEIGHT = 500, 62, 30  # of the picture, of a floor and of a room, in pixels
+WIDTH, STOREY, HEIGHT = 620, 62, 30  # of the picture, of a floor and of a room, in pixels
 
 
 Spot = str | Arrow  # what has a place on a floor: a room, or an arrow on its way past it
@@ -211,7 +211,7 @@ def picture(house: House) -> str:
         if isinstance(spot, str)
     ]
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="660">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="760">',
         "<title>The rooms of bayesrep, each entered from above</title>",
         '<g fill="none" stroke="#8097a3" stroke-width="1.4">',
         *(f'<path d="{curve(points)}"/>' for points in ways.values()),

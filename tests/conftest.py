@@ -41,6 +41,7 @@ MAY_SKIP = {
     r"in the extra 'bench'": "competitors of the benchmarks, 1 GB of them",
     r"ArviZ 1.x has no waic": "the other ArviZ is tested on the other Python",
     r"needs a compiler: ": "asked for with --no-compilation",
+    r"Label Studio is not installed": "a gigabyte of its own; its exports are kept",
     r"Linux alone limits memory": "elsewhere nothing is promised of it (SECURITY.md)",
     r"the file system takes UTF-8 only": "no such name can be made there",
 }

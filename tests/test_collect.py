@@ -432,7 +432,7 @@ ONE = {"task": "t-1", "selected": [1]}
         ("a.json", json.dumps(PAGE | {"answers": [ONE | {"task": None}]}), "no task in assign"),
         ("a.json", json.dumps(PAGE | {"worker": " ", "answers": [ONE]}), "no worker in assign"),
         ("a.json", json.dumps(PAGE | {"answers": [ONE | {"selected": None}]}), "no list of plac"),
-        ("a.json", json.dumps(PAGE | {"answers": [ONE | {"selected": ["x"]}]}), "no list of places"),
+        ("a.json", json.dumps(PAGE | {"answers": [ONE | {"selected": ["x"]}]}), "no list of plac"),
         ("a.json", json.dumps(PAGE | {"answers": [ONE | {"seconds": "x"}]}), "not what the offl"),
         ("a.json", "[1]", "not an export of Label Studio"),
         ("a.json", '[{"data": {}, "annotations": [{"result": []}]}]', "not an export of Label"),

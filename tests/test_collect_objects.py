@@ -173,7 +173,7 @@ def test_the_partition_is_the_best_of_all(size, number, seed):
 def published():
     file = PUBLISHED / "annotations_classify_task.pkl"
     if not file.is_file():
-        pytest.skip("../shared/data is not here")
+        pytest.skip("the published annotations are not beside the project")
     return read_frame(file)
 
 
@@ -223,6 +223,7 @@ def test_the_table_of_an_image():
     assert table["main"].to_list() == [1, 3, 0]
     assert set(table["shown"]) == {4}
     assert table["object"].to_list() == [1, 2, 2]
+    assert table["names"].to_list() == [True, True, False]
     assert set(table["objects"]) == {2}
     assert set(table["main_label"]) == {"b"}
     assert table["tied"].null_count() == 3

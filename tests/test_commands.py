@@ -16,6 +16,7 @@ import bayesrep
 from bayesrep import cli, commands, protocols
 from bayesrep.choices import AccuracyInterval, Empty, Precision
 from bayesrep.cli import COMMANDS
+from bayesrep.commands import collect
 from bayesrep.estimators.components import compare_components
 from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
@@ -39,6 +40,7 @@ FUNCTIONS = {
     "report": [gather],
 }
 WORDS = {
+    ("collect", "step"): tuple(collect.STEPS),
     ("answers", "source"): tuple(raw_answers.SOURCES),
     ("answers", "maybe_is"): raw_answers.MAYBE,
     ("simulate", "process"): tuple(PROCESSES),

@@ -17,6 +17,7 @@ import pytest
 import bayesrep
 from bayesrep import estimators, inference, protocols, sources
 from bayesrep.cli import main
+from bayesrep.commands import collect
 from bayesrep.estimators import ESTIMATORS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -113,7 +114,9 @@ def test_every_command_is_on_its_page(capsys: pytest.CaptureFixture[str]):
     assert {"demo", "fit", "summarize"} < set(commands)
     text = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"^## bayesrep (\S+)$", text, flags=re.MULTILINE)) == sorted(commands)
-    assert sorted(re.findall(r"<!-- help: (\S+) -->", text)) == sorted(commands)
+    helped = re.findall(r"<!-- help: (.+) -->", text)
+    steps = [f"collect {step}" for step in collect.STEPS]
+    assert sorted(helped) == sorted([*commands, *steps])
 
 
 @pytest.mark.parametrize(

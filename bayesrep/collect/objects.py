@@ -180,8 +180,9 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
     -------
     polars.DataFrame
         One row an image and label: `dataset`, `image`, `label`, `own`; `selected`, `main` (how
-        many gave it) of `shown`; `object` (the number, from 1, of the object that it names, null
-        where it is in no group); of the image `objects`, `main_label` and `tied` (what was a tie);
+        many gave it) of `shown`; `object` (the number, from 1, of the object that it is said of,
+        null where it is in no group); `names` (whether it is the object's own label, the one that
+        is selected most often); of the image `objects`, `main_label` and `tied` (what was a tie);
         and the probabilities `p_valid` (that at least half of all people would select it),
         `p_main` (that most would say it is the main one's) and `p_several` (that most would see
         several objects).
@@ -234,10 +235,15 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
         p_valid=_valid(counted),
         p_main=_main(counted),
     )
-    return table.select(
-        *told, "own", "selected", "main", "shown", "object", "objects", "main_label", "tied",
-        "p_valid", "p_main", "p_several",
-    )  # fmt: skip
+    of_object = [*_IMAGE, "object"]
+    first = pl.col("selected") == pl.col("selected").max().over(of_object)
+    first &= first.cum_sum().over(of_object) == 1
+    table = table.with_columns(names=first & pl.col("object").is_not_null())
+    return table.select(*told, *COLUMNS)
+
+
+COLUMNS = ("own", "selected", "main", "shown", "object", "names")
+COLUMNS += ("objects", "main_label", "tied", "p_valid", "p_main", "p_several")
 
 
 def _of_image(chosen: list[list[int]], first: list[int]) -> Objects:

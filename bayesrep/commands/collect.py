@@ -378,6 +378,10 @@ def _classify(arguments: Namespace) -> int:
 
 def _add_objects(parser: ArgumentParser) -> None:
     parser.add_argument("table", type=Path, help="answers, as `collect read` writes them")
+    option = parser.add_argument
+    option(
+        "--sets", type=Path, metavar="TABLE", help="each object's label, as multilabel takes them"
+    )
     _out(parser, "TABLE", "a row an image and label, CSV or Parquet")
 
 
@@ -387,13 +391,17 @@ def _objects(arguments: Namespace) -> int:
     from bayesrep.report.collecting import objects_text
     from bayesrep.sources.table_files import all_flags, read_answers, require
 
-    new_table_file(arguments.out, force=arguments.force)
+    for path in (arguments.out, arguments.sets):
+        if path is not None:
+            new_table_file(path, force=arguments.force)
     answers, where = read_answers(arguments.table), str(arguments.table)
     require(answers, ("label", "task", "main"), where)
     answers = answers.with_columns(all_flags(answers["main"], where))
     kept, left_out = sane(answers)
     table = collect.aggregate(kept)
     write_table(table, arguments.out)
+    if arguments.sets is not None:
+        write_table(table.filter("names").select("dataset", "image", "label"), arguments.sets)
     facts = {"left_out": left_out, "rows": len(table), "out": str(arguments.out)}
     return emit(arguments, f"{objects_text(table, left_out)}\nWritten to {arguments.out}", facts)
 
