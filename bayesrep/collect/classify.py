@@ -53,5 +53,4 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     table, number = table[at], number[at]
     place = np.arange(len(table)) - np.searchsorted(number, number) + 1
     table = table.with_columns(control=pl.lit(None, pl.String))
-    names = task_names(table, number)
-    return table.with_columns(task=pl.Series(names), place=pl.Series(place)).select(PLACE)
+    return table.with_columns(task=task_names(table, number), place=pl.Series(place)).select(PLACE)

@@ -100,7 +100,10 @@ def write_collection(
         with (partial / "label-studio.json").open("w", encoding="utf-8") as stream:
             _write_list(stream, (_label_studio(kind, each, said) for each in _each(tasks)))
         (partial / "mturk.html").write_text(_layout(kind, tasks), encoding="utf-8")
-        _mturk(kind, tasks, said).write_csv(partial / "mturk.csv")
+        most = int(tasks["place"].to_numpy().max())
+        with (partial / "mturk.csv").open("wb") as stream:
+            for number, part in enumerate(_parts(tasks)):
+                _mturk(kind, part, said, most).write_csv(stream, include_header=not number)
         if tasks["task"].n_unique() <= MOST_ON_A_PAGE:
             (partial / "page.html").write_text(_page(collection, said), encoding="utf-8")
         return sorted(each.name for each in partial.iterdir())
@@ -149,7 +152,20 @@ def _asset(name: str) -> str:
 
 def _each(tasks: pl.DataFrame) -> Iterator[tuple[str, list[str], list[str]]]:
     """Every task's name, and the labels and pictures at its places."""
-    return iter(_together(tasks).select("task", "label", "source").iter_rows())
+    for part in _parts(tasks):
+        yield from _together(part).select("task", "label", "source").iter_rows()
+
+
+def _parts(tasks: pl.DataFrame, places: int = 2**17) -> Iterator[pl.DataFrame]:
+    """Whole tasks, some at a time."""
+    begin = 0
+    while begin < len(tasks):
+        part = tasks.slice(begin, places)
+        if begin + len(part) < len(tasks):
+            ends = int((part["task"] != part["task"][-1]).sum())
+            part = part.head(ends or len(part))
+        yield part
+        begin += len(part)
 
 
 def _together(tasks: pl.DataFrame) -> pl.DataFrame:
@@ -219,13 +235,12 @@ def _layout(kind: Kind, tasks: pl.DataFrame) -> str:
     return _asset(f"{kind}.html").replace("<!-- places -->", "\n".join(marks))
 
 
-def _mturk(kind: Kind, tasks: pl.DataFrame, said: Said) -> pl.DataFrame:
+def _mturk(kind: Kind, tasks: pl.DataFrame, said: Said, most: int) -> pl.DataFrame:
     """A row a task; a smaller one leaves columns empty.
 
     Mechanical Turk puts the text into the page as it is, so it is escaped here.
     """
     together = _together(tasks)
-    most = int(tasks["place"].to_numpy().max())
     told = pl.DataFrame(
         [
             {"label": label, **{k: escape(row[k] or "") for k in _TOLD}}

@@ -13,19 +13,23 @@ al. 2020, appendix B.1.2), and images that are known to show another.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.types import Bools, Ints
 
 SIZE = 48
+KINDS = ("positive", "negative")
 CONTROL = "control"
 """What stands for the data set of a control."""
 PLACE = ("task", "place", "dataset", "image", "label", "own", "control", "source")
 """Columns of tasks: a row for every place that a worker may select."""
 _KEY = ("dataset", "image", "label")
+Places: TypeAlias = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -120,28 +124,33 @@ def plan_grids(
     random = np.random.default_rng(how.seed)
     labels, label = np.unique(asked["label"].to_numpy().astype(np.str_), return_inverse=True)
     _, dataset = np.unique(asked["dataset"].to_numpy().astype(np.str_), return_inverse=True)
-    rows, grids = _dealt(label, dataset, how, random)
-    label_of = np.zeros(int(grids.max()) + 1, dtype=np.int64)
-    label_of[grids] = label[rows]
-    places = asked[rows].with_columns(
-        pl.Series("grid", grids), pl.lit(None, pl.String).alias("control")
-    )
-    parts = [places]
+    row, grid = _dealt(label, dataset, how, random)
+    label_of = np.zeros(int(grid.max()) + 1, dtype=np.int32)
+    label_of[grid] = label[row]
+    pool, kind = asked.drop("label"), np.zeros(len(row), dtype=np.int8)
     if how.positive or how.negative:
-        parts += _controls(controls, labels, label_of, how, random)
-    columns = ["grid", *_KEY, "own", "control", "source"]
-    table = pl.concat([part.select(columns) for part in parts])
+        known = _known(controls, how)
+        rows_of_controls, of_controls, kinds = _controls(known, labels, label_of, how, random)
+        row = np.concatenate([row, len(asked) + rows_of_controls])
+        grid, kind = np.concatenate([grid, of_controls]), np.concatenate([kind, kinds])
+        pool = pl.concat([pool, known.select(pool.columns)])
     # Rounds follow each other: who does one of them meets no image twice. Within a round grids are
     # in random order, and images in random places.
     each = len(label_of) // how.grids
-    rounds = [begin + random.permutation(each) for begin in range(0, len(label_of), each)]
-    order = np.concatenate(rounds)
-    number = order[table["grid"].to_numpy()]
-    at = np.lexsort((random.random(len(table)), number))
-    table, number = table[at], number[at]
-    place = np.arange(len(table)) - np.searchsorted(number, number) + 1
-    names = task_names(table, number)
-    return table.with_columns(task=pl.Series(names), place=pl.Series(place)).select(PLACE)
+    order = np.concatenate(
+        [begin + random.permutation(each) for begin in range(0, len(label_of), each)]
+    ).astype(np.int32)
+    number = order[grid]
+    at = np.lexsort((random.random(len(row), dtype=np.float32), number))
+    row, grid, kind, number = row[at], grid[at], kind[at], number[at]
+    place = np.arange(len(row)) - np.searchsorted(number, number) + 1
+    controlled = pl.Series("control", [None, *KINDS], dtype=pl.String)[kind]
+    table = pool[row].with_columns(
+        label=pl.Series(labels)[label_of[grid]], control=controlled, place=pl.Series(place)
+    )
+    of_control = pl.when(pl.col("control").is_null()).then("own")
+    table = table.with_columns(own=of_control.otherwise(pl.col("control") == KINDS[0]))
+    return table.with_columns(task=task_names(table, number)).select(PLACE)
 
 
 def checked(table: pl.DataFrame) -> pl.DataFrame:
@@ -175,7 +184,7 @@ def checked(table: pl.DataFrame) -> pl.DataFrame:
 
 def _dealt(
     label: Ints, dataset: Ints, how: Design, random: np.random.Generator
-) -> tuple[Ints, Ints]:
+) -> tuple[Places, Places]:
     """Rows and the number of their grid: every row in `how.grids` of them."""
     size = np.bincount(label)
     parts = -(-size // how.asked)
@@ -193,19 +202,13 @@ def _dealt(
         order = order[np.lexsort((along, label[order]))]
         within = np.arange(len(order)) - begins[label[order]]
         part = within * parts[label[order]] // size[label[order]]
-        rows.append(order)
-        grids.append(shuffle * first[-1] + first[label[order]] + part)
+        rows.append(order.astype(np.int32))
+        grids.append((shuffle * first[-1] + first[label[order]] + part).astype(np.int32))
     return np.concatenate(rows), np.concatenate(grids)
 
 
-def _controls(
-    controls: pl.DataFrame | None,
-    labels: np.ndarray,
-    label_of: Ints,
-    how: Design,
-    random: np.random.Generator,
-) -> list[pl.DataFrame]:
-    """Controls of every grid."""
+def _known(controls: pl.DataFrame | None, how: Design) -> pl.DataFrame:
+    """Images of which the label is known, in the columns of those that are asked about."""
     if controls is None:
         raise StudyError(
             f"{how.positive} positive and {how.negative} negative controls a grid are asked for, "
@@ -215,9 +218,19 @@ def _controls(
         raise StudyError(f"controls: no column {missing[0]}; they need image, label")
     source = controls["source"] if "source" in controls.columns else controls["image"]
     known = controls.select(pl.col("image", "label").cast(pl.String)).with_columns(
-        source=source.cast(pl.String)
+        dataset=pl.lit(CONTROL), own=pl.lit(value=True), source=source.cast(pl.String)
     )
-    known = known.unique(["image", "label"], maintain_order=True)
+    return known.unique(["image", "label"], maintain_order=True)
+
+
+def _controls(
+    known: pl.DataFrame,
+    labels: np.ndarray,
+    label_of: Places,
+    how: Design,
+    random: np.random.Generator,
+) -> tuple[Places, Places, Places]:
+    """Of every control of every grid: its row of `known`, its grid, and its kind from 1."""
     of_label: Mapping[str, Ints] = {
         str(name): rows["row"].to_numpy()
         for (name,), rows in known.with_row_index("row").group_by("label")
@@ -229,35 +242,29 @@ def _controls(
                 f"controls: fewer than {how.positive} images are known to show "
                 f"{listing(few, 'label')}; give more of them, or ask for fewer (--positive)"
             )
+    image = known["image"].rank("dense").to_numpy()
     sizes = np.bincount(label_of, minlength=len(labels))
     grids_of = np.split(np.argsort(label_of, kind="stable"), np.cumsum(sizes)[:-1])
-    parts = []
-    for kind, number in (("positive", how.positive), ("negative", how.negative)):
+    parts: list[tuple[Places, Places, Places]] = []
+    for kind, (name, number) in enumerate(zip(KINDS, (how.positive, how.negative), strict=True), 1):
         if not number:
             continue
-        chosen = np.empty((len(label_of), number), dtype=np.int64)
-        for place, name in enumerate(labels.tolist()):
-            grids = grids_of[place]
-            among = of_label.get(name, np.empty(0, dtype=np.int64))
-            if kind == "negative":
-                among = np.setdiff1d(np.arange(len(known)), among, assume_unique=True)
+        chosen = np.empty((len(label_of), number), dtype=np.int32)
+        for place, label in enumerate(labels.tolist()):
+            among = of_label.get(label, np.empty(0, dtype=np.int64))
+            if name == "negative":
+                # An image may be known to show several labels.
+                among = np.flatnonzero(~np.isin(image, image[among]))
                 if len(among) < number:
                     raise StudyError(
                         f"controls: fewer than {number} images are known to show another label "
-                        f"than {name!r}; give more of them, or ask for fewer (--negative)"
+                        f"than {label!r}; give more of them, or ask for fewer (--negative)"
                     )
-            chosen[grids] = _some(among, number, len(grids), random)
-        grid = np.repeat(np.arange(len(label_of)), number)
-        parts.append(
-            known[chosen.ravel()].with_columns(
-                grid=pl.Series(grid),
-                dataset=pl.lit(CONTROL),
-                label=pl.Series(labels[label_of[grid]]),
-                own=pl.lit(kind == "positive"),
-                control=pl.lit(kind),
-            )
-        )
-    return parts
+            chosen[grids_of[place]] = _some(among, number, len(grids_of[place]), random)
+        grid = np.repeat(np.arange(len(label_of), dtype=np.int32), number)
+        parts.append((chosen.ravel(), grid, np.full(len(grid), kind, dtype=np.int8)))
+    rows, grids, kinds = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return rows, grids, kinds
 
 
 def _some(among: Ints, number: int, times: int, random: np.random.Generator) -> Ints:
@@ -275,10 +282,13 @@ def _repeated(drawn: Ints) -> Bools:
     return (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
 
 
-def task_names(table: pl.DataFrame, number: Ints) -> np.ndarray:
+def task_names(table: pl.DataFrame, number: Places) -> pl.Series:
     """A name for the task, from 0, of every row; the fingerprint tells them from other tasks."""
+    digest = blake2b(digest_size=4)
     text = table.select(*_KEY, "control").with_columns(n=pl.Series(number))
-    digest = blake2b(text.write_csv().encode(), digest_size=4).hexdigest()
+    for part in text.iter_slices(2**17):
+        digest.update(part.write_csv(include_header=False).encode())
     width = len(str(int(number.max()) + 1))
-    names = np.array([f"{digest}-{each:0{width}d}" for each in range(1, int(number.max()) + 2)])
-    return names[number]
+    begin = digest.hexdigest()
+    names = [f"{begin}-{each:0{width}d}" for each in range(1, int(number.max()) + 2)]
+    return pl.Series("task", names)[number]

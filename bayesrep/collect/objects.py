@@ -242,8 +242,9 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
     return table.select(*told, *COLUMNS)
 
 
-COLUMNS = ("own", "selected", "main", "shown", "object", "names")
-COLUMNS += ("objects", "main_label", "tied", "p_valid", "p_main", "p_several")
+COLUMNS = tuple(
+    "own selected main shown object names objects main_label tied p_valid p_main p_several".split()
+)
 
 
 def _of_image(chosen: list[list[int]], first: list[int]) -> Objects:
