@@ -14,7 +14,7 @@ from bayesrep.collect.collection import Collection
 from bayesrep.errors import StudyError, listing
 from bayesrep.types import Ints
 
-ROWS = 2**21
+ROWS = 2**19
 """Answers that are made at a time, about."""
 _QUESTION = ("dataset", "image", "label")
 
@@ -54,11 +54,15 @@ class Answered:
         table = tasks.select(*_QUESTION, "own", "control").with_columns(
             selected=pl.Series(selected), shown=pl.Series(np.repeat(asked, size))
         )
-        of_images = table.filter(pl.col("control").is_null())
+        # Of many tasks a copy of the images' rows would be most of the memory.
+        of_images = table.lazy().filter(pl.col("control").is_null()).with_row_index("order")
         return (
-            of_images.group_by([*_QUESTION, "own"], maintain_order=True)
-            .agg(pl.col("selected", "shown").sum())
+            of_images.group_by([*_QUESTION, "own"])
+            .agg(pl.col("selected", "shown").sum(), pl.col("order").min())
             .filter(pl.col("shown") > 0)
+            .sort("order")
+            .drop("order")
+            .collect(engine="streaming")
         )
 
     def rows(self) -> int:
@@ -200,7 +204,10 @@ def _selected(assignments: pl.DataFrame, starts: Ints) -> Ints:
     """Rows of the places that were selected, where an assignment's places begin at `starts`."""
     lengths = assignments["selected"].list.len().cast(pl.Int64).to_numpy()
     places = assignments["selected"].explode(empty_as_null=False).to_numpy()
-    return np.repeat(starts, lengths) + places - 1
+    found = np.repeat(starts, lengths)
+    found += places
+    found -= 1
+    return found
 
 
 def answered(collection: Collection, assignments: pl.DataFrame) -> Answered:

@@ -22,7 +22,7 @@ PAGE = "bayesrep answers 1"
 SCHEMA: Mapping[str, Any] = {
     "task": pl.String,
     "worker": pl.String,
-    "selected": pl.List(pl.Int64),
+    "selected": pl.List(pl.Int16),
     "main": pl.Int64,
     "seconds": pl.Float64,
     "time": pl.String,
@@ -111,7 +111,7 @@ def _mturk(path: str | Path) -> pl.DataFrame:
         raise StudyError(
             f"{where}: Answer.selected is no list of places in {listing(rows, 'line')}"
         )
-    places = said.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int64))
+    places = said.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int16))
     pay = pl.col("Reward").str.extract(r"(\d+(?:\.\d+)?)")
     return table.select(
         pl.col("Input.task").alias("task"),
