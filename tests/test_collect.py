@@ -299,7 +299,10 @@ def test_assignments_that_do_not_count_are_counted():
     collection = contains(Design(4, 2))
     all_of = said(collection)
     first = all_of.head(1)
-    second = first.with_columns(selected=pl.lit([[1]]).list.first(), time=pl.lit("2027-01-01"))
+    second = first.with_columns(
+        selected=pl.lit([[1]], dtype=pl.List(pl.List(pl.Int16))).list.first(),
+        time=pl.lit("2027-01-01"),
+    )
     refused = all_of.slice(1, 1).with_columns(rejected=pl.lit(value=True))
     given = pl.concat([all_of.slice(2), first, second, first, refused])
     found = answered(collection, given)
