@@ -6,19 +6,22 @@ from typing import get_args
 
 from bayesrep.choices import Empty
 from bayesrep.commands.options import add_protocol, add_shared, given
-from bayesrep.commands.output import emit_table, new_table
+from bayesrep.commands.output import emit_table, lacking, new_table
 
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    add_protocol(parser, "accuracies", "co-occurrence")
+    add_protocol(parser, "accuracies", "co-occurrence", "people", "judged")
     option(
         "--labels",
         type=Path,
         nargs="+",
-        required=True,
         metavar="FILE",
         help="label sets: real.json, or tables with the columns image and label",
+    )
+    option("--objects", type=Path, metavar="FILE", help="what people see: of `collect objects`")
+    option(
+        "--counts", type=Path, metavar="FILE", help="what they select: of `collect read --counts`"
     )
     option("--dataset", default="reference", metavar="NAME", help="role or name (reference)")
     add_shared(parser, "--classes", "--by")
@@ -33,7 +36,18 @@ def run(arguments: Namespace) -> int:
     from bayesrep.studies.reading import images_left_out
 
     new_table(arguments)
+    by_people = arguments.table in ("people", "judged")
+    if by_people and arguments.objects is None and arguments.counts is None:
+        return lacking(f"multilabel --table {arguments.table}", ["--objects or --counts"])
+    if not by_people and arguments.labels is None:
+        return lacking("multilabel", ["--labels"])
     (answers,) = protocols.read_predictions(arguments.study, (arguments.dataset,))
+    if by_people:
+        said = protocols.read_people(answers, counts=arguments.counts, objects=arguments.objects)
+        of = {"people": protocols.seen, "judged": protocols.judged}[arguments.table]
+        table = of(answers, said, **given(arguments, of))
+        left_out = images_left_out(arguments.study)
+        return emit_table(arguments, table, rows_table(table), left_out=left_out)
     sets = protocols.read_label_sets(arguments.labels, answers)
     left_out, file = images_left_out(arguments.study), arguments.classes
     if arguments.table == "co-occurrence":

@@ -20,6 +20,7 @@ from bayesrep.protocols.lines import fit_lines, line_band, resampled_accuracies
 from bayesrep.protocols.matched import MatchedAccuracy, match
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.pairs import compare_pairs, holm, mcnemar
+from bayesrep.protocols.people import judged, read_people, seen
 from bayesrep.protocols.subsets import class_subsets, imagenet_subsets, read_groups
 from bayesrep.studies.answers import read_predictions
 
@@ -39,6 +40,7 @@ __all__ = [
     "holm",
     "imagenet_subsets",
     "independent_difference",
+    "judged",
     "line_band",
     "match",
     "mcnemar",
@@ -48,7 +50,9 @@ __all__ = [
     "read_groups",
     "read_humans",
     "read_label_sets",
+    "read_people",
     "read_predictions",
     "resampled_accuracies",
+    "seen",
     "shankar2020",
 ]

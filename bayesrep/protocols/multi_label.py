@@ -76,9 +76,10 @@ def multilabel(
     polars.DataFrame
         classifier, subset, metric, images, right, accuracy, lower, upper (95 %), change, p_value.
         Subsets are "all", "one label" and "several labels" (by the label sets) and those given.
-        Metrics are "top-1", "top-5", "multi-label" and "top-5 corrections": of the images that are
-        wrong by top-1 and right by top-5, those whose first answer is right by the label sets, so
-        that top-5 forgave no mistake (Tsipras et al., 2020, appendix C.1). `change` is the
+        Metrics are "top-1", "top-5", "multi-label" and "top-5 corrections already right": of the
+        images that are wrong by top-1 and right by top-5, those whose first answer is right by the
+        label sets, so that top-5 forgave no mistake (whether it is another object's label is
+        `bayesrep.protocols.judged`'s to say). `change` is the
         accuracy on the subset less that on all images, and `p_value` how often as many classes,
         drawn at random without replacement, change it at least as much in either direction
         (Shankar et al., 2020, section 5), counting the subset itself as one draw, so that it is
@@ -127,7 +128,7 @@ def _metrics(predictions: Predictions, sets: LabelSets, kept: Bools) -> Iterator
         five = predictions.correct_within(5) & images
         yield _Metric("top-5", five, images)
         yield _Metric("multi-label", good, images)
-        yield _Metric("top-5 corrections", good & five & ~first, five & ~first)
+        yield _Metric("top-5 corrections already right", good & five & ~first, five & ~first)
     else:
         yield _Metric("multi-label", good, images)
 

@@ -1,0 +1,334 @@
+"""What people see on the images of a test set, and what they say of classifiers' predictions.
+
+Tsipras et al. (2020), sections 4 and 5, from two tables that `bayesrep collect` writes: how often
+people select each label of an image (the *contains* tasks), and which objects it shows, with the
+main one's label (the *classify* tasks). Either may be of some of the images alone.
+
+Intervals are over images: the people are those who were asked.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrep.errors import StudyError, listing
+from bayesrep.protocols.class_names import class_numbers
+from bayesrep.protocols.intervals import proportion_interval
+from bayesrep.sources.table_files import all_flags, read_table, require
+from bayesrep.studies.predictions import Predictions
+from bayesrep.types import Bools, Floats
+
+COUNTS = ("image", "label", "selected", "shown")
+OBJECTS = ("image", "label", "selected", "object", "names", "objects", "main_label")
+TOP = 5
+
+
+@dataclass(frozen=True, eq=False)
+class OfLabels:
+    """A value for some labels of some of N images.
+
+    Attributes
+    ----------
+    keys : int64 [L]
+        image · K + label, increasing.
+    values : [L]
+        Of each.
+    classes
+        K.
+    """
+
+    keys: NDArray[np.int64]
+    values: NDArray[Any]
+    classes: int
+
+    def at(self, labels: ArrayLike, missing: Any) -> NDArray[Any]:
+        """The values of labels [..., N], which may be -1; `missing` where none is known."""
+        given = np.asarray(labels)
+        wanted = np.arange(given.shape[-1], dtype=np.int64) * self.classes + given
+        place = np.searchsorted(self.keys, wanted)
+        found = (np.append(self.keys, -1)[place] == wanted) & (given >= 0)
+        return np.where(found, np.append(self.values, missing)[place], missing)
+
+    @property
+    def image(self) -> NDArray[np.int64]:
+        """The image of each value [L]."""
+        return self.keys // self.classes
+
+    @property
+    def label(self) -> NDArray[np.int64]:
+        """The label of each value [L]."""
+        return self.keys % self.classes
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """What people say of the N images of one data set.
+
+    Attributes
+    ----------
+    frequency : OfLabels or None
+        How often each label is selected.
+    object : OfLabels or None
+        The object, from 1, that each label is said of; 0 where nobody selected it, or with none.
+    names : OfLabels or None
+        Whether a label is the one by which most people call its object.
+    chosen : OfLabels or None
+        How many select each label as that of an object.
+    number, main : int [N] or None
+        Objects of each image, 0 where it was not classified; the main one's label, or -1.
+    """
+
+    frequency: OfLabels | None = None
+    object: OfLabels | None = None
+    names: OfLabels | None = None
+    chosen: OfLabels | None = None
+    number: NDArray[np.int64] | None = None
+    main: NDArray[np.int64] | None = None
+
+
+def read_people(
+    predictions: Predictions, *, counts: Path | None = None, objects: Path | None = None
+) -> People:
+    """Read what people say of a data set's images; rows of other images are passed over.
+
+    Parameters
+    ----------
+    predictions
+        Whose images and classes count.
+    counts
+        A table with dataset (optional), image, label, selected, shown.
+    objects
+        A table as `bayesrep collect objects` writes it.
+
+    Raises
+    ------
+    StudyError
+        Naming the file: a column that is missing, labels that are no classes, the same label twice,
+        or none of the images.
+    """
+    size, parts = len(predictions.classes), {}
+    if counts is not None:
+        table, keys = _rows(counts, COUNTS, predictions)
+        shown = table["shown"].to_numpy()
+        selected = table["selected"].to_numpy()
+        if not ((shown > 0) & (selected >= 0) & (selected <= shown)).all():
+            raise StudyError(f"{counts}: selected must be from 0 to shown, and shown above 0")
+        parts["frequency"] = OfLabels(keys, selected / shown, size)
+    if objects is not None:
+        table, keys = _rows(objects, OBJECTS, predictions)
+        of = table["object"].cast(pl.Int64, strict=False).fill_null(0).to_numpy()
+        parts["object"] = OfLabels(keys, of, size)
+        named = all_flags(table["names"], str(objects)).to_numpy()
+        parts["names"] = OfLabels(keys, named, size)
+        parts["chosen"] = OfLabels(keys, table["selected"].cast(pl.Int64).to_numpy(), size)
+        number, main = np.zeros((2, len(predictions.images)), dtype=np.int64)
+        main -= 1
+        names = table["main_label"].cast(pl.String)
+        known = class_numbers(names.unique().to_list(), predictions.classes, str(objects), "label")
+        number[keys // size] = table["objects"].cast(pl.Int64).to_numpy()
+        main[keys // size] = names.replace_strict(known, return_dtype=pl.Int64).to_numpy()
+        parts |= {"number": number, "main": main}
+    return People(**parts)
+
+
+def _rows(
+    path: Path, columns: tuple[str, ...], predictions: Predictions
+) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """The rows about the images, in the order of their keys, and these."""
+    text = ("dataset", "image", "label", "main_label")
+    table = read_table(path, text=text)
+    require(table, columns, str(path))
+    if "dataset" in table.columns:
+        table = table.filter(pl.col("dataset").cast(pl.String) == predictions.dataset)
+    places = {name: row for row, name in enumerate(predictions.images.tolist())}
+    table = table.with_columns(pl.col("image", "label").cast(pl.String))
+    table = table.filter(pl.col("image").is_in(list(places)))
+    if table.is_empty():
+        raise StudyError(
+            f"{path}: none of the images of {predictions.dataset!r}, which are called "
+            f"{str(predictions.images[0])!r} and so on; use the same names"
+        )
+    if (twice := table.filter(table.select("image", "label").is_duplicated())).height:
+        names = listing(twice["image"].unique(maintain_order=True).to_list())
+        raise StudyError(f"{path}: a label is given twice for {names}; keep one row for each")
+    known = class_numbers(
+        table["label"].unique().to_list(), predictions.classes, str(path), "label"
+    )
+    image = table["image"].replace_strict(places, return_dtype=pl.Int64).to_numpy()
+    label = table["label"].replace_strict(known, return_dtype=pl.Int64).to_numpy()
+    keys = image * len(predictions.classes) + label
+    order = np.argsort(keys)
+    return table[order], keys[order]
+
+
+def seen(predictions: Predictions, people: People, *, interval: str = "jeffreys") -> pl.DataFrame:
+    """What people see on the images.
+
+    Parameters
+    ----------
+    predictions
+        Whose labels are the data set's.
+    people
+        From `read_people`.
+    interval
+        See `proportion_interval`.
+
+    Returns
+    -------
+    polars.DataFrame
+        statistic, figure (of Tsipras et al.), of (images that count), images (of which it is so),
+        share, lower, upper (95 %).
+
+    Raises
+    ------
+    StudyError
+        Where nothing is known of any image.
+    """
+    rows = list(_seen(predictions, people))
+    if not rows:
+        raise StudyError("nothing is known of what people see: give counts, objects or both")
+    is_so, of = (np.array([int(row[place]) for row in rows]) for place in (2, 3))
+    lower, upper = proportion_interval(is_so, of, interval)
+    with np.errstate(invalid="ignore"):
+        share = is_so / of
+    return pl.DataFrame(
+        {
+            "statistic": [row[0] for row in rows],
+            "figure": [row[1] for row in rows],
+            "of": of,
+            "images": is_so,
+            "share": share,
+            "lower": lower,
+            "upper": upper,
+        }
+    ).fill_nan(None)
+
+
+def _seen(predictions: Predictions, people: People) -> Iterator[tuple[str, str, int, int]]:
+    """Statistic, figure, images of which it is so, images that count."""
+    own, images = predictions.labels, np.arange(len(predictions.images))
+    if people.frequency is not None:
+        of = people.frequency
+        mine = of.at(own, np.nan)
+        asked = ~np.isnan(mine)
+        other = of.label != np.asarray(own)[of.image]
+        best = np.full(len(images), -1.0)
+        np.maximum.at(best, of.image[other], of.values[other])
+        both = asked & (best >= 0)
+        yield "the own label is selected by nobody", "25", (mine[asked] == 0).sum(), asked.sum()
+        for text, figure, share in (
+            ("another label is selected as often", "7", 1.0),
+            ("another label is selected half as often", "23a", 0.5),
+        ):
+            is_so = best[both] >= share * mine[both]
+            yield text, figure, is_so.sum(), both.sum()
+        if people.number is not None:
+            one = asked & (people.number == 1)
+            several = np.bincount(of.image[of.values > 0], minlength=len(images))[one] > 1
+            text = "with one object, several labels are selected"
+            yield text, "8", several.sum(), one.sum()
+    if people.number is not None and people.main is not None and people.chosen is not None:
+        number, main = people.number, people.main
+        done = number > 0
+        for count in range(1, 4):
+            is_so = number == count if count < 3 else number >= count
+            text = f"{count} object{'s' * (count > 1)}{' or more' * (count == 3)}"
+            yield text, "3a", is_so.sum(), done.sum()
+        another = done & (main != own)
+        yield "the main label is another", "19", another.sum(), done.sum()
+        many = number > 1
+        if people.object is not None:
+            other = people.object.at(main, 0) != people.object.at(own, 0)
+            text = "with several objects, the main one is another"
+            yield text, "5", (other & many).sum(), many.sum()
+        missed = done & (people.chosen.at(own, 0) == 0)
+        yield "the own label is chosen for no object", "26", missed.sum(), done.sum()
+
+
+def judged(predictions: Predictions, people: People, *, interval: str = "jeffreys") -> pl.DataFrame:
+    """What people say of every classifier's predictions.
+
+    Parameters
+    ----------
+    predictions
+        The answers on one data set.
+    people
+        From `read_people`.
+    interval
+        See `proportion_interval`.
+
+    Returns
+    -------
+    polars.DataFrame
+        classifier, statistic, figure (of Tsipras et al.), of, images, share, lower, upper. Accuracy
+        on images of several objects and of one: by the data set's label, by those by which most
+        people call the objects (figure 4), by the main one's (figure 6); of the answers that are
+        wrong, how many people select at least as often as the own label (figure 11; predictions
+        that nobody was asked about count as selected never); and of the *top-5 corrections*, wrong
+        by top-1 and right by top-5, those whose first answer and label are both seen by people, as
+        different objects (appendix C.1).
+    """
+    rows = list(_judged(predictions, people))
+    if not rows:
+        raise StudyError("nothing is known of what people see: give counts, objects or both")
+    right, of = (np.stack([row[place] for row in rows], axis=1) for place in (2, 3))
+    lower, upper = proportion_interval(right, of, interval)
+    with np.errstate(invalid="ignore"):
+        share = right / of
+    count = len(predictions.classifiers)
+    return pl.DataFrame(
+        {
+            "classifier": np.repeat(predictions.classifiers, len(rows)),
+            "statistic": [row[0] for row in rows] * count,
+            "figure": [row[1] for row in rows] * count,
+            "of": of.ravel(),
+            "images": right.ravel(),
+            "share": share.ravel(),
+            "lower": lower.ravel(),
+            "upper": upper.ravel(),
+        }
+    ).fill_nan(None)
+
+
+def _judged(
+    predictions: Predictions, people: People
+) -> Iterator[tuple[str, str, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]:
+    """Statistic, figure, and of every classifier the images of which it is so, and that count."""
+    answered, own, first = predictions.answered, predictions.labels, predictions.first
+
+    def counted(is_so: Bools, of: Bools) -> tuple[Any, Any]:
+        return (is_so & of).sum(axis=1), np.broadcast_to(of, is_so.shape).sum(axis=1)
+
+    if people.number is not None and people.object is not None and people.main is not None:
+        said = people.object.at(first, 0)
+        named = np.zeros_like(said) if people.names is None else people.names.at(first, missing=0)
+        for name, images in (
+            ("several objects", people.number > 1),
+            ("one object", people.number == 1),
+        ):
+            of = answered & images
+            yield f"{name}: right by the own label", "4a", *counted(predictions.correct, of)
+            yield f"{name}: right by any object", "4b", *counted(named > 0, of)
+        another = answered & (people.number > 0) & (people.main != own)
+        text = "another main label: right by the"
+        yield f"{text} own label", "6", *counted(predictions.correct, another)
+        yield f"{text} main label", "6", *counted(first == people.main, another)
+        if predictions.answers.shape[2] >= TOP:
+            mine = people.object.at(own, 0)
+            corrected = predictions.correct_within(TOP) & ~predictions.correct & (people.number > 0)
+            different = (said > 0) & (mine > 0) & (said != mine)
+            text = "top-5 corrections that are two objects"
+            yield text, "22", *counted(different, answered & corrected)
+    if people.frequency is not None:
+        mine: Floats = people.frequency.at(own, np.nan)
+        theirs: Floats = people.frequency.at(first, 0.0)
+        wrong = answered & ~predictions.correct & ~np.isnan(mine)
+        with np.errstate(invalid="ignore"):
+            as_often = theirs >= mine
+        yield "mistakes selected as often as the own label", "11", *counted(as_often, wrong)
+        yield "mistakes selected by half or more", "10", *counted(theirs >= 0.5, wrong)

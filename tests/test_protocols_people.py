@@ -1,0 +1,190 @@
+"""What people see, and what they say of predictions: each number against its definition in loops."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bayesrep import StudyError
+from bayesrep.protocols import judged, read_people, seen
+from bayesrep.studies.predictions import Predictions
+
+CLASSES = tuple("abcdef")
+
+
+@pytest.fixture
+def world(tmp_path):
+    """Three classifiers on 80 images, and what people say of 70 and of 60 of them."""
+    rng = np.random.default_rng(0)
+    images = [f"{n}.jpg" for n in range(80)]
+    labels = rng.integers(6, size=80)
+    answers = np.stack([[rng.permutation(6)[:5] for _ in images] for _ in range(3)])
+    answers[:, ::3, 0] = labels[::3]
+    for c in range(3):
+        for n in range(80):  # no answer twice
+            rest = [x for x in answers[c, n] if x != answers[c, n, 0]]
+            answers[c, n] = [
+                answers[c, n, 0],
+                *(rest + [x for x in range(6) if x not in answers[c, n]])[:4],
+            ]
+    answers[2, 5] = -1
+    predictions = Predictions("v1", images, CLASSES, labels, ("p", "q", "r"), answers)
+    counts, objects = [], []
+    for n in range(70):
+        others = [x for x in rng.permutation(6) if x != labels[n]][: rng.integers(0, 4)]
+        for label in (labels[n], *others):
+            shown = int(rng.integers(5, 10))
+            counts.append(("v1", images[n], CLASSES[label], int(rng.integers(0, shown + 1)), shown))
+    for n in range(20, 80):
+        chosen = rng.permutation(6)[: rng.integers(1, 5)]
+        if rng.random() < 0.8 and labels[n] not in chosen:
+            chosen[0] = labels[n]
+        number = int(rng.integers(1, len(chosen) + 1))
+        of = rng.integers(1, number + 1, len(chosen))
+        of[:number] = np.arange(1, number + 1)
+        if len(chosen) > number > 1 and rng.random() < 0.3:
+            of[-1] = 0
+        main = CLASSES[rng.choice(chosen[:number])]
+        for place, (label, group) in enumerate(zip(chosen, of, strict=True)):
+            objects.append(
+                (
+                    "v1",
+                    images[n],
+                    CLASSES[label],
+                    9 - place,
+                    group or None,
+                    place < number,
+                    number,
+                    main,
+                )
+            )
+    names = ["dataset", "image", "label", "selected", "shown"]
+    pl.DataFrame(counts, names, orient="row").write_csv(tmp_path / "counts.csv")
+    names = ["dataset", "image", "label", "selected", "object", "names", "objects", "main_label"]
+    pl.DataFrame(objects, names, orient="row").write_csv(tmp_path / "objects.csv")
+    frequency = {(image, label): k / n for _, image, label, k, n in counts}
+    told = {}
+    for _, image, label, k, group, named, number, main in objects:
+        each = told.setdefault(image, {"number": number, "main": main, "of": {}, "names": set()})
+        each["of"][label] = (group or 0, k)
+        each["names"] |= {label} if named else set()
+    return predictions, tmp_path, frequency, told
+
+
+def found(table, of="statistic"):
+    return {row[of]: (row["images"], row["of"]) for row in table.iter_rows(named=True)}
+
+
+def test_what_people_see(world):
+    predictions, folder, frequency, told = world
+    people = read_people(predictions, counts=folder / "counts.csv", objects=folder / "objects.csv")
+    table = found(seen(predictions, people))
+    own = {
+        i: CLASSES[k] for i, k in zip(predictions.images.tolist(), predictions.labels, strict=True)
+    }
+    asked = [i for i in own if (i, own[i]) in frequency]
+    others = {
+        i: [f for (j, label), f in frequency.items() if j == i and label != own[i]] for i in asked
+    }
+    both = [i for i in asked if others[i]]
+
+    def mine(image):
+        return frequency[image, own[image]]
+
+    assert table["the own label is selected by nobody"] == (sum(mine(i) == 0 for i in asked), 70)
+    for text, share in (("as often", 1), ("half as often", 0.5)):
+        expected = sum(max(others[i]) >= share * mine(i) for i in both)
+        assert table[f"another label is selected {text}"] == (expected, len(both))
+    one = [i for i in asked if i in told and told[i]["number"] == 1]
+    several = sum((mine(i) > 0) + sum(f > 0 for f in others[i]) > 1 for i in one)
+    assert table["with one object, several labels are selected"] == (several, len(one))
+    for text, so in (
+        ("1 object", lambda n: n == 1), ("2 objects", lambda n: n == 2),
+        ("3 objects or more", lambda n: n >= 3),
+    ):  # fmt: skip
+        assert table[text] == (sum(so(each["number"]) for each in told.values()), 60)
+    another = {i for i in told if told[i]["main"] != own[i]}
+    assert table["the main label is another"] == (len(another), 60)
+    many = [i for i in told if told[i]["number"] > 1]
+    differ = sum(
+        told[i]["of"][told[i]["main"]][0] != told[i]["of"].get(own[i], (0,))[0] for i in many
+    )
+    assert table["with several objects, the main one is another"] == (differ, len(many))
+    missed = sum(own[i] not in told[i]["of"] for i in told)
+    assert table["the own label is chosen for no object"] == (missed, 60)
+
+
+def test_what_people_say_of_predictions(world):
+    predictions, folder, frequency, told = world
+    people = read_people(predictions, counts=folder / "counts.csv", objects=folder / "objects.csv")
+    every = judged(predictions, people)
+    own = {
+        i: CLASSES[k] for i, k in zip(predictions.images.tolist(), predictions.labels, strict=True)
+    }
+    for c, name in enumerate(predictions.classifiers):
+        table = found(every.filter(classifier=name))
+        said = {
+            i: [CLASSES[k] for k in each]
+            for i, each in zip(predictions.images.tolist(), predictions.answers[c], strict=True)
+            if each[0] >= 0
+        }
+        for which, so in (("several objects", lambda n: n > 1), ("one object", lambda n: n == 1)):
+            images = [i for i in said if i in told and so(told[i]["number"])]
+            right = sum(said[i][0] == own[i] for i in images)
+            any_of = sum(said[i][0] in told[i]["names"] for i in images)
+            assert table[f"{which}: right by the own label"] == (right, len(images))
+            assert table[f"{which}: right by any object"] == (any_of, len(images))
+        images = [i for i in said if i in told and told[i]["main"] != own[i]]
+        for which, expected in (
+            ("own", sum(said[i][0] == own[i] for i in images)),
+            ("main", sum(said[i][0] == told[i]["main"] for i in images)),
+        ):
+            assert table[f"another main label: right by the {which} label"] == (
+                expected,
+                len(images),
+            )
+        corrected = [i for i in said if i in told and own[i] in said[i][1:]]
+        groups = [
+            (told[i]["of"].get(said[i][0], (0,))[0], told[i]["of"].get(own[i], (0,))[0])
+            for i in corrected
+        ]
+        two = sum(0 < a != b > 0 for a, b in groups)
+        assert table["top-5 corrections that are two objects"] == (two, len(corrected))
+        wrong = [i for i in said if said[i][0] != own[i] and (i, own[i]) in frequency]
+        theirs = {i: frequency.get((i, said[i][0]), 0.0) for i in wrong}
+        assert table["mistakes selected as often as the own label"] == (
+            sum(theirs[i] >= frequency[i, own[i]] for i in wrong), len(wrong),
+        )  # fmt: skip
+        assert table["mistakes selected by half or more"] == (
+            sum(theirs[i] >= 0.5 for i in wrong), len(wrong),
+        )  # fmt: skip
+
+
+def test_either_table_is_enough_for_its_rows(world):
+    predictions, folder, *_ = world
+    for name, figures in (("counts", {"25", "7", "23a"}), ("objects", {"3a", "19", "5", "26"})):
+        people = read_people(predictions, **{name: folder / f"{name}.csv"})
+        assert set(seen(predictions, people)["figure"]) == figures
+        assert judged(predictions, people)["share"].is_between(0, 1).all()
+    with pytest.raises(StudyError, match="nothing is known of what people see"):
+        seen(predictions, read_people(predictions))
+    with pytest.raises(StudyError, match="nothing is known of what people see"):
+        judged(predictions, read_people(predictions))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("image,label,selected\n0.jpg,a,1\n", "shown' missing"),
+        ("image,label,selected,shown\nother.jpg,a,1,2\n", "none of the images of 'v1'"),
+        ("image,label,selected,shown\n0.jpg,zebra,1,2\n", "'zebra' is no class"),
+        ("image,label,selected,shown\n0.jpg,a,1,2\n0.jpg,a,1,2\n", "given twice for image '0.jpg'"),
+        ("image,label,selected,shown\n0.jpg,a,3,2\n", "selected must be from 0 to shown"),
+        ("image,label,selected,shown\n0.jpg,a,0,0\n", "shown above 0"),
+        ("dataset,image,label,selected,shown\nv2,0.jpg,a,1,2\n", "none of the images of 'v1'"),
+    ],
+)
+def test_tables_that_cannot_be_are_refused(world, text, message):
+    predictions, folder, *_ = world
+    (folder / "bad.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(StudyError, match=message):
+        read_people(predictions, counts=folder / "bad.csv")
