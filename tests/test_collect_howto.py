@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.ProtocolWarning")
 def test_the_page_from_images_to_the_report_and_on(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    printed = {}
+    printed = []
     for line in typed():
         words = shlex.split(line)
         assert words[0] == "bayesrep"
@@ -61,9 +61,12 @@ def test_the_page_from_images_to_the_report_and_on(folder, monkeypatch, capsys):
             assert status in (0, 1), err
         else:
             assert status == 0, (line, err)
-        printed[" ".join(words[1:3])] = out
+        printed.append(out)
     assert (folder / "report.html").stat().st_size > 100_000
-    assert "multi-label" in printed["multilabel my-study"]
+    by_labels, seen, judged = printed[-3:]
+    assert "multi-label" in by_labels
+    assert "the main label is another" in seen
+    assert "mistakes selected as often as the own label" in judged
     objects = pl.read_csv(folder / "objects.csv")
     assert objects["objects"].max() >= 2
     assert objects["p_valid"].is_between(0, 1).all()

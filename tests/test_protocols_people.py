@@ -1,4 +1,4 @@
-"""What people see, and what they say of predictions: each number against its definition in loops."""
+"""What people see, and what they say of predictions: numbers against their definitions in loops."""
 
 import numpy as np
 import polars as pl
