@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from bayesrep import StudyError
-from bayesrep.protocols import judged, read_people, seen
+from bayesrep.protocols import confusion, judged, people_beside, read_people, seen
 from bayesrep.studies.predictions import Predictions
 
 CLASSES = tuple("abcdef")
@@ -157,6 +157,25 @@ def test_what_people_say_of_predictions(world):
         assert table["mistakes selected by half or more"] == (
             sum(theirs[i] >= 0.5 for i in wrong), len(wrong),
         )  # fmt: skip
+
+
+def test_what_people_take_images_for(world):
+    predictions, folder, frequency, told = world
+    people = read_people(predictions, counts=folder / "counts.csv", objects=folder / "objects.csv")
+    every = people_beside(predictions, people)
+    assert every.classifiers == ("p", "q", "r", "people, selecting", "people, choosing")
+    for row, image in enumerate(predictions.images.tolist()):
+        of = {label: f for (i, label), f in frequency.items() if i == image}
+        said = every.first[3, row]
+        if not of:
+            assert said == -1
+        else:
+            best = [label for label, f in of.items() if f == max(of.values())]
+            own = CLASSES[predictions.labels[row]]
+            assert CLASSES[said] == own if own in best else CLASSES[said] in best
+        assert every.first[4, row] == (CLASSES.index(told[image]["main"]) if image in told else -1)
+    table = confusion(every).filter(participant="people, choosing")
+    assert table["count"].sum() == 60
 
 
 def test_either_table_is_enough_for_its_rows(world):

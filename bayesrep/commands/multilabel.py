@@ -11,7 +11,7 @@ from bayesrep.commands.output import emit_table, lacking, new_table
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    add_protocol(parser, "accuracies", "co-occurrence", "people", "judged")
+    add_protocol(parser, "accuracies", "co-occurrence", "people", "judged", "confusion")
     option(
         "--labels",
         type=Path,
@@ -36,7 +36,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.studies.reading import images_left_out
 
     new_table(arguments)
-    by_people = arguments.table in ("people", "judged")
+    by_people = arguments.table in ("people", "judged", "confusion")
     if by_people and arguments.objects is None and arguments.counts is None:
         return lacking(f"multilabel --table {arguments.table}", ["--objects or --counts"])
     if not by_people and arguments.labels is None:
@@ -44,8 +44,13 @@ def run(arguments: Namespace) -> int:
     (answers,) = protocols.read_predictions(arguments.study, (arguments.dataset,))
     if by_people:
         said = protocols.read_people(answers, counts=arguments.counts, objects=arguments.objects)
-        of = {"people": protocols.seen, "judged": protocols.judged}[arguments.table]
-        table = of(answers, said, **given(arguments, of))
+        if arguments.table == "confusion":
+            every = protocols.people_beside(answers, said)
+            grouping = read_grouping(arguments.classes, answers.classes, arguments.by)
+            table = protocols.confusion(every, grouping, **given(arguments, protocols.confusion))
+        else:
+            of = {"people": protocols.seen, "judged": protocols.judged}[arguments.table]
+            table = of(answers, said, **given(arguments, of))
         left_out = images_left_out(arguments.study)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)
     sets = protocols.read_label_sets(arguments.labels, answers)

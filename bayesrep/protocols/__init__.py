@@ -20,7 +20,7 @@ from bayesrep.protocols.lines import fit_lines, line_band, resampled_accuracies
 from bayesrep.protocols.matched import MatchedAccuracy, match
 from bayesrep.protocols.multi_label import multilabel
 from bayesrep.protocols.pairs import compare_pairs, holm, mcnemar
-from bayesrep.protocols.people import judged, read_people, seen
+from bayesrep.protocols.people import judged, people_beside, read_people, seen
 from bayesrep.protocols.subsets import class_subsets, imagenet_subsets, read_groups
 from bayesrep.studies.answers import read_predictions
 
@@ -46,6 +46,7 @@ __all__ = [
     "mcnemar",
     "multilabel",
     "paired_difference",
+    "people_beside",
     "proportion_interval",
     "read_groups",
     "read_humans",

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.protocols.class_names import class_numbers
+from bayesrep.protocols.humans import beside
 from bayesrep.protocols.intervals import proportion_interval
 from bayesrep.sources.table_files import all_flags, read_table, require
 from bayesrep.studies.predictions import Predictions
@@ -164,6 +165,41 @@ def _rows(
     keys = image * len(predictions.classes) + label
     order = np.argsort(keys)
     return table[order], keys[order]
+
+
+def people_beside(predictions: Predictions, people: People) -> Predictions:
+    """Put beside classifiers what people take the images for.
+
+    Parameters
+    ----------
+    predictions
+        The classifiers' answers.
+    people
+        From `read_people`.
+
+    Returns
+    -------
+    Predictions
+        First answers of the classifiers, then of "people, selecting" (the label selected most
+        often; the data set's own where others are selected as often) and "people, choosing" (the
+        main object's label), as far as they are known: the two of appendix C.4, for `confusion`.
+        Images about which people were not asked are answered by nobody.
+    """
+    own, said = predictions.labels, dict[str, NDArray[np.int64]]()
+    if people.frequency is not None:
+        of = people.frequency
+        best = np.full(len(own), -1, dtype=np.int64)
+        # In increasing order, the own label last of those that are equal, the last one stays.
+        order = np.lexsort((of.label == np.asarray(own)[of.image], of.values))
+        best[of.image[order]] = of.label[order]
+        said["people, selecting"] = best
+    if people.main is not None:
+        said["people, choosing"] = people.main
+    answers = np.stack(list(said.values()))[:, :, None]
+    humans = Predictions(
+        predictions.dataset, predictions.images, predictions.classes, own, tuple(said), answers
+    )
+    return beside(predictions, humans)
 
 
 def seen(predictions: Predictions, people: People, *, interval: str = "jeffreys") -> pl.DataFrame:
