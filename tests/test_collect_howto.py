@@ -63,7 +63,8 @@ def test_the_page_from_images_to_the_report_and_on(folder, monkeypatch, capsys):
             assert status == 0, (line, err)
         printed.append(out)
     assert (folder / "report.html").stat().st_size > 100_000
-    by_labels, seen, judged = printed[-3:]
+    by_labels, seen, judged, _ = printed[-4:]
+    assert (folder / "people.pdf").read_bytes().startswith(b"%PDF")
     assert "multi-label" in by_labels
     assert "the main label is another" in seen
     assert "mistakes selected as often as the own label" in judged

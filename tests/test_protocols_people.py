@@ -5,7 +5,9 @@ import polars as pl
 import pytest
 
 from bayesrep import StudyError
+from bayesrep.cli import main
 from bayesrep.protocols import confusion, judged, people_beside, read_people, seen
+from bayesrep.report.figure_names import FIGURES
 from bayesrep.studies.predictions import Predictions
 
 CLASSES = tuple("abcdef")
@@ -176,6 +178,28 @@ def test_what_people_take_images_for(world):
         assert every.first[4, row] == (CLASSES.index(told[image]["main"]) if image in told else -1)
     table = confusion(every).filter(participant="people, choosing")
     assert table["count"].sum() == 60
+
+
+def test_figures_have_a_panel_for_each_thing_that_is_known(world):
+    predictions, folder, *_ = world
+    both = {name: folder / f"{name}.csv" for name in ("counts", "objects")}
+    for tables, panels, sides in ((both, 4, 2), ({"counts": both["counts"]}, 2, 1)):
+        people = read_people(predictions, **tables)
+        figure = FIGURES["people"].draw(predictions, people)
+        assert len(figure.axes) == panels
+        shares = figure.axes[-1].get_yticklabels()
+        table = seen(predictions, people).filter(pl.col("figure") != "3a")
+        assert [label.get_text() for label in shares] == table["statistic"].reverse().to_list()
+        assert len(FIGURES["judged"].draw(predictions, people).axes) == sides
+
+
+def test_the_figures_command_asks_for_what_it_needs(tmp_path, capsys):
+    for words, message in (
+        (("people", tmp_path), "people is drawn of --objects, --counts or both"),
+        (("paper-4", tmp_path, "--objects", "x.csv"), "paper-4 takes no --objects"),
+    ):
+        assert main(["figure", *map(str, words), "--out", str(tmp_path / "f.png")]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_either_table_is_enough_for_its_rows(world):

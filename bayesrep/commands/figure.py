@@ -24,6 +24,10 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (the paper's)"
     )
+    option("--objects", type=Path, metavar="FILE", help="what people see: of `collect objects`")
+    option(
+        "--counts", type=Path, metavar="FILE", help="what they select: of `collect read --counts`"
+    )
     add_shared(parser, "--no-progress", "--seed", "--force")
 
 
@@ -48,7 +52,8 @@ def run(arguments: Namespace) -> int:
     )
     new_file(check_format(arguments.out), force=arguments.force)
     roles = (arguments.reference, arguments.replication)
-    inputs = read_inputs(arguments.name, arguments.study, arguments.posterior, roles)
+    people = {"objects": arguments.objects, "counts": arguments.counts}
+    inputs = read_inputs(arguments.name, arguments.study, arguments.posterior, roles, people)
     save_figure(named(arguments.name).draw(*inputs, **options), arguments.out)
     facts = {"figure": arguments.name, "out": str(arguments.out)}
     left_out = images_left_out(arguments.study) if arguments.study else None

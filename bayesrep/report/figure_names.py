@@ -9,6 +9,7 @@ from typing import Any
 
 from bayesrep.errors import OptionError
 from bayesrep.posterior import read_posterior
+from bayesrep.protocols.people import read_people
 from bayesrep.report.paper import (
     figure2,
     figure3,
@@ -22,6 +23,7 @@ from bayesrep.report.paper import (
     figure14,
 )
 from bayesrep.report.paper.known import Known
+from bayesrep.report.people import judged_figure, people_figure
 from bayesrep.report.robustness import robustness
 from bayesrep.report.sections import accuracies, answer, curves, frequencies, image, trust
 from bayesrep.studies.answers import read_predictions
@@ -48,6 +50,8 @@ class Figure:
         Names of these arguments.
     takes_answers
         Whether the answers to both data sets do where the study has no counts yet.
+    takes_people
+        Whether it is of the answers to the reference, and of what people see on its images.
     """
 
     description: str
@@ -56,6 +60,7 @@ class Figure:
     needs_posterior: bool = False
     options: frozenset[str] = frozenset()
     takes_answers: bool = False
+    takes_people: bool = False
 
 
 def _options(function: Callable[..., Any]) -> frozenset[str]:
@@ -91,6 +96,16 @@ FIGURES: Mapping[str, Figure] = {
         "reference against replication accuracy with linear and probit fits",
         robustness,
         takes_answers=True,
+    ),
+    "people": Figure(
+        "what people see on the reference's images (--objects, --counts)",
+        people_figure,
+        takes_people=True,
+    ),
+    "judged": Figure(
+        "what people make of the classifiers' predictions (--objects, --counts)",
+        judged_figure,
+        takes_people=True,
     ),
     "paper-2": _of_paper(
         "hypothetical selection frequencies, all and given a noisy reading",
@@ -146,11 +161,16 @@ def chosen_options(
 
 
 def read_inputs(
-    name: str, study: Path | None, posterior: Path | None, roles: Sequence[str]
+    name: str,
+    study: Path | None,
+    posterior: Path | None,
+    roles: Sequence[str],
+    people: Mapping[str, Path | None],
 ) -> list[Any]:
     """What a figure is drawn of; one that is lacking, or not needed, is refused.
 
-    Where a study awaits its counts, the answers to both data sets may stand for it.
+    Where a study awaits its counts, the answers to both data sets may stand for it. What people
+    see is in tables of `objects` and `counts`.
     """
     figure = named(name)
     needed = {"study": figure.needs_study, "posterior": figure.needs_posterior}
@@ -159,6 +179,14 @@ def read_inputs(
             raise OptionError(f"{name} is drawn of a {what}; name one after it")
         if path is not None and not needed[what]:
             raise OptionError(f"{name} takes no {what}; leave out {path}")
+    tables = {what: path for what, path in people.items() if path is not None}
+    if figure.takes_people and study is not None:
+        if not tables:
+            raise OptionError(f"{name} is drawn of --objects, --counts or both; give one")
+        (answers,) = read_predictions(study, roles[:1])
+        return [answers, read_people(answers, **tables)]
+    if tables:
+        raise OptionError(f"{name} takes no --{next(iter(tables))}")
     inputs: list[Any] = []
     if study is not None:
         of_answers = figure.takes_answers and awaits_counts(study)

@@ -1,0 +1,141 @@
+"""Figures of what people see on the images, and of what they make of classifiers' predictions."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.protocols.people import People, judged, seen
+from bayesrep.report.figures import BLUE, GREEN, GREY, INK, RED, legend_below, panels
+from bayesrep.studies.predictions import Predictions
+
+_BINS = np.linspace(-1, 1, 21)
+_MOST = 4
+
+
+def people_figure(predictions: Predictions, people: People) -> Any:
+    """How many objects there are, how the own label stands beside others, and shares of images.
+
+    Tsipras et al. (2020), figures 3a, 7 and 8, as far as the tables go, and every row of
+    `bayesrep.protocols.seen` with its interval.
+    """
+    table = seen(predictions, people)
+    drawn = [
+        panel
+        for panel, known in (
+            (_objects, people.number is not None),
+            (_beside_others, people.frequency is not None),
+            (_labels, people.number is not None and people.frequency is not None),
+        )
+        if known
+    ]
+    figure, axes = panels(len(drawn) + 1, rows=-(-(len(drawn) + 1) // 2))
+    for panel, draw in zip(axes, drawn, strict=False):
+        draw(panel, predictions, people, table)
+    _shares(axes[len(drawn)], table)
+    for spare in axes[len(drawn) + 1 :]:
+        spare.set_visible(False)
+    return figure
+
+
+def _objects(axes: Any, _: Predictions, __: People, table: pl.DataFrame) -> None:
+    rows = table.filter(figure="3a")
+    share, low, high = (100 * rows[name].to_numpy() for name in ("share", "lower", "upper"))
+    axes.bar(["1", "2", "3 or more"], share, color=BLUE, width=0.7)
+    axes.errorbar(range(3), share, [share - low, high - share], fmt="none", color=INK, lw=1)
+    axes.set(xlabel="objects", ylabel="images (%)")
+
+
+def _beside_others(axes: Any, predictions: Predictions, people: People, _: pl.DataFrame) -> None:
+    of = people.frequency
+    assert of is not None
+    own = np.asarray(predictions.labels)
+    best = np.full(len(own), np.nan)
+    other = of.label != own[of.image]
+    np.fmax.at(best, of.image[other], of.values[other])
+    less = of.at(own, np.nan) - best
+    less = less[~np.isnan(less)]
+    weights = np.full(len(less), 100 / max(len(less), 1))
+    axes.hist(less, bins=_BINS, weights=weights, color=BLUE)
+    axes.axvline(0, color=GREY, lw=1)
+    axes.set(xlabel="selection frequency: own label's − best other's", ylabel="images (%)")
+
+
+def _labels(axes: Any, _: Predictions, people: People, __: pl.DataFrame) -> None:
+    of, number = people.frequency, people.number
+    assert of is not None
+    assert number is not None
+    asked = np.bincount(of.image, minlength=len(number)) > 0
+    labels = np.bincount(of.image[of.values > 0], minlength=len(number))
+    for which, name, color in ((number == 1, "one object", BLUE), (number > 1, "several", RED)):
+        counted = np.bincount(labels[asked & which])
+        at = np.arange(len(counted))
+        axes.plot(at, 100 * counted / max(counted.sum(), 1), "o-", ms=3, color=color, label=name)
+    axes.set(xlabel="labels that anybody selects", ylabel="images (%)")
+    axes.legend(frameon=False)
+
+
+def _shares(axes: Any, table: pl.DataFrame) -> None:
+    rows = table.filter(pl.col("figure") != "3a").reverse()
+    share, low, high = (100 * rows[name].to_numpy() for name in ("share", "lower", "upper"))
+    axes.errorbar(
+        share,
+        np.arange(len(rows)),
+        xerr=[share - low, high - share],
+        fmt="o",
+        ms=3,
+        color=INK,
+        lw=1,
+    )
+    axes.set_yticks(np.arange(len(rows)), rows["statistic"].to_list(), fontsize=6)
+    axes.set(xlabel="images (%)", xlim=(0, None))
+
+
+def judged_figure(predictions: Predictions, people: People) -> Any:
+    """Every classifier by what people see: Tsipras et al. (2020), figures 4, 10, 11 and 22."""
+    table = judged(predictions, people)
+    top1 = {
+        name: 100 * right.sum() / max(given.sum(), 1)
+        for name, right, given in zip(
+            predictions.classifiers, predictions.correct, predictions.answered, strict=True
+        )
+    }
+    parts = [
+        [(text, color) for text, color in part if text in set(table["statistic"])]
+        for part in (_BY_OBJECTS, _MISTAKES)
+    ]
+    parts = [part for part in parts if part]
+    figure, axes = panels(len(parts))
+    for panel, part in zip(axes, parts, strict=True):
+        for text, color in part[:_MOST]:
+            rows = table.filter(statistic=text)
+            x = [top1[name] for name in rows["classifier"]]
+            share, low, high = (
+                100 * rows[name].fill_null(np.nan).to_numpy()
+                for name in ("share", "lower", "upper")
+            )
+            panel.errorbar(
+                x,
+                share,
+                [share - low, high - share],
+                fmt="o",
+                ms=3,
+                lw=0.7,
+                color=color,
+                label=text,
+            )
+        panel.set(xlabel="top-1 accuracy on all images (%)", ylabel="share (%)")
+    legend_below(figure, columns=2)
+    return figure
+
+
+_BY_OBJECTS = (
+    ("one object: right by the own label", INK),
+    ("several objects: right by the own label", RED),
+    ("several objects: right by any object", BLUE),
+)
+_MISTAKES = (
+    ("mistakes selected as often as the own label", RED),
+    ("mistakes selected by half or more", BLUE),
+    ("top-5 corrections that are two objects", GREEN),
+)
