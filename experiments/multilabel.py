@@ -11,7 +11,6 @@ without it (nothing in either is executed). By these their figures 3 to 6 and 22
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from bayesrep.collect import aggregate
 from bayesrep.protocols import (
     class_subsets,
     judged,
@@ -32,6 +32,7 @@ from bayesrep.protocols import (
 from bayesrep.protocols.people import OBJECTS
 from bayesrep.report.figures import BLUE, GREY, INK, RED, legend_below, panels
 from bayesrep.report.text import multilabel_table, percent, rows_table
+from bayesrep.sources.classify_frame import read_classify_frame
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from bayesrep.sources.pickles.safe_pickle import read_frame
 from bayesrep.studies.predictions import Predictions
@@ -102,29 +103,22 @@ def objects_table(annotations: Path, images: Path, predictions: Predictions) -> 
     were clear are in the frame of all images as "easy": one object, the data set's label. Of them
     the first are taken, so many as is the share of the others that is at hand.
     """
-    frame, every = read_frame(annotations), read_frame(images)
-    names, rows = predictions.classes, list[tuple[Any, ...]]()
-    for row, image in enumerate(frame["image"].tolist()):
-        groups = [
-            {int(label): votes for label, votes in each.items()} for each in frame["objects"][row]
-        ]
-        of = {label: number for number, each in enumerate(groups, 1) for label in each}
-        first = {max(each, key=lambda label: each[label]) for each in groups}
-        chosen = Counter(int(label) for each in frame["selected"][row] for label in each)
-        main_label = names[int(frame["main_top"][row])]
-        rows += [
-            (image, names[label], votes, of.get(label), label in first, len(groups), main_label)
-            for label, votes in chosen.items()
-        ]
+    names, every = predictions.classes, read_frame(images)
+    numbers = {str(number): name for number, name in enumerate(names)}
+    found = aggregate(read_classify_frame(annotations)).with_columns(
+        pl.col("label", "main_label").replace_strict(numbers)
+    )
     kinds = every["annotation"].tolist()
-    share = len(frame["image"]) / kinds.count("fu")
+    share = found["image"].n_unique() / kinds.count("fu")
     easy = [
         name for name, kind in zip(every["image"].tolist(), kinds, strict=True) if kind == "easy"
     ]
     own = dict(zip(predictions.images.tolist(), predictions.labels.tolist(), strict=True))
-    for image in easy[: round(share * len(easy))]:
-        rows.append((image, names[own[image]], 9, 1, True, 1, names[own[image]]))
-    return pl.DataFrame(rows, list(OBJECTS), orient="row")
+    clear = [
+        (image, names[own[image]], 9, 1, True, 1, names[own[image]])
+        for image in easy[: round(share * len(easy))]
+    ]
+    return pl.concat([found.select(OBJECTS), pl.DataFrame(clear, list(OBJECTS), orient="row")])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

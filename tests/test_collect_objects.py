@@ -14,6 +14,7 @@ from bayesrep import StudyError
 from bayesrep.cli import main
 from bayesrep.collect import aggregate, shortlist, wordnet
 from bayesrep.collect.objects import most_probable, objects_of, partition, plurality, sane
+from bayesrep.sources.classify_frame import read_classify_frame
 from bayesrep.sources.pickles.safe_pickle import read_frame
 
 PUBLISHED = Path(__file__).parents[2] / "shared/data/imagenet-multilabel"
@@ -198,6 +199,26 @@ def test_as_published(published):
     assert (number, main_label) == (images, images)
     assert decided == among == 3187
     assert exact >= 3370  # of the 193 ties nearly all
+
+
+def test_the_published_frame_is_read(published, tmp_path, capsys):
+    file = PUBLISHED / "annotations_classify_task.pkl"
+    answers = read_classify_frame(file)
+    table = aggregate(answers)
+    images = table.unique("image", keep="first", maintain_order=True)
+    assert images["image"].to_list() == list(published["image"])
+    assert images["objects"].to_list() == list(map(int, published["num_objects"]))
+    assert images["main_label"].to_list() == [str(label) for label in published["main_top"]]
+    own = table.filter("own")
+    assert own["label"].to_list() == [str(label) for label in published["imagenet_label"]]
+    # 63 images on which nobody chooses the own label; no vote fails the sanity rules any more.
+    assert (own["selected"] == 0).sum() == 63
+    assert set(sane(answers)[1].values()) == {0}
+    assert main(["collect", "objects", str(file), "--out", str(tmp_path / "o.csv")]) == 0
+    assert "1,086 of 3,380 images" in capsys.readouterr().out
+    (tmp_path / "no.pkl").write_bytes(b"no pickle")
+    assert main(["collect", "objects", str(tmp_path / "no.pkl"), "--out", "o.csv"]) == 2
+    assert "no.pkl" in capsys.readouterr().err
 
 
 # Tables.

@@ -31,6 +31,8 @@ from bayesrep.types import Floats, Ints
 MOST_PARTED = 12
 """Labels of an image of which all partitions are tried."""
 FLAGGED = 1 / 3
+_nodes, _weights = np.polynomial.legendre.leggauss(200)
+_LEVELS, _WEIGHTS = (_nodes + 1) / 2, _weights / 2
 _IMAGE = ("dataset", "image")
 Name = TypeVar("Name", bound=Hashable)
 
@@ -325,12 +327,10 @@ def most_probable(votes: Sequence[Ints]) -> list[Floats]:
 
 def _largest(shapes: Floats) -> Floats:
     """Of gamma variables of these shapes the probability of each to be the largest."""
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    # By the quantiles of each in turn, so that its own density is flat.
-    levels, weights = (nodes + 1) / 2, weights / 2
     found = np.empty(len(shapes))
     for place, shape in enumerate(shapes):
-        at = stats.gamma.ppf(levels, shape)
+        # By the quantiles of each in turn, so that its own density is flat.
+        at = stats.gamma.ppf(_LEVELS, shape)
         others = special.gammainc(np.delete(shapes, place)[:, None], at)
-        found[place] = weights @ others.prod(axis=0)
+        found[place] = _WEIGHTS @ others.prod(axis=0)
     return found / found.sum()

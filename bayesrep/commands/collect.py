@@ -377,7 +377,11 @@ def _classify(arguments: Namespace) -> int:
 
 
 def _add_objects(parser: ArgumentParser) -> None:
-    parser.add_argument("table", type=Path, help="answers, as `collect read` writes them")
+    parser.add_argument(
+        "table",
+        type=Path,
+        help="answers, as `collect read` writes them, or annotations_classify_task.pkl",
+    )
     option = parser.add_argument
     option(
         "--sets", type=Path, metavar="TABLE", help="each object's label, as multilabel takes them"
@@ -389,14 +393,18 @@ def _objects(arguments: Namespace) -> int:
     from bayesrep import collect
     from bayesrep.collect.objects import sane
     from bayesrep.report.collecting import objects_text
+    from bayesrep.sources.classify_frame import read_classify_frame
     from bayesrep.sources.table_files import all_flags, read_answers, require
 
     for path in (arguments.out, arguments.sets):
         if path is not None:
             new_table_file(path, force=arguments.force)
-    answers, where = read_answers(arguments.table), str(arguments.table)
-    require(answers, ("label", "task", "main"), where)
-    answers = answers.with_columns(all_flags(answers["main"], where))
+    if arguments.table.suffix.lower() == ".pkl":
+        answers = read_classify_frame(arguments.table)
+    else:
+        answers, where = read_answers(arguments.table), str(arguments.table)
+        require(answers, ("label", "task", "main"), where)
+        answers = answers.with_columns(all_flags(answers["main"], where))
     kept, left_out = sane(answers)
     table = collect.aggregate(kept)
     write_table(table, arguments.out)

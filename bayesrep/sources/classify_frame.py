@@ -1,0 +1,83 @@
+"""The annotations of the Classify task that Tsipras et al. (2020) publish.
+
+annotations_classify_task.pkl of github.com/MadryLab/ImageNetMultiLabel: a pickled data frame with a
+row for each image, of which nothing is executed,
+
+    image            file name
+    imagenet_label   the data set's label, a class number from 0
+    selected         of each annotator, without a name, the labels chosen: a list of lists
+    main             of each annotator the main object's label
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from bayesrep.errors import StudyError, listing, reason
+from bayesrep.sources.pickles.safe_pickle import read_frame
+
+DATASET = "imagenet"
+_COLUMNS = ("image", "imagenet_label", "selected", "main")
+
+
+def read_classify_frame(path: str | Path) -> pl.DataFrame:
+    """Read what every annotator said, of the labels that anybody chose.
+
+    Parameters
+    ----------
+    path
+        The published file.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row an answer: `dataset`, `image`, `label` (the class number as text), `own`, `worker`
+        (a number for each annotator of an image, who are not the same people from image to image),
+        `selected`, `main`, `task` (the image).
+
+    Raises
+    ------
+    StudyError
+        Naming the file and what is wrong with it.
+    """
+    frame = read_frame(path)
+    if missing := [name for name in _COLUMNS if name not in frame]:
+        raise StudyError(
+            f"{path}: {listing(missing, 'column')} missing; give annotations_classify_task.pkl"
+        )
+    try:
+        rows = list(_answers(*(frame[name].tolist() for name in _COLUMNS)))
+    except (TypeError, ValueError) as error:
+        raise StudyError(f"{path}: is not what was published ({reason(error)})") from None
+    schema = {
+        "dataset": pl.String,
+        "image": pl.String,
+        "label": pl.String,
+        "own": pl.Boolean,
+        "worker": pl.String,
+        "selected": pl.Boolean,
+        "main": pl.Boolean,
+    }
+    return pl.DataFrame(rows, schema, orient="row").with_columns(task="image")
+
+
+def _answers(
+    images: list[Any], labels: list[Any], selected: list[Any], main: list[Any]
+) -> Iterator[tuple[Any, ...]]:
+    for image, own, chosen, first in zip(images, labels, selected, main, strict=True):
+        # The own label was always among those that could be chosen (appendix B.1.3).
+        known = dict.fromkeys([*(int(label) for each in chosen for label in each), int(own)])
+        for worker, (said, best) in enumerate(zip(chosen, first, strict=True), 1):
+            has = {int(label) for label in said}
+            for label in known:
+                yield (
+                    DATASET,
+                    str(image),
+                    str(label),
+                    label == int(own),
+                    f"{image} {worker}",
+                    label in has,
+                    label == int(best),
+                )
