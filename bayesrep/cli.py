@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "annotators": "naive and jackknife estimates for every number of annotators, and whether they "
     "are a line",
     "collect": "ask people what images show: tasks, their forms, and the answers back",
+    "match-images": "choose a replication's images from a pool, and the bias that each way leaves",
     "answers": "what annotators answered, as their tools export it, as one table",
     "clean": "leave out answers by published rules of quality control, and say which",
     "count": "counts, and the error over workers, of more answers than fit into memory",
@@ -101,7 +102,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _module(name: str) -> Any:
-    return import_module(f"bayesrep.commands.{'import_' if name == 'import' else name}")
+    module = {"import": "import_", "match-images": "match_images"}.get(name, name)
+    return import_module(f"bayesrep.commands.{module}")
 
 
 def _run(arguments: argparse.Namespace) -> int:

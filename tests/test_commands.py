@@ -18,6 +18,7 @@ from bayesrep.choices import AccuracyInterval, Empty, Precision
 from bayesrep.cli import COMMANDS
 from bayesrep.commands import collect
 from bayesrep.estimators.components import compare_components
+from bayesrep.lab import METHODS, match_images
 from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
 from bayesrep.report.sections import gather
@@ -35,6 +36,7 @@ FUNCTIONS = {
     "fit": [bayesrep.fit],
     "mixtures": [compare_components],
     "match": [protocols.match],
+    "match-images": [match_images],
     "multilabel": [protocols.multilabel, protocols.co_occurrence],
     "compare": [protocols.compare, protocols.confusion],
     "report": [gather],
@@ -48,6 +50,7 @@ WORDS = {
     ("import", "dialect"): tuple(DIALECTS),
     ("predict", "precision"): get_args(Precision),
     ("match", "interval"): protocols.INTERVALS,
+    ("match-images", "method"): tuple(METHODS),
     ("multilabel", "interval"): protocols.INTERVALS,
     ("multilabel", "empty"): get_args(Empty),
     ("compare", "interval"): protocols.INTERVALS,
@@ -56,7 +59,8 @@ OWN = {"humans", "sets", "posterior"}  # of these, what is typed is a file that 
 
 
 def module(name):
-    return import_module(f"bayesrep.commands.{'import_' if name == 'import' else name}")
+    file = {"import": "import_", "match-images": "match_images"}.get(name, name)
+    return import_module(f"bayesrep.commands.{file}")
 
 
 def arguments_of(name):

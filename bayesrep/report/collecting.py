@@ -127,3 +127,21 @@ def objects_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
         )
     lines.append(f"A vote or a grouping is a tie on {tied:,} images (column tied).")
     return "\n".join(lines)
+
+
+def matching_text(rows: list[dict[str, Any]], reference: float, pool: float) -> str:
+    """What each way of choosing images leaves of the gap, before the set exists."""
+    shown: dict[str, Cell] = {
+        "method": "{method}",
+        "images": "{images:,}",
+        "left of the gap": "{gap:2p}",
+        "95 % interval": "{lower:2p} to {upper:2p}",
+        "distance": "{distance:2p}",
+        "from other bins": "{moved:,}",
+    }
+    return (
+        f"{listed(rows, shown)}\n\nMean selection frequencies, noise taken out: reference "
+        f"{100 * reference:.2f} %, pool {100 * pool:.2f} %. What is left is the reference's less "
+        "that of the images chosen, in points; distance is that of the two distributions. Measure "
+        "what is chosen again, by other answers than these."
+    )

@@ -74,12 +74,12 @@ def placebo_replication(
         reference image stays, or too few candidates have some count for the matching.
     """
     _check_shapes(human_counts, labels, correct)
-    selected, shown = _selections(np.asarray(human_counts), np.asarray(labels))
+    selected, shown = selections(np.asarray(human_counts), np.asarray(labels))
     batches = (filter_batch, matching_batch, measuring_batch)
     _check_enough_answers(shown, sum(batches))
     rng = np.random.default_rng(seed)
     half = rng.permutation(len(shown)) < len(shown) // 2
-    kept, matched, measured = _deal(rng, selected, shown, batches)
+    kept, matched, measured = dealt(rng, selected, shown, batches)
     reference = np.flatnonzero(half & (kept == filter_batch))
     if reference.size == 0:
         raise StudyError(
@@ -116,13 +116,13 @@ def placebo_replication(
     )
 
 
-def _selections(human_counts: NDArray[Any], labels: NDArray[Any]) -> tuple[Ints, Ints]:
+def selections(human_counts: NDArray[Any], labels: NDArray[Any]) -> tuple[Ints, Ints]:
     """How many annotators gave the true label, and how many answered, per image."""
     counts = human_counts.astype(np.int64)
     return counts[np.arange(len(counts)), labels.astype(np.int64)], counts.sum(axis=1)
 
 
-def _deal(
+def dealt(
     rng: np.random.Generator,
     selected: Ints,
     shown: Ints,

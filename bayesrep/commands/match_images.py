@@ -1,0 +1,87 @@
+"""`bayesrep match-images`: choose a replication's images from a pool."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from bayesrep.commands.options import add_shared, given, keep_compiled
+from bayesrep.commands.output import emit, new_table_file, write_table
+from bayesrep.errors import OptionError
+
+METHODS = ("published", "fine", "posterior")
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option("table", type=Path, help="counts: dataset, image, selected, shown, and perhaps label")
+    option("--reference", required=True, metavar="NAME", help="the data set to be like")
+    option("--pool", required=True, metavar="NAME", help="the data set of candidates")
+    option("--images", type=int, metavar="N", help="how many to choose in all")
+    option("--per-class", type=int, metavar="N", help="how many to choose of every class (label)")
+    option("--method", choices=METHODS, default=METHODS[-1], help="by which (posterior)")
+    option("--components", type=int, help="of the mixtures of betas (2)")
+    option("--replicates", type=int, help="of the bootstrap (50)")
+    add_shared(parser, "--seed")
+    option("--out", type=Path, required=True, metavar="TABLE", help="the images, CSV or Parquet")
+    add_shared(parser, "--force")
+
+
+def run(arguments: Namespace) -> int:
+    keep_compiled()
+    import polars as pl
+
+    from bayesrep.lab import match_images
+    from bayesrep.report.collecting import matching_text
+    from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
+
+    new_table_file(arguments.out, force=arguments.force)
+    if (arguments.images is None) == (arguments.per_class is None):
+        raise OptionError("give either --images or --per-class")
+    where, names = str(arguments.table), ("dataset", "image")
+    table = read_table(arguments.table, text=(*names, "label"))
+    needed = (*names, "selected", "shown", *(("label",) if arguments.per_class else ()))
+    require(table, needed, where)
+    table = table.with_columns(
+        *(texts(table[name], where) for name in needed if name in (*names, "label")),
+        *(whole_numbers(table[name], where) for name in ("selected", "shown")),
+    )
+    sets = [table.filter(dataset=name) for name in (arguments.reference, arguments.pool)]
+    for name, part in zip((arguments.reference, arguments.pool), sets, strict=True):
+        if part.is_empty():
+            raise OptionError(f"{where}: no images of the data set {name!r}")
+        if (again := part["image"].is_duplicated()).any():
+            raise OptionError(f"{where}: {part.filter(again)['image'][0]!r} of {name!r} twice")
+    counts = [(part["selected"].to_numpy(), part["shown"].to_numpy()) for part in sets]
+    classes: Any = None
+    if arguments.per_class:
+        classes = tuple(part["label"].to_numpy().astype(str) for part in sets)
+    found = match_images(
+        *counts,
+        size=arguments.images if arguments.images is not None else arguments.per_class,
+        classes=classes,
+        **given(arguments, match_images),
+    )
+    chosen = found.chosen[arguments.method]
+    inclusion = pl.Series("inclusion", chosen.inclusion)
+    write_table(sets[1].with_columns(inclusion)[chosen.images], arguments.out)
+    rows = [
+        {
+            "method": name,
+            "images": len(each.images),
+            "gap": each.gap,
+            "lower": each.lower,
+            "upper": each.upper,
+            "distance": each.distance,
+            "moved": each.moved,
+        }
+        for name, each in found.chosen.items()
+    ]
+    facts = {
+        "rows": rows,
+        "reference_mean": found.reference_mean,
+        "pool_mean": found.pool_mean,
+        "method": arguments.method,
+        "out": str(arguments.out),
+    }
+    text = matching_text(rows, found.reference_mean, found.pool_mean)
+    return emit(arguments, f"{text}\nWritten to {arguments.out}: by {arguments.method}", facts)

@@ -1,0 +1,366 @@
+"""Choosing images of a replication from a pool, and the bias that each way of choosing leaves.
+
+Engstrom et al. (2020), section 3: images of the pool are chosen such that their *observed*
+selection frequencies are distributed as the reference's. An image that is observed at k of n is, on
+average, nearer to the pool's mean than k / n, so what is chosen is harder than the reference (or
+easier, where the pool is). With densities p₁(s) of the reference and p(s) of the pool, mixtures of
+betas by EM (algorithm 1 of the paper), the images of the pool at k of n have the frequencies
+
+    q_k(s)  ∝  p(s) s^k (1 − s)^(n − k),
+
+and x_k of them chosen have the distribution Σ_k x_k q_k / Σ_k x_k, known before the set exists.
+
+    published   as many from every of five bins of k / n as the reference has there, class by class
+    fine        the same with a bin for every k / n that occurs
+    posterior   x_k such that Σ_k x_k q_k / Σ_k x_k is as near to p₁ as can be: the distance
+                between the two distribution functions, ∫ |F − F₁| ds, is least, which the means'
+                difference counts towards ten times (a linear program)
+
+Where a bin of a class runs empty, the nearest bins give what is missing, the higher of two first.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, sparse, stats
+
+from bayesrep.errors import EstimateWarning, OptionError, StudyError
+from bayesrep.estimators.mixtures import CellTable, MixtureFit, fit_mixtures, refit_mixtures
+from bayesrep.types import Floats, Ints
+
+BINS = 5
+GRID, COARSE = 400, 50
+MEAN = 10.0
+"""How many times the difference of the means counts beside the distance of the distributions."""
+_EDGES = np.sin(0.5 * np.pi * np.linspace(0, 1, GRID + 1)) ** 2  # closer at the ends
+_NODES = (_EDGES[1:] + _EDGES[:-1]) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What one method chooses, and what is known of it beforehand.
+
+    Attributes
+    ----------
+    images : int [N]
+        Rows of the pool, in increasing order.
+    inclusion : float [M]
+        Every image's probability to be chosen.
+    gap
+        Expected mean selection frequency of the reference less that of what is chosen.
+    lower, upper
+        95 % interval of it over the images of both (bootstrap).
+    distance
+        ∫ |F − F₁| ds, of expected distribution functions.
+    moved
+        Images that come from another bin than the one that was short of them.
+    """
+
+    images: Ints
+    inclusion: Floats
+    gap: float
+    lower: float
+    upper: float
+    distance: float
+    moved: int
+
+
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """The ways to choose, by method.
+
+    Attributes
+    ----------
+    chosen
+        By name of `METHODS`.
+    reference_mean, pool_mean
+        Mean selection frequencies, deconvolved.
+    """
+
+    chosen: Mapping[str, Chosen]
+    reference_mean: float
+    pool_mean: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The pool and the reference by class and cell: kinds of (k, n)."""
+
+    k: Ints
+    n: Ints
+    pool: Ints  # [class, cell]
+    reference: Floats  # [class, cell], shares of the class
+    wanted: Ints  # [class]
+
+
+def match_images(
+    reference: tuple[Ints, Ints],
+    pool: tuple[Ints, Ints],
+    *,
+    size: int,
+    classes: tuple[NDArray[np.str_], NDArray[np.str_]] | None = None,
+    components: int = 2,
+    replicates: int = 50,
+    seed: int = 0,
+) -> Matching:
+    """Choose images from a pool by every method.
+
+    Parameters
+    ----------
+    reference, pool
+        `selected` and `shown` of every image: int [N₁] each, int [M] each.
+    size
+        How many to choose: of every class of the reference, or in all where there are none.
+    classes
+        Of every image of the reference and of the pool.
+    components
+        Of the mixtures of betas.
+    replicates
+        Of the bootstrap.
+    seed
+        Of the choice, the bootstrap and EM's starts.
+
+    Returns
+    -------
+    Matching
+
+    Raises
+    ------
+    StudyError
+        If counts are impossible, or a class has fewer images in the pool than are asked for.
+    OptionError
+        If size, components or replicates are out of range.
+
+    Warns
+    -----
+    IdentificationWarning
+        Where fewer distinct counts occur than the mixture has parameters.
+    """
+    if size < 1 or replicates < 2:
+        raise OptionError("size must be 1 at least, and replicates 2")
+    for name, (k, n) in (("reference", reference), ("pool", pool)):
+        if not len(k) or len(k) != len(n) or not ((n > 0) & (k >= 0) & (k <= n)).all():
+            raise StudyError(f"the {name}: selected must be from 0 to shown, and shown above 0")
+    random = np.random.default_rng(seed)
+    cells, cell_of, class_of = _cells(reference, pool, size, classes)
+    table = _table(reference, pool)
+    fit = fit_mixtures(table, components=components, seed=seed)
+    replicas = refit_mixtures(fit, _resampled(table, replicates, random))
+    every = [_densities(fit, 0)]
+    every += [_densities(replicas, version) for version in range(replicates)]
+    chosen: dict[str, Chosen] = {}
+    for name, method in METHODS.items():
+        numbers, moved = method(cells, *every[0])
+        whole = _whole(numbers, cells, random)
+        rate = numbers / np.maximum(cells.pool, 1)
+        gaps = np.array([_gap(whole.sum(axis=0), cells, *each) for each in every])
+        lower, upper = np.quantile(gaps[1:], (0.025, 0.975))
+        images = _drawn(whole, cell_of, class_of, random)
+        distance = _distance(whole.sum(axis=0), cells, *every[0])
+        rates = rate[class_of, cell_of] * (class_of >= 0)
+        chosen[name] = Chosen(images, rates, float(gaps[0]), lower, upper, distance, moved)
+    first, second = every[0]
+    return Matching(chosen, float(first @ _NODES), float(second @ _NODES))
+
+
+def _cells(
+    reference: tuple[Ints, Ints],
+    pool: tuple[Ints, Ints],
+    size: int,
+    classes: tuple[NDArray[np.str_], NDArray[np.str_]] | None,
+) -> tuple[_Cells, Ints, Ints]:
+    """The cells; of every image of the pool its cell and its class (-1: none that is wanted)."""
+    if classes is None:
+        names, own = np.array(["all"]), np.zeros(len(reference[0]), dtype=np.int64)
+        class_of = np.zeros(len(pool[0]), dtype=np.int64)
+    else:
+        names, own = np.unique(classes[0], return_inverse=True)
+        place = np.minimum(np.searchsorted(names, classes[1]), len(names) - 1)
+        class_of = np.where(names[place] == classes[1], place, -1)
+    kinds = np.unique(
+        np.concatenate([np.stack(each, axis=1) for each in (reference, pool)]), axis=0
+    )
+    key = {(int(k), int(n)): place for place, (k, n) in enumerate(kinds)}
+    cell_of, own_cell = (
+        np.array([key[int(k), int(n)] for k, n in zip(*each, strict=True)])
+        for each in (pool, reference)
+    )
+    counted = np.zeros((len(names), len(kinds)))
+    np.add.at(counted, (own, own_cell), 1)
+    held = np.zeros(counted.shape, dtype=np.int64)
+    known = class_of >= 0
+    np.add.at(held, (class_of[known], cell_of[known]), 1)
+    wanted = np.full(len(names), size)
+    few = names[held.sum(axis=1) < wanted].tolist()
+    if few:
+        of = "" if classes is None else f" of {'; '.join(few[:5])} ({len(few)} in all)"
+        raise StudyError(
+            f"the pool: fewer than {size} images{of}; ask for fewer, or find more candidates"
+        )
+    share = counted / counted.sum(axis=1, keepdims=True)
+    return _Cells(kinds[:, 0], kinds[:, 1], held, share, wanted), cell_of, class_of
+
+
+def _table(reference: tuple[Ints, Ints], pool: tuple[Ints, Ints]) -> CellTable:
+    """All counts of both, for EM."""
+    sizes = np.unique(np.concatenate([reference[1], pool[1]]))
+    shown = np.repeat(sizes, sizes + 1)
+    selected = np.concatenate([np.arange(size + 1) for size in sizes])
+    start = np.searchsorted(shown, sizes)
+    images = np.zeros((2, 1, len(shown)))
+    for role, (k, n) in enumerate((reference, pool)):
+        np.add.at(images[role, 0], start[np.searchsorted(sizes, n)] + k, 1)
+    return CellTable(selected, shown, images, np.zeros((1, len(shown), 0)))
+
+
+def _resampled(table: CellTable, replicates: int, random: np.random.Generator) -> CellTable:
+    """Bootstrap replicates of the images of both."""
+    drawn = [
+        random.multinomial(int(images.sum()), images / images.sum(), size=replicates)
+        for images in table.images[:, 0]
+    ]
+    images = np.stack(drawn).astype(np.float64)
+    empty = np.zeros((replicates, len(table.selected), 0))
+    return CellTable(table.selected, table.shown, images, empty)
+
+
+def _densities(fit: MixtureFit, version: int) -> tuple[Floats, Floats]:
+    """Masses of the reference and of the pool between the edges."""
+    masses: list[Floats] = []
+    for role in range(2):
+        a, b, weights = (each[role, version] for each in (fit.a, fit.b, fit.weights))
+        below = stats.beta.cdf(_EDGES[:, None], a, b) @ weights
+        mass = np.maximum(np.diff(below), 0)
+        masses.append(mass / mass.sum())
+    return masses[0], masses[1]
+
+
+def _given(cells: _Cells, pool: Floats) -> Floats:
+    """q_k(s) of every cell: [cell, node]."""
+    logs = cells.k[:, None] * np.log(_NODES) + (cells.n - cells.k)[:, None] * np.log1p(-_NODES)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * pool
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _gap(numbers: Floats, cells: _Cells, reference: Floats, pool: Floats) -> float:
+    mean = numbers @ (_given(cells, pool) @ _NODES) / numbers.sum()
+    return float(reference @ _NODES - mean)
+
+
+def _distance(numbers: Floats, cells: _Cells, reference: Floats, pool: Floats) -> float:
+    found = numbers @ _given(cells, pool) / numbers.sum()
+    return float(np.abs(np.cumsum(found - reference))[:-1] @ np.diff(_NODES))
+
+
+def _published(cells: _Cells, _: Floats, __: Floats) -> tuple[Floats, int]:
+    return _binned(cells, np.minimum((BINS * cells.k) // cells.n, BINS - 1))
+
+
+def _fine(cells: _Cells, _: Floats, __: Floats) -> tuple[Floats, int]:
+    bins = np.unique(cells.k / cells.n, return_inverse=True)[1]
+    return _binned(cells, bins)
+
+
+def _binned(cells: _Cells, bins: Ints) -> tuple[Floats, int]:
+    """As many of every bin and class as the reference has there, and how many had to be moved."""
+    count = int(bins.max()) + 1
+    inside = np.eye(count)[bins]  # [cell, bin]
+    numbers, moved = np.zeros(cells.pool.shape), 0
+    for place, (held, share) in enumerate(zip(cells.pool, cells.reference, strict=True)):
+        there = (held @ inside).astype(np.int64)
+        wanted = _rounded(share @ inside, int(cells.wanted[place]))
+        taken = np.minimum(wanted, there)
+        for short in np.flatnonzero(wanted > there):
+            missing = int(wanted[short] - there[short])
+            moved += missing
+            for other in _nearest(int(short), count):
+                more = min(missing, int(there[other] - taken[other]))
+                taken[other] += more
+                missing -= more
+        rate = taken / np.maximum(there, 1)
+        numbers[place] = held * rate[bins]
+    return numbers, moved
+
+
+def _nearest(place: int, count: int) -> Iterator[int]:
+    """Other bins, the nearest first, of two the higher."""
+    for step in range(1, count):
+        yield from (each for each in (place + step, place - step) if 0 <= each < count)
+
+
+def _posterior(cells: _Cells, reference: Floats, pool: Floats) -> tuple[Floats, int]:
+    """The numbers whose expected distribution is nearest to the reference's."""
+    total = float(cells.wanted.sum())
+    given = _given(cells, pool)
+    at = np.linspace(0, GRID - 1, COARSE + 1).astype(np.int64)[1:-1]
+    widths = np.diff(np.concatenate([[0], (_NODES[at][1:] + _NODES[at][:-1]) / 2, [1]]))
+    # Rows of |A x − b|: the distribution functions, and last the means.
+    rows = np.vstack([np.cumsum(given, axis=1)[:, at].T, given @ _NODES]) / total
+    target = np.append(np.cumsum(reference)[at], reference @ _NODES)
+    cost = np.append(widths, MEAN)
+    groups, kinds = cells.pool.shape
+    sides = len(target)
+    places = sparse.csr_array(np.tile(rows, groups))
+    slack = sparse.identity(sides)
+    above = sparse.hstack([sparse.vstack([places, -places]), sparse.vstack([-slack, -slack])])
+    of_class = sparse.kron(sparse.identity(groups), np.ones((1, kinds)))
+    equal = sparse.hstack([of_class, sparse.csr_array((groups, sides))])
+    found = optimize.linprog(
+        np.concatenate([np.zeros(groups * kinds), cost]),
+        A_ub=above,
+        b_ub=np.concatenate([target, -target]),
+        A_eq=equal,
+        b_eq=cells.wanted,
+        bounds=[(0, int(most)) for most in cells.pool.ravel()] + [(0, None)] * sides,
+        method="highs",
+    )
+    if not found.success:  # every class has enough images, so that there is always a solution
+        warnings.warn(EstimateWarning(f"matching: {found.message}"), stacklevel=3)
+    return found.x[: groups * kinds].reshape(groups, kinds), 0
+
+
+METHODS = {"published": _published, "fine": _fine, "posterior": _posterior}
+"""Numbers [class, cell] to choose, of the cells and the densities of reference and pool."""
+
+
+def _rounded(shares: Floats, total: int) -> Ints:
+    """Whole numbers with this sum, by largest remainders."""
+    exact = shares * total
+    whole = np.floor(exact + 1e-9).astype(np.int64)
+    order = np.argsort(whole - exact, kind="stable")
+    whole[order[: total - whole.sum()]] += 1
+    return whole
+
+
+def _whole(numbers: Floats, cells: _Cells, random: np.random.Generator) -> Ints:
+    """Whole numbers with the same sums by class, each in expectation what it was."""
+    found = np.zeros(numbers.shape, dtype=np.int64)
+    for place, (row, held) in enumerate(zip(numbers, cells.pool, strict=True)):
+        total = int(cells.wanted[place])
+        ends = np.concatenate([[0], np.cumsum(row)])
+        ends *= total / ends[-1]
+        # Systematic sampling: a comb of whole steps at a random place.
+        counted = np.floor(ends + random.random()).astype(np.int64)
+        found[place] = np.diff(counted)
+        over = found[place] - held
+        while (over > 0).any():  # by rounding, where all of a cell are taken
+            most = int(np.argmax(over))
+            other = int(np.argmin(over))
+            found[place, most] -= 1
+            found[place, other] += 1
+            over = found[place] - held
+    return found
+
+
+def _drawn(whole: Ints, cell_of: Ints, class_of: Ints, random: np.random.Generator) -> Ints:
+    """Images at random, so many of each class and cell."""
+    order = random.permutation(len(cell_of))
+    key = class_of[order] * whole.shape[1] + cell_of[order]
+    by_key = np.argsort(key, kind="stable")
+    ordered = key[by_key]
+    rank = np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
+    wanted = np.where(ordered >= 0, whole.ravel()[np.maximum(ordered, 0)], 0)
+    return np.sort(order[by_key[rank < wanted]])
