@@ -126,7 +126,10 @@ def test_the_help_names_every_model_and_method():
 
 def test_every_module_is_a_command():
     held = {path.stem for path in Path(commands.__file__).parent.glob("*.py")}
-    assert {name.rstrip("_") for name in held - {"__init__", "options", "output"}} == set(COMMANDS)
+    named = {
+        name.rstrip("_").replace("_", "-") for name in held - {"__init__", "options", "output"}
+    }
+    assert named == set(COMMANDS)
 
 
 def test_help_loads_no_other_command_and_nothing_slow():

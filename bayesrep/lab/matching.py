@@ -29,6 +29,7 @@ from scipy import optimize, sparse, stats
 
 from bayesrep.errors import EstimateWarning, OptionError, StudyError
 from bayesrep.estimators.mixtures import CellTable, MixtureFit, fit_mixtures, refit_mixtures
+from bayesrep.numerics.rounding import largest_remainders
 from bayesrep.types import Floats, Ints
 
 BINS = 5
@@ -271,7 +272,7 @@ def _binned(cells: _Cells, bins: Ints) -> tuple[Floats, int]:
     numbers, moved = np.zeros(cells.pool.shape), 0
     for place, (held, share) in enumerate(zip(cells.pool, cells.reference, strict=True)):
         there = (held @ inside).astype(np.int64)
-        wanted = _rounded(share @ inside, int(cells.wanted[place]))
+        wanted = largest_remainders(share @ inside, int(cells.wanted[place]))
         taken = np.minimum(wanted, there)
         for short in np.flatnonzero(wanted > there):
             missing = int(wanted[short] - there[short])
@@ -324,15 +325,6 @@ def _posterior(cells: _Cells, reference: Floats, pool: Floats) -> tuple[Floats, 
 
 METHODS = {"published": _published, "fine": _fine, "posterior": _posterior}
 """Numbers [class, cell] to choose, of the cells and the densities of reference and pool."""
-
-
-def _rounded(shares: Floats, total: int) -> Ints:
-    """Whole numbers with this sum, by largest remainders."""
-    exact = shares * total
-    whole = np.floor(exact + 1e-9).astype(np.int64)
-    order = np.argsort(whole - exact, kind="stable")
-    whole[order[: total - whole.sum()]] += 1
-    return whole
 
 
 def _whole(numbers: Floats, cells: _Cells, random: np.random.Generator) -> Ints:

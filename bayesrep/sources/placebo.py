@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.numerics.rounding import largest_remainders
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.study import Study
 from bayesrep.types import Bools, Floats, Ints
@@ -88,7 +89,7 @@ def placebo_replication(
         )
     candidates = np.flatnonzero(~half)
     histogram = np.bincount(matched[reference], minlength=matching_batch + 1)
-    wanted = _rounded(histogram / reference.size, size)
+    wanted = largest_remainders(histogram / reference.size, size)
     replication = _draw(rng, candidates, matched[candidates], wanted)
     sets = (("reference", "cifar10-reference"), ("replication", "cifar10-placebo"))
     return Study(
@@ -136,15 +137,6 @@ def dealt(
         yes, no = yes - drawn, no - (batch - drawn)
         dealt.append(drawn)
     return dealt
-
-
-def _rounded(shares: Floats, total: int) -> Ints:
-    """Round shares of a total to whole numbers of that sum, by largest remainders."""
-    exact = shares * total
-    whole = np.floor(exact).astype(np.int64)
-    largest = np.argsort(whole - exact, kind="stable")[: total - whole.sum()]
-    whole[largest] += 1
-    return whole
 
 
 def _draw(
