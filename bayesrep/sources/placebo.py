@@ -13,7 +13,7 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.numerics.rounding import largest_remainders
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.study import Study
-from bayesrep.types import Bools, Floats, Ints
+from bayesrep.types import Bools, Ints
 
 
 def placebo_replication(
