@@ -4,9 +4,11 @@
 
 CIFAR-10's test images with the human answers of CIFAR-10H are split at random into a reference, of
 which images stay that six of their annotators all select, and a pool. Another 3, 5 or 10 answers of
-each image are what matching sees; 2,000 images of the pool are chosen. The answers that are left,
-31 to 54 an image, and 20 classifiers measure what was chosen: a perfect choice has the reference's
-mean selection frequency, and classifiers are as right on it. Resumable: finished splits are kept.
+each image are what matching sees; 2,000 images of the pool are chosen. "adaptive" has as many
+answers about the pool on average: two about each image, and then by rounds where they count, ten at
+most. The answers that are left, 31 to 47 an image, and 20 classifiers measure what was chosen: a
+perfect choice has the reference's mean selection frequency, and classifiers are as right on it.
+Resumable: finished splits are kept in DIR.
 """
 
 import argparse
@@ -19,14 +21,14 @@ from typing import Any
 import numpy as np
 
 from bayesrep.errors import IdentificationWarning
-from bayesrep.lab import METHODS, match_images
+from bayesrep.lab import METHODS, Matching, match_images, next_answers
 from bayesrep.report.text import columns, percent
 from bayesrep.sources.cifar10h import Cifar10H, read_cifar10h
 from bayesrep.sources.placebo import dealt, selections
 from experiments.ledger import resume
 from experiments.results import save
 
-SIZE, FILTER = 2_000, 6
+SIZE, FILTER, MOST = 2_000, 6, 10
 ANSWERS = (3, 5, 10)
 
 
@@ -36,15 +38,28 @@ def one_split(key: str, human: Cifar10H) -> dict[str, Any]:
     selected, shown = selections(human.counts, human.labels)
     rng = np.random.default_rng(seed)
     half = rng.permutation(len(shown)) < len(shown) // 2
-    kept, matched = dealt(rng, selected, shown, (FILTER, answers))
-    measured = (selected - kept - matched) / (shown - FILTER - answers)
+    kept, matched = dealt(rng, selected, shown, (FILTER, MOST))
+    measured = (selected - kept - matched) / (shown - FILTER - MOST)
     reference, pool = np.flatnonzero(half & (kept == FILTER)), np.flatnonzero(~half)
-    seen = [(matched[rows], np.full(len(rows), answers)) for rows in (reference, pool)]
+    said = rng.permuted(np.arange(MOST) < matched[:, None], axis=1)  # one after the other
+    first = np.cumsum(np.pad(said, ((0, 0), (1, 0))), axis=1)
+
+    def match(asked: np.ndarray) -> tuple[Matching, tuple[np.ndarray, np.ndarray]]:
+        known = first[reference, answers], np.full(len(reference), answers)
+        counts = first[pool, asked], asked
+        return match_images(known, counts, size=SIZE, seed=seed), counts
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentificationWarning)
-        found = match_images(*seen, size=SIZE, seed=seed)
+        chosen_by = dict(match(np.full(len(pool), answers))[0].chosen)
+        if answers < MOST:
+            asked, total = np.full(len(pool), 2), answers * len(pool)
+            while asked.sum() < total:
+                count = min(len(pool) // 4, total - int(asked.sum()))
+                asked[next_answers(*match(asked), count=count, most=MOST, seed=seed)] += 1
+            chosen_by["adaptive"] = match(asked)[0].chosen["posterior"]
     result: dict[str, Any] = {}
-    for name, chosen in found.chosen.items():
+    for name, chosen in chosen_by.items():
         rows = pool[chosen.images]
         result[name] = {
             "frequency": float(measured[reference].mean() - measured[rows].mean()),
@@ -61,16 +76,18 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for answers in ANSWERS:
         of = [each for each in results if each["key"].startswith(f"{answers}/")]
-        for name in METHODS:
+        for name in (*METHODS, "adaptive"):
+            if name not in of[0]:
+                continue
             row: dict[str, Any] = {"answers": answers, "method": name, "splits": len(of)}
             for fact in ("frequency", "accuracy", "expected"):
                 values = np.array([each[name][fact] for each in of])
                 row[fact] = float(values.mean())
                 row[f"{fact}_se"] = float(values.std(ddof=1) / np.sqrt(len(values)))
             rows.append(row)
+    published = {row["answers"]: row["frequency"] for row in rows if row["method"] == "published"}
     for row in rows:
-        published = next(r for r in rows if r["answers"] == row["answers"])
-        row["share"] = row["frequency"] / published["frequency"]
+        row["share"] = row["frequency"] / published[row["answers"]]
     return rows
 
 

@@ -19,6 +19,13 @@ def add(parser: ArgumentParser) -> None:
     option("--images", type=int, metavar="N", help="how many to choose in all")
     option("--per-class", type=int, metavar="N", help="how many to choose of every class (label)")
     option("--method", choices=METHODS, default=METHODS[-1], help="by which (posterior)")
+    option(
+        "--ask",
+        type=int,
+        metavar="N",
+        help="write the N candidates that are worth another answer, in place of those chosen",
+    )
+    option("--most", type=int, metavar="N", help="answers of a candidate (the reference's)")
     option("--components", type=int, help="of the mixtures of betas (2)")
     option("--replicates", type=int, help="of the bootstrap (50)")
     add_shared(parser, "--seed")
@@ -30,7 +37,7 @@ def run(arguments: Namespace) -> int:
     keep_compiled()
     import polars as pl
 
-    from bayesrep.lab import match_images
+    from bayesrep.lab import match_images, next_answers
     from bayesrep.report.collecting import matching_text
     from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
 
@@ -63,7 +70,13 @@ def run(arguments: Namespace) -> int:
     )
     chosen = found.chosen[arguments.method]
     inclusion = pl.Series("inclusion", chosen.inclusion)
-    write_table(sets[1].with_columns(inclusion)[chosen.images], arguments.out)
+    rows_out = chosen.images
+    if arguments.ask is not None:
+        most = int(counts[0][1].max()) if arguments.most is None else arguments.most
+        options = {"seed": arguments.seed or 0, "count": arguments.ask, "most": most}
+        rows_out = next_answers(found, counts[1], **options)
+        inclusion = pl.Series("inclusion", found.chosen["posterior"].inclusion)
+    write_table(sets[1].with_columns(inclusion)[rows_out], arguments.out)
     rows = [
         {
             "method": name,
@@ -84,4 +97,7 @@ def run(arguments: Namespace) -> int:
         "out": str(arguments.out),
     }
     text = matching_text(rows, found.reference_mean, found.pool_mean)
-    return emit(arguments, f"{text}\nWritten to {arguments.out}: by {arguments.method}", facts)
+    what = f"by {arguments.method}"
+    if arguments.ask is not None:
+        what = f"{len(rows_out):,} candidates to ask about once more"
+    return emit(arguments, f"{text}\nWritten to {arguments.out}: {what}", facts)

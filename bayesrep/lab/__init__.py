@@ -1,5 +1,5 @@
 """How a replication is made: choosing its images, and the bias that each way of it leaves."""
 
-from bayesrep.lab.matching import METHODS, Chosen, Matching, match_images
+from bayesrep.lab.matching import METHODS, Chosen, Matching, match_images, next_answers
 
-__all__ = ["METHODS", "Chosen", "Matching", "match_images"]
+__all__ = ["METHODS", "Chosen", "Matching", "match_images", "next_answers"]

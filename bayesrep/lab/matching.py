@@ -167,6 +167,47 @@ def match_images(
     return Matching(chosen, float(first @ _NODES), float(second @ _NODES))
 
 
+def next_answers(
+    matching: Matching, pool: tuple[Ints, Ints], *, count: int, most: int, seed: int = 0
+) -> Ints:
+    """Which images of the pool are worth another answer: those that would be chosen so far.
+
+    An answer about an image that is in no question of being chosen changes nothing. Asked round by
+    round, a few answers each, half as many answers leave as little as all do that are asked of
+    every image alike.
+
+    Parameters
+    ----------
+    matching
+        By the answers that are there.
+    pool
+        `selected` and `shown` of every image, as it was matched.
+    count
+        How many images to ask about, once each.
+    most
+        Answers that an image has at most.
+    seed
+        Of the order of images with the same answers.
+
+    Returns
+    -------
+    int [N]
+        Rows of the pool, `count` at most: by falling probability to be chosen, of those alike by
+        falling frequency, of those alike at random.
+
+    Raises
+    ------
+    OptionError
+        If count or most is below one.
+    """
+    if count < 1 or most < 1:
+        raise OptionError("how many to ask about, and the most answers of an image, are 1 at least")
+    k, n = pool
+    chance = np.random.default_rng(seed).random(len(k))
+    order = np.lexsort((chance, -k / n, -matching.chosen["posterior"].inclusion))
+    return order[n[order] < most][:count]
+
+
 def _cells(
     reference: tuple[Ints, Ints],
     pool: tuple[Ints, Ints],
