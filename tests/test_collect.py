@@ -426,17 +426,27 @@ PAGE = {"format": "bayesrep answers 1", "worker": "w", "answers": []}
 ONE = {"task": "t-1", "selected": [1]}
 
 
+def page(change):
+    return json.dumps(PAGE | {"answers": [ONE | change]})
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("a.json", '{"format": "bayesrep answers 1", "worker"', "is not JSON"),
         ("a.json", '{"format": "other"}', "is neither what the offline page saves"),
         ("a.json", json.dumps(PAGE | {"answers": [{"task": "t-1"}]}), "not what the offline page"),
-        ("a.json", json.dumps(PAGE | {"answers": [ONE | {"task": None}]}), "no task in assign"),
+        ("a.json", page({"task": None}), "no task in assign"),
         ("a.json", json.dumps(PAGE | {"worker": " ", "answers": [ONE]}), "no worker in assign"),
-        ("a.json", json.dumps(PAGE | {"answers": [ONE | {"selected": None}]}), "no list of plac"),
-        ("a.json", json.dumps(PAGE | {"answers": [ONE | {"selected": ["x"]}]}), "no list of plac"),
-        ("a.json", json.dumps(PAGE | {"answers": [ONE | {"seconds": "x"}]}), "not what the offl"),
+        ("a.json", page({"selected": None}), "are no list"),
+        ("a.json", page({"selected": ["x"]}), "is no place"),
+        ("a.json", page({"seconds": "x"}), "not what the offl"),
+        ("a.json", page({"selected": [1.5]}), "1.5 is no place"),
+        ("a.json", page({"selected": [True]}), "True is no place"),
+        ("a.json", page({"selected": "12"}), "are no list"),
+        ("a.json", page({"main": "1"}), "is no place"),
+        ("a.json", page({"time": 5}), "5 is no time"),
+        ("a.json", page({"selected": [70000]}), "damaged, or|no list of"),
         ("a.json", "[1]", "not an export of Label Studio"),
         ("a.json", '[{"data": {}, "annotations": [{"result": []}]}]', "not an export of Label"),
         ("a.csv", "WorkerId,Answer.selected\nw,1\n", "Input.task' missing"),

@@ -166,10 +166,10 @@ def _of_page(held: Any) -> list[dict[str, Any]]:
         {
             "task": each["task"],
             "worker": worker,
-            "selected": each["selected"],
-            "main": each.get("main"),
+            "selected": [_place(place) for place in _list(each["selected"])],
+            "main": None if each.get("main") is None else _place(each["main"]),
             "seconds": _float(each.get("seconds")),
-            "time": each.get("time"),
+            "time": _text(each.get("time")),
             "pay": None,
             "rejected": False,
         }
@@ -209,7 +209,7 @@ def _assignment(
         "selected": [int(place) for place in said.get("selected", ())],
         "main": int(main[0]) if main else None,
         "seconds": _float(facts.get("lead_time")),
-        "time": facts.get("created_at"),
+        "time": _text(facts.get("created_at")),
         "pay": None,
         "rejected": False,
     }
@@ -220,6 +220,24 @@ def _choices(value: Any) -> Sequence[str]:
     if isinstance(value, dict):
         value = value["choices"]
     return [value] if isinstance(value, str) else value or []
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("the places are no list")
+    return value
+
+
+def _place(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is no place")
+    return value
+
+
+def _text(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{value!r} is no time")
+    return value
 
 
 def _float(value: Any) -> float | None:
