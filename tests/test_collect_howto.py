@@ -63,7 +63,10 @@ def test_the_page_from_images_to_the_report_and_on(folder, monkeypatch, capsys):
             assert status == 0, (line, err)
         printed.append(out)
     assert (folder / "report.html").stat().st_size > 100_000
-    by_labels, seen, judged, _ = printed[-4:]
+    by_labels, seen, judged, *_ = printed[-5:]
+    page = (folder / "with-people.html").read_text(encoding="utf-8")
+    assert "What people see on the images" in page
+    assert "What people see" not in (folder / "report.html").read_text(encoding="utf-8")
     assert (folder / "people.pdf").read_bytes().startswith(b"%PDF")
     assert "multi-label" in by_labels
     assert "the main label is another" in seen

@@ -8,6 +8,8 @@ from bayesrep import StudyError
 from bayesrep.cli import main
 from bayesrep.protocols import confusion, judged, people_beside, read_people, seen
 from bayesrep.report.figure_names import FIGURES
+from bayesrep.report.sections.section import Source
+from bayesrep.report.sections.seen import Seen
 from bayesrep.studies.predictions import Predictions
 
 CLASSES = tuple("abcdef")
@@ -191,6 +193,22 @@ def test_figures_have_a_panel_for_each_thing_that_is_known(world):
         table = seen(predictions, people).filter(pl.col("figure") != "3a")
         assert [label.get_text() for label in shares] == table["statistic"].reverse().to_list()
         assert len(FIGURES["judged"].draw(predictions, people).axes) == sides
+
+
+def test_the_reports_section_has_every_number(world):
+    predictions, folder, *_ = world
+    tables = {name: folder / f"{name}.csv" for name in ("counts", "objects")}
+    people = read_people(predictions, **tables)
+    section = Seen.of(Source(None, None, people=(predictions, people)))
+    (block,) = section.blocks()
+    assert len(block.figures) == 2
+    assert [row[0] for row in block.table.rows] == seen(predictions, people)["statistic"].to_list()
+    assert len(block.figures[1].rows) == 3 * 3  # classifiers, and ways to be right
+    with pytest.raises(StudyError, match="no tables of what people see"):
+        Seen.of(Source(None, None))
+    people = read_people(predictions, counts=folder / "counts.csv")
+    (block,) = Seen.of(Source(None, None, people=(predictions, people))).blocks()
+    assert len(block.figures) == 1
 
 
 def test_the_figures_command_asks_for_what_it_needs(tmp_path, capsys):

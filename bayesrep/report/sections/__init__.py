@@ -9,6 +9,7 @@ from bayesrep.errors import BayesrepError, PosteriorError, reason
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
+from bayesrep.protocols.people import People
 from bayesrep.report.sections.accuracies import Accuracies
 from bayesrep.report.sections.answer import Answer
 from bayesrep.report.sections.bias import Bias
@@ -16,7 +17,9 @@ from bayesrep.report.sections.curves import Curves
 from bayesrep.report.sections.frequencies import Frequencies
 from bayesrep.report.sections.image import Image
 from bayesrep.report.sections.section import Block, Section, Source, point_estimates, quiet
+from bayesrep.report.sections.seen import Seen
 from bayesrep.report.sections.trust import Trust
+from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
 
 SECTIONS: Sequence[type[Section]] = (
@@ -26,6 +29,7 @@ SECTIONS: Sequence[type[Section]] = (
     Image,
     Bias,
     Curves,
+    Seen,
     Trust,
 )
 
@@ -49,16 +53,21 @@ class Content:
     @property
     def missing(self) -> dict[str, str]:
         """What cannot be shown, and why."""
-        sections = ((kind, self.sections[kind]) for kind in SECTIONS)
+        sections = ((kind, self.sections[kind]) for kind in self._shown)
         return {
             kind.takes: why
             for kind, section in sections
             if (why := section if isinstance(section, str) else section.missing)
         }
 
+    @property
+    def _shown(self) -> list[type[Section]]:
+        """All but the optional ones of which nothing is given."""
+        return [k for k in SECTIONS if not (k.optional and isinstance(self.sections[k], str))]
+
     def blocks(self) -> Iterator[Block]:
         """The parts of the page in order; those that cannot be shown say why."""
-        for kind in SECTIONS:
+        for kind in self._shown:
             section = self.sections[kind]
             if isinstance(section, str):
                 yield kind.block(missing=section)
@@ -75,6 +84,7 @@ def gather(
     seed: int = 0,
     crowd_sd: float = 0.0,
     points: Sequence[Analysis] = (),
+    people: tuple[Predictions, People] | None = None,
 ) -> Content:
     """Compute everything that a report shows.
 
@@ -92,6 +102,9 @@ def gather(
         As `bayesrep.summarize` takes it.
     points
         The point estimates of all methods, where they are at hand.
+    people
+        The answers to the reference, and what people see on its images, from
+        `bayesrep.protocols.read_people`.
 
     Raises
     ------
@@ -105,7 +118,8 @@ def gather(
         # The point estimates and what is read off the posterior are two halves of the time: the
         # first sections, which wait for the one, come after the last, which take the other.
         estimated = None if points else beside.submit(point_estimates, study, bootstrap, seed)
-        source = Source(study, fitted, estimated.result if estimated else lambda: points)
+        waits = estimated.result if estimated else lambda: points
+        source = Source(study, fitted, waits, people)
         return Content(study, {kind: _made(kind, source) for kind in reversed(SECTIONS)})
 
 

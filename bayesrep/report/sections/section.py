@@ -15,7 +15,9 @@ from bayesrep.estimators import METHODS, analyse
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
+from bayesrep.protocols.people import People
 from bayesrep.report.vega import Spec
+from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
@@ -36,6 +38,7 @@ class Source:
     study: Study
     posterior: Fitted | None
     points: Callable[[], Sequence[Analysis]] = list
+    people: tuple[Predictions, People] | None = None
 
     @property
     def fitted(self) -> Fitted:
@@ -123,6 +126,7 @@ class Section(ABC):
     short: ClassVar[str]
     title: ClassVar[str]
     takes: ClassVar[str]
+    optional: ClassVar[bool] = False  # not there, and not missed, where nothing is given for it
 
     @classmethod
     @abstractmethod

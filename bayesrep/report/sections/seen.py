@@ -1,0 +1,120 @@
+"""What people see on the reference's images, and what they make of the classifiers' predictions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import polars as pl
+
+from bayesrep.errors import StudyError
+from bayesrep.protocols.people import judged, seen
+from bayesrep.report import vega
+from bayesrep.report.sections.section import Block, Figure, Section, Source, Table
+from bayesrep.report.text import ends, percent
+
+PARTS = {
+    "one object: right by the own label": vega.INK,
+    "several objects: right by the own label": vega.RAW,
+    "several objects: right by any object": vega.POSTERIOR,
+}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Seen(Section):
+    """The tables of `bayesrep.protocols.seen` and `judged`, and top-1 accuracy by classifier."""
+
+    id, short, takes, optional = "seen", "What people see", "what people see", True
+    title = "What people see on the images"
+
+    images: pl.DataFrame
+    judged: pl.DataFrame
+    accuracy: pl.DataFrame
+
+    @classmethod
+    def of(cls, source: Source) -> Self:
+        """Both tables; `StudyError` where nothing is known of people."""
+        if source.people is None:
+            raise StudyError("no tables of what people see are given (--objects, --counts)")
+        predictions, people = source.people
+        right = (predictions.correct & predictions.answered).sum(axis=1)
+        shares = right / predictions.answered.sum(axis=1).clip(1)
+        return cls(
+            images=seen(predictions, people),
+            judged=judged(predictions, people),
+            accuracy=pl.DataFrame({"classifier": predictions.classifiers, "top-1": shares}),
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """Shares of images with their intervals, and every classifier by what people see."""
+        order = self.images["statistic"].to_list()
+        figures = [Figure("seen-chart", _LABEL, _shares(order), _READING, _rows(self.images))]
+        of_objects = self.judged.filter(pl.col("statistic").is_in(list(PARTS)))
+        if len(of_objects):
+            rows = of_objects.join(self.accuracy, on="classifier", how="left").with_columns(
+                pl.col("top-1") * 100
+            )
+            label = "Dots of the classifiers' accuracies on images of one object and of several"
+            reading = (
+                "Each dot is a classifier: its accuracy where people see one object, and where "
+                "they see several, by the data set's label and by the labels of all objects."
+            )
+            figures.append(Figure("judged-chart", label, _classifiers(), reading, _rows(rows)))
+        told = [
+            [
+                row["statistic"],
+                f"{row['images']:,} of {row['of']:,}",
+                "–" if row["share"] is None else percent(row["share"], 1),
+                ends(row["lower"], row["upper"], 1, none="–"),
+            ]
+            for row in self.images.iter_rows(named=True)
+        ]
+        header = ["what is so", "images", "share (%)", "95 % interval"]
+        yield self.block(
+            lead="People were asked which labels fit each image of the reference and, of some, "
+            "which objects it shows (Tsipras et al., 2020). Intervals are over images.",
+            figures=figures,
+            table=Table("seen-table", "What people see", header, told),
+        )
+
+
+_LABEL = "Dots of the shares of images of which something is so, with intervals"
+_READING = "Dots are shares of the images that people were asked about; lines are 95 % intervals."
+
+
+def _rows(table: pl.DataFrame) -> list[dict[str, object]]:
+    """Rows in percent."""
+    return table.with_columns((pl.col("share", "lower", "upper") * 100).round(3)).to_dicts()
+
+
+def _tooltip(*names: str) -> list[vega.Spec]:
+    shown = [vega.number(end, format=".1f") for end in ("share", "lower", "upper")]
+    return [*(vega.name(each) for each in names), *shown]
+
+
+def _shares(order: list[str]) -> vega.Spec:
+    y = vega.name("statistic", sort=order, title=None, axis={"labelLimit": 320})
+    rule: vega.Spec = {"type": "rule", "color": vega.INK, "strokeWidth": 1.5}
+    rules = vega.mark(rule, y=y, x=vega.number("lower", title="images (%)"), x2={"field": "upper"})
+    dot: vega.Spec = {"type": "circle", "color": vega.POSTERIOR, "size": 70, "opacity": 1}
+    dots = vega.mark(dot, y=y, x=vega.number("share"), tooltip=_tooltip("statistic"))
+    return vega.chart(rules, dots, height=26 * len(order) + 20)
+
+
+def _classifiers() -> vega.Spec:
+    x = vega.number("top-1", title="top-1 accuracy on all images (%)", scale={"zero": False})
+    color = vega.colors(
+        "statistic",
+        list(PARTS),
+        list(PARTS.values()),
+        title=None,
+        legend={"orient": "bottom", "columns": 1, "labelLimit": 400},
+    )
+    y = vega.number("share", title="right (%)", scale={"zero": False})
+    dots = vega.mark(
+        {"type": "circle", "size": 40, "opacity": 0.8},
+        x=x,
+        y=y,
+        color=color,
+        tooltip=_tooltip("classifier", "statistic"),
+    )
+    return vega.chart(dots, height=300)
