@@ -448,6 +448,7 @@ def page(change):
         ("a.json", page({"time": 5}), "5 is no time"),
         ("a.json", page({"selected": [70000]}), "damaged, or|no list of"),
         ("a.json", "[1]", "not an export of Label Studio"),
+        ("a.json", json.dumps([{"task": "t", "annotator": 1, "selected": [1e300]}]), "not an ex"),
         ("a.json", '[{"data": {}, "annotations": [{"result": []}]}]', "not an export of Label"),
         ("a.csv", "WorkerId,Answer.selected\nw,1\n", "Input.task' missing"),
         ("a.csv", "WorkerId,Input.task\nw,t-1\n", "no Answer.selected"),

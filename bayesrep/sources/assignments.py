@@ -150,7 +150,7 @@ def _json(path: str | Path) -> pl.DataFrame:
         )
     try:
         return pl.DataFrame(rows(held), schema=_WITHOUT_FILE, strict=True)
-    except (TypeError, KeyError, AttributeError, ValueError, pl.exceptions.PolarsError) as error:
+    except (*_DAMAGED, pl.exceptions.PolarsError) as error:
         raise StudyError(
             f"{path}: is damaged, or not {told} ({type(error).__name__}: {reason(error)}); save or "
             "export it again"
@@ -244,4 +244,5 @@ def _float(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
+_DAMAGED = (TypeError, KeyError, AttributeError, ValueError, OverflowError)
 _KINDS = {".csv": _mturk, ".json": _json}
