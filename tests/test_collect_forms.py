@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -193,6 +194,52 @@ def test_images_are_classified(browser, classify):
     table = answered(collection, read).table()
     assert table.filter("main")["selected"].all()
     assert table["main"].sum() == 2
+
+
+def filled(folder, row):
+    """A task of Mechanical Turk, which puts a row of its input into the layout as it is."""
+    layout = (folder / "col" / "mturk.html").read_text(encoding="utf-8")
+    inputs = pl.read_csv(folder / "col" / "mturk.csv", infer_schema=False).fill_null("")
+    for name, value in inputs.row(row, named=True).items():
+        layout = layout.replace(f"${{{name}}}", value)
+    assert "${" not in layout
+    # The elements of the service are loaded from elsewhere; what we wrote works without.
+    layout = re.sub(r'<script src="https:.*?</script>', "", layout)
+    (folder / "col" / "task.html").write_text(layout, encoding="utf-8")
+    return (folder / "col" / "task.html").as_uri()
+
+
+def test_the_layout_of_mechanical_turk_gives_the_places(browser, contains):
+    folder, collection = contains
+    said = []
+    page = browser.new_page()
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("dialog", lambda dialog: said.append("a dialog") or dialog.dismiss())
+    page.goto(filled(folder, 0))
+    assert page.locator(".images img").count() == 6
+    assert HOSTILE in page.inner_text("h2")
+    assert page.input_value("[name=selected]") == "none"
+    for place in (1, 4):
+        page.locator(".images input").nth(place).check()
+    assert page.input_value("[name=selected]") == "2,5"
+    for place in (1, 4):
+        page.locator(".images input").nth(place).uncheck()
+    assert page.input_value("[name=selected]") == "none"
+    page.close()
+    assert said == []
+
+
+def test_the_layout_of_classify_gives_places_and_the_main_one(browser, classify):
+    folder, _ = classify
+    page = browser.new_page()
+    page.goto(filled(folder, 1))
+    assert page.locator(".asked input[type=checkbox]").count() == 3
+    page.locator("input[type=checkbox]").nth(0).check()
+    page.locator("input[type=checkbox]").nth(2).check()
+    page.locator("input[type=radio]").nth(2).check()
+    assert page.input_value("[name=selected]") == "1,3"
+    assert page.input_value("[name=main]") == "3"
+    page.close()
 
 
 # Label Studio.
