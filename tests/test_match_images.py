@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bayesrep.cli import main
 from bayesrep.errors import OptionError, StudyError
-from bayesrep.lab import METHODS, match_images, next_answers
+from bayesrep.lab import METHODS, left_with, match_images, next_answers
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.IdentificationWarning")
 
@@ -134,6 +134,32 @@ def test_other_numbers_of_answers_than_the_references():
     assert 0.8 - s[chosen.images].mean() == pytest.approx(chosen.gap, abs=0.03)
 
 
+@pytest.mark.parametrize("n", [1, 3, 10, 40])
+def test_what_other_numbers_of_answers_would_leave_is_the_closed_form(n):
+    first, second, _ = world(reference=5_000, pool=5_000)
+    found = match_images(first, second, size=500, components=1, replicates=2)
+    a, b = single_beta(found.densities[1])
+    left = left_with(found, n, size=100, pool=100_000_000)
+    expected = (found.reference_mean - found.pool_mean) * (a + b) / (a + b + n)
+    # 100 images in n + 1 bins: rounding moves what is chosen by a hundredth of a bin's width.
+    exact = left_with(found, n, size=10_000_000, pool=100_000_000)["fine"]
+    assert exact == pytest.approx(expected, abs=1e-4)
+    assert left["published"] >= exact - 0.01
+    assert abs(left["posterior"]) <= abs(left["fine"]) + 1e-3
+    for size, answers in ((0, 3), (11, 3), (5, 0)):
+        with pytest.raises(OptionError, match="answers must be 1 at least"):
+            left_with(found, answers, size=size, pool=10)
+
+
+def single_beta(mass):
+    """The parameters of a beta by its first two moments."""
+    edges = np.sin(0.5 * np.pi * np.linspace(0, 1, len(mass) + 1)) ** 2
+    s = (edges[1:] + edges[:-1]) / 2
+    mean, variance = mass @ s, mass @ s**2 - (mass @ s) ** 2
+    size = mean * (1 - mean) / variance - 1
+    return mean * size, (1 - mean) * size
+
+
 def test_the_next_answers_are_about_what_may_be_chosen():
     first, second, _ = world(reference=1_000, pool=1_000, n=5)
     found = match_images(first, second, size=300, components=1, replicates=2)
@@ -217,6 +243,8 @@ def test_as_it_is_typed(tmp_path, capsys):
     status, out, err = run(*both, "--per-class", 50, "--out", tmp_path / "o.csv")
     assert (status, err) == (0, "")
     assert "left of the gap" in out
+    status, out, _ = run(*both, "--images", 9, "--answers", "3,20", "--out", tmp_path / "q.csv")
+    assert "Left with other numbers of answers" in out
     table = pl.read_csv(tmp_path / "o.csv")
     assert table.group_by("label").len().sort("label").rows() == [("c", 50), ("d", 50)]
     assert set(table["dataset"]) == {"pool"}

@@ -1,6 +1,6 @@
 """`bayesrep match-images`: choose a replication's images from a pool."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,15 @@ from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
 
 METHODS = ("published", "fine", "posterior")
+MOST_ANSWERS = 1_000
+
+
+def _numbers(text: str) -> list[int]:
+    """N,N,... from 1 on."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and 1 <= int(part) <= MOST_ANSWERS for part in parts):
+        raise ArgumentTypeError(f"{text!r} is not N,N with numbers from 1 to {MOST_ANSWERS}")
+    return [int(part) for part in parts]
 
 
 def add(parser: ArgumentParser) -> None:
@@ -25,6 +34,12 @@ def add(parser: ArgumentParser) -> None:
         metavar="N",
         help="write the N candidates that are worth another answer, in place of those chosen",
     )
+    option(
+        "--answers",
+        type=_numbers,
+        metavar="N,N",
+        help="say what each way would leave with so many answers about every image",
+    )
     option("--most", type=int, metavar="N", help="answers of a candidate (the reference's)")
     option("--components", type=int, help="of the mixtures of betas (2)")
     option("--replicates", type=int, help="of the bootstrap (50)")
@@ -37,7 +52,7 @@ def run(arguments: Namespace) -> int:
     keep_compiled()
     import polars as pl
 
-    from bayesrep.lab import match_images, next_answers
+    from bayesrep.lab import left_with, match_images, next_answers
     from bayesrep.report.collecting import matching_text
     from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
 
@@ -89,14 +104,20 @@ def run(arguments: Namespace) -> int:
         }
         for name, each in found.chosen.items()
     ]
+    total = len(chosen.images)
+    planned = [
+        {"answers": n, **left_with(found, n, size=total, pool=len(sets[1]))}
+        for n in arguments.answers or []
+    ]
     facts = {
         "rows": rows,
+        "planned": planned,
         "reference_mean": found.reference_mean,
         "pool_mean": found.pool_mean,
         "method": arguments.method,
         "out": str(arguments.out),
     }
-    text = matching_text(rows, found.reference_mean, found.pool_mean)
+    text = matching_text(rows, found.reference_mean, found.pool_mean, planned)
     what = f"by {arguments.method}"
     if arguments.ask is not None:
         what = f"{len(rows_out):,} candidates to ask about once more"

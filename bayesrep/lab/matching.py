@@ -77,13 +77,22 @@ class Matching:
     ----------
     chosen
         By name of `METHODS`.
-    reference_mean, pool_mean
-        Mean selection frequencies, deconvolved.
+    densities
+        Masses of the true selection frequencies of the reference and of the pool, on a grid.
     """
 
     chosen: Mapping[str, Chosen]
-    reference_mean: float
-    pool_mean: float
+    densities: tuple[Floats, Floats]
+
+    @property
+    def reference_mean(self) -> float:
+        """Mean selection frequency of the reference, noise taken out."""
+        return float(self.densities[0] @ _NODES)
+
+    @property
+    def pool_mean(self) -> float:
+        """That of the pool."""
+        return float(self.densities[1] @ _NODES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +172,47 @@ def match_images(
         distance = _distance(whole.sum(axis=0), cells, *every[0])
         rates = rate[class_of, cell_of] * (class_of >= 0)
         chosen[name] = Chosen(images, rates, float(gaps[0]), lower, upper, distance, moved)
-    first, second = every[0]
-    return Matching(chosen, float(first @ _NODES), float(second @ _NODES))
+    return Matching(chosen, every[0])
+
+
+def left_with(matching: Matching, answers: int, *, size: int, pool: int) -> dict[str, float]:
+    """What each method would leave of the gap, were every image of both asked so often.
+
+    Parameters
+    ----------
+    matching
+        Whose densities are taken for true.
+    answers
+        n, about every image.
+    size, pool
+        Images to choose, and candidates, of one class.
+
+    Returns
+    -------
+    dict
+        Method to the reference's mean selection frequency less that of what is chosen. Where
+        both densities are single betas with concentration a + b of the pool's and means μ₁ and μ,
+        matching every count leaves (μ₁ − μ) (a + b) / (a + b + n): the pull of the pool's mean.
+
+    Raises
+    ------
+    OptionError
+        If there are no answers, or fewer candidates than are to be chosen.
+    """
+    if answers < 1 or not 1 <= size <= pool:
+        raise OptionError("answers must be 1 at least, and size from 1 to the pool's images")
+    reference, candidates = matching.densities
+    k = np.arange(answers + 1)
+    says = stats.binom.pmf(k[:, None], answers, _NODES)  # [cell, node]
+    held = largest_remainders(says @ candidates, pool)
+    share = says @ reference
+    n = np.full(answers + 1, answers)
+    cells = _Cells(k, n, held[None], share[None] / share.sum(), np.array([size]))
+    found = {name: method(cells, reference, candidates)[0] for name, method in METHODS.items()}
+    return {
+        name: _gap(numbers.sum(axis=0), cells, reference, candidates)
+        for name, numbers in found.items()
+    }
 
 
 def next_answers(

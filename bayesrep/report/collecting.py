@@ -129,7 +129,9 @@ def objects_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
     return "\n".join(lines)
 
 
-def matching_text(rows: list[dict[str, Any]], reference: float, pool: float) -> str:
+def matching_text(
+    rows: list[dict[str, Any]], reference: float, pool: float, planned: list[dict[str, Any]]
+) -> str:
     """What each way of choosing images leaves of the gap, before the set exists."""
     shown: dict[str, Cell] = {
         "method": "{method}",
@@ -139,8 +141,16 @@ def matching_text(rows: list[dict[str, Any]], reference: float, pool: float) -> 
         "distance": "{distance:2p}",
         "from other bins": "{moved:,}",
     }
+    more = ""
+    if planned:
+        names = [row["method"] for row in rows]
+        by_answers: dict[str, Cell] = {
+            "answers": "{answers}",
+            **{name: f"{{{name}:2p}}" for name in names},
+        }
+        more = f"\n\nLeft with other numbers of answers:\n\n{listed(planned, by_answers)}"
     return (
-        f"{listed(rows, shown)}\n\nMean selection frequencies, noise taken out: reference "
+        f"{listed(rows, shown)}{more}\n\nMean selection frequencies, noise taken out: reference "
         f"{100 * reference:.2f} %, pool {100 * pool:.2f} %. What is left is the reference's less "
         "that of the images chosen, in points; distance is that of the two distributions. Measure "
         "what is chosen again, by other answers than these."
