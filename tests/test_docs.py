@@ -15,7 +15,8 @@ from pkgutil import resolve_name
 import pytest
 
 import bayesrep
-from bayesrep import estimators, inference, protocols, sources
+from bayesrep import collect as collecting
+from bayesrep import estimators, inference, lab, protocols, sources
 from bayesrep.cli import main
 from bayesrep.commands import collect
 from bayesrep.estimators import ESTIMATORS
@@ -120,7 +121,9 @@ def test_every_command_is_on_its_page(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize(
-    "room", [bayesrep, estimators, inference, protocols, sources], ids=lambda room: room.__name__
+    "room",
+    [bayesrep, collecting, estimators, inference, lab, protocols, sources],
+    ids=lambda room: room.__name__,
 )
 def test_every_public_name_is_in_the_reference(room):
     """Under any of its paths; those of modules of the same name show the module instead."""
