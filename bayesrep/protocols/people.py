@@ -7,7 +7,7 @@ main one's label (the *classify* tasks). Either may be of some of the images alo
 Intervals are over images: the people are those who were asked.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -229,20 +229,18 @@ def seen(predictions: Predictions, people: People, *, interval: str = "jeffreys"
     if not rows:
         raise StudyError("nothing is known of what people see: give counts, objects or both")
     is_so, of = (np.array([int(row[place]) for row in rows]) for place in (2, 3))
-    lower, upper = proportion_interval(is_so, of, interval)
+    names = {"statistic": [row[0] for row in rows], "figure": [row[1] for row in rows]}
+    return _shares(names, is_so, of, interval)
+
+
+def _shares(
+    names: Mapping[str, Any], images: NDArray[Any], of: NDArray[Any], interval: str
+) -> pl.DataFrame:
+    """Names, and shares of images with their intervals."""
+    lower, upper = proportion_interval(images, of, interval)
     with np.errstate(invalid="ignore"):
-        share = is_so / of
-    return pl.DataFrame(
-        {
-            "statistic": [row[0] for row in rows],
-            "figure": [row[1] for row in rows],
-            "of": of,
-            "images": is_so,
-            "share": share,
-            "lower": lower,
-            "upper": upper,
-        }
-    ).fill_nan(None)
+        numbers = {"of": of, "images": images, "share": images / of, "lower": lower, "upper": upper}
+    return pl.DataFrame({**names, **numbers}).fill_nan(None)
 
 
 def _seen(predictions: Predictions, people: People) -> Iterator[tuple[str, str, int, int]]:
@@ -312,23 +310,13 @@ def judged(predictions: Predictions, people: People, *, interval: str = "jeffrey
     rows = list(_judged(predictions, people))
     if not rows:
         raise StudyError("nothing is known of what people see: give counts, objects or both")
-    right, of = (np.stack([row[place] for row in rows], axis=1) for place in (2, 3))
-    lower, upper = proportion_interval(right, of, interval)
-    with np.errstate(invalid="ignore"):
-        share = right / of
-    count = len(predictions.classifiers)
-    return pl.DataFrame(
-        {
-            "classifier": np.repeat(predictions.classifiers, len(rows)),
-            "statistic": [row[0] for row in rows] * count,
-            "figure": [row[1] for row in rows] * count,
-            "of": of.ravel(),
-            "images": right.ravel(),
-            "share": share.ravel(),
-            "lower": lower.ravel(),
-            "upper": upper.ravel(),
-        }
-    ).fill_nan(None)
+    right, of = (np.stack([row[place] for row in rows], axis=1).ravel() for place in (2, 3))
+    names = {
+        "classifier": np.repeat(predictions.classifiers, len(rows)),
+        "statistic": [row[0] for row in rows] * len(predictions.classifiers),
+        "figure": [row[1] for row in rows] * len(predictions.classifiers),
+    }
+    return _shares(names, right, of, interval)
 
 
 def _judged(
