@@ -252,6 +252,18 @@ def test_the_table_of_an_image():
     assert table["p_valid"].is_between(0, 1).all()
 
 
+def test_probabilities_do_not_depend_on_the_order_of_answers():
+    people = {"u": ("ab", "a"), "v": ("ab", "b"), "w": ("ac", "b"), "x": ("b", "b")}
+    other = said({"u": ("a", "a"), "v": ("ac", "c"), "w": ("c", "c")})
+    answers = pl.concat([said(people), other.with_columns(image=pl.lit("2.jpg"))])
+    key = ["image", "label"]
+    table = aggregate(answers).sort(key).select(*key, "p_valid", "p_main", "p_several")
+    mixed = answers.sort("label", "image")  # no image's rows stand together
+    again = aggregate(mixed).sort(key).select(table.columns)
+    for name in ("p_valid", "p_main", "p_several"):
+        assert again[name].to_list() == pytest.approx(table[name].to_list(), abs=1e-6)
+
+
 def test_sanity_rules():
     people = {"u": ("ab", "a"), "v": ("", "a"), "w": ("a", "b")}
     kept, left_out = sane(said(people))

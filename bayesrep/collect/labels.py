@@ -118,7 +118,7 @@ def shortlist(
     steps = pl.DataFrame({"step": [1, 2, 3, 4, 5], "labels": [*came, int(went.sum())]})
     order = counts.select(_IMAGE).unique(maintain_order=True)
     columns = [*_IMAGE, "label", "own", "selected", "shown", "frequency", "step"]
-    candidates = order.join(kept.select(columns), on=_IMAGE, maintain_order="left")
+    candidates = order.join(kept.select(columns), on=_IMAGE, maintain_order="left_right")
     asked = annotators or int(counts["shown"].to_numpy().max())
     return Shortlist(candidates, _fates(counts, candidates, asked), steps, numbers is not None)
 

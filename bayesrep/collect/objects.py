@@ -202,9 +202,7 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
         main=pl.col("main").sum().cast(pl.Int64),
         shown=pl.len().cast(pl.Int64),
     )
-    counted = counted.with_columns(
-        number=pl.int_range(pl.len()).over(_IMAGE), row=pl.int_range(pl.len())
-    )
+    counted = counted.with_columns(number=pl.int_range(pl.len()).over(_IMAGE))
     if len(many := counted.filter(pl.col("number") >= MOST_PARTED)):
         raise StudyError(
             f"{listing(many['image'].unique(maintain_order=True).to_list())}: more than "
@@ -274,7 +272,8 @@ def _valid(counted: pl.DataFrame) -> pl.Series:
 
 def _main(counted: pl.DataFrame) -> pl.Series:
     """P(label is what most would give to the main object), of every label of every image."""
-    image = counted.select(pl.struct(_IMAGE).rle_id()).to_series().to_numpy()
+    # An image's rows need not stand together.
+    image = counted.select(pl.struct(_IMAGE).rank("dense")).to_series().to_numpy()
     rows = np.argsort(image, kind="stable")
     parts = np.split(counted["main"].to_numpy()[rows], np.flatnonzero(np.diff(image[rows])) + 1)
     found = np.empty(len(image))
