@@ -33,6 +33,7 @@ TASKS, LABELS, FACTS = "tasks.parquet", "labels.parquet", "collection.json"
 MOST_ON_A_PAGE = 2_000
 """Tasks that the page holds; of more, only the services' forms are written."""
 Kind = Literal["contains", "classify"]
+_TOLD = ("name", "description", "link")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +100,13 @@ def write_collection(
         (partial / "label-studio.xml").write_text(_asset(f"{kind}.xml"), encoding="utf-8")
         with (partial / "label-studio.json").open("w", encoding="utf-8") as stream:
             _write_list(stream, (_label_studio(kind, each, said) for each in _each(tasks)))
-        (partial / "mturk.html").write_text(_layout(kind, tasks), encoding="utf-8")
         most = int(tasks["place"].to_numpy().max())
+        (partial / "mturk.html").write_text(_layout(kind, most), encoding="utf-8")
+        # Mechanical Turk puts texts into the page as they are.
+        inputs = told.with_columns(_escaped(pl.col(_TOLD).fill_null("")))
         with (partial / "mturk.csv").open("wb") as stream:
             for number, part in enumerate(_parts(tasks)):
-                _mturk(kind, part, said, most).write_csv(stream, include_header=not number)
+                _mturk(kind, part, inputs, most).write_csv(stream, include_header=not number)
         if tasks["task"].n_unique() <= MOST_ON_A_PAGE:
             (partial / "page.html").write_text(_page(collection, said), encoding="utf-8")
         return sorted(each.name for each in partial.iterdir())
@@ -132,18 +135,17 @@ def read_collection(path: str | Path) -> Collection:
 def _told(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
     """Name, description and link of every label that is asked about."""
     asked = tasks.select(pl.col("label").unique().sort())
-    columns = ("name", "description", "link")
     if labels is not None:
         if "label" not in labels.columns:
             raise StudyError("descriptions of labels: no column label; they need label, name")
         given = labels.select(
             pl.col("label").cast(pl.String),
-            *(pl.col(name).cast(pl.String) for name in columns if name in labels.columns),
+            *(pl.col(name).cast(pl.String) for name in _TOLD if name in labels.columns),
         ).unique("label", keep="first", maintain_order=True)
         asked = asked.join(given, on="label", how="left", maintain_order="left")
-    missing = [pl.lit(None, pl.String).alias(name) for name in columns if name not in asked.columns]
+    missing = [pl.lit(None, pl.String).alias(name) for name in _TOLD if name not in asked.columns]
     asked = asked.with_columns(missing)
-    return asked.with_columns(pl.col("name").fill_null(pl.col("label"))).select("label", *columns)
+    return asked.with_columns(pl.col("name").fill_null(pl.col("label"))).select("label", *_TOLD)
 
 
 def _asset(name: str) -> str:
@@ -192,21 +194,16 @@ def _label_studio(
     data: dict[str, Any] = {"task": name}
     if kind == "contains":
         about = said[labels[0]]
-        pictures = [
+        data["question"] = f"Select all images that show: {about['name']}"
+        data["description"] = _description(about)
+        shown = [
             f'<img src="{escape(source)}" class="asked" alt="{place}">'
             for place, source in enumerate(sources, 1)
         ]
-        data["question"] = f"Select all images that show: {about['name']}"
-        data["description"] = _description(about)
-        data["choices"] = [
-            {"value": str(place), "html": html} for place, html in enumerate(pictures, 1)
-        ]
     else:
         data["image"] = sources[0]
-        data["choices"] = [
-            {"value": str(place), "html": f"<span>{escape(said[label]['name'])}</span>"}
-            for place, label in enumerate(labels, 1)
-        ]
+        shown = [f"<span>{escape(said[label]['name'])}</span>" for label in labels]
+    data["choices"] = [{"value": str(place), "html": html} for place, html in enumerate(shown, 1)]
     return {"data": data}
 
 
@@ -214,9 +211,9 @@ def _description(about: Mapping[str, Any]) -> str:
     return " ".join(part for part in (about["description"], about["link"]) if part)
 
 
-def _layout(kind: Kind, tasks: pl.DataFrame) -> str:
+def _layout(kind: Kind, most: int) -> str:
     """The page of a task on Mechanical Turk, with a place for everything in the largest one."""
-    places = range(1, int(tasks["place"].to_numpy().max()) + 1)
+    places = range(1, most + 1)
     if kind == "contains":
         marks = [
             f'    <label><input type="checkbox" value="{place}">'
@@ -235,19 +232,9 @@ def _layout(kind: Kind, tasks: pl.DataFrame) -> str:
     return _asset(f"{kind}.html").replace("<!-- places -->", "\n".join(marks))
 
 
-def _mturk(kind: Kind, tasks: pl.DataFrame, said: Said, most: int) -> pl.DataFrame:
-    """A row a task; a smaller one leaves columns empty.
-
-    Mechanical Turk puts the text into the page as it is, so it is escaped here.
-    """
+def _mturk(kind: Kind, tasks: pl.DataFrame, told: pl.DataFrame, most: int) -> pl.DataFrame:
+    """A row a task, with what is told of labels, escaped; a smaller task leaves columns empty."""
     together = _together(tasks)
-    told = pl.DataFrame(
-        [
-            {"label": label, **{k: escape(row[k] or "") for k in _TOLD}}
-            for label, row in said.items()
-        ],
-        schema=dict.fromkeys(("label", *_TOLD), pl.String),
-    )
     sources = together["source"].list.eval(_escaped(pl.element()))
     if kind == "contains":
         of = pl.DataFrame({"label": together["label"].list.first()})
@@ -267,9 +254,6 @@ def _mturk(kind: Kind, tasks: pl.DataFrame, said: Said, most: int) -> pl.DataFra
     )
 
 
-_TOLD = ("name", "description", "link")
-
-
 def _columns(name: str, lists: pl.Series, most: int) -> dict[str, pl.Series]:
     """A list as columns name1, name2, ...; empty where it is shorter."""
     return {
@@ -279,15 +263,7 @@ def _columns(name: str, lists: pl.Series, most: int) -> dict[str, pl.Series]:
 
 def _escaped(text: pl.Expr) -> pl.Expr:
     """As `html.escape` does."""
-    for letter, name in (
-        ("&", "&amp;"),
-        ("<", "&lt;"),
-        (">", "&gt;"),
-        ('"', "&quot;"),
-        ("'", "&#x27;"),
-    ):
-        text = text.str.replace_all(letter, name, literal=True)
-    return text
+    return text.str.replace_many({letter: escape(letter) for letter in "&<>\"'"})
 
 
 def _page(collection: Collection, said: Said) -> str:

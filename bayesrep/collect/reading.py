@@ -6,6 +6,7 @@ worker about a place of a task, are made some at a time, so that their number do
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -48,9 +49,9 @@ class Answered:
             `own`, `selected`, `shown`.
         """
         tasks = self.collection.tasks
-        first, size, task = self._places()
+        first, size, task = self._places
         asked = np.bincount(task, minlength=len(first))
-        selected = np.bincount(self._selected(first[task]), minlength=len(tasks))
+        selected = np.bincount(_selected(self.assignments, first[task]), minlength=len(tasks))
         table = tasks.select(*_QUESTION, "own", "control").with_columns(
             selected=pl.Series(selected), shown=pl.Series(np.repeat(asked, size))
         )
@@ -67,7 +68,7 @@ class Answered:
 
     def rows(self) -> int:
         """How many answers there are."""
-        _, size, task = self._places()
+        _, size, task = self._places
         return int(size[task].sum())
 
     def batches(self, rows: int = ROWS) -> Iterator[pl.DataFrame]:
@@ -80,7 +81,7 @@ class Answered:
             `main` (whether it is the main object's; null of grids), `task`, `place`, `control`,
             `seconds`, `time`.
         """
-        first, size, task = self._places()
+        first, size, task = self._places
         ends = np.cumsum(size[task])
         tasks, begin = self.collection.tasks, 0
         while begin < len(task):
@@ -118,7 +119,7 @@ class Answered:
             `controls` (share of the positive controls selected); null where it is not known.
         """
         tasks = self.collection.tasks
-        first, size, task = self._places()
+        first, size, task = self._places
         positive = (tasks["control"] == "positive").fill_null(value=False).to_numpy()
         of_task = np.add.reduceat(positive, first) if len(first) else positive
         held = pl.DataFrame(
@@ -133,7 +134,9 @@ class Answered:
         )
         lengths = held["chosen"].to_numpy()
         of = np.repeat(np.arange(len(held)), lengths)
-        on = np.bincount(of, weights=positive[self._selected(first[task])], minlength=len(held))
+        on = np.bincount(
+            of, weights=positive[_selected(self.assignments, first[task])], minlength=len(held)
+        )
         known = pl.col("seconds").count() > 0
         return (
             held.with_columns(on=pl.Series(on))
@@ -153,18 +156,15 @@ class Answered:
             .select("worker", "assignments", "hours", "pay", "per_hour", "selected", "controls")
         )
 
+    @cached_property
     def _places(self) -> tuple[Ints, Ints, Ints]:
         """Of every task its first row and its size [T]; of every assignment its task [A]."""
         names = self.collection.tasks["task"]
-        first = names.rle().struct.field("len").cast(pl.Int64).to_numpy()
-        size = first
+        size = names.rle().struct.field("len").cast(pl.Int64).to_numpy()
         first = np.cumsum(size) - size
         number = pl.DataFrame({"task": names[first], "number": np.arange(len(first))})
         task = self.assignments.select("task").join(number, on="task", maintain_order="left")
         return first, size, task["number"].to_numpy()
-
-    def _selected(self, starts: Ints) -> Ints:
-        return _selected(self.assignments, starts)
 
 
 ANSWER: Mapping[str, type[pl.DataType]] = {
