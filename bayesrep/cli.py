@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any, NoReturn
 
 from bayesrep import process
@@ -102,8 +103,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _module(name: str) -> Any:
-    module = {"import": "import_", "match-images": "match_images"}.get(name, name)
-    return import_module(f"bayesrep.commands.{module}")
+    file = name.replace("-", "_") + "_" * iskeyword(name)
+    return import_module(f"bayesrep.commands.{file}")
 
 
 def _run(arguments: argparse.Namespace) -> int:

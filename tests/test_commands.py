@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from argparse import ArgumentParser
-from importlib import import_module
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
@@ -59,8 +58,7 @@ OWN = {"humans", "sets", "posterior"}  # of these, what is typed is a file that 
 
 
 def module(name):
-    file = {"import": "import_", "match-images": "match_images"}.get(name, name)
-    return import_module(f"bayesrep.commands.{file}")
+    return cli._module(name)
 
 
 def arguments_of(name):

@@ -2,10 +2,11 @@
 
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bayesrep.commands.options import add_shared, names, seed
+from bayesrep.commands.options import add_shared, given, names, seed
 from bayesrep.commands.output import emit, new_study, new_table_file, write_batches, write_table
 from bayesrep.errors import OptionError
 
@@ -62,10 +63,8 @@ def _candidates(arguments: Namespace) -> int:
     from bayesrep.studies.answers import read_predictions
 
     new_table_file(arguments.out, force=arguments.force)
-    given = {"datasets": arguments.datasets, "classifiers": arguments.classifiers}
-    answers = read_predictions(arguments.study, **{k: v for k, v in given.items() if v is not None})
-    options = {} if arguments.top is None else {"top": arguments.top}
-    table = collect.candidate_labels(answers, **options)
+    answers = read_predictions(arguments.study, **given(arguments, read_predictions))
+    table = collect.candidate_labels(answers, **given(arguments, collect.candidate_labels))
     write_table(table, arguments.out)
     sizes = table.group_by("dataset", "image").len().group_by("len").len("images").sort("len")
     facts = {"labels": dict(sizes.iter_rows()), "rows": len(table), "out": str(arguments.out)}
@@ -126,9 +125,7 @@ def _contains(arguments: Namespace) -> int:
     from bayesrep.sources.table_files import read_table
 
     new_study(arguments.out, force=arguments.force)
-    wanted = ("answers", "grids", "size", "positive", "negative", "seed")
-    given = {name: getattr(arguments, name) for name in wanted}
-    design = collect.Design(**{name: value for name, value in given.items() if value is not None})
+    design = collect.Design(**given(arguments, collect.Design))
     asked, controls = _asked(arguments), None
     if arguments.controls is not None and arguments.controls.is_dir():
         address = arguments.address and f"{arguments.address.rstrip('/')}/control"
@@ -136,8 +133,7 @@ def _contains(arguments: Namespace) -> int:
     elif arguments.controls is not None:
         controls = read_table(arguments.controls, text=("image", "label", "source"))
     tasks = collect.plan_grids(asked, controls, design)
-    made = {name: getattr(design, name) for name in wanted}
-    collection = collect.Collection("contains", tasks, design.workers, made)
+    collection = collect.Collection("contains", tasks, design.workers, asdict(design))
     files = collect.write_collection(arguments.out, collection, _said(arguments, asked))
     facts = {
         "tasks": tasks["task"].n_unique(),
@@ -188,7 +184,7 @@ def _said(arguments: Namespace, asked: Any) -> Any:
 def _add_pilot(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option("collection", type=Path, metavar="COLLECTION")
-    option("--people", type=int, help="how many there are (30)")
+    option("--people", type=int, dest="number", metavar="N", help="how many there are (30)")
     option("--own", type=float, help="mean selection frequency of an image's own label (0.85)")
     option("--other", type=float, help="mean selection frequency of another label (0.1)")
     option("--varied", type=float, help="beta: how alike images are; small is varied (4.0)")
@@ -204,9 +200,7 @@ def _pilot(arguments: Namespace) -> int:
     from bayesrep.collect import pilot
 
     new_study(arguments.out, force=arguments.force)
-    wanted = ("own", "other", "varied", "spread", "spam", "seconds", "seed")
-    given = {name: getattr(arguments, name) for name in wanted} | {"number": arguments.people}
-    people = pilot.People(**{name: value for name, value in given.items() if value is not None})
+    people = pilot.People(**given(arguments, pilot.People))
     answers = pilot.answer(collect.read_collection(arguments.collection), people)
     pilot.write_pilot(arguments.out, answers)
     done = sum(len(each["answers"]) for each in answers)
@@ -258,14 +252,14 @@ def _read(arguments: Namespace) -> int:
     for path in (out, *([] if counts is None else [counts])):
         new_table_file(path, force=arguments.force)
     collection = collect.read_collection(arguments.collection)
-    given = read_assignments(_files(arguments.files))
+    done = read_assignments(_files(arguments.files))
     if arguments.pay is not None:
-        given = given.with_columns(pl.col("pay").fill_null(arguments.pay))
+        done = done.with_columns(pl.col("pay").fill_null(arguments.pay))
     if not arguments.keep_workers:
         salt = token_bytes(32)
-        coded = {name: code(name, salt) for name in given["worker"].unique().to_list()}
-        given = given.with_columns(pl.col("worker").replace_strict(coded, return_dtype=pl.String))
-    found = collect.answered(collection, given)
+        coded = {name: code(name, salt) for name in done["worker"].unique().to_list()}
+        done = done.with_columns(pl.col("worker").replace_strict(coded, return_dtype=pl.String))
+    found = collect.answered(collection, done)
     progress = found.progress()
     text = read_text(collection, found, progress)
     facts: dict[str, Any] = {
@@ -365,7 +359,7 @@ def _classify(arguments: Namespace) -> int:
     if arguments.answers < 1:
         raise OptionError(f"--answers must be 1 at least; got {arguments.answers}")
     asked = _asked(arguments)
-    options = {} if arguments.seed is None else {"seed": arguments.seed}
+    options = given(arguments, collect.plan_classify)
     tasks = collect.plan_classify(asked, **options)
     made = {"answers": arguments.answers, **options}
     collection = collect.Collection("classify", tasks, arguments.answers, made)

@@ -24,11 +24,7 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (the paper's)"
     )
-    option("--objects", type=Path, metavar="FILE", help="what people see: of `collect objects`")
-    option(
-        "--counts", type=Path, metavar="FILE", help="what they select: of `collect read --counts`"
-    )
-    add_shared(parser, "--no-progress", "--seed", "--force")
+    add_shared(parser, "--objects", "--counts", "--no-progress", "--seed", "--force")
 
 
 def run(arguments: Namespace) -> int:

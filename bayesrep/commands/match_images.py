@@ -2,13 +2,13 @@
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from bayesrep.choices import Choosing
 from bayesrep.commands.options import add_shared, given, keep_compiled
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
 
-METHODS = ("published", "fine", "posterior")
 MOST_ANSWERS = 1_000
 
 
@@ -27,7 +27,7 @@ def add(parser: ArgumentParser) -> None:
     option("--pool", required=True, metavar="NAME", help="the data set of candidates")
     option("--images", type=int, metavar="N", help="how many to choose in all")
     option("--per-class", type=int, metavar="N", help="how many to choose of every class (label)")
-    option("--method", choices=METHODS, default=METHODS[-1], help="by which (posterior)")
+    option("--method", choices=get_args(Choosing), default="posterior", help="by which (posterior)")
     option(
         "--ask",
         type=int,
@@ -88,8 +88,8 @@ def run(arguments: Namespace) -> int:
     rows_out = chosen.images
     if arguments.ask is not None:
         most = int(counts[0][1].max()) if arguments.most is None else arguments.most
-        options = {"seed": arguments.seed or 0, "count": arguments.ask, "most": most}
-        rows_out = next_answers(found, counts[1], **options)
+        options = given(arguments, next_answers)
+        rows_out = next_answers(found, counts[1], count=arguments.ask, most=most, **options)
         inclusion = pl.Series("inclusion", found.chosen["posterior"].inclusion)
     write_table(sets[1].with_columns(inclusion)[rows_out], arguments.out)
     rows = [

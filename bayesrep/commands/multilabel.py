@@ -19,10 +19,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="label sets: real.json, or tables with the columns image and label",
     )
-    option("--objects", type=Path, metavar="FILE", help="what people see: of `collect objects`")
-    option(
-        "--counts", type=Path, metavar="FILE", help="what they select: of `collect read --counts`"
-    )
+    add_shared(parser, "--objects", "--counts")
     option("--dataset", default="reference", metavar="NAME", help="role or name (reference)")
     add_shared(parser, "--classes", "--by")
     option("--empty", choices=get_args(Empty), help="images on which no label is right (exclude)")
@@ -43,7 +40,7 @@ def run(arguments: Namespace) -> int:
         return lacking("multilabel", ["--labels"])
     (answers,) = protocols.read_predictions(arguments.study, (arguments.dataset,))
     if by_people:
-        said = protocols.read_people(answers, counts=arguments.counts, objects=arguments.objects)
+        said = protocols.read_people(answers, **given(arguments, protocols.read_people))
         if arguments.table == "confusion":
             every = protocols.people_beside(answers, said)
             grouping = read_grouping(arguments.classes, answers.classes, arguments.by)

@@ -65,6 +65,16 @@ SHARED: dict[str, dict[str, Any]] = {
         "metavar": "FILE",
         "help": "groups of classes: a table with the column class, or superclasses.npy",
     },
+    "--objects": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "what people see: of `collect objects`",
+    },
+    "--counts": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "what they select: of `collect read --counts`",
+    },
     "--by": {"metavar": "COLUMN", "help": "the column of --classes to put classes together by"},
 }
 

@@ -16,11 +16,7 @@ def add(parser: ArgumentParser) -> None:
     option("posterior", type=Path, nargs="?", metavar="posterior.nc")
     option("--out", type=Path, required=True, metavar="report.html")
     option("--bootstrap", type=int, metavar="B", help="replicates for intervals (50)")
-    option("--objects", type=Path, metavar="FILE", help="what people see: of `collect objects`")
-    option(
-        "--counts", type=Path, metavar="FILE", help="what they select: of `collect read --counts`"
-    )
-    add_shared(parser, "--crowd-sd", "--seed", "--force")
+    add_shared(parser, "--objects", "--counts", "--crowd-sd", "--seed", "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -38,12 +34,11 @@ def run(arguments: Namespace) -> int:
     posterior = None if file is None else bayesrep.read_posterior(file)
     study = bayesrep.read_study(arguments.study)
     options: dict[str, Any] = {**given(arguments, gather), "posterior": posterior}
-    tables = {name: getattr(arguments, name) for name in ("objects", "counts")}
-    if any(tables.values()):
+    if arguments.objects is not None or arguments.counts is not None:
         from bayesrep.protocols import read_people, read_predictions
 
         (answers,) = read_predictions(arguments.study, ("reference",))
-        options["people"] = answers, read_people(answers, **tables)
+        options["people"] = answers, read_people(answers, **given(arguments, read_people))
     content = gather(study, **options)
     write_page(content, arguments.out)
     lines = [f"Written to {arguments.out}"]

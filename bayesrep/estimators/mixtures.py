@@ -104,13 +104,10 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
         images = np.stack([counts.reference, counts.replication])
         return CellTable(np.arange(annotators + 1), shown, images, counts.correct)
     reference, replication = replicates.reference, replicates.replication
-    sizes = np.union1d(reference.shown, replication.shown)
-    shown = np.repeat(sizes, sizes + 1)
-    selected = np.concatenate([np.arange(size + 1) for size in sizes])
-    start = np.searchsorted(shown, sizes)  # of the cells of each n
+    selected, shown = all_counts(np.concatenate([reference.shown, replication.shown]))
 
     def places(cells: CellCounts) -> Ints:
-        return start[np.searchsorted(sizes, cells.shown)] + cells.selected
+        return np.searchsorted(shown, cells.shown) + cells.selected
 
     images = np.zeros((2, len(replicates), len(shown)))
     images[0][:, places(reference)] = reference.images
@@ -118,6 +115,18 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
     correct = np.zeros((len(replicates), len(shown), replication.correct.shape[2]))
     correct[:, places(replication)] = replication.correct
     return CellTable(selected, shown, images, correct)
+
+
+def all_counts(
+    sizes: Int[np.ndarray, "some"],
+) -> tuple[Int[np.ndarray, "cell"], Int[np.ndarray, "cell"]]:
+    """`selected` and `shown` of all counts 0..n, for every n that occurs, increasing.
+
+    k of n stands k after the first cell of n, which is where n would be put into `shown`.
+    """
+    distinct = np.unique(sizes)
+    selected = np.concatenate([np.arange(size + 1) for size in distinct])
+    return selected, np.repeat(distinct, distinct + 1)
 
 
 def random_starts(table: CellTable, components: int, starts: int, seed: int) -> LogBetas:

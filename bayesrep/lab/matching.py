@@ -28,7 +28,13 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse, stats
 
 from bayesrep.errors import EstimateWarning, OptionError, StudyError
-from bayesrep.estimators.mixtures import CellTable, MixtureFit, fit_mixtures, refit_mixtures
+from bayesrep.estimators.mixtures import (
+    CellTable,
+    MixtureFit,
+    all_counts,
+    fit_mixtures,
+    refit_mixtures,
+)
 from bayesrep.numerics.rounding import largest_remainders
 from bayesrep.types import Floats, Ints
 
@@ -161,12 +167,14 @@ def match_images(
     replicas = refit_mixtures(fit, _resampled(table, replicates, random))
     every = [_densities(fit, 0)]
     every += [_densities(replicas, version) for version in range(replicates)]
+    means = np.stack([_given(cells, second) @ _NODES for _, second in every])
+    wanted = np.array([first @ _NODES for first, _ in every])
     chosen: dict[str, Chosen] = {}
     for name, method in METHODS.items():
         numbers, moved = method(cells, *every[0])
         whole = _whole(numbers, cells, random)
         rate = numbers / np.maximum(cells.pool, 1)
-        gaps = np.array([_gap(whole.sum(axis=0), cells, *each) for each in every])
+        gaps = wanted - means @ whole.sum(axis=0) / whole.sum()
         lower, upper = np.quantile(gaps[1:], (0.025, 0.975))
         images = _drawn(whole, cell_of, class_of, random)
         distance = _distance(whole.sum(axis=0), cells, *every[0])
@@ -208,9 +216,10 @@ def left_with(matching: Matching, answers: int, *, size: int, pool: int) -> dict
     share = says @ reference
     n = np.full(answers + 1, answers)
     cells = _Cells(k, n, held[None], share[None] / share.sum(), np.array([size]))
+    means, wanted = _given(cells, candidates) @ _NODES, float(reference @ _NODES)
     found = {name: method(cells, reference, candidates)[0] for name, method in METHODS.items()}
     return {
-        name: _gap(numbers.sum(axis=0), cells, reference, candidates)
+        name: wanted - float(numbers.sum(axis=0) @ means / numbers.sum())
         for name, numbers in found.items()
     }
 
@@ -296,13 +305,10 @@ def _cells(
 
 def _table(reference: tuple[Ints, Ints], pool: tuple[Ints, Ints]) -> CellTable:
     """All counts of both, for EM."""
-    sizes = np.unique(np.concatenate([reference[1], pool[1]]))
-    shown = np.repeat(sizes, sizes + 1)
-    selected = np.concatenate([np.arange(size + 1) for size in sizes])
-    start = np.searchsorted(shown, sizes)
+    selected, shown = all_counts(np.concatenate([reference[1], pool[1]]))
     images = np.zeros((2, 1, len(shown)))
     for role, (k, n) in enumerate((reference, pool)):
-        np.add.at(images[role, 0], start[np.searchsorted(sizes, n)] + k, 1)
+        np.add.at(images[role, 0], np.searchsorted(shown, n) + k, 1)
     return CellTable(selected, shown, images, np.zeros((1, len(shown), 0)))
 
 
@@ -333,11 +339,6 @@ def _given(cells: _Cells, pool: Floats) -> Floats:
     logs = cells.k[:, None] * np.log(_NODES) + (cells.n - cells.k)[:, None] * np.log1p(-_NODES)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * pool
     return weights / weights.sum(axis=1, keepdims=True)
-
-
-def _gap(numbers: Floats, cells: _Cells, reference: Floats, pool: Floats) -> float:
-    mean = numbers @ (_given(cells, pool) @ _NODES) / numbers.sum()
-    return float(reference @ _NODES - mean)
 
 
 def _distance(numbers: Floats, cells: _Cells, reference: Floats, pool: Floats) -> float:
