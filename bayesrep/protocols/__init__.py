@@ -2,7 +2,8 @@
 
 `match` compares accuracies on images about which a classifier says alike; `multilabel` takes an
 answer for right if any of an image's labels is meant; `compare` puts people beside classifiers;
-`confusion` and `co_occurrence` show what is taken for what, and why. All take the classifiers'
+`confusion` and `co_occurrence` show what is taken for what, and why; `seen` and `judged` say what
+people see on the images and what they make of the predictions. All take the classifiers'
 answers, which `read_predictions` reads from a study's folder, and return polars tables.
 """
 

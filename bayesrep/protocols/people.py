@@ -202,6 +202,28 @@ def people_beside(predictions: Predictions, people: People) -> Predictions:
     return beside(predictions, humans)
 
 
+def own_and_other(frequency: OfLabels, own: ArrayLike) -> tuple[Floats, Floats]:
+    """How often each image's own label is selected, and the best of the others.
+
+    Parameters
+    ----------
+    frequency
+        Of the labels that people were asked about.
+    own
+        The own labels [N].
+
+    Returns
+    -------
+    own, other : float64 [N]
+        NaN where nobody was asked about it.
+    """
+    labels = np.asarray(own)
+    best = np.full(len(labels), np.nan)
+    other = frequency.label != labels[frequency.image]
+    np.fmax.at(best, frequency.image[other], frequency.values[other])
+    return frequency.at(labels, np.nan), best
+
+
 def seen(predictions: Predictions, people: People, *, interval: str = "jeffreys") -> pl.DataFrame:
     """What people see on the images.
 
@@ -245,15 +267,12 @@ def _shares(
 
 def _seen(predictions: Predictions, people: People) -> Iterator[tuple[str, str, int, int]]:
     """Statistic, figure, images of which it is so, images that count."""
-    own, images = predictions.labels, np.arange(len(predictions.images))
+    own = predictions.labels
     if people.frequency is not None:
         of = people.frequency
-        mine = of.at(own, np.nan)
+        mine, best = own_and_other(of, own)
         asked = ~np.isnan(mine)
-        other = of.label != np.asarray(own)[of.image]
-        best = np.full(len(images), -1.0)
-        np.maximum.at(best, of.image[other], of.values[other])
-        both = asked & (best >= 0)
+        both = asked & ~np.isnan(best)
         yield "the own label is selected by nobody", "25", (mine[asked] == 0).sum(), asked.sum()
         for text, figure, share in (
             ("another label is selected as often", "7", 1.0),
@@ -263,7 +282,7 @@ def _seen(predictions: Predictions, people: People) -> Iterator[tuple[str, str, 
             yield text, figure, is_so.sum(), both.sum()
         if people.number is not None:
             one = asked & (people.number == 1)
-            several = np.bincount(of.image[of.values > 0], minlength=len(images))[one] > 1
+            several = np.bincount(of.image[of.values > 0], minlength=len(own))[one] > 1
             text = "with one object, several labels are selected"
             yield text, "8", several.sum(), one.sum()
     if people.number is not None and people.main is not None and people.chosen is not None:

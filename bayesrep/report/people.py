@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.protocols.people import People, judged, seen
+from bayesrep.protocols.people import People, judged, own_and_other, seen
 from bayesrep.report.figures import BLUE, GREEN, GREY, INK, RED, legend_below, panels
 from bayesrep.studies.predictions import Predictions
 
@@ -49,11 +49,8 @@ def _objects(axes: Any, _: Predictions, __: People, table: pl.DataFrame) -> None
 def _beside_others(axes: Any, predictions: Predictions, people: People, _: pl.DataFrame) -> None:
     of = people.frequency
     assert of is not None
-    own = np.asarray(predictions.labels)
-    best = np.full(len(own), np.nan)
-    other = of.label != own[of.image]
-    np.fmax.at(best, of.image[other], of.values[other])
-    less = of.at(own, np.nan) - best
+    mine, best = own_and_other(of, predictions.labels)
+    less = mine - best
     less = less[~np.isnan(less)]
     weights = np.full(len(less), 100 / max(len(less), 1))
     axes.hist(less, bins=_BINS, weights=weights, color=BLUE)
@@ -91,15 +88,17 @@ def _shares(axes: Any, table: pl.DataFrame) -> None:
     axes.set(xlabel="images (%)", xlim=(0, None))
 
 
+def top1_accuracy(predictions: Predictions) -> pl.DataFrame:
+    """Of the answers of every classifier the share that is right: `classifier`, `top-1`."""
+    right = (predictions.correct & predictions.answered).sum(axis=1)
+    shares = right / predictions.answered.sum(axis=1).clip(1)
+    return pl.DataFrame({"classifier": predictions.classifiers, "top-1": shares})
+
+
 def judged_figure(predictions: Predictions, people: People) -> Any:
     """Every classifier by what people see: Tsipras et al. (2020), figures 4, 10, 11 and 22."""
     table = judged(predictions, people)
-    top1 = {
-        name: 100 * right.sum() / max(given.sum(), 1)
-        for name, right, given in zip(
-            predictions.classifiers, predictions.correct, predictions.answered, strict=True
-        )
-    }
+    top1 = dict(top1_accuracy(predictions).rows())
     parts = [
         [(text, color) for text, color in part if text in set(table["statistic"])]
         for part in (_BY_OBJECTS, _MISTAKES)
@@ -109,7 +108,7 @@ def judged_figure(predictions: Predictions, people: People) -> Any:
     for panel, part in zip(axes, parts, strict=True):
         for text, color in part[:_MOST]:
             rows = table.filter(statistic=text)
-            x = [top1[name] for name in rows["classifier"]]
+            x = [100 * top1[name] for name in rows["classifier"]]
             share, low, high = (
                 100 * rows[name].fill_null(np.nan).to_numpy()
                 for name in ("share", "lower", "upper")

@@ -9,6 +9,7 @@ import polars as pl
 from bayesrep.errors import StudyError
 from bayesrep.protocols.people import judged, seen
 from bayesrep.report import vega
+from bayesrep.report.people import top1_accuracy
 from bayesrep.report.sections.section import Block, Figure, Section, Source, Table
 from bayesrep.report.text import ends, percent
 
@@ -36,12 +37,10 @@ class Seen(Section):
         if source.people is None:
             raise StudyError("no tables of what people see are given (--objects, --counts)")
         predictions, people = source.people
-        right = (predictions.correct & predictions.answered).sum(axis=1)
-        shares = right / predictions.answered.sum(axis=1).clip(1)
         return cls(
             images=seen(predictions, people),
             judged=judged(predictions, people),
-            accuracy=pl.DataFrame({"classifier": predictions.classifiers, "top-1": shares}),
+            accuracy=top1_accuracy(predictions),
         )
 
     def blocks(self) -> Iterator[Block]:
