@@ -34,6 +34,8 @@ COMMANDS: Mapping[str, str] = {
     "are a line",
     "collect": "ask people what images show: tasks, their forms, and the answers back",
     "match-images": "choose a replication's images from a pool, and the bias that each way leaves",
+    "plan": "how many images, answers and workers a replication takes, and what they cost",
+    "rematch": "whether the bias of matching shows in the answers at hand",
     "answers": "what annotators answered, as their tools export it, as one table",
     "clean": "leave out answers by published rules of quality control, and say which",
     "count": "counts, and the error over workers, of more answers than fit into memory",

@@ -7,22 +7,32 @@ The jackknife follows the line through the naive estimates θ_n and θ_{n−1} i
 
 the jackknife from n annotators is still off by −γ/(n(n − 1)), and the one from about half of them
 shows by how much: what they differ by tells γ.
+
+Forward, beyond the annotators that there are, a model has to say it: with the mixtures p₁, p₂ and
+the curves g of EM + spline the naive estimate of n annotators is Σ_k P₁(k) E₂[g | k of n], which
+`bayesrep.numerics.noisy_matching` has for mixtures of betas.
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from bayesrep import bounds
-from bayesrep.errors import EstimateWarning, InterpolationWarning
+from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
+from bayesrep.estimators.em_spline import EMSpline, fit_parametric
 from bayesrep.estimators.jackknife import corrected
 from bayesrep.estimators.naive import fewest_annotators, matched_accuracy, thinned_counts
 from bayesrep.estimators.replicates import Replicates, bootstrap
+from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Floats
+
+MOST = 10_000
+"""Annotators that `extrapolate` looks ahead to."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +150,69 @@ def replicate_gaps(study: Study, *, size: int, seed: int) -> Float[np.ndarray, "
             gaps = block.reference.accuracy() - _naive(block)
             rows.append(gaps.mean(axis=-1).T[1:])
     return np.concatenate(rows)
+
+
+def extrapolate(
+    study: Study | SufficientStatistics, numbers: Sequence[int] | None = None, *, seed: int = 0
+) -> pl.DataFrame:
+    """What the naive estimate would say with other numbers of annotators, by EM + spline.
+
+    Parameters
+    ----------
+    study
+        A study, or its sufficient statistics.
+    numbers
+        Of annotators. By default n, the most that every image has, and 2, 4 and 10 times as many.
+    seed
+        Of the mixtures' starts.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a number: annotators, `gap` (mean over classifiers of reference accuracy less
+        naive estimate), and `left`, by how much that is larger than without noise.
+
+    Raises
+    ------
+    OptionError
+        If a number is below 1 or above 10,000.
+
+    Warns
+    -----
+    IdentificationWarning
+        Where the counts do not determine the mixtures.
+    """
+    import jax
+
+    from bayesrep.numerics.beta_splines import expected_bsplines
+
+    statistics = SufficientStatistics.of(study)
+    whole = Replicates.of(statistics)
+    if numbers is None:
+        most = fewest_annotators(whole)
+        numbers = [most, 2 * most, 4 * most, 10 * most]
+    if min(numbers, default=0) < 1 or max(numbers) > MOST:
+        raise OptionError(f"numbers of annotators are from 1 to {MOST:,}; got {list(numbers)}")
+    options = EMSpline(components=2, loss="binomial", bounds="everywhere")
+    fitted = fit_parametric(options, whole, seed=seed)
+    mixtures = fitted.mixtures
+    reference, replication = (
+        BetaMixture(*(each[role, 0] for each in (mixtures.a, mixtures.b, mixtures.weights)))
+        for role in range(2)
+    )
+    accuracy = statistics.accuracy("reference")
+    without = float((accuracy - fitted.adjusted_accuracy[0]).mean())
+    rows: list[dict[str, float]] = []
+    for n in numbers:
+        given = replication.given(n)
+        with jax.enable_x64(new_val=True):
+            basis = np.asarray(expected_bsplines(given.a.ravel(), given.b.ravel()))
+        basis = basis.reshape(*given.a.shape, -1)
+        weights = reference.masses(n)[:, None] * given.weights
+        naive = fitted.curves @ np.einsum("kj,kjb->b", weights, basis)
+        gap = float((accuracy - naive).mean())
+        rows.append({"annotators": n, "gap": gap, "left": gap - without})
+    return pl.DataFrame(rows)
 
 
 def _naive(versions: Replicates) -> Float[np.ndarray, "annotators version classifier"]:

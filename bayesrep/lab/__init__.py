@@ -1,5 +1,40 @@
-"""How a replication is made: choosing its images, and the bias that each way of it leaves."""
+"""How a replication is made: planning it, choosing its images, and the bias that is left."""
 
 from bayesrep.lab.matching import METHODS, Chosen, Matching, left_with, match_images, next_answers
+from bayesrep.lab.outcomes import Outcome
+from bayesrep.lab.planning import (
+    Law,
+    Limits,
+    Option,
+    Plan,
+    Prices,
+    Purchase,
+    next_batch,
+    plan,
+)
+from bayesrep.lab.rematching import Rematched, rematch
+from bayesrep.lab.worlds import Design, leniency_of, published_world, worlds_of
 
-__all__ = ["METHODS", "Chosen", "Matching", "left_with", "match_images", "next_answers"]
+__all__ = [
+    "METHODS",
+    "Chosen",
+    "Design",
+    "Law",
+    "Limits",
+    "Matching",
+    "Option",
+    "Outcome",
+    "Plan",
+    "Prices",
+    "Purchase",
+    "Rematched",
+    "left_with",
+    "leniency_of",
+    "match_images",
+    "next_answers",
+    "next_batch",
+    "plan",
+    "published_world",
+    "rematch",
+    "worlds_of",
+]

@@ -35,6 +35,7 @@ from bayesrep.estimators.mixtures import (
     fit_mixtures,
     refit_mixtures,
 )
+from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.numerics.rounding import largest_remainders
 from bayesrep.types import Floats, Ints
 
@@ -42,8 +43,11 @@ BINS = 5
 GRID, COARSE = 400, 50
 MEAN = 10.0
 """How many times the difference of the means counts beside the distance of the distributions."""
-_EDGES = np.sin(0.5 * np.pi * np.linspace(0, 1, GRID + 1)) ** 2  # closer at the ends
-_NODES = (_EDGES[1:] + _EDGES[:-1]) / 2
+TINY = 1e-9
+"""Shares that a linear program takes for none."""
+EDGES = np.sin(0.5 * np.pi * np.linspace(0, 1, GRID + 1)) ** 2  # closer at the ends
+NODES = (EDGES[1:] + EDGES[:-1]) / 2
+"""Selection frequencies at which densities and curves are known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +97,12 @@ class Matching:
     @property
     def reference_mean(self) -> float:
         """Mean selection frequency of the reference, noise taken out."""
-        return float(self.densities[0] @ _NODES)
+        return float(self.densities[0] @ NODES)
 
     @property
     def pool_mean(self) -> float:
         """That of the pool."""
-        return float(self.densities[1] @ _NODES)
+        return float(self.densities[1] @ NODES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,11 +171,11 @@ def match_images(
     replicas = refit_mixtures(fit, _resampled(table, replicates, random))
     every = [_densities(fit, 0)]
     every += [_densities(replicas, version) for version in range(replicates)]
-    means = np.stack([_given(cells, second) @ _NODES for _, second in every])
-    wanted = np.array([first @ _NODES for first, _ in every])
+    means = np.stack([_given(cells, second) @ NODES for _, second in every])
+    wanted = np.array([first @ NODES for first, _ in every])
     chosen: dict[str, Chosen] = {}
     for name, method in METHODS.items():
-        numbers, moved = method(cells, *every[0])
+        numbers, moved = method(cells, *every[0], _given(cells, every[0][1]))
         whole = _whole(numbers, cells, random)
         rate = numbers / np.maximum(cells.pool, 1)
         gaps = wanted - means @ whole.sum(axis=0) / whole.sum()
@@ -181,6 +185,24 @@ def match_images(
         rates = rate[class_of, cell_of] * (class_of >= 0)
         chosen[name] = Chosen(images, rates, float(gaps[0]), lower, upper, distance, moved)
     return Matching(chosen, every[0])
+
+
+def match_published(
+    reference: tuple[Ints, Ints],
+    pool: tuple[Ints, Ints],
+    *,
+    size: int,
+    classes: tuple[NDArray[np.str_], NDArray[np.str_]] | None = None,
+    seed: int = 0,
+) -> Ints:
+    """Choose images the published way alone, which takes no densities: rows of the pool.
+
+    Parameters, and what is raised, are those of `match_images`.
+    """
+    random = np.random.default_rng(seed)
+    cells, cell_of, class_of = _cells(reference, pool, size, classes)
+    numbers, _ = _published(cells)
+    return _drawn(_whole(numbers, cells, random), cell_of, class_of, random)
 
 
 def left_with(matching: Matching, answers: int, *, size: int, pool: int) -> dict[str, float]:
@@ -209,15 +231,42 @@ def left_with(matching: Matching, answers: int, *, size: int, pool: int) -> dict
     """
     if answers < 1 or not 1 <= size <= pool:
         raise OptionError("answers must be 1 at least, and size from 1 to the pool's images")
-    reference, candidates = matching.densities
+    return left_between(*matching.densities, answers, size=size, pool=pool)
+
+
+def left_between(
+    reference: Floats,
+    candidates: Floats,
+    answers: int,
+    *,
+    size: int,
+    pool: int,
+    careless: float = 0,
+) -> dict[str, float]:
+    """What each method leaves of the gap between two densities: masses around `NODES`.
+
+    Parameters
+    ----------
+    reference, candidates
+        Masses of true selection frequencies.
+    answers, size, pool
+        As `left_with` takes them.
+    careless
+        Share of the answers that are tosses of a coin.
+    """
     k = np.arange(answers + 1)
-    says = stats.binom.pmf(k[:, None], answers, _NODES)  # [cell, node]
+    heard = (1 - careless) * NODES + careless / 2
+    says = stats.binom.pmf(k[:, None], answers, heard)  # [cell, node]
     held = largest_remainders(says @ candidates, pool)
     share = says @ reference
     n = np.full(answers + 1, answers)
     cells = _Cells(k, n, held[None], share[None] / share.sum(), np.array([size]))
-    means, wanted = _given(cells, candidates) @ _NODES, float(reference @ _NODES)
-    found = {name: method(cells, reference, candidates)[0] for name, method in METHODS.items()}
+    given = says * candidates
+    given /= np.maximum(given.sum(axis=1, keepdims=True), 1e-300)
+    means, wanted = given @ NODES, float(reference @ NODES)
+    found = {
+        name: method(cells, reference, candidates, given)[0] for name, method in METHODS.items()
+    }
     return {
         name: wanted - float(numbers.sum(axis=0) @ means / numbers.sum())
         for name, numbers in found.items()
@@ -327,30 +376,35 @@ def _densities(fit: MixtureFit, version: int) -> tuple[Floats, Floats]:
     """Masses of the reference and of the pool between the edges."""
     masses: list[Floats] = []
     for role in range(2):
-        a, b, weights = (each[role, version] for each in (fit.a, fit.b, fit.weights))
-        below = stats.beta.cdf(_EDGES[:, None], a, b) @ weights
-        mass = np.maximum(np.diff(below), 0)
-        masses.append(mass / mass.sum())
+        mixture = BetaMixture(*(each[role, version] for each in (fit.a, fit.b, fit.weights)))
+        masses.append(masses_of(mixture))
     return masses[0], masses[1]
+
+
+def masses_of(mixture: BetaMixture) -> Floats:
+    """Masses of a mixture between the edges."""
+    below = stats.beta.cdf(EDGES[:, None], mixture.a, mixture.b) @ mixture.weights
+    mass = np.maximum(np.diff(below), 0)
+    return mass / mass.sum()
 
 
 def _given(cells: _Cells, pool: Floats) -> Floats:
     """q_k(s) of every cell: [cell, node]."""
-    logs = cells.k[:, None] * np.log(_NODES) + (cells.n - cells.k)[:, None] * np.log1p(-_NODES)
+    logs = cells.k[:, None] * np.log(NODES) + (cells.n - cells.k)[:, None] * np.log1p(-NODES)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * pool
     return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _distance(numbers: Floats, cells: _Cells, reference: Floats, pool: Floats) -> float:
     found = numbers @ _given(cells, pool) / numbers.sum()
-    return float(np.abs(np.cumsum(found - reference))[:-1] @ np.diff(_NODES))
+    return float(np.abs(np.cumsum(found - reference))[:-1] @ np.diff(NODES))
 
 
-def _published(cells: _Cells, _: Floats, __: Floats) -> tuple[Floats, int]:
+def _published(cells: _Cells, *_: Floats) -> tuple[Floats, int]:
     return _binned(cells, np.minimum((BINS * cells.k) // cells.n, BINS - 1))
 
 
-def _fine(cells: _Cells, _: Floats, __: Floats) -> tuple[Floats, int]:
+def _fine(cells: _Cells, *_: Floats) -> tuple[Floats, int]:
     bins = np.unique(cells.k / cells.n, return_inverse=True)[1]
     return _binned(cells, bins)
 
@@ -382,15 +436,15 @@ def _nearest(place: int, count: int) -> Iterator[int]:
         yield from (each for each in (place + step, place - step) if 0 <= each < count)
 
 
-def _posterior(cells: _Cells, reference: Floats, pool: Floats) -> tuple[Floats, int]:
+def _posterior(cells: _Cells, reference: Floats, _: Floats, given: Floats) -> tuple[Floats, int]:
     """The numbers whose expected distribution is nearest to the reference's."""
     total = float(cells.wanted.sum())
-    given = _given(cells, pool)
     at = np.linspace(0, GRID - 1, COARSE + 1).astype(np.int64)[1:-1]
-    widths = np.diff(np.concatenate([[0], (_NODES[at][1:] + _NODES[at][:-1]) / 2, [1]]))
+    widths = np.diff(np.concatenate([[0], (NODES[at][1:] + NODES[at][:-1]) / 2, [1]]))
     # Rows of |A x − b|: the distribution functions, and last the means.
-    rows = np.vstack([np.cumsum(given, axis=1)[:, at].T, given @ _NODES]) / total
-    target = np.append(np.cumsum(reference)[at], reference @ _NODES)
+    rows = np.vstack([np.cumsum(given, axis=1)[:, at].T, given @ NODES])
+    rows[rows < TINY] = 0
+    target = np.append(np.cumsum(reference)[at], reference @ NODES)
     cost = np.append(widths, MEAN)
     groups, kinds = cells.pool.shape
     sides = len(target)
@@ -399,22 +453,30 @@ def _posterior(cells: _Cells, reference: Floats, pool: Floats) -> tuple[Floats, 
     above = sparse.hstack([sparse.vstack([places, -places]), sparse.vstack([-slack, -slack])])
     of_class = sparse.kron(sparse.identity(groups), np.ones((1, kinds)))
     equal = sparse.hstack([of_class, sparse.csr_array((groups, sides))])
-    found = optimize.linprog(
-        np.concatenate([np.zeros(groups * kinds), cost]),
-        A_ub=above,
-        b_ub=np.concatenate([target, -target]),
-        A_eq=equal,
-        b_eq=cells.wanted,
-        bounds=[(0, int(most)) for most in cells.pool.ravel()] + [(0, None)] * sides,
-        method="highs",
-    )
-    if not found.success:  # every class has enough images, so that there is always a solution
-        warnings.warn(EstimateWarning(f"matching: {found.message}"), stacklevel=3)
-    return found.x[: groups * kinds].reshape(groups, kinds), 0
+    program = {
+        "c": np.concatenate([np.zeros(groups * kinds), cost]),
+        "A_ub": above,
+        "b_ub": np.concatenate([target, -target]),
+        "A_eq": equal,
+        "b_eq": cells.wanted / total,
+        "bounds": [(0, most / total) for most in cells.pool.ravel().tolist()] + [(0, None)] * sides,
+    }
+    # Every class has enough images, so that there is a solution; a solver may give up all the same.
+    tries = (optimize.linprog(**program, method=each) for each in ("highs-ds", "highs-ipm"))
+    found = next((each for each in tries if each.success), None)
+    if found is None:
+        warnings.warn(
+            EstimateWarning("matching: no solver found the best numbers; every count is matched"),
+            stacklevel=3,
+        )
+        return _fine(cells)
+    numbers = total * np.clip(found.x[: groups * kinds], 0, None)
+    return np.minimum(numbers.reshape(groups, kinds), cells.pool), 0
 
 
 METHODS = {"published": _published, "fine": _fine, "posterior": _posterior}
-"""Numbers [class, cell] to choose, of the cells and the densities of reference and pool."""
+"""Numbers [class, cell] to choose, of the cells, the densities of reference and pool, and the
+pool's given each cell."""
 
 
 def _whole(numbers: Floats, cells: _Cells, random: np.random.Generator) -> Ints:

@@ -32,7 +32,7 @@ import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq, root
@@ -57,7 +57,7 @@ from bayesrep.studies.scenarios import (
     matched_weights,
 )
 from bayesrep.studies.study import Study
-from bayesrep.types import Bools, Floats
+from bayesrep.types import Bools, Float, Floats
 
 Role: TypeAlias = str
 Curve = Callable[[Floats, float, float], Floats]
@@ -150,6 +150,53 @@ PROCESSES: Mapping[Process, _Process] = {
         curve=_bernstein_curve,
     ),
 }
+
+
+class Populations(NamedTuple):
+    """What a study is drawn from: betas of both data sets, and curves at some frequencies.
+
+    Attributes
+    ----------
+    classifiers
+        Names.
+    a, b, weights
+        Of the mixtures of selection frequencies: the reference's, then the replication's.
+    curves
+        Accuracies g_c(s) on both data sets.
+    shared_difficulty
+        Loading of the difficulty that classifiers share, on the probit scale.
+    """
+
+    classifiers: tuple[str, ...]
+    a: Float[np.ndarray, "2 component"]
+    b: Float[np.ndarray, "2 component"]
+    weights: Float[np.ndarray, "2 component"]
+    curves: Float[np.ndarray, "2 classifier frequency"]
+    shared_difficulty: float
+
+
+def published_populations(classifiers: int, at: Float[np.ndarray, "frequency"]) -> Populations:
+    """Those of the process "inside", which agree with what is published of ImageNet-v2.
+
+    Parameters
+    ----------
+    classifiers
+        How many, spread evenly over the published table.
+    at
+        Selection frequencies at which curves are evaluated.
+    """
+    process = PROCESSES["inside"]
+    world = _world(process, find_scenario("plain"), classifiers, ANNOTATORS)
+    betas = [_beta_parameters(world.mixtures[role]) for role in REQUIRED_ROLES]
+    curves = [[process.curve(at, a, b) for a, b in world.curves[role]] for role in REQUIRED_ROLES]
+    return Populations(
+        classifiers=_choose_classifiers(classifiers)[0],
+        a=np.stack([a for a, _ in betas]),
+        b=np.stack([b for _, b in betas]),
+        weights=np.array([world.mixtures[role].weights for role in REQUIRED_ROLES]),
+        curves=np.array(curves),
+        shared_difficulty=SHARED_DIFFICULTY,
+    )
 
 
 def published_accuracies() -> tuple[tuple[str, ...], Floats, Floats]:

@@ -99,6 +99,7 @@ class Study:
         reference: Mapping[str, Any],
         replication: Mapping[str, Any],
         classifiers: Sequence[str],
+        candidates: Mapping[str, Any] | None = None,
         name: str = "study",
         provenance: Mapping[str, JSON] | None = None,
         truth: Truth | None = None,
@@ -115,6 +116,8 @@ class Study:
             correctness.
         classifiers
             C distinct names, in the order of the columns of `correct`.
+        candidates
+            The pool that the replication was chosen from, likewise; `correct` may be left out.
         name, provenance, truth
             As the attributes of `Study`.
 
@@ -139,6 +142,9 @@ class Study:
         names = tuple(str(classifier) for classifier in classifiers)
         rules.raise_first(rules.classifier_violations(f"study {name!r}", names))
         entries = {"reference": reference, "replication": replication}
+        if candidates is not None:
+            size = np.shape(candidates.get("selected"))
+            entries["candidates"] = {"correct": np.zeros((*size[:1], 0), dtype=bool), **candidates}
         return cls(
             datasets={
                 role: _annotated_set(role, arrays, names) for role, arrays in entries.items()

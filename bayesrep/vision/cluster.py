@@ -6,11 +6,12 @@ The blocks are those of a run on one machine, so the answers are, too. Images, w
 must be reachable under the same paths everywhere.
 """
 
-import socket
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bayesrep.clusters import join_cluster
 from bayesrep.errors import PredictionError, reason
 from bayesrep.types import Ints
 from bayesrep.vision.evaluate import Device
@@ -51,15 +52,8 @@ class Cluster:
     def __init__(
         self, address: str, images: ImageSet, device: Device, workers: int | None = None
     ) -> None:
-        try:
-            import ray
-        except ModuleNotFoundError as error:
-            raise PredictionError(
-                "ray is not installed; `pip install 'bayesrep[ray]'` brings it"
-            ) from error
-        self._ray, self._own = ray, not ray.is_initialized()
-        if self._own:
-            _start(ray, address, workers)
+        self._own = not _initialized()
+        self._ray = ray = join_cluster(address, workers)
         resources = ray.cluster_resources()
         gpus, cpus = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
         count = workers or (gpus if device.is_cuda else cpus)
@@ -140,21 +134,7 @@ class Cluster:
         return worker
 
 
-def _start(ray: Any, address: str, workers: int | None) -> None:
-    local = address == "local"
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    try:
-        if host and port.isdecimal():  # Ray itself would try for minutes
-            socket.create_connection((host, int(port)), timeout=10).close()
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level="ERROR",
-            include_dashboard=False if local else None,
-            **({"num_cpus": workers} if local and workers else {}),
-        )
-    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-        raise PredictionError(
-            f"the Ray cluster {address!r} cannot be reached ({reason(error)}); start it, or give "
-            "local"
-        ) from error
+def _initialized() -> bool:
+    """Whether somebody joined a cluster before: then it is theirs to leave."""
+    ray = sys.modules.get("ray")
+    return ray is not None and ray.is_initialized()

@@ -1,0 +1,50 @@
+"""Ray clusters: joining one, or starting one on this machine (extra `[ray]`)."""
+
+import socket
+from typing import Any
+
+from bayesrep.errors import PredictionError, reason
+
+
+def join_cluster(address: str, workers: int | None = None) -> Any:
+    """The package `ray`, joined to a cluster.
+
+    Parameters
+    ----------
+    address
+        "local" to start Ray on this machine, "auto" or an address to join a cluster.
+    workers
+        Cores of one that is started; None for all.
+
+    Raises
+    ------
+    PredictionError
+        Where Ray is not installed, or the cluster cannot be reached.
+    """
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise PredictionError(
+            "ray is not installed; `pip install 'bayesrep[ray]'` brings it"
+        ) from error
+    if ray.is_initialized():
+        return ray
+    local = address == "local"
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        if host and port.isdecimal():  # Ray itself would try for minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
+        options: dict[str, Any] = {"num_cpus": workers} if local and workers else {}
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level="ERROR",
+            include_dashboard=False if local else None,
+            **options,
+        )
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        raise PredictionError(
+            f"the Ray cluster {address!r} cannot be reached ({reason(error)}); start it, or give "
+            "local"
+        ) from error
+    return ray

@@ -1,0 +1,197 @@
+"""`bayesrep plan`: what a replication takes whose intervals have some width."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import Any, get_args
+
+from bayesrep.choices import Prior
+from bayesrep.commands.options import add_shared, given, keep_compiled
+from bayesrep.commands.output import DONE, FINDING, emit, say
+from bayesrep.errors import OptionError
+
+MOST_ANSWERS = 200
+CLASSIFIERS = 5
+
+
+def _numbers(text: str) -> list[int]:
+    """N,N,... from 2 on."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and 1 <= int(part) <= MOST_ANSWERS for part in parts):
+        raise ArgumentTypeError(f"{text!r} is not N,N with numbers from 2 to {MOST_ANSWERS}")
+    return [int(part) for part in parts]
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option("--pilot", type=Path, metavar="STUDY", help="a small study like the one to be planned")
+    option("--posterior", type=Path, metavar="FILE", help="of the pilot, where it is fitted")
+    option("--prior", choices=get_args(Prior), help="in place of a pilot: published populations")
+    option("--width", type=float, metavar="POINTS", help="of the mean gap's 95 %% interval")
+    option("--budget", type=float, metavar="MONEY", help="to spend at most")
+    option("--cost-answer", type=float, required=True, metavar="MONEY", help="of one answer")
+    option(
+        "--cost-image",
+        type=float,
+        required=True,
+        metavar="MONEY",
+        help="of an image of the replication",
+    )
+    option("--workers", type=int, metavar="N", help="who answer, in all (every answer another's)")
+    option("--crowds", type=int, choices=(1, 2), help="1: they answer about both data sets (1)")
+    option(
+        "--leniency",
+        type=float,
+        metavar="SD",
+        help="by how much workers differ, on the probit scale (the pilot's, or else 0.5)",
+    )
+    option("--most-images", type=int, metavar="N", help="of each data set")
+    option("--answers", type=_numbers, metavar="N,N", help="about an image, to choose from")
+    option("--batch", type=float, metavar="MONEY", help="what to buy next, after this pilot")
+    option("--studies", type=int, help="simulated of the plan (20)")
+    option("--jobs", type=int, metavar="N", help="processes (one a core)")
+    option("--ray", metavar="ADDRESS", help="a Ray cluster in their place: local, auto, HOST:PORT")
+    option("--keep", type=Path, metavar="FILE", help="what is done, so that a stopped run goes on")
+    add_shared(parser, "--seed", "--no-progress")
+
+
+def kept(arguments: Namespace) -> str:
+    """What an interrupt leaves."""
+    if arguments.keep is None:
+        return "nothing was written"
+    return f"the same command goes on from {arguments.keep}"
+
+
+def run(arguments: Namespace) -> int:
+    keep_compiled()
+    _check(arguments)
+    from bayesrep.lab import Limits, Prices, plan, published_world
+    from bayesrep.lab.worlds import LENIENCY
+    from bayesrep.report.planning import plan_facts, plan_text
+
+    prices = Prices(arguments.cost_answer, arguments.cost_image)
+    if arguments.leniency is not None and not 0 <= arguments.leniency <= 5:
+        raise OptionError(f"--leniency is {arguments.leniency}; give a number from 0 to 5")
+    common = given(arguments, plan) | {"cluster": arguments.ray, "kept": arguments.keep}
+    common = {"progress": not arguments.no_progress, **common}
+    heading = f"Populations: {arguments.prior}, published."
+    if arguments.pilot is None:
+        worlds = [published_world(arguments.prior, CLASSIFIERS)]
+    else:
+        worlds, fitted, common["leniency"], heading = _pilot(arguments)
+        if arguments.batch is not None:
+            return _next(arguments, worlds, prices, fitted, common)
+    common.setdefault("leniency", LENIENCY)
+    limits = Limits(
+        **{
+            name: value
+            for name, value in (
+                ("images", arguments.most_images),
+                ("budget", arguments.budget),
+            )
+            if value is not None
+        }
+    )
+    common["width"] = None if arguments.width is None else arguments.width / 100
+    found = plan(worlds, prices, limits=limits, **common)
+    facts = plan_facts(found, prices)
+    text = plan_text(found, prices, arguments.workers, arguments.crowds or 1)
+    emit(arguments, f"{heading}\n{text}", facts)
+    if found.reached:
+        return DONE
+    say(
+        f"no design within the limits has a width of {arguments.width:g} points; the narrowest "
+        f"has {100 * found.width:.2f}"
+    )
+    return FINDING
+
+
+def _check(arguments: Namespace) -> None:
+    """Refuse what contradicts itself, before any work."""
+    if (arguments.pilot is None) == (arguments.prior is None):
+        raise OptionError("give either --pilot or --prior")
+    if arguments.posterior is not None and arguments.pilot is None:
+        raise OptionError("--posterior is a pilot's; give --pilot too")
+    if arguments.batch is not None and (arguments.pilot is None or arguments.width is None):
+        raise OptionError("--batch goes on from a --pilot towards a --width; give both")
+    if arguments.batch is not None and arguments.budget is not None:
+        raise OptionError("--batch is the money of the next step; leave --budget out")
+
+
+def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
+    """Populations by the pilot's posterior, itself, its workers' leniency, and what to say."""
+    import bayesrep
+    from bayesrep.lab import leniency_of, worlds_of
+    from bayesrep.lab.worlds import LENIENCY
+    from bayesrep.posterior.fitted import Fitted
+
+    study = bayesrep.read_study(arguments.pilot)
+    if arguments.posterior is not None:
+        posterior = bayesrep.read_posterior(arguments.posterior)
+    else:
+        posterior = _fitted(study, arguments)
+    fitted = Fitted(study, posterior).trusted()
+    seed = arguments.seed or 0
+    worlds = worlds_of(fitted, count=arguments.studies or 20, classifiers=CLASSIFIERS, seed=seed)
+    known = leniency_of(fitted)
+    leniency = arguments.leniency
+    if leniency is None:
+        leniency = LENIENCY if known is None else known
+    sizes = [len(study.datasets[role].images) for role in ("reference", "replication")]
+    heading = (
+        f"Pilot {study.name}: {sizes[0]:,} and {sizes[1]:,} images. Workers differ by "
+        f"{leniency:.2f} on the probit scale"
+        + (" (assumed)." if arguments.leniency is None and known is None else ".")
+    )
+    if min(sizes) < 100:
+        say(
+            f"a pilot of {min(sizes)} images says little: widths may be off by a half, and so "
+            "numbers of images by two times or more"
+        )
+    return worlds, fitted, leniency, heading
+
+
+def _fitted(study: Any, arguments: Namespace) -> Any:
+    """The pilot's posterior: by Laplace, or by NUTS where that is not certified."""
+    import warnings
+
+    import bayesrep
+    from bayesrep.errors import ConvergenceWarning
+
+    options = {"seed": arguments.seed or 0, "progress": not arguments.no_progress}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        posterior = bayesrep.fit(study, method="laplace", **options)
+        if posterior["posterior"].attrs["converged"]:
+            return posterior
+        return bayesrep.fit(study, method="nuts", **options)
+
+
+def _next(
+    arguments: Namespace, worlds: Any, prices: Any, fitted: Any, common: dict[str, Any]
+) -> int:
+    """Whether to stop, and what to buy next."""
+    import numpy as np
+
+    from bayesrep.lab import Design, next_batch
+    from bayesrep.numerics.estimands import INTERVAL
+    from bayesrep.report.planning import batch_text
+
+    study, crowds = fitted.images, arguments.crowds or 1
+    shown = [study.datasets[role].shown for role in ("reference", "replication")]
+    images = int(round(np.mean([len(each) for each in shown])))
+    answers = int(round(float(np.concatenate(shown).mean())))
+    workers = None if arguments.workers is None else arguments.workers // crowds
+    design = Design(images, answers, workers, crowds)
+    low, high = np.quantile(fitted.together.mean(axis=-1), INTERVAL)
+    now, wanted = float(high - low), arguments.width / 100
+    facts: dict[str, Any] = {"width": now, "wanted": wanted, "stop": now <= wanted}
+    if now <= wanted:
+        text = f"Stop: the interval is {100 * now:.2f} points wide, and {100 * wanted:g} were asked"
+        return emit(arguments, text, facts | {"rows": []})
+    options = {name: common[name] for name in given(arguments, next_batch) if name in common}
+    options |= {name: common[name] for name in ("leniency", "cluster", "kept", "progress")}
+    found = next_batch(
+        worlds, prices, design=design, width_now=now, money=arguments.batch, **options
+    )
+    facts["rows"] = [each._asdict() for each in found]
+    return emit(arguments, batch_text(found, design, now, wanted), facts)

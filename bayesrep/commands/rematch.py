@@ -1,0 +1,49 @@
+"""`bayesrep rematch`: whether the bias of matching shows in the answers at hand."""
+
+from argparse import ArgumentParser, Namespace
+
+import bayesrep
+from bayesrep.commands.options import add_shared, given
+from bayesrep.commands.output import emit, new_table
+from bayesrep.errors import OptionError
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    add_shared(parser, "study")
+    option("--pool", metavar="ROLE", help="the data set to choose images from (candidates)")
+    option(
+        "--matched-on",
+        dest="answers",
+        type=int,
+        metavar="N",
+        help="answers about each candidate that matching sees; the others are held out (5)",
+    )
+    option("--images", type=int, metavar="N", help="how many to choose (a quarter of the pool)")
+    option("--per-class", type=int, metavar="N", help="how many to choose of every class (label)")
+    option("--deals", type=int, help="how often the answers are dealt out (20)")
+    option("--bootstrap", type=int, metavar="B", help="replicates for D.1's intervals (450)")
+    add_shared(parser, "--seed", "--csv", "--force")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.lab import rematch
+    from bayesrep.report.planning import rematch_text
+
+    if arguments.images is not None and arguments.per_class is not None:
+        raise OptionError("give --images or --per-class, not both")
+    new_table(arguments)
+    study = bayesrep.read_study(arguments.study)
+    options = given(arguments, rematch)
+    options["by_class"] = arguments.per_class is not None
+    options["size"] = arguments.per_class if options["by_class"] else arguments.images
+    found = rematch(study, **options)
+    if arguments.csv:
+        found.by_answers.write_csv(arguments.csv)
+    source = found.by_source
+    facts = {
+        "by_answers": found.by_answers.to_dicts(),
+        "held_out": found.held_out.to_dicts(),
+        "by_source": None if source is None else source.to_dicts(),
+    }
+    return emit(arguments, rematch_text(found), facts, study.left_out)

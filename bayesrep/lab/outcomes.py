@@ -1,0 +1,148 @@
+"""What a planned study would find: simulated, fitted, and held against what is true of it.
+
+Two ways to fit. "laplace" is `bayesrep.fit`'s, whose draws are weighted and certified. "normal"
+takes the normal approximation at the mode for the posterior, a tenth of the work: it is for
+looking through many designs, and held against the other way wherever a plan rests on it. What
+workers add it cannot tell: with one crowd for both data sets that is a small difference of large
+numbers, which the far ends of a normal spoil.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import jax
+import numpy as np
+
+import bayesrep
+from bayesrep.errors import ConvergenceWarning, EstimateWarning, IdentificationWarning
+from bayesrep.inference.assemble import attributes, coordinates, posterior_groups
+from bayesrep.inference.compiling import kept_programs
+from bayesrep.inference.problem import around_mode, pose, programs
+from bayesrep.lab.worlds import Design, adjusted_accuracies, draw_study
+from bayesrep.numerics.estimands import INTERVAL
+from bayesrep.posterior.files import build_tree
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior
+from bayesrep.studies.simulate import Populations
+from bayesrep.studies.study import Study
+from bayesrep.types import Floats
+
+Way: TypeAlias = Literal["laplace", "normal"]
+DRAWS = 2_000
+
+
+class Outcome(NamedTuple):
+    """What one simulated study found; widths are of 95 % intervals.
+
+    Attributes
+    ----------
+    mean_width, mean_held
+        Of the mean adjusted accuracy over classifiers, and so of the mean bias-corrected gap.
+    alone_width
+        The same without what workers add who answer about many images each.
+    single_width, single_held
+        Of single classifiers' adjusted accuracies: means over these.
+    pair_width
+        Of the difference of two classifiers next to each other in accuracy, the mean.
+    error
+        Of the mean's estimate.
+    converged
+        Whether the fit was certified; "normal" fits never are.
+    """
+
+    mean_width: float
+    mean_held: float
+    alone_width: float
+    single_width: float
+    single_held: float
+    pair_width: float
+    error: float
+    converged: float
+
+
+def outcome(world: Populations, design: Design, *, leniency: float, seed: int, way: Way) -> Outcome:
+    """Draw a study, fit it and look.
+
+    Parameters
+    ----------
+    world
+        What it is drawn from.
+    design, leniency
+        What it is made of.
+    seed
+        Of the study and the fit.
+    way
+        How it is fitted.
+    """
+    study = draw_study(world, design, leniency=leniency, seed=seed)
+    with warnings.catch_warnings():
+        for category in (ConvergenceWarning, EstimateWarning, IdentificationWarning):
+            warnings.simplefilter("ignore", category)
+        if way == "normal":
+            posterior = normal_posterior(study, seed=seed)
+        else:
+            posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
+        return _compared(Fitted(study, posterior), adjusted_accuracies(world))
+
+
+def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterior:
+    """The joint model's posterior as the normal approximation at its mode: not certified.
+
+    Parameters
+    ----------
+    study
+        Annotation counts and correctness.
+    seed
+        Of the draws.
+    draws
+        How many.
+    """
+    with kept_programs(), jax.enable_x64(new_val=True):
+        problem = pose(study, model="joint", options={})
+        data = problem.data()
+        tools = programs(problem, data)
+        normal = around_mode(problem, tools, data)
+        random = np.random.default_rng(seed)
+        half = {
+            name: random.standard_normal((draws // 2, *np.shape(leaf)))
+            for name, leaf in normal.center.items()
+        }
+        standard = {name: np.concatenate([each, -each]) for name, each in half.items()}
+        position = jax.tree.map(lambda leaf: np.asarray(leaf)[None], jax.vmap(normal)(standard))
+        stats = {"lp": np.zeros((1, 2 * (draws // 2)))}
+        contents = posterior_groups(problem, tools, data, position, stats, seed=seed)
+    facts = attributes(problem, method="normal", seed=seed)
+    return build_tree(contents, coordinates(problem), {**facts, "converged": 0})
+
+
+def _compared(fitted: Fitted, truth: Floats) -> Outcome:
+    joint, alone, single = (
+        draws.reshape(-1, len(truth))
+        for draws in (fitted.together, fitted.together_of_one_crowd, fitted.single)
+    )
+    mean = joint.mean(axis=1)
+    low, high = np.quantile(mean, INTERVAL)
+    lower, upper = np.quantile(single, INTERVAL, axis=0)
+    order = np.argsort(truth, kind="stable")
+    apart = np.diff(joint[:, order], axis=1)
+    pairs = np.diff(np.quantile(apart, INTERVAL, axis=0), axis=0) if len(order) > 1 else np.nan
+    return Outcome(
+        mean_width=float(high - low),
+        mean_held=float(low <= truth.mean() <= high),
+        alone_width=float(np.diff(np.quantile(alone.mean(axis=1), INTERVAL))[0]),
+        single_width=float(np.mean(upper - lower)),
+        single_held=float(np.mean((lower <= truth) & (truth <= upper))),
+        pair_width=float(np.mean(pairs)),
+        error=float(mean.mean() - truth.mean()),
+        converged=float(bool(fitted.group.attrs["converged"])),
+    )
+
+
+def averaged(outcomes: Sequence[Outcome]) -> Outcome:
+    """Means over simulated studies; of the error its root mean square."""
+    rows = np.array(outcomes)
+    means = rows.mean(axis=0)
+    error = Outcome._fields.index("error")
+    means[error] = np.sqrt(np.mean(np.square(rows[:, error])))
+    return Outcome(*means.tolist())

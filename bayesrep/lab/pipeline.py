@@ -1,0 +1,149 @@
+"""The paper's pipeline on two populations of your own: what matching on n answers leaves.
+
+The populations of the reference and of the candidates are mixtures of betas. Candidates are
+measured by n answers each and matched to the reference; what is left of the mean selection
+frequency is known exactly (`bayesrep.numerics.noisy_matching`; equation 1 and appendix C of
+Engstrom et al., 2020), and sampled beside it. Answers may be careless: a share of them tosses of a
+coin, by workers who look at no image. These pull every measured frequency towards one half, alike
+for both data sets, and leave less information in as many answers.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import OptionError
+from bayesrep.lab.matching import left_between, masses_of
+from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching
+from bayesrep.types import Floats
+
+ANSWERS = (1, 3, 5, 10, 20, 40, 80)
+MOST = 1_000
+SAMPLED = 200_000
+SIZE, POOL = 10_000, 100_000
+"""Images to choose, and candidates, of methods that may run out of these."""
+
+
+def explore(
+    reference: BetaMixture,
+    pool: BetaMixture,
+    answers: Sequence[int] = ANSWERS,
+    *,
+    careless: float = 0.0,
+    sampled: int = SAMPLED,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """What matching on several numbers of answers leaves, by every method.
+
+    Parameters
+    ----------
+    reference, pool
+        Distributions of the true selection frequency.
+    answers
+        Numbers n of answers about an image.
+    careless
+        Share of the answers that are tosses of a coin.
+    sampled
+        Candidates of the simulation beside it.
+    seed
+        Of the simulation.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a number: `answers`; `weight`, of the reference's distribution in the
+        replication's, n / (n + α + β), null unless the pool is a single beta and answers are
+        careful; `published`, `fine` and `posterior`, the reference's mean selection frequency less
+        that of what each method chooses; `simulated` and `error`, of the fine method by sampling,
+        with its standard error; `measured_reference` and `measured_replication`, mean frequencies
+        that answers of the same kind, given afresh, would show of both.
+
+    Raises
+    ------
+    OptionError
+        If a number is out of range, or a population is no mixture of betas.
+    """
+    if not answers or min(answers) < 1 or max(answers) > MOST:
+        raise OptionError(f"numbers of answers are from 1 to {MOST:,}; got {list(answers)}")
+    if not 0 <= careless < 1:
+        raise OptionError(f"careless is the share of answers, from 0 to below 1; got {careless}")
+    if sampled < 100:
+        raise OptionError(f"sampled must be 100 at least; got {sampled}")
+    for name, each in (("reference", reference), ("pool", pool)):
+        parameters = np.concatenate([each.a, each.b, each.weights])
+        if not (np.isfinite(parameters) & (parameters > 0)).all():
+            raise OptionError(f"the {name}: parameters of betas and weights must be above 0")
+    single = len(pool.a) == 1 and careless == 0
+    rows: list[dict[str, float | None]] = []
+    for n in answers:
+        left = left_between(
+            masses_of(reference), masses_of(pool), n, size=SIZE, pool=POOL, careless=careless
+        )
+        if careless == 0:  # exact, and of a pool without end
+            left["fine"] = left_by_matching(reference, pool, n)
+        found, error = simulated(reference, pool, n, careless=careless, size=sampled, seed=seed)
+        means = reference.mean, reference.mean - left["fine"]
+        measured = [(1 - careless) * mean + careless / 2 for mean in means]
+        rows.append(
+            {
+                "answers": n,
+                "weight": n / (n + float(pool.a[0] + pool.b[0])) if single else None,
+                **left,
+                "simulated": found,
+                "error": error,
+                "measured_reference": measured[0],
+                "measured_replication": measured[1],
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def simulated(
+    reference: BetaMixture,
+    pool: BetaMixture,
+    n: int,
+    *,
+    careless: float = 0.0,
+    size: int = SAMPLED,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """What matching on every count leaves, by sampling images and answers; and its standard error.
+
+    Parameters
+    ----------
+    reference, pool, careless
+        As `explore` takes them.
+    n
+        Answers about an image.
+    size
+        Images of the reference, and candidates.
+    seed
+        Of everything random.
+    """
+    rng = np.random.default_rng([seed, n])
+    s1, k1 = _measured(rng, reference, n, careless, size)
+    s, k = _measured(rng, pool, n, careless, size)
+    share = np.bincount(k1, minlength=n + 1) / size
+    held = np.bincount(k, minlength=n + 1)
+    sums = np.bincount(k, s, minlength=n + 1)
+    squares = np.bincount(k, np.square(s), minlength=n + 1)
+    seen = held > 0
+    mean = np.where(seen, sums / np.maximum(held, 1), 0.0)
+    weight = np.where(seen, share, 0.0)
+    weight /= weight.sum()
+    within = np.maximum(squares / np.maximum(held, 1) - np.square(mean), 0) / np.maximum(held, 1)
+    left = s1 - mean[k1]
+    error = np.sqrt(left.var() / size + np.square(weight) @ within)
+    return float(s1.mean() - weight @ mean), float(error)
+
+
+def _measured(
+    rng: np.random.Generator, population: BetaMixture, n: int, careless: float, size: int
+) -> tuple[Floats, np.ndarray]:
+    """Frequencies of images, and how many of n answers select each."""
+    component = rng.choice(
+        len(population.a), size=size, p=population.weights / population.weights.sum()
+    )
+    s = rng.beta(population.a[component], population.b[component])
+    return s, rng.binomial(n, (1 - careless) * s + careless / 2)

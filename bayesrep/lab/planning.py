@@ -1,0 +1,624 @@
+"""Planning a replication: how many images, answers and workers an interval of some width takes.
+
+Preposterior analysis by simulation (Raiffa and Schlaifer 1961, part I): populations are drawn from
+a pilot's posterior, a study of each design from these, and it is analysed as the real one will be.
+For every number of answers n the mean width of the 95 % interval of the mean bias-corrected gap
+follows a law
+
+    width² = A_n / images + B,
+
+the second part what W workers leave who answer about many images each: B = β / W, with one β for
+one crowd that answers about both data sets, whose leniency hardly matters, and another for two. A
+is found by normal approximations, β by certified fits. The design that is chosen is simulated again
+with certified fits, whose widths correct the law, and whose intervals are held against the truth.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+
+from bayesrep.errors import OptionError
+from bayesrep.lab.outcomes import Outcome, averaged, outcome
+from bayesrep.lab.spreading import Spread, spread_over
+from bayesrep.lab.worlds import LENIENCY, Design
+from bayesrep.progress import progress_bar
+from bayesrep.studies.simulate import Populations
+
+ANSWERS = (3, 5, 8, 10, 15, 20, 30, 40, 60)
+SIZES = (1_000, 4_000, 16_000)
+"""Images of simulated studies: the first, to see which of the others A is found by."""
+TRIAL = {"images": 4_000, "answers": 10}
+"""Of the studies by which β is found."""
+SMOOTHED = 5
+EACH = 6
+"""Simulated studies a size."""
+MOST = 20_000
+"""Images of a simulated study, at most; beyond, the law holds."""
+CROWDS = (50, 200, 1_000)
+"""Workers to compare, where it is not said how many there are."""
+BUDGETS = (0.25, 0.5, 1.0, 2.0, 4.0)
+DIFFERENCES = (0.0025, 0.005, 0.01, 0.02)
+Z = float(norm.ppf(0.975))
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What things cost, in any currency.
+
+    Parameters
+    ----------
+    answer
+        Of one answer, about an image of either data set.
+    image
+        Of an image of the replication, with what it takes to find it.
+    """
+
+    answer: float
+    image: float
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.answer < np.inf and 0 <= self.image < np.inf):
+            raise OptionError(
+                f"costs must be 0 or more; got {self.answer} an answer and {self.image} an image"
+            )
+
+    def of_image(self, answers: float) -> float:
+        """What one more image of each data set costs."""
+        return 2 * answers * self.answer + self.image
+
+    def of(self, design: Design) -> float:
+        """What a study costs."""
+        return design.images * self.of_image(design.answers)
+
+
+class Law(NamedTuple):
+    """How the width of the mean gap's interval depends on images, given the answers about each.
+
+    width² = A / images + B
+    """
+
+    answers: int
+    slope: float
+    floor: float = 0.0
+
+    def width(self, images: float) -> float:
+        """Of the 95 % interval."""
+        return float(np.sqrt(self.slope / images + self.floor))
+
+    def alone(self, images: float) -> float:
+        """The same without what workers leave."""
+        return float(np.sqrt(self.slope / images))
+
+    def images(self, width: float) -> float:
+        """How many give this width; infinite where none do."""
+        left = np.square(width) - self.floor
+        return float(self.slope / left) if left > 0 else np.inf
+
+
+class Option(NamedTuple):
+    """A design with what it costs, and the width that its law says."""
+
+    design: Design
+    cost: float
+    width: float
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What to collect, and what to expect of it.
+
+    Attributes
+    ----------
+    design, cost
+        What is proposed.
+    width
+        Expected width of the 95 % interval of the mean bias-corrected gap.
+    range
+        5 % and 95 % quantiles of the width over simulated studies.
+    wanted
+        The width asked for; None where a budget was all that was given.
+    reached
+        Whether the design has that width within the limits.
+    expected
+        Means over the simulated studies of certified fits.
+    studies
+        How many these are.
+    certified
+        How many of them were certified.
+    normal_over_certified
+        Ratio of the widths, without what workers add, by both ways to fit the same studies.
+    laws
+        By number of answers, corrected.
+    options
+        The cheapest design of every number of answers, by cost; those that do not reach the width
+        have as many images as the limits allow.
+    by_money
+        The best design at several budgets.
+    crowds
+        What other crowds would make of the width: label, workers in all, width.
+    power
+        Of a test at 5 % to tell two classifiers apart by differences of their adjusted accuracies.
+    """
+
+    design: Design
+    cost: float
+    width: float
+    range: tuple[float, float]
+    wanted: float | None
+    reached: bool
+    expected: Outcome
+    studies: int
+    certified: int
+    normal_over_certified: float
+    laws: Sequence[Law]
+    options: Sequence[Option]
+    by_money: Sequence[Option]
+    crowds: Sequence[tuple[str, int | None, float]]
+    power: Mapping[float, float]
+
+
+class Limits(NamedTuple):
+    """What bounds a plan: most images of each data set, and most money."""
+
+    images: float = np.inf
+    budget: float = np.inf
+
+    def images_at(self, prices: Prices, answers: float) -> float:
+        """Most images of each data set."""
+        price = prices.of_image(answers)
+        return min(self.images, self.budget / price if price > 0 else np.inf)
+
+
+def plan(
+    worlds: Sequence[Populations],
+    prices: Prices,
+    *,
+    width: float | None = None,
+    limits: Limits | None = None,
+    workers: int | None = None,
+    crowds: int = 1,
+    leniency: float = LENIENCY,
+    answers: Sequence[int] = ANSWERS,
+    studies: int = 20,
+    seed: int = 0,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    kept: Path | None = None,
+    progress: bool = False,
+) -> Plan:
+    """The cheapest design whose interval has a width, or the best one for some money.
+
+    Parameters
+    ----------
+    worlds
+        Populations, of a pilot's draws or published: simulated studies take them in turn.
+    prices
+        Of answers and images.
+    width
+        Wanted of the 95 % interval of the mean bias-corrected gap, a fraction.
+    limits
+        Most images and most money. Without a width there has to be a budget.
+    workers
+        How many there are in all; None: every answer is another worker's.
+    crowds
+        1: the same workers answer about both data sets; 2: half of them about each.
+    leniency
+        By how much workers differ, an sd on the probit scale.
+    answers
+        Numbers of answers about an image to choose from.
+    studies
+        Simulated studies of the design that is chosen.
+    seed
+        Of everything random.
+    jobs, cluster, kept
+        As `bayesrep.lab.spreading.Spread` takes them.
+    progress
+        Show a bar on standard error.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    OptionError
+        If something is out of range, or what is asked contradicts itself.
+    """
+    limits = limits or Limits()
+    numbers = _checked(width, limits, workers, crowds, answers, studies, prices)
+    each = None if workers is None else workers // crowds
+    like = Design(20, numbers[0], each, crowds)
+    bound = _identity(worlds, leniency, seed)
+    pieces = 2 * len(numbers) + 2 * EACH + studies + 1
+    with progress_bar(pieces, "piece", show=progress) as bar:
+        options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
+        with spread_over(identity=bound, told=bar.advance, **options) as spread:
+            studied = _Studied(spread, worlds, leniency, seed)
+            bar.stage("designs")
+            laws = _laws(studied, numbers, width, limits, prices)
+            bar.stage("workers")
+            left = {kind: _left_by_workers(studied, kind, workers) for kind in (1, 2)}
+            if each is not None:
+                laws = [law._replace(floor=left[crowds] / each) for law in laws]
+            bar.stage("the plan")
+            found = _certified(studied, _cheapest(laws, like, prices, width, limits), studies)
+    middle = averaged(found.trusted)
+    simulated = found.design.images
+    ratio = (middle.alone_width / _of(laws, found.design).alone(simulated)) ** 2
+    floor = 0.0
+    if each is not None:
+        floor = max(float(np.square(middle.mean_width) - np.square(middle.alone_width)), 0.0)
+        left[crowds] = floor * each
+    laws = [law._replace(slope=ratio * law.slope, floor=floor) for law in laws]
+    law = _of(laws, found.design)
+    chosen = _option(law, like, prices, width, limits)
+    images = chosen.design.images
+    stretch = law.width(images) / middle.mean_width
+    widths = np.array([outcome.mean_width for outcome in found.trusted]) * stretch
+    smaller = law.alone(images) / middle.alone_width
+    expected = middle._replace(
+        mean_width=chosen.width,
+        alone_width=law.alone(images),
+        single_width=float(np.sqrt((middle.single_width**2 - floor) * smaller**2 + floor)),
+        pair_width=middle.pair_width * smaller,
+        error=middle.error * stretch,
+    )
+    low, high = np.quantile(widths, (0.05, 0.95))
+    return Plan(
+        design=chosen.design,
+        cost=chosen.cost,
+        width=chosen.width,
+        range=(float(low), float(high)),
+        wanted=width,
+        reached=width is None or chosen.width <= width * 1.0005,
+        expected=expected,
+        studies=studies,
+        certified=int(sum(each.converged for each in found.certified)),
+        normal_over_certified=found.normal_over_certified,
+        laws=laws,
+        options=sorted(
+            (_option(law, like, prices, width, limits) for law in laws),
+            key=lambda option: (option.width > (width or np.inf) * 1.0005, option.cost),
+        ),
+        by_money=_by_money(laws, like, prices, chosen.cost, limits),
+        crowds=_crowds(law.alone(images), left, workers, chosen.design.answers),
+        power=_power(expected.pair_width),
+    )
+
+
+def _checked(
+    width: float | None,
+    limits: Limits,
+    workers: int | None,
+    crowds: int,
+    answers: Sequence[int],
+    studies: int,
+    prices: Prices,
+) -> list[int]:
+    """The numbers of answers that are possible."""
+    if width is None and not np.isfinite(limits.budget):
+        raise OptionError("give a width, or a budget, or both")
+    if width is not None and not 0 < width < 1:
+        raise OptionError(f"the width of an interval of accuracies is no {100 * width:g} points")
+    if limits.budget <= 0 or limits.images < 20:
+        raise OptionError("the budget must be above 0, and the most images at least 20")
+    if studies < 2:
+        raise OptionError(f"studies must be 2 at least; got {studies}")
+    if not answers or min(answers) < 2:
+        raise OptionError(
+            "answers about an image must be 2 at least: one tells a mean selection frequency, and "
+            "not how frequencies are distributed"
+        )
+    most = np.inf if workers is None else workers // crowds
+    if not (numbers := sorted({n for n in answers if n <= most})):
+        raise OptionError(
+            f"{workers} workers in {crowds} crowd(s) cannot give {min(answers)} answers about an "
+            "image: nobody is asked twice"
+        )
+    if prices.answer == prices.image == 0 and np.isfinite(limits.budget):
+        raise OptionError("where nothing costs anything a budget says nothing; leave it out")
+    if possible := [n for n in numbers if limits.images_at(prices, n) >= 20]:
+        return possible
+    raise OptionError(
+        f"a budget of {limits.budget:g} does not buy 20 images of each data set with "
+        f"{numbers[0]} answers about each, which cost {20 * prices.of_image(numbers[0]):g}"
+    )
+
+
+class _Studied:
+    """Simulated studies of designs, each drawn from the next of the worlds."""
+
+    def __init__(
+        self, spread: Spread, worlds: Sequence[Populations], leniency: float, seed: int
+    ) -> None:
+        self._spread, self._worlds = spread, worlds
+        self._leniency, self._seed = leniency, seed
+
+    def __call__(
+        self, designs: Sequence[Design], count: int, way: str = "normal"
+    ) -> list[list[Outcome]]:
+        """So many studies of every design."""
+        tasks = [
+            [
+                (self._worlds[number % len(self._worlds)], design, self._leniency)
+                + (self._seed + number, way)
+                for number in range(count)
+            ]
+            for design in designs
+        ]
+        if way == "normal":  # together: a number of answers is a program to compile
+            names = [f"{way} {_name(design)} x {count}" for design in designs]
+            found = self._spread(_many, tasks, names)
+        else:
+            names = [f"{way} {_name(d)} {number}" for d in designs for number in range(count)]
+            flat = self._spread(_one, [task for each in tasks for task in each], names)
+            found = [flat[place : place + count] for place in range(0, len(flat), count)]
+        return [[Outcome(*each) for each in of_design] for of_design in found]
+
+
+def _one(task: tuple[Populations, Design, float, int, Any]) -> list[float]:
+    world, design, leniency, seed, way = task
+    return list(outcome(world, design, leniency=leniency, seed=seed, way=way))
+
+
+def _many(tasks: Sequence[tuple[Populations, Design, float, int, Any]]) -> list[list[float]]:
+    return [_one(task) for task in tasks]
+
+
+def _name(design: Design) -> str:
+    return " ".join(f"{name}={value}" for name, value in asdict(design).items())
+
+
+def _laws(
+    studied: _Studied,
+    numbers: Sequence[int],
+    width: float | None,
+    limits: Limits,
+    prices: Prices,
+) -> list[Law]:
+    """The law of each number of answers, workers left out, by normal approximations."""
+    small = [Design(SIZES[0], n) for n in numbers]
+    first = [averaged(each).mean_width for each in studied(small, EACH)]
+
+    def aimed(design: Design, found: float) -> Design:
+        """Of the size that is nearer to what the plan will take."""
+        wanted = limits.images_at(prices, design.answers)
+        if width is not None:
+            wanted = min(wanted, design.images * (found / width) ** 2)
+        return replace(design, images=SIZES[1] if wanted < 2 * SIZES[1] else SIZES[2])
+
+    larger = [aimed(design, found) for design, found in zip(small, first, strict=True)]
+    laws = [
+        Law(design.answers, averaged(each).mean_width ** 2 * design.images)
+        for design, each in zip(larger, studied(larger, EACH), strict=True)
+    ]
+    if len(laws) < SMOOTHED:
+        return laws
+    # A falls smoothly with the answers: a parabola of logarithms takes out what is of few studies.
+    at = np.log([law.answers for law in laws])
+    line = np.polynomial.Polynomial.fit(at, np.log([law.slope for law in laws]), 2)
+    slopes = np.exp(line(at))
+    return [law._replace(slope=float(each)) for law, each in zip(laws, slopes, strict=True)]
+
+
+def _left_by_workers(studied: _Studied, crowds: int, workers: int | None) -> float:
+    """β of one crowd or of two: what W workers add to the squared width, times W."""
+    size = max(TRIAL["answers"], CROWDS[1] if workers is None else workers) // crowds
+    design = Design(TRIAL["images"], TRIAL["answers"], max(size, TRIAL["answers"]), crowds)
+    (found,) = studied([design], EACH, "laplace")
+    held = [each for each in found if each.converged] or found
+    added = [np.square(each.mean_width) - np.square(each.alone_width) for each in held]
+    assert design.workers is not None
+    return max(float(np.mean(added)), 0.0) * design.workers
+
+
+def _option(law: Law, like: Design, prices: Prices, width: float | None, limits: Limits) -> Option:
+    """The cheapest design with so many answers; the largest where none reaches the width."""
+    most = limits.images_at(prices, law.answers)
+    wanted = most if width is None else min(law.images(width), most)
+    if not np.isfinite(wanted):  # no number of images gives it: what many would
+        wanted = most = MOST
+    images = max(20, int(np.floor(wanted) if wanted == most else np.ceil(wanted)))
+    design = replace(like, images=images, answers=law.answers)
+    return Option(design, prices.of(design), law.width(images))
+
+
+def _cheapest(
+    laws: Sequence[Law], like: Design, prices: Prices, width: float | None, limits: Limits
+) -> Option:
+    """The cheapest that reaches the width, or else the narrowest; of equal cost, few answers."""
+    options = [_option(law, like, prices, width, limits) for law in laws]
+    if width is not None:
+        reach = [option for option in options if option.width <= width * 1.0005]
+        if reach:
+            return min(reach, key=lambda option: (option.cost, _answers(option)))
+    return min(options, key=lambda option: (option.width, option.cost))
+
+
+def _answers(option: Option) -> int:
+    return option.design.images * option.design.answers
+
+
+class _Certified(NamedTuple):
+    """Fits of the same studies in both ways."""
+
+    design: Design
+    certified: list[Outcome]
+    normal: list[Outcome]
+
+    @property
+    def trusted(self) -> list[Outcome]:
+        """The certified ones; where hardly any is, the normal ones."""
+        held = [each for each in self.certified if each.converged]
+        return held if len(held) > 1 else self.normal
+
+    @property
+    def normal_over_certified(self) -> float:
+        """Ratio of their widths, on the studies whose fit was certified."""
+        pairs = [
+            (normal.alone_width, other.alone_width)
+            for normal, other in zip(self.normal, self.certified, strict=True)
+            if other.converged
+        ]
+        normal, certified = np.mean(pairs, axis=0) if pairs else (np.nan, np.nan)
+        return float(normal / certified)
+
+
+def _of(laws: Sequence[Law], design: Design) -> Law:
+    """The law of a design's number of answers."""
+    return next(law for law in laws if law.answers == design.answers)
+
+
+def _certified(studied: _Studied, option: Option, studies: int) -> _Certified:
+    """Fits of a design, no larger than can be simulated, in both ways."""
+    design = replace(option.design, images=min(option.design.images, MOST))
+    (found,) = studied([design], studies, "laplace")
+    (normal,) = studied([design], studies)
+    return _Certified(design, found, normal)
+
+
+def _crowds(
+    alone: float, left: Mapping[int, float], workers: int | None, answers: int
+) -> list[tuple[str, int | None, float]]:
+    """Widths with other crowds, of so many workers in all."""
+    sizes = CROWDS if workers is None else (workers // 2, workers, 2 * workers)
+    found: list[tuple[str, int | None, float]] = [("every answer another worker's", None, alone)]
+    for size in sizes:
+        for crowds, label in ((1, "one crowd for both"), (2, "a crowd for each")):
+            if size // crowds >= answers:
+                width = np.sqrt(alone**2 + left[crowds] / (size // crowds))
+                found.append((label, size, float(width)))
+    return found
+
+
+def _by_money(
+    laws: Sequence[Law], like: Design, prices: Prices, cost: float, limits: Limits
+) -> list[Option]:
+    """The narrowest design for several budgets around a cost."""
+    if not cost > 0:
+        return []
+    found: list[Option] = []
+    for share in BUDGETS:
+        within = Limits(limits.images, share * cost)
+        affordable = [law for law in laws if within.images_at(prices, law.answers) >= 20]
+        if affordable:
+            found.append(_cheapest(affordable, like, prices, None, within))
+    return found
+
+
+def _power(pair_width: float) -> dict[float, float]:
+    """Of telling two classifiers apart by several differences; empty with one classifier."""
+    if not np.isfinite(pair_width):
+        return {}
+    sd = pair_width / (2 * Z)
+    return {d: float(norm.cdf(d / sd - Z) + norm.cdf(-d / sd - Z)) for d in DIFFERENCES}
+
+
+class Purchase(NamedTuple):
+    """What money could buy next, and the width that is to be expected of it.
+
+    `answers` is a mean: part of the images may have one more.
+    """
+
+    label: str
+    images: int
+    answers: float
+    cost: float
+    width: float
+
+
+def next_batch(
+    worlds: Sequence[Populations],
+    prices: Prices,
+    *,
+    design: Design,
+    width_now: float,
+    money: float,
+    leniency: float = LENIENCY,
+    seed: int = 0,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    kept: Path | None = None,
+    progress: bool = False,
+) -> list[Purchase]:
+    """What to buy next: more answers about the images at hand, more images, or some of both.
+
+    Parameters
+    ----------
+    worlds, prices, leniency, seed, jobs, cluster, kept, progress
+        As `plan` takes them; worlds are of the posterior of what there is.
+    design
+        What there is.
+    width_now
+        Of the 95 % interval of the mean bias-corrected gap by what there is, a fraction.
+    money
+        For the next batch.
+
+    Returns
+    -------
+    list of Purchase
+        The narrowest first.
+
+    Raises
+    ------
+    OptionError
+        If the money buys nothing, or everything.
+    """
+    if not money > 0:
+        raise OptionError(f"a batch takes money; got {money:g}")
+    a_round, an_image = 2 * design.images * prices.answer, prices.of_image(design.answers)
+    if a_round == 0 or an_image == 0:
+        raise OptionError("where answers cost nothing no batch is limited; give --cost-answer")
+    bought = {
+        "answers about the images at hand": (design.images, design.answers + money / a_round),
+        "images": (design.images + int(money / an_image), float(design.answers)),
+    }
+    half = design.answers + money / 2 / a_round
+    more = int(money / 2 / prices.of_image(half))
+    bought["some of both"] = (design.images + more, half)
+    workers = design.workers or np.inf
+    bought = {label: each for label, each in bought.items() if np.ceil(each[1]) <= workers}
+    ends = sorted(
+        {
+            (images, int(whole))
+            for images, answers in [(design.images, design.answers), *bought.values()]
+            for whole in (np.floor(answers), np.ceil(answers))
+        }
+    )
+    designs = [
+        replace(design, images=min(images, MOST), answers=answers) for images, answers in ends
+    ]
+    bound = _identity(worlds, leniency, seed)
+    with progress_bar(len(ends), "piece", show=progress) as bar:
+        options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
+        with spread_over(identity=bound, told=bar.advance, **options) as spread:
+            found = _Studied(spread, worlds, leniency, seed)(designs, 2 * EACH)
+    square = {
+        end: np.square(averaged(each).mean_width) for end, each in zip(ends, found, strict=True)
+    }
+
+    def width(images: int, answers: float) -> float:
+        low, high = int(np.floor(answers)), int(np.ceil(answers))
+        part = answers - low
+        return float(np.sqrt((1 - part) * square[images, low] + part * square[images, high]))
+
+    here = width(design.images, design.answers)
+    purchases = [
+        Purchase(label, images, answers, money, width_now * width(images, answers) / here)
+        for label, (images, answers) in bought.items()
+        if (images, answers) != (design.images, design.answers)
+    ]
+    if not purchases:
+        raise OptionError(f"{money:g} does not buy an answer or an image")
+    return sorted(purchases, key=lambda each: each.width)
+
+
+def _identity(worlds: Sequence[Populations], leniency: float, seed: int) -> str:
+    """What simulated studies depend on besides their design."""
+    parts = [[np.asarray(part).tolist() for part in world] for world in worlds]
+    return json.dumps([parts, leniency, seed])

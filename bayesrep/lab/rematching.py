@@ -1,0 +1,273 @@
+"""Whether the bias of matching shows in the answers by which a replication was matched.
+
+Engstrom et al. (2020), appendix D: a pool of candidates is matched to the reference again, on fewer
+answers than there are, and what was held out says what came of it.
+
+    D.1  with n' answers about each image the candidates, weighted as the reference's counts,
+         Σ_k E[f | k of n'] p₁(k of n') (equation 9), are the less accurate the smaller n' is
+    D.2  what is matched on some of the answers is selected less often by the others than by these,
+         and less often than the reference
+    D.3  the same matching from easier candidates, those that held-out answers select, gives images
+         of equal observed frequency that classifiers find easier
+
+Answers about an image are dealt out at random, as if each were another worker's. Nothing of this
+uses a model, nor says how large the bias is with answers without number: that is what `fit` is for.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import OptionError, StudyError
+from bayesrep.estimators.annotators import compare_annotators, replicate_gaps
+from bayesrep.estimators.intervals import percentile
+from bayesrep.lab.matching import match_published
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.study import Study
+from bayesrep.types import Floats, Ints
+
+EASY = 2, 4
+"""D.3's easy candidates: that so many of so many held-out answers select."""
+LEAST = 5
+"""Answers by which images are matched: with so many every bin has counts at the same places."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rematched:
+    """What matching again shows; frequencies and accuracies are fractions.
+
+    Attributes
+    ----------
+    by_answers
+        D.1, and figure 11: `annotators`, `gap` of the mean accuracy of all classifiers between
+        the reference and the weighted candidates, and its `lower` and `upper` (bootstrap).
+    held_out
+        D.2, and table 1: `reference_answers` by which the reference was known, and the mean
+        frequency `by` the answers matched on ("matched") or the others ("held out"): of the
+        `reference` and of the `sampled` images, their `difference`, and its standard error
+        `error` over images and deals.
+    by_source
+        D.3: by `source` ("all candidates", "easy candidates") how many there are, the sampled
+        images' `frequency` by the answers matched on, their mean `accuracy` over classifiers, and
+        of both the differences to all candidates with standard errors over deals and images. None
+        where there are too few answers to hold out.
+    """
+
+    by_answers: pl.DataFrame
+    held_out: pl.DataFrame
+    by_source: pl.DataFrame | None
+
+
+def rematch(
+    study: Study,
+    *,
+    pool: str = "candidates",
+    answers: int = LEAST,
+    size: int | None = None,
+    by_class: bool = False,
+    deals: int = 20,
+    bootstrap: int = 450,
+    seed: int = 0,
+) -> Rematched:
+    """Match a pool to the reference again, on some of the answers.
+
+    Parameters
+    ----------
+    study
+        With the pool as one of its data sets.
+    pool
+        Its role.
+    answers
+        About each candidate that matching sees; the others are held out.
+    size
+        How many images to choose: in all, or of every class.
+    by_class
+        Match class by class, as was done for ImageNet-v2.
+    deals
+        How often the answers are dealt out.
+    bootstrap
+        Replicates of D.1.
+    seed
+        Of deals, choices and replicates.
+
+    Returns
+    -------
+    Rematched
+
+    Raises
+    ------
+    StudyError
+        If the study has no such pool, or too few answers to hold any out, or candidates.
+    OptionError
+        If a number is out of range.
+    """
+    if pool not in study.datasets:
+        raise StudyError(
+            f"the study has no data set in the role {pool!r}; it has {', '.join(study.datasets)}"
+        )
+    if min(answers, deals) < 1 or bootstrap < 1 or (size is not None and size < 1):
+        raise OptionError("answers, size, deals and bootstrap must be 1 at least")
+    reference, candidates = study.reference, study.datasets[pool]
+    least = min(int(reference.shown.min()), int(candidates.shown.min()))
+    if least <= answers:
+        raise StudyError(
+            f"some images have {least} answers: none is left to hold out when {answers} are "
+            "matched on; match on fewer (--matched-on), or leave these images out"
+        )
+    if by_class and (reference.labels is None or candidates.labels is None):
+        raise StudyError("matching by class takes the labels of both data sets")
+    if size is None:
+        size = 10 if by_class else min(len(reference.images), max(1, len(candidates.images) // 4))
+    classes = (reference.labels, candidates.labels) if by_class else None
+    rng = np.random.default_rng(seed)
+    found = [
+        _dealt(reference, candidates, answers, size, classes, rng, easy=False) for _ in range(deals)
+    ]
+    easy = None
+    if least >= answers + EASY[1]:
+        easy = [
+            _dealt(reference, candidates, answers, size, classes, rng, easy=True)
+            for _ in range(deals)
+        ]
+    return Rematched(
+        _by_answers(study, candidates, bootstrap, seed),
+        _held_out(found, reference, answers),
+        None if easy is None else _by_source(found, easy, candidates),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Deal:
+    """What one deal chose, and what both kinds of answers say: frequencies, by image."""
+
+    rows: Ints
+    sources: int
+    matched: Floats
+    held: Floats
+    reference_matched: Floats
+    reference_held: Floats
+    full_rows: Ints  # matched on all of the reference's answers, where these are more
+
+
+def _dealt(
+    reference: AnnotatedSet,
+    candidates: AnnotatedSet,
+    answers: int,
+    size: int,
+    classes: tuple[np.ndarray | None, np.ndarray | None] | None,
+    rng: np.random.Generator,
+    *,
+    easy: bool,
+) -> _Deal:
+    matched, reference_matched = (
+        rng.hypergeometric(data.selected, data.shown - data.selected, answers)
+        for data in (candidates, reference)
+    )
+    rest, reference_rest = (data.shown - answers for data in (candidates, reference))
+    kept = np.arange(len(candidates.images))
+    if easy:
+        yes = candidates.selected - matched
+        among = rng.hypergeometric(yes, rest - yes, EASY[1])
+        kept = np.flatnonzero(among >= EASY[0])
+    pool = matched[kept], np.full(len(kept), answers)
+    of = None if classes is None else (classes[0], np.asarray(classes[1])[kept])
+
+    def chosen(selected: Ints, shown: Ints) -> Ints:
+        seed = int(rng.integers(2**31))
+        return kept[match_published((selected, shown), pool, size=size, classes=of, seed=seed)]
+
+    return _Deal(
+        rows=chosen(reference_matched, np.full(len(reference_matched), answers)),
+        sources=len(kept),
+        matched=matched / answers,
+        held=(candidates.selected - matched) / rest,
+        reference_matched=reference_matched / answers,
+        reference_held=(reference.selected - reference_matched) / reference_rest,
+        full_rows=chosen(reference.selected, reference.shown),
+    )
+
+
+def _by_answers(study: Study, candidates: AnnotatedSet, bootstrap: int, seed: int) -> pl.DataFrame:
+    """Equation 9 for every number of answers; without classifiers there is nothing to say."""
+    schema = {"annotators": pl.Int64, "gap": pl.Float64, "lower": pl.Float64, "upper": pl.Float64}
+    if not candidates.correct.shape[1]:
+        return pl.DataFrame(schema=schema)
+    datasets = {"reference": study.reference, "replication": candidates}
+    weighted = replace(study, datasets=datasets, truth=None)
+    table = compare_annotators(weighted)
+    gap = (pl.col("reference_accuracy") - pl.col("naive")).mean()
+    means = table.group_by("annotators", maintain_order=True).agg(gap=gap)
+    lower, upper = percentile(replicate_gaps(weighted, size=bootstrap, seed=seed))
+    return means.with_columns(lower=lower, upper=upper).cast(schema)  # type: ignore[arg-type]
+
+
+def _held_out(
+    deals: list[_Deal],
+    reference: AnnotatedSet,
+    answers: int,
+) -> pl.DataFrame:
+    """Table 1: the reference known by all of its answers, and by as many as the candidates."""
+    whole = reference.selected / reference.shown
+    rows: list[dict[str, object]] = []
+    most = int(np.median(reference.shown))
+    for label in dict.fromkeys((most, answers)):
+        full = label == most
+        sides = (
+            ("matched", [whole if full else d.reference_matched for d in deals], "matched"),
+            ("held out", [whole if full else d.reference_held for d in deals], "held"),
+        )
+        for by, of_reference, name in sides:
+            means = np.array([each.mean() for each in of_reference])
+            taken = [(d.full_rows if full else d.rows, getattr(d, name)) for d in deals]
+            sampled = np.array([values[rows_].mean() for rows_, values in taken])
+            spread = np.mean([values[rows_].var() / len(rows_) for rows_, values in taken])
+            spread += np.mean([each.var() / len(each) for each in of_reference])
+            rows.append(
+                {
+                    "reference_answers": label,
+                    "by": by,
+                    "reference": float(means.mean()),
+                    "sampled": float(sampled.mean()),
+                    "difference": float((sampled - means).mean()),
+                    "error": float(np.sqrt(spread)),
+                }
+            )
+    return pl.DataFrame(rows)
+
+
+def _by_source(deals: list[_Deal], easy: list[_Deal], candidates: AnnotatedSet) -> pl.DataFrame:
+    """Matching from all candidates, and from those that held-out answers select."""
+    right: Floats | None = None
+    if candidates.correct.shape[1]:
+        right = candidates.correct.mean(axis=1)
+    rows: list[dict[str, object]] = []
+    base: dict[str, float] = {}
+    for source, of in (("all candidates", deals), ("easy candidates", easy)):
+        row: dict[str, object] = {
+            "source": source,
+            "candidates": float(np.mean([deal.sources for deal in of])),
+        }
+        for fact in ("frequency", "accuracy"):
+            if fact == "accuracy" and right is None:
+                row |= {fact: None, f"{fact}_difference": None, f"{fact}_error": None}
+                continue
+            values = [deal.matched if fact == "frequency" else right for deal in of]
+            found = np.array(
+                [np.asarray(v)[deal.rows].mean() for v, deal in zip(values, of, strict=True)]
+            )
+            images = np.mean(
+                [
+                    np.asarray(v)[deal.rows].var() / len(deal.rows)
+                    for v, deal in zip(values, of, strict=True)
+                ]
+            )
+            mean = float(found.mean())
+            base.setdefault(fact, mean)
+            row |= {
+                fact: mean,
+                f"{fact}_difference": mean - base[fact],
+                f"{fact}_error": float(np.sqrt(2 * images)) if of is easy else 0.0,
+            }
+        rows.append(row)
+    return pl.DataFrame(rows)

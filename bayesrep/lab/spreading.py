@@ -1,0 +1,142 @@
+"""Work in pieces over cores or a cluster, kept as it is done, so that a stopped run goes on."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bayesrep.clusters import join_cluster
+from bayesrep.errors import OptionError, reason
+
+Work = Callable[[Any], Any]
+"""A module's function of an argument that can be pickled; its result can be JSON."""
+
+
+class Spread:
+    """Where pieces of work are done, and what is done of them.
+
+    Parameters
+    ----------
+    jobs
+        Processes; 1: this one.
+    cluster
+        A Ray cluster's address in place of processes: "local", "auto" or HOST:PORT.
+    kept
+        A file for results as they are made; None keeps nothing.
+    identity
+        What results depend on besides their tasks: a file of another is refused.
+    told
+        Called with the number of pieces that are done, whenever some are.
+    """
+
+    def __init__(
+        self,
+        *,
+        jobs: int | None = None,
+        cluster: str | None = None,
+        kept: Path | None = None,
+        identity: str = "",
+        told: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._jobs = jobs if jobs is not None else os.cpu_count() or 1
+        if self._jobs < 1:
+            raise OptionError(f"jobs must be 1 at least; got {jobs}")
+        self._kept, self._told = kept, told
+        self._held = {} if kept is None else _read(kept, identity)
+        self._ray = None if cluster is None else join_cluster(cluster)
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __call__(self, work: Work, tasks: Sequence[Any], names: Sequence[str]) -> list[Any]:
+        """Results of all tasks, in their order; those that are kept are not made again."""
+        left = [place for place, name in enumerate(names) if name not in self._held]
+        self._told(len(tasks) - len(left))
+        for place, result in self._made(work, [tasks[place] for place in left]):
+            self._keep(names[left[place]], result)
+            self._told(1)
+        return [self._held[name] for name in names]
+
+    def close(self, *, at_once: bool = False) -> None:
+        """Let the processes go."""
+        if self._pool is not None:
+            if at_once:
+                for process in multiprocessing.active_children():
+                    process.terminate()
+            self._pool.shutdown(wait=not at_once, cancel_futures=True)
+        if self._ray is not None:
+            self._ray.shutdown()
+
+    def _keep(self, name: str, result: Any) -> None:
+        self._held[name] = result
+        if self._kept is not None:
+            with self._kept.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps({"key": name, "result": result}) + "\n")
+
+    def _made(self, work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        if self._ray is not None:
+            yield from _on_cluster(self._ray, work, tasks)
+        elif self._jobs == 1 or len(tasks) < 2:
+            yield from ((place, work(task)) for place, task in enumerate(tasks))
+        else:
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(self._jobs, context, _deaf_to_interrupts)
+            places: dict[Future[Any], int] = {
+                self._pool.submit(work, task): place for place, task in enumerate(tasks)
+            }
+            waiting = set(places)
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from ((places[each], each.result()) for each in done)
+
+
+@contextmanager
+def spread_over(**options: Any) -> Iterator[Spread]:
+    """A `Spread` whose processes end with the block, at once where it fails."""
+    found = Spread(**options)
+    try:
+        yield found
+    except BaseException:
+        found.close(at_once=True)
+        raise
+    found.close()
+
+
+def _deaf_to_interrupts() -> None:
+    """Processes are ended by the one that began them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _on_cluster(ray: Any, work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    remote = ray.remote(work)
+    places = {remote.remote(task): place for place, task in enumerate(tasks)}
+    waiting = list(places)
+    while waiting:
+        (ready, *_), waiting = ray.wait(waiting, num_returns=1)
+        yield places[ready], ray.get(ready)
+
+
+def _read(path: Path, identity: str) -> dict[str, Any]:
+    """Results in a file, whose first line says whose they are; a last line cut short is removed."""
+    mine = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    if not path.exists():
+        path.write_text(json.dumps({"of": mine}) + "\n", encoding="utf-8")
+        return {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        if lines and not lines[-1].endswith("\n"):
+            lines.pop()
+            path.write_text("".join(lines), encoding="utf-8")
+        first, *rest = map(json.loads, lines)
+        if first["of"] != mine:
+            raise OptionError(f"{path} holds the work of another plan; name another file")
+        return {each["key"]: each["result"] for each in rest}
+    except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, OptionError):
+            raise
+        raise OptionError(f"{path} is no file of kept work: {reason(error)}") from error

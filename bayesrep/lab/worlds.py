@@ -1,0 +1,273 @@
+"""What planned studies are drawn from: populations as a pilot or published numbers leave them.
+
+A pilot's posterior has for every draw the mixtures of both data sets and every classifier's curve
+on the replication. What it does not have is taken from the pilot's numbers:
+
+*The reference's curves* are the replication's with a shift of the logit, such that each gives the
+accuracy that was measured on the reference.
+
+*Difficulty* is shared: classifiers err on the same images, beyond what s says. An answer is right
+where Φ⁻¹(g_c(s)) + λ u + √(1 − λ²) ε_c > 0 with u, ε_c ~ N(0, 1), u one for an image; λ is the one
+at which the mean product of two classifiers' residuals on an image, given its count, is the
+pilot's.
+
+*Workers*, where they are counted, differ as in `bayesrep.studies.scenarios`.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import jax
+import numpy as np
+from scipy.special import expit, logit, ndtri
+
+from bayesrep.choices import Prior
+from bayesrep.errors import OptionError
+from bayesrep.lab.matching import NODES, masses_of
+from bayesrep.numerics.noisy_matching import BetaMixture
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.scenarios import draw_counts, draw_crowds, find_scenario
+from bayesrep.studies.simulate import Populations, published_populations
+from bayesrep.studies.study import Study
+from bayesrep.types import Bools, Floats, Ints
+
+LENIENCY = 0.5
+"""How much workers differ, an sd on the probit scale, where no pilot says."""
+LOGIT_OVER_PROBIT = 1.7
+LOADINGS = np.sqrt(np.linspace(0, 0.98, 15))
+TRIAL = 20_000
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a study is to be made of.
+
+    Parameters
+    ----------
+    images
+        Of each of the two data sets.
+    answers
+        About every image.
+    workers
+        How many there are in each crowd; None: every answer is another worker's.
+    crowds
+        1: the same workers answer about both data sets; 2: each has its own.
+    """
+
+    images: int
+    answers: int
+    workers: int | None = None
+    crowds: int = 1
+
+    def __post_init__(self) -> None:
+        if self.images < 20 or self.answers < 2:
+            raise OptionError(
+                "a study takes 20 images of each data set and 2 answers about each at least; got "
+                f"{self.images} and {self.answers}: one answer tells a mean selection frequency, "
+                "and not how it is distributed"
+            )
+        if self.crowds not in (1, 2):
+            raise OptionError(f"crowds must be 1 or 2; got {self.crowds}")
+        if self.workers is not None and self.workers < self.answers:
+            raise OptionError(
+                f"{self.workers} workers cannot give {self.answers} answers about an image: "
+                "nobody is asked twice"
+            )
+
+
+def draw_study(world: Populations, design: Design, *, leniency: float, seed: int) -> Study:
+    """A study of this design from these populations.
+
+    Parameters
+    ----------
+    world
+        Its populations, with curves at `NODES`.
+    design
+        How many images, answers and workers.
+    leniency
+        By how much workers differ, an sd on the probit scale.
+    seed
+        Of everything random.
+    """
+    crowd = find_scenario("one-crowd" if design.crowds == 1 else "two-crowds")
+    plain = find_scenario("plain")
+    scenario = (
+        plain
+        if design.workers is None
+        else dataclasses.replace(crowd, crowd=design.workers, leniency=leniency)
+    )
+    *seeds, of_crowds = np.random.SeedSequence(seed).spawn(3)
+    crowds = draw_crowds(np.random.default_rng(of_crowds), scenario, design.answers)
+    datasets: dict[str, Any] = {}
+    for role, name in enumerate(REQUIRED_ROLES):
+        rng = np.random.default_rng(seeds[role])
+        s = _frequencies(rng, world, role, design.images)
+        of = None if crowds is None else crowds[role]
+        selected, shown, answers = draw_counts(rng, scenario, s, design.answers, design.answers, of)
+        correct = _answers(rng, world.curves[role], s, world.shared_difficulty)
+        datasets[name] = {
+            "selected": selected,
+            "shown": shown,
+            "correct": correct,
+            "answers": answers,
+        }
+    return Study.from_arrays(**datasets, classifiers=list(world.classifiers), name="planned")
+
+
+def adjusted_accuracies(world: Populations) -> Floats:
+    """True adjusted accuracies [C]: ∫ g_c(s) p_ref(s) ds."""
+    return world.curves[1] @ _masses(world, 0)
+
+
+def published_world(prior: str, classifiers: int) -> Populations:
+    """Populations known without a pilot.
+
+    Raises
+    ------
+    OptionError
+        If there are none of this name.
+    """
+    if prior not in get_args(Prior):
+        raise OptionError(f"prior must be one of {', '.join(get_args(Prior))}; got {prior!r}")
+    return published_populations(classifiers, NODES)
+
+
+def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> list[Populations]:
+    """Populations as draws of a pilot's posterior.
+
+    Parameters
+    ----------
+    fitted
+        The pilot and its posterior by the joint model, without groups.
+    count
+        How many draws.
+    classifiers
+        How many of the pilot's, at most, evenly spread over their accuracies.
+    seed
+        Of the choice of draws, and of what the difficulty is estimated by.
+
+    Raises
+    ------
+    OptionError
+        If the posterior is not of the joint model, or has groups.
+    """
+    made = fitted.recorded
+    if made.name != "joint" or made.grouping:
+        raise OptionError("a plan takes a posterior of the joint model without groups")
+    group = fitted.need("posterior", "component_weight", "classifier_curve")
+    chains, length = fitted.adjusted.shape[:2]
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(chains * length, size=count, replace=count > chains * length)
+    draws = {
+        str(name): group[name].values.reshape(-1, *group[name].shape[2:])[chosen]
+        for name in group.data_vars
+    }
+    with jax.enable_x64(new_val=True):
+        at = np.asarray(made.model.curves(draws, made.options, NODES, np.ones(1)))
+    accuracy = fitted.statistics.accuracy("reference")
+    rows = _spread(accuracy, classifiers)
+    names = tuple(fitted.statistics.classifiers[row] for row in rows)
+    mean, total = draws["component_mean"][:, :2], draws["component_concentration"][:, :2]
+    weights = draws["component_weight"][:, :2]
+    found = [
+        _with_reference(
+            Populations(names, m * c, (1 - m) * c, w, np.stack([g, g]), 0.0), accuracy[rows]
+        )
+        for m, c, w, g in zip(mean, total, weights, at[:, rows], strict=True)
+    ]
+    loading = _shared_difficulty(found[0], fitted, rows, rng)
+    return [world._replace(shared_difficulty=loading) for world in found]
+
+
+def leniency_of(fitted: Fitted) -> float | None:
+    """By how much a pilot's workers differ, an sd on the probit scale; None where none is known."""
+    study = fitted.images
+    if not fitted.knows_workers:
+        return None
+    from bayesrep.models import MODELS
+
+    crowd = MODELS["workers"].crowd
+    assert crowd is not None
+    found = crowd(study, REQUIRED_ROLES)
+    return float(found.leniencies.spread) / LOGIT_OVER_PROBIT
+
+
+def _spread(accuracy: Floats, count: int) -> Ints:
+    """Places of so many classifiers at most, evenly spread over their accuracies."""
+    order = np.argsort(accuracy, kind="stable")
+    return np.sort(order[np.unique(np.linspace(0, len(order) - 1, count).round().astype(int))])
+
+
+def _masses(world: Populations, role: int) -> Floats:
+    """Masses of a data set's frequencies around `NODES`."""
+    return masses_of(BetaMixture(world.a[role], world.b[role], world.weights[role]))
+
+
+def _with_reference(world: Populations, accuracy: Floats) -> Populations:
+    """Curves of the reference that give these accuracies: the replication's, shifted."""
+    score, mass = logit(np.clip(world.curves[1], 1e-9, 1 - 1e-9)), _masses(world, 0)
+    wanted = np.clip(accuracy, 1e-4, 1 - 1e-4)
+    low, high = np.full(len(wanted), -30.0), np.full(len(wanted), 30.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = expit(score + middle[:, None]) @ mass < wanted
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    curves = np.stack([expit(score + high[:, None]), world.curves[1]])
+    return world._replace(curves=curves)
+
+
+def _frequencies(rng: np.random.Generator, world: Populations, role: int, size: int) -> Floats:
+    weights = world.weights[role] / world.weights[role].sum()
+    component = rng.choice(len(weights), size=size, p=weights)
+    return rng.beta(world.a[role][component], world.b[role][component])
+
+
+def _answers(rng: np.random.Generator, curves: Floats, s: Floats, loading: float) -> Bools:
+    """Correctness [N, C] whose marginal probabilities are the curves'."""
+    shared = loading * rng.standard_normal(len(s))
+    own = np.sqrt(1 - loading**2)
+    found = np.empty((len(s), len(curves)), dtype=bool)
+    for place, curve in enumerate(curves):
+        threshold = ndtri(np.clip(np.interp(s, NODES, curve), 1e-12, 1 - 1e-12))
+        found[:, place] = threshold + shared + own * rng.standard_normal(len(s)) > 0
+    return found
+
+
+def _shared_difficulty(
+    world: Populations, fitted: Fitted, rows: Sequence[int] | Ints, rng: np.random.Generator
+) -> float:
+    """The loading at which classifiers' answers go together as in the pilot."""
+    if len(rows) < 2:
+        return 0.0
+    data = fitted.images.replication
+    measured = _together(world, data.selected, data.shown, data.correct[:, rows])
+    s = _frequencies(rng, world, 1, TRIAL)
+    shown = rng.choice(data.shown, TRIAL)
+    selected = rng.binomial(shown, s)
+    seed = int(rng.integers(2**31))
+    found = [
+        _together(
+            world,
+            selected,
+            shown,
+            _answers(np.random.default_rng(seed), world.curves[1], s, float(loading)),
+        )
+        for loading in LOADINGS
+    ]
+    return float(np.interp(measured, np.maximum.accumulate(found), LOADINGS))
+
+
+def _together(world: Populations, selected: Ints, shown: Ints, correct: Bools) -> float:
+    """Mean product of two different classifiers' residuals on an image, given its count."""
+    mass = _masses(world, 1)
+    kinds, place = np.unique(np.stack([selected, shown], axis=1), axis=0, return_inverse=True)
+    k, n = kinds[:, 0, None], kinds[:, 1, None]
+    given = np.exp(k * np.log(NODES) + (n - k) * np.log1p(-NODES)) * mass
+    given /= given.sum(axis=1, keepdims=True)
+    residual = correct - (given @ world.curves[1].T)[place.ravel()]
+    total = np.square(residual.sum(axis=1)) - np.square(residual).sum(axis=1)
+    classifiers = correct.shape[1]
+    return float(total.mean() / (classifiers * (classifiers - 1)))

@@ -1,0 +1,88 @@
+"""What matching on noisy counts leaves: the distribution of s among the images that are chosen.
+
+Images of a pool with density p(s) are chosen such that their counts k of n are distributed as the
+reference's. With P₁(k) the reference's masses and q_k(s) ∝ p(s) s^k (1 − s)^(n − k) the pool's
+density given a count, what is chosen has the density
+
+    p₂(s)  =  Σ_k P₁(k) q_k(s)      (Engstrom et al., 2020, section 2: rejection sampling)
+
+which for mixtures of betas is one too: q_k has the components Beta(a + k, b + n − k). For single
+betas with p = Beta(α, β) and p₁ = Beta(α + 1, β) it is equation 1,
+
+    p₂  =  n / (n + α + β) p₁  +  (α + β) / (n + α + β) p,
+
+and for any two single betas the mean is pulled towards the pool's by the share (α + β) / (n + α +
+β), α and β the pool's, since E_p[s | k] = (α + k) / (α + β + n) is linear in k. Tests hold both
+against quadrature and against sampling.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaln, logsumexp
+from scipy.stats import beta as beta_distribution
+
+from bayesrep.types import Float
+
+
+class BetaMixture(NamedTuple):
+    """A mixture of betas over the selection frequency."""
+
+    a: Float[np.ndarray, "component"]
+    b: Float[np.ndarray, "component"]
+    weights: Float[np.ndarray, "component"]
+
+    @property
+    def mean(self) -> float:
+        """Of s."""
+        return float(self.weights @ (self.a / (self.a + self.b)))
+
+    def density(self, s: Float[np.ndarray, "*at"]) -> Float[np.ndarray, "*at"]:
+        """p(s)."""
+        return beta_distribution.pdf(s[..., None], self.a, self.b) @ self.weights
+
+    def masses(self, n: int) -> Float[np.ndarray, "{n}+1"]:
+        """P(k) of n answers, k = 0..n."""
+        return np.exp(logsumexp(self._log_joint(n), axis=1))
+
+    def given(self, n: int) -> "GivenCounts":
+        """The mixtures of images of which k of n are known, k = 0..n."""
+        joint, k = self._log_joint(n), np.arange(n + 1)[:, None]
+        weights = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return GivenCounts(self.a + k, self.b + n - k, weights)
+
+    def _log_joint(self, n: int) -> Float[np.ndarray, "{n}+1 component"]:
+        """log of weight times beta-binomial mass."""
+        k = np.arange(n + 1)[:, None]
+        choose = -np.log(n + 1) - betaln(k + 1, n - k + 1)
+        mass = choose + betaln(self.a + k, self.b + n - k) - betaln(self.a, self.b)
+        with np.errstate(divide="ignore"):
+            return mass + np.log(self.weights)
+
+
+class GivenCounts(NamedTuple):
+    """Mixtures of betas, one for each count."""
+
+    a: Float[np.ndarray, "count component"]
+    b: Float[np.ndarray, "count component"]
+    weights: Float[np.ndarray, "count component"]
+
+
+def replicated(reference: BetaMixture, pool: BetaMixture, n: int) -> BetaMixture:
+    """The distribution of s among images matched on n answers: p₂ of the module's docstring.
+
+    Parameters
+    ----------
+    reference, pool
+        Distributions of s.
+    n
+        Answers about an image by which it is matched; with none the pool itself is left.
+    """
+    given = pool.given(n)
+    weights = reference.masses(n)[:, None] * given.weights
+    return BetaMixture(given.a.ravel(), given.b.ravel(), weights.ravel())
+
+
+def left_by_matching(reference: BetaMixture, pool: BetaMixture, n: int) -> float:
+    """By how much the mean of what is matched on n answers lies below the reference's."""
+    return reference.mean - replicated(reference, pool, n).mean

@@ -1,0 +1,231 @@
+"""Plans, and what matching again shows, in words and tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesrep.report.text import Cell, listed
+
+if TYPE_CHECKING:
+    from bayesrep.lab import Design, Option, Plan, Prices, Purchase, Rematched
+
+
+def plan_facts(found: "Plan", prices: "Prices") -> dict[str, Any]:
+    """Everything a plan says, ready for JSON; widths are fractions."""
+    return {
+        **_facts_of(found.design),
+        "cost": found.cost,
+        "width": found.width,
+        "range": list(found.range),
+        "wanted": found.wanted,
+        "reached": found.reached,
+        "expected": {
+            name: value if np.isfinite(value) else None
+            for name, value in found.expected._asdict().items()
+        },
+        "studies": found.studies,
+        "certified": found.certified,
+        "normal_over_certified": found.normal_over_certified
+        if np.isfinite(found.normal_over_certified)
+        else None,
+        "prices": asdict(prices),
+        "options": [_row(option) for option in found.options],
+        "by_money": [_row(option) for option in found.by_money],
+        "crowds": [
+            {"crowd": label, "workers": workers, "width": width}
+            for label, workers, width in found.crowds
+        ],
+        "power": {f"{difference:g}": power for difference, power in found.power.items()},
+    }
+
+
+def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int) -> str:
+    """What to collect, what to expect, and what else there would be."""
+    design, expected = found.design, found.expected
+    total = 2 * design.images * design.answers
+    who = "every one by another worker"
+    if workers is not None:
+        kind = "one crowd" if crowds == 1 else "two crowds"
+        who = f"by {kind} of {workers:,} workers in all, {total / workers:,.0f} each"
+    held = round(expected.mean_held * found.studies)
+    lines = [
+        f"Collect {design.images:,} images of each data set with {design.answers} answers about "
+        f"each: {total:,} answers, {who}; cost {found.cost:,.2f}.",
+        "Show an image in as many different grids as it has answers: answers in one grid go "
+        "together.",
+        "",
+        f"Expected width of the 95 % interval of the mean gap: {100 * found.width:.2f} points "
+        f"({100 * found.range[0]:.2f} to {100 * found.range[1]:.2f} from study to study); of one "
+        f"classifier {100 * expected.single_width:.2f}.",
+        f"Over {found.studies} simulated studies ({found.certified} certified) intervals held the "
+        f"true mean in {held}, and {100 * expected.single_held:.0f} % of single classifiers.",
+    ]
+    if np.isfinite(found.normal_over_certified):
+        lines.append(
+            f"Normal approximations of the same are {found.normal_over_certified:.2f} times as "
+            "wide; other designs are by these, corrected."
+        )
+    if found.power:
+        told = ", ".join(
+            f"{100 * difference:g} points {100 * power:.0f} %"
+            for difference, power in found.power.items()
+        )
+        lines.append(f"Power to tell two classifiers apart, selection removed: {told}.")
+    by_answers: dict[str, Cell] = {
+        "answers": "{answers}",
+        "images": "{images:,}",
+        "in all": "{total:,}",
+        "cost": "{cost:,.0f}",
+        "width": "{width:2p}",
+    }
+    title = "The cheapest design with each number of answers"
+    if found.wanted is None:
+        title = "The best for the money with each number of answers"
+    lines += ["", f"{title}:", "", listed([_row(o) for o in found.options], by_answers)]
+    if found.by_money:
+        lines += ["", "What money buys:", "", listed([_row(o) for o in found.by_money], by_answers)]
+        lines += ["", _trade(found, prices)]
+    crowd_rows = [
+        {"crowd": label, "workers": "" if size is None else f"{size:,}", "width": width}
+        for label, size, width in found.crowds
+    ]
+    shown: dict[str, Cell] = {
+        "who answers": "{crowd}",
+        "workers in all": "{workers}",
+        "width": "{width:2p}",
+    }
+    lines += ["", "The same design with other crowds:", "", listed(crowd_rows, shown)]
+    return "\n".join(lines)
+
+
+def batch_text(
+    found: Sequence["Purchase"], design: "Design", width_now: float, wanted: float
+) -> str:
+    """Go on, and with what."""
+    rows = [each._asdict() for each in found]
+    shown: dict[str, Cell] = {
+        "buy": "{label}",
+        "images": "{images:,}",
+        "answers": "{answers:.1f}",
+        "width then": "{width:2p}",
+    }
+    best = found[0]
+    reached = (
+        "and that would do"
+        if best.width <= wanted
+        else f"and more will be needed for {100 * wanted:g}"
+    )
+    return (
+        f"Go on: the interval is {100 * width_now:.2f} points wide with {design.images:,} images "
+        f"of each data set and {design.answers} answers about each; {100 * wanted:g} were asked.\n"
+        f"Buy {best.label}: {100 * best.width:.2f} points then, {reached}.\n\n"
+        f"{listed(rows, shown)}"
+    )
+
+
+def _trade(found: "Plan", prices: "Prices") -> str:
+    """Whether another answer or another image would be worth more."""
+    best = min(found.laws, key=lambda law: law.slope * prices.of_image(law.answers))
+    few = [law.answers for law in found.laws if law.answers < best.answers]
+    many = [law.answers for law in found.laws if law.answers > best.answers]
+    parts = [f"At these prices {best.answers} answers about an image are worth their money"]
+    if few:
+        parts.append(f"with {few[-1]} or fewer, more answers beat more images")
+    if many:
+        parts.append(f"with {many[0]} or more, more images beat more answers")
+    return "; ".join(parts) + "."
+
+
+def _facts_of(design: "Design") -> dict[str, Any]:
+    return {
+        "images": design.images,
+        "answers": design.answers,
+        "workers": design.workers,
+        "crowds": design.crowds,
+    }
+
+
+def _row(option: "Option") -> Mapping[str, Any]:
+    design = option.design
+    return {
+        **_facts_of(design),
+        "total": 2 * design.images * design.answers,
+        "cost": option.cost,
+        "width": option.width,
+    }
+
+
+def rematch_text(found: "Rematched") -> str:
+    """What matching again shows: appendix D.1 to D.3."""
+    lines: list[str] = []
+    if len(found.by_answers):
+        shown: dict[str, Cell] = {
+            "answers": "{annotators}",
+            "gap": "{gap:2p}",
+            "95 % interval": "{lower:2p} to {upper:2p}",
+        }
+        first, last = (found.by_answers["gap"][place] for place in (0, -1))
+        most = found.by_answers["annotators"][-1]
+        falls = "The gap still falls" if last < found.by_answers["gap"][-2 % most] else "It is flat"
+        lines += [
+            "D.1  Mean accuracy gap of candidates weighted like the reference's counts, by answers "
+            "about an image:",
+            "",
+            listed(found.by_answers, shown),
+            "",
+            f"From {100 * first:.2f} points with one answer to {100 * last:.2f} with {most}. "
+            f"{falls} there: matching on more answers would leave less of it.",
+            "",
+        ]
+    shown = {
+        "reference known by": "{reference_answers} answers",
+        "frequencies by": "{by}",
+        "reference": "{reference:1p}",
+        "sampled": "{sampled:1p}",
+        "difference": "{difference:2p}",
+        "s.e.": "{error:2p}",
+    }
+    lines += [
+        "D.2  Mean selection frequencies of images matched again:",
+        "",
+        listed(found.held_out, shown),
+        "",
+        _held_out_sentence(found.held_out.to_dicts()),
+    ]
+    if found.by_source is None:
+        lines += ["", "D.3  Too few answers to hold four more out."]
+        return "\n".join(lines)
+    shown = {
+        "matched from": "{source}",
+        "candidates": "{candidates:,.0f}",
+        "frequency": "{frequency:1p}",
+        "difference": "{frequency_difference:2p}",
+        "accuracy": "{accuracy:1p}",
+        "of accuracy": "{accuracy_difference:2p}",
+        "s.e.": "{accuracy_error:2p}",
+    }
+    lines += [
+        "",
+        "D.3  The same matching from candidates that 2 of 4 held-out answers select:",
+        "",
+        listed(found.by_source, shown),
+    ]
+    return "\n".join(lines)
+
+
+def _held_out_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the last two rows say, in words."""
+    matched, held = rows[-2:]
+    drop, error = matched["sampled"] - held["sampled"], held["error"]
+    sentence = (
+        f"By answers that had no part in the choice the images are selected {100 * drop:.2f} "
+        "points less often than by those they were chosen by"
+    )
+    if held["difference"] < -2 * error:
+        return (
+            f"{sentence}, and {-100 * held['difference']:.2f} points less often than the "
+            "reference: matching left them harder."
+        )
+    return f"{sentence}; no clear difference to the reference is left."
