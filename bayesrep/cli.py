@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "collect": "ask people what images show: tasks, their forms, and the answers back",
     "match-images": "choose a replication's images from a pool, and the bias that each way leaves",
     "plan": "how many images, answers and workers a replication takes, and what they cost",
+    "lab": "what matching on noisy answers leaves of two populations; a page with sliders",
     "rematch": "whether the bias of matching shows in the answers at hand",
     "answers": "what annotators answered, as their tools export it, as one table",
     "clean": "leave out answers by published rules of quality control, and say which",

@@ -35,13 +35,8 @@ def join_cluster(address: str, workers: int | None = None) -> Any:
         if host and port.isdecimal():  # Ray itself would try for minutes
             socket.create_connection((host, int(port)), timeout=10).close()
         options: dict[str, Any] = {"num_cpus": workers} if local and workers else {}
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level="ERROR",
-            include_dashboard=False if local else None,
-            **options,
-        )
+        options |= {"logging_level": "ERROR", "include_dashboard": False if local else None}
+        ray.init(address=address, log_to_driver=False, **options)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         raise PredictionError(
             f"the Ray cluster {address!r} cannot be reached ({reason(error)}); start it, or give "

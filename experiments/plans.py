@@ -171,11 +171,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     text = table(found)
     print(text)
     remarks = (
-        f"Widths in points. Over {found['studies']:,} planned studies the mean gap's 95 % intervals "
-        f"held the truth in {100 * found['held']:.1f} % (s.e. {100 * found['held_se']:.1f}), those "
-        f"of single classifiers in {100 * found['single_held']:.1f} %. Found widths are "
-        f"{found['ratio']:.2f} (sd {found['ratio_sd']:.2f}) times the promised ones, within a tenth "
-        f"for {found['within_tenth']} of {len(found['plans'])} plans. Widths are of certified fits, "
+        f"Widths in points. Over {found['studies']:,} planned studies the mean gap's 95 % "
+        f"intervals held the truth in {100 * found['held']:.1f} % (s.e. "
+        f"{100 * found['held_se']:.1f}), those of single classifiers in "
+        f"{100 * found['single_held']:.1f} %. Found widths are {found['ratio']:.2f} (sd "
+        f"{found['ratio_sd']:.2f}) times the promised ones, within a tenth for "
+        f"{found['within_tenth']} of {len(found['plans'])} plans. Widths are of certified fits, "
         "coverage of all."
     )
     command = f"python -m experiments.plans --plans {arguments.plans} --studies {arguments.studies}"

@@ -40,6 +40,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="N,N",
         help="say what each way would leave with so many answers about every image",
     )
+    option("--least", type=float, metavar="S", help="expected frequency of a candidate (0.0)")
     option("--most", type=int, metavar="N", help="answers of a candidate (the reference's)")
     option("--components", type=int, help="of the mixtures of betas (2)")
     option("--replicates", type=int, help="of the bootstrap (50)")

@@ -71,8 +71,9 @@ def run(arguments: Namespace) -> int:
     prices = Prices(arguments.cost_answer, arguments.cost_image)
     if arguments.leniency is not None and not 0 <= arguments.leniency <= 5:
         raise OptionError(f"--leniency is {arguments.leniency}; give a number from 0 to 5")
-    common = given(arguments, plan) | {"cluster": arguments.ray, "kept": arguments.keep}
-    common = {"progress": not arguments.no_progress, **common}
+    common: dict[str, Any] = given(arguments, plan)
+    common |= {"cluster": arguments.ray, "kept": arguments.keep}
+    common["progress"] = not arguments.no_progress
     heading = f"Populations: {arguments.prior}, published."
     if arguments.pilot is None:
         worlds = [published_world(arguments.prior, CLASSIFIERS)]
@@ -157,7 +158,7 @@ def _fitted(study: Any, arguments: Namespace) -> Any:
     import bayesrep
     from bayesrep.errors import ConvergenceWarning
 
-    options = {"seed": arguments.seed or 0, "progress": not arguments.no_progress}
+    options: dict[str, Any] = {"seed": arguments.seed or 0, "progress": not arguments.no_progress}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         posterior = bayesrep.fit(study, method="laplace", **options)

@@ -2,6 +2,7 @@
 
 from bayesrep.lab.matching import METHODS, Chosen, Matching, left_with, match_images, next_answers
 from bayesrep.lab.outcomes import Outcome
+from bayesrep.lab.pipeline import explore
 from bayesrep.lab.planning import (
     Law,
     Limits,
@@ -28,6 +29,7 @@ __all__ = [
     "Prices",
     "Purchase",
     "Rematched",
+    "explore",
     "left_with",
     "leniency_of",
     "match_images",

@@ -21,7 +21,7 @@ Where a bin of a class runs empty, the nearest bins give what is missing, the hi
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,7 @@ def match_images(
     *,
     size: int,
     classes: tuple[NDArray[np.str_], NDArray[np.str_]] | None = None,
+    least: float = 0.0,
     components: int = 2,
     replicates: int = 50,
     seed: int = 0,
@@ -136,6 +137,8 @@ def match_images(
         How many to choose: of every class of the reference, or in all where there are none.
     classes
         Of every image of the reference and of the pool.
+    least
+        Candidates whose expected true frequency, given their count, is below this are left out.
     components
         Of the mixtures of betas.
     replicates
@@ -152,7 +155,7 @@ def match_images(
     StudyError
         If counts are impossible, or a class has fewer images in the pool than are asked for.
     OptionError
-        If size, components or replicates are out of range.
+        If size, least, components or replicates are out of range.
 
     Warns
     -----
@@ -161,6 +164,8 @@ def match_images(
     """
     if size < 1 or replicates < 2:
         raise OptionError("size must be 1 at least, and replicates 2")
+    if not 0 <= least < 1:
+        raise OptionError(f"least is a selection frequency, from 0 to below 1; got {least}")
     for name, (k, n) in (("reference", reference), ("pool", pool)):
         if not len(k) or len(k) != len(n) or not ((n > 0) & (k >= 0) & (k <= n)).all():
             raise StudyError(f"the {name}: selected must be from 0 to shown, and shown above 0")
@@ -172,6 +177,14 @@ def match_images(
     every = [_densities(fit, 0)]
     every += [_densities(replicas, version) for version in range(replicates)]
     means = np.stack([_given(cells, second) @ NODES for _, second in every])
+    left_out = means[0] < least
+    cells = replace(cells, pool=np.where(left_out, 0, cells.pool))
+    class_of = np.where(left_out[cell_of], -1, class_of)
+    if (cells.pool.sum(axis=1) < cells.wanted).any():
+        raise StudyError(
+            f"the pool: fewer than {size} images (of some class) have an expected frequency of "
+            f"{least:g} or more; ask for fewer, or for less"
+        )
     wanted = np.array([first @ NODES for first, _ in every])
     chosen: dict[str, Chosen] = {}
     for name, method in METHODS.items():
@@ -185,6 +198,21 @@ def match_images(
         rates = rate[class_of, cell_of] * (class_of >= 0)
         chosen[name] = Chosen(images, rates, float(gaps[0]), lower, upper, distance, moved)
     return Matching(chosen, every[0])
+
+
+def fitted_mixtures(
+    reference: tuple[Ints, Ints],
+    pool: tuple[Ints, Ints],
+    *,
+    components: int = 2,
+    seed: int = 0,
+) -> tuple[BetaMixture, BetaMixture]:
+    """Mixtures of both by EM, from `selected` and `shown` of every image."""
+    fit = fit_mixtures(_table(reference, pool), components=components, seed=seed)
+    first, second = (
+        BetaMixture(*(each[role, 0] for each in (fit.a, fit.b, fit.weights))) for role in range(2)
+    )
+    return first, second
 
 
 def match_published(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import bayesrep
@@ -108,7 +109,7 @@ def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterio
             name: random.standard_normal((draws // 2, *np.shape(leaf)))
             for name, leaf in normal.center.items()
         }
-        standard = {name: np.concatenate([each, -each]) for name, each in half.items()}
+        standard = {name: jnp.asarray(np.concatenate([each, -each])) for name, each in half.items()}
         position = jax.tree.map(lambda leaf: np.asarray(leaf)[None], jax.vmap(normal)(standard))
         stats = {"lp": np.zeros((1, 2 * (draws // 2)))}
         contents = posterior_groups(problem, tools, data, position, stats, seed=seed)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.estimators.annotators import compare_annotators, replicate_gaps
@@ -115,11 +116,13 @@ def rematch(
             f"some images have {least} answers: none is left to hold out when {answers} are "
             "matched on; match on fewer (--matched-on), or leave these images out"
         )
-    if by_class and (reference.labels is None or candidates.labels is None):
-        raise StudyError("matching by class takes the labels of both data sets")
+    classes = None
+    if by_class:
+        if reference.labels is None or candidates.labels is None:
+            raise StudyError("matching by class takes the labels of both data sets")
+        classes = reference.labels, candidates.labels
     if size is None:
         size = 10 if by_class else min(len(reference.images), max(1, len(candidates.images) // 4))
-    classes = (reference.labels, candidates.labels) if by_class else None
     rng = np.random.default_rng(seed)
     found = [
         _dealt(reference, candidates, answers, size, classes, rng, easy=False) for _ in range(deals)
@@ -155,7 +158,7 @@ def _dealt(
     candidates: AnnotatedSet,
     answers: int,
     size: int,
-    classes: tuple[np.ndarray | None, np.ndarray | None] | None,
+    classes: tuple[NDArray[np.str_], NDArray[np.str_]] | None,
     rng: np.random.Generator,
     *,
     easy: bool,
@@ -171,7 +174,7 @@ def _dealt(
         among = rng.hypergeometric(yes, rest - yes, EASY[1])
         kept = np.flatnonzero(among >= EASY[0])
     pool = matched[kept], np.full(len(kept), answers)
-    of = None if classes is None else (classes[0], np.asarray(classes[1])[kept])
+    of = None if classes is None else (classes[0], classes[1][kept])
 
     def chosen(selected: Ints, shown: Ints) -> Ints:
         seed = int(rng.integers(2**31))

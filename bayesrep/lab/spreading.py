@@ -5,7 +5,7 @@ import json
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
@@ -96,7 +96,7 @@ class Spread:
 
 
 @contextmanager
-def spread_over(**options: Any) -> Iterator[Spread]:
+def spread_over(**options: Any) -> Generator[Spread]:
     """A `Spread` whose processes end with the block, at once where it fails."""
     found = Spread(**options)
     try:

@@ -6,6 +6,7 @@ script, and in JSON whose "<" is written as an escape.
 """
 
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from bayesrep.atomic import replaced_file
 from bayesrep.report import methods, vega
 from bayesrep.report.sections import Content
+from bayesrep.report.sections.section import Block
 from bayesrep.studies.study import Study
 from bayesrep.version import __version__
 
@@ -25,6 +27,12 @@ def write_page(content: Content, path: str | Path) -> None:
 
 def page(content: Content) -> str:
     """The report as HTML."""
+    title = f"{content.study.name}: how much of the accuracy drop is real?"
+    return page_of(title, _summary(content.study), list(content.blocks()))
+
+
+def page_of(title: str, summary: str, blocks: Sequence[Block]) -> str:
+    """Parts under one title as HTML, with the script that draws their figures."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -36,15 +44,14 @@ def page(content: Content) -> str:
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    blocks = list(content.blocks())
     figures = [figure for block in blocks for figure in block.figures]
     data: dict[str, Any] = {figure.id: figure.rows for figure in figures if figure.rows}
     for block in blocks:
         data.update(block.data)
     return environment.from_string(asset("page.html")).render(
         version=__version__,
-        title=content.study.name,
-        summary=_summary(content.study),
+        title=title,
+        summary=summary,
         blocks=blocks,
         css=Markup(methods.style() + asset("page.css")),
         script=Markup(_inline(asset("page.js"))),

@@ -1,4 +1,4 @@
-"""Plans, and what matching again shows, in words and tables."""
+"""Plans, what matching leaves, and what matching again shows, in words and tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -9,6 +9,10 @@ import numpy as np
 from bayesrep.report.text import Cell, listed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
     from bayesrep.lab import Design, Option, Plan, Prices, Purchase, Rematched
 
 
@@ -229,3 +233,30 @@ def _held_out_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
             "reference: matching left them harder."
         )
     return f"{sentence}; no clear difference to the reference is left."
+
+
+def lab_text(table: "pl.DataFrame", reference: float, pool: float, out: "Path | None") -> str:
+    """What matching leaves, by number of answers."""
+    shown: dict[str, Cell] = {"answers": "{answers}"}
+    if table["weight"].null_count() < len(table):
+        shown["reference's share %"] = "{weight:1p}"
+    shown |= {
+        "five bins": "{published:2p}",
+        "every count": "{fine:2p}",
+        "simulated": "{simulated:2p}",
+        "s.e.": "{error:2p}",
+        "posterior": "{posterior:2p}",
+        "measured again": "{measured_replication:1p} of {measured_reference:1p}",
+    }
+    lines = [
+        f"Mean selection frequency: reference {100 * reference:.1f} %, candidates "
+        f"{100 * pool:.1f} %. Left of the gap by matching on so many answers, in points:",
+        "",
+        listed(table, shown),
+        "",
+        "Reference's share: of the replication's distribution, by equation 1; the rest is like the "
+        "candidates. Simulated: every count.",
+    ]
+    if out is not None:
+        lines.append(f"Written to {out}: the same with sliders")
+    return "\n".join(lines)

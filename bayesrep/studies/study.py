@@ -143,8 +143,8 @@ class Study:
         rules.raise_first(rules.classifier_violations(f"study {name!r}", names))
         entries = {"reference": reference, "replication": replication}
         if candidates is not None:
-            size = np.shape(candidates.get("selected"))
-            entries["candidates"] = {"correct": np.zeros((*size[:1], 0), dtype=bool), **candidates}
+            size = np.size(candidates.get("selected", ()))
+            entries["candidates"] = {"correct": np.zeros((size, 0), dtype=bool), **candidates}
         return cls(
             datasets={
                 role: _annotated_set(role, arrays, names) for role, arrays in entries.items()

@@ -5,7 +5,7 @@
   const $ = (id) => document.getElementById(id);
   const value = (id, otherwise) => ($(id) ? $(id).value : otherwise);
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const C = content.classifiers;
+  const C = content.classifiers || { classifier: [], reference: [] };
   const views = {};
 
   // ---------------------------------------------------------------- what each figure shows
@@ -52,7 +52,80 @@
     return { rows, reference: (a + 1) / (a + 1 + b), replication: mean };
   }
 
+  // What matching on n noisy counts leaves of two populations, on a grid that is closer at its ends.
+  const NODES = Array.from({ length: 400 }, (_, i) => {
+    const edge = (j) => Math.sin(0.5 * Math.PI * j / 400) ** 2;
+    return { s: (edge(i) + edge(i + 1)) / 2, width: edge(i + 1) - edge(i) };
+  });
+  function betaMasses(mean, concentration) {
+    const a = mean * concentration, b = (1 - mean) * concentration, scale = logBeta(a, b);
+    const masses = NODES.map(({ s, width }) =>
+      width * Math.exp((a - 1) * Math.log(s) + (b - 1) * Math.log1p(-s) - scale));
+    const total = masses.reduce((x, y) => x + y, 0);
+    return masses.map((mass) => mass / total);
+  }
+  const meanOf = (masses) => masses.reduce((sum, mass, i) => sum + mass * NODES[i].s, 0);
+  function matched(reference, pool, n, bins, careless) {
+    if (n === 0) return pool;
+    const heard = NODES.map(({ s }) => (1 - careless) * s + careless / 2);
+    const kept = new Float64Array(NODES.length), says = [];
+    const wanted = new Map(), there = new Map();
+    for (let k = 0; k <= n; k++) {
+      const choose = -Math.log(n + 1) - logBeta(k + 1, n - k + 1);
+      says.push(heard.map((p) => Math.exp(choose + k * Math.log(p) + (n - k) * Math.log1p(-p))));
+      const bin = bins ? Math.min(Math.floor(bins * k / n), bins - 1) : k;
+      let first = 0, second = 0;
+      says[k].forEach((chance, i) => { first += chance * reference[i]; second += chance * pool[i]; });
+      wanted.set(bin, (wanted.get(bin) || 0) + first);
+      there.set(bin, (there.get(bin) || 0) + second);
+    }
+    for (let k = 0; k <= n; k++) {
+      const bin = bins ? Math.min(Math.floor(bins * k / n), bins - 1) : k;
+      const rate = there.get(bin) > 1e-300 ? wanted.get(bin) / there.get(bin) : 0;
+      says[k].forEach((chance, i) => { kept[i] += pool[i] * chance * rate; });
+    }
+    return Array.from(kept);
+  }
+  function labInputs() {
+    const number = (id) => Number(value(id, 0));
+    return {
+      reference: betaMasses(number("lab-reference") / 100, number("lab-reference-spread")),
+      pool: betaMasses(number("lab-pool") / 100, number("lab-pool-spread")),
+      n: number("lab-answers"), bins: value("lab-method") === "published" ? 5 : 0,
+      careless: number("lab-careless") / 100,
+      low: number("lab-low") / 100, high: number("lab-high") / 100,
+    };
+  }
+
   const rowsOf = {
+    lab: () => {
+      const { reference, pool, n, bins, careless, low, high } = labInputs();
+      const chosen = matched(reference, pool, n, bins, careless), data = [];
+      for (const [which, masses] of [["reference", reference], ["candidates", pool], ["replication", chosen]])
+        NODES.forEach(({ s, width }, i) => {
+          if (i % 2 === 0) data.push({ s: 100 * s, density: masses[i] / width, which });
+        });
+      const means = [reference, pool, chosen].map(meanOf), gap = means[0] - means[2];
+      const heard = (mean) => 100 * ((1 - careless) * mean + careless / 2);
+      $("lab-reading").textContent =
+        `Matched on ${n} answer${n === 1 ? "" : "s"} an image, the replication's mean selection frequency is ` +
+        `${(100 * means[2]).toFixed(2)} %, the reference's ${(100 * means[0]).toFixed(2)} %, the candidates' ` +
+        `${(100 * means[1]).toFixed(2)} %: ${(100 * gap).toFixed(2)} points are left. Asked again, people would ` +
+        `select ${heard(means[2]).toFixed(2)} % of it and ${heard(means[0]).toFixed(2)} % of the reference. A ` +
+        `classifier that does not see the difference loses ${(100 * (high - low) * gap).toFixed(2)} points of accuracy.`;
+      return { data };
+    },
+    "lab-gap": () => {
+      const { reference, pool, careless, n } = labInputs(), data = [], wanted = meanOf(reference);
+      const numbers = [...new Set([0, 1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 60, 80, 100, n])].sort((a, b) => a - b);
+      for (const [which, bins] of [["every count", 0], ["five bins", 5]])
+        for (const answers of numbers)
+          data.push({ answers, which, now: answers === n,
+            gap: 100 * (wanted - meanOf(matched(reference, pool, answers, bins, careless))) });
+      $("lab-gap-reading").textContent =
+        "What is left of the gap in selection frequency falls as one over the answers, and slower with coarse bins.";
+      return { data };
+    },
     scatter: () => {
       const method = value("method", "raw"), search = value("search", "").toLowerCase();
       const n = Number(value("annotators", 0));
@@ -260,6 +333,8 @@
     method: "scatter", search: "scatter", annotators: "scatter", selected: "image", alpha: "toy", beta: "toy",
     "toy-annotators": "toy", "curve-classifier": "curve",
   };
+  for (const name of ["reference", "reference-spread", "pool", "pool-spread", "answers", "method", "careless",
+    "low", "high"]) redraws[`lab-${name}`] = ["lab", "lab-gap"];
   function showSlider() {
     const slider = $("annotators");
     if (slider) slider.closest("label").hidden = value("method") !== "naive";
@@ -269,7 +344,7 @@
     $(control).addEventListener("input", () => {
       if ($(control + "-value")) $(control + "-value").value = $(control).value;
       showSlider();
-      update(figure);
+      for (const each of [figure].flat()) update(each);
     });
   }
   if ($("table-search")) $("table-search").addEventListener("input", fillTable);

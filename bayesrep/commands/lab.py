@@ -1,0 +1,120 @@
+"""`bayesrep lab`: the paper's pipeline on two populations of your own."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bayesrep.commands.options import add_shared
+from bayesrep.commands.output import emit_table, new_file, new_table
+from bayesrep.errors import OptionError
+
+if TYPE_CHECKING:
+    from bayesrep.numerics.noisy_matching import BetaMixture
+
+
+def _betas(text: str) -> list[tuple[float, float, float]]:
+    """A,B or A,B,WEIGHT+A,B,WEIGHT+..."""
+    parts = [part.split(",") for part in text.split("+")]
+    try:
+        found = [tuple(map(float, part)) for part in parts]
+    except ValueError:
+        found = []
+    sizes = {len(part) for part in found}
+    if not found or sizes - {2, 3} or (len(found) > 1 and sizes != {3}):
+        raise ArgumentTypeError(f"{text!r} is not A,B of a beta, or A,B,WEIGHT+A,B,WEIGHT of two")
+    return [(each[0], each[1], each[2] if len(each) == 3 else 1.0) for each in found]
+
+
+def _numbers(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise ArgumentTypeError(f"{text!r} is not N,N of whole numbers")
+    return [int(part) for part in parts]
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option("--reference", type=_betas, metavar="A,B", help="betas of the reference (3,2)")
+    option("--pool", type=_betas, metavar="A,B", help="betas of the candidates (2,2)")
+    option("--study", type=Path, metavar="STUDY", help="in their place: mixtures of its counts")
+    option(
+        "--pool-role",
+        metavar="ROLE",
+        default="candidates",
+        help="the study's data set of candidates (candidates)",
+    )
+    option("--answers", type=_numbers, metavar="N,N", help="numbers of answers to look at")
+    option(
+        "--careless",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="of the answers, given without looking (0.0)",
+    )
+    option(
+        "--out", type=Path, metavar="FILE", help="write a page with sliders, which ends in .html"
+    )
+    add_shared(parser, "--seed", "--csv", "--force")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.lab.pipeline import ANSWERS, explore
+    from bayesrep.report.lab_page import write_lab
+    from bayesrep.report.planning import lab_text
+
+    new_table(arguments)
+    if arguments.out is not None:
+        if arguments.out.suffix.lower() != ".html":
+            raise OptionError(f"--out is {arguments.out}; name a file that ends in .html")
+        new_file(arguments.out, force=arguments.force)
+    reference, pool = _populations(arguments)
+    answers = ANSWERS if arguments.answers is None else arguments.answers
+    table = explore(reference, pool, answers, careless=arguments.careless, seed=arguments.seed or 0)
+    facts = {
+        "reference_mean": reference.mean,
+        "pool_mean": pool.mean,
+        "out": None if arguments.out is None else str(arguments.out),
+    }
+    if arguments.out is not None:
+        write_lab(arguments.out, reference, pool, table.to_dicts())
+    return emit_table(
+        arguments, table, lab_text(table, reference.mean, pool.mean, arguments.out), facts
+    )
+
+
+def _populations(arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":
+    import numpy as np
+
+    from bayesrep.numerics.noisy_matching import BetaMixture
+
+    if arguments.study is not None:
+        if arguments.reference or arguments.pool:
+            raise OptionError("give --study, or --reference and --pool, not both")
+        return _of_study(arguments)
+
+    def mixture(given: list[tuple[float, float, float]]) -> BetaMixture:
+        a, b, weights = np.array(given).T
+        if not (np.isfinite(np.array(given)).all() and (np.array(given) > 0).all()):
+            raise OptionError("parameters of betas and weights must be above 0")
+        return BetaMixture(a, b, weights / weights.sum())
+
+    return (
+        mixture(arguments.reference or [(3.0, 2.0, 1.0)]),
+        mixture(arguments.pool or [(2.0, 2.0, 1.0)]),
+    )
+
+
+def _of_study(arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":
+    import bayesrep
+    from bayesrep.lab.matching import fitted_mixtures
+
+    study = bayesrep.read_study(arguments.study)
+    if arguments.pool_role not in study.datasets:
+        raise OptionError(
+            f"{arguments.study}: no data set in the role {arguments.pool_role!r}; it has "
+            f"{', '.join(study.datasets)} (--pool-role)"
+        )
+    sets = study.reference, study.datasets[arguments.pool_role]
+    return fitted_mixtures(
+        *((each.selected, each.shown) for each in sets), seed=arguments.seed or 0
+    )
