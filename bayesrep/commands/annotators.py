@@ -2,23 +2,36 @@
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
+from typing import Any
 
 import bayesrep
-from bayesrep.commands.options import add_shared
+from bayesrep.commands.options import add_shared, given, keep_compiled, whole_numbers
 from bayesrep.commands.output import emit_table, new_table
 
 
 def add(parser: ArgumentParser) -> None:
-    add_shared(parser, "study", "--csv", "--force")
+    add_shared(parser, "study")
+    parser.add_argument(
+        "--forward",
+        type=whole_numbers,
+        metavar="N,N",
+        help="say what the naive estimate would be with so many annotators, by EM + spline",
+    )
+    add_shared(parser, "--seed", "--csv", "--force")
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.estimators.annotators import compare_annotators, linearity
-    from bayesrep.report.text import annotators_table
+    from bayesrep.estimators.annotators import compare_annotators, extrapolate, linearity
+    from bayesrep.report.text import annotators_table, forward_table
 
     new_table(arguments)
     study = bayesrep.read_study(arguments.study)
     table = compare_annotators(study)
     line = linearity(table)
-    facts = {"linearity": asdict(line) if line else None}
-    return emit_table(arguments, table, annotators_table(table, line), facts, study.left_out)
+    facts: dict[str, Any] = {"linearity": asdict(line) if line else None}
+    text = annotators_table(table, line)
+    if arguments.forward:
+        keep_compiled()
+        told = extrapolate(study, arguments.forward, **given(arguments, extrapolate))
+        text, facts["forward"] = f"{text}\n\n{forward_table(told)}", told.to_dicts()
+    return emit_table(arguments, table, text, facts, study.left_out)

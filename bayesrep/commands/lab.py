@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayesrep.commands.options import add_shared
+from bayesrep.commands.options import add_shared, whole_numbers
 from bayesrep.commands.output import emit_table, new_file, new_table
 from bayesrep.errors import OptionError
 
@@ -25,13 +25,6 @@ def _betas(text: str) -> list[tuple[float, float, float]]:
     return [(each[0], each[1], each[2] if len(each) == 3 else 1.0) for each in found]
 
 
-def _numbers(text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
-        raise ArgumentTypeError(f"{text!r} is not N,N of whole numbers")
-    return [int(part) for part in parts]
-
-
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
     option("--reference", type=_betas, metavar="A,B", help="betas of the reference (3,2)")
@@ -43,7 +36,7 @@ def add(parser: ArgumentParser) -> None:
         default="candidates",
         help="the study's data set of candidates (candidates)",
     )
-    option("--answers", type=_numbers, metavar="N,N", help="numbers of answers to look at")
+    option("--answers", type=whole_numbers, metavar="N,N", help="numbers of answers to look at")
     option(
         "--careless",
         type=float,

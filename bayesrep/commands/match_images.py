@@ -1,23 +1,13 @@
 """`bayesrep match-images`: choose a replication's images from a pool."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import Choosing
-from bayesrep.commands.options import add_shared, given, keep_compiled
+from bayesrep.commands.options import add_shared, given, keep_compiled, whole_numbers
 from bayesrep.commands.output import emit, new_table_file, write_table
 from bayesrep.errors import OptionError
-
-MOST_ANSWERS = 1_000
-
-
-def _numbers(text: str) -> list[int]:
-    """N,N,... from 1 on."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and 1 <= int(part) <= MOST_ANSWERS for part in parts):
-        raise ArgumentTypeError(f"{text!r} is not N,N with numbers from 1 to {MOST_ANSWERS}")
-    return [int(part) for part in parts]
 
 
 def add(parser: ArgumentParser) -> None:
@@ -36,7 +26,7 @@ def add(parser: ArgumentParser) -> None:
     )
     option(
         "--answers",
-        type=_numbers,
+        type=whole_numbers,
         metavar="N,N",
         help="say what each way would leave with so many answers about every image",
     )
@@ -55,7 +45,8 @@ def run(arguments: Namespace) -> int:
 
     from bayesrep.lab import left_with, match_images, next_answers
     from bayesrep.report.collecting import matching_text
-    from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
+    from bayesrep.sources.table_files import read_table, require, texts
+    from bayesrep.sources.table_files import whole_numbers as whole_column
 
     new_table_file(arguments.out, force=arguments.force)
     if (arguments.images is None) == (arguments.per_class is None):
@@ -66,7 +57,7 @@ def run(arguments: Namespace) -> int:
     require(table, needed, where)
     table = table.with_columns(
         *(texts(table[name], where) for name in needed if name in (*names, "label")),
-        *(whole_numbers(table[name], where) for name in ("selected", "shown")),
+        *(whole_column(table[name], where) for name in ("selected", "shown")),
     )
     sets = [table.filter(dataset=name) for name in (arguments.reference, arguments.pool)]
     for name, part in zip((arguments.reference, arguments.pool), sets, strict=True):

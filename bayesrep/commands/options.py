@@ -34,6 +34,14 @@ def ends(text: str) -> tuple[int, int]:
     return both
 
 
+def whole_numbers(text: str) -> list[int]:
+    """N,N,...: whole numbers, which a command checks further."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise ArgumentTypeError(f"{text!r} is not N,N of whole numbers")
+    return [int(part) for part in parts]
+
+
 def names(text: str) -> list[str]:
     """NAME,NAME,... or @FILE with a name a line, where # begins a comment."""
     if not text.startswith("@"):

@@ -1,24 +1,15 @@
 """`bayesrep plan`: what a replication takes whose intervals have some width."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import Prior
-from bayesrep.commands.options import add_shared, given, keep_compiled
+from bayesrep.commands.options import add_shared, given, keep_compiled, whole_numbers
 from bayesrep.commands.output import DONE, FINDING, emit, say
 from bayesrep.errors import OptionError
 
-MOST_ANSWERS = 200
 CLASSIFIERS = 5
-
-
-def _numbers(text: str) -> list[int]:
-    """N,N,... from 2 on."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and 1 <= int(part) <= MOST_ANSWERS for part in parts):
-        raise ArgumentTypeError(f"{text!r} is not N,N with numbers from 2 to {MOST_ANSWERS}")
-    return [int(part) for part in parts]
 
 
 def add(parser: ArgumentParser) -> None:
@@ -45,7 +36,7 @@ def add(parser: ArgumentParser) -> None:
         help="by how much workers differ, on the probit scale (the pilot's, or else 0.5)",
     )
     option("--most-images", type=int, metavar="N", help="of each data set")
-    option("--answers", type=_numbers, metavar="N,N", help="about an image, to choose from")
+    option("--answers", type=whole_numbers, metavar="N,N", help="about an image, to choose from")
     option("--batch", type=float, metavar="MONEY", help="what to buy next, after this pilot")
     option("--studies", type=int, help="simulated of the plan (20)")
     option("--jobs", type=int, metavar="N", help="processes (one a core)")

@@ -43,6 +43,7 @@ BINS = 5
 GRID, COARSE = 400, 50
 MEAN = 10.0
 """How many times the difference of the means counts beside the distance of the distributions."""
+MOST_ANSWERS = 1_000
 TINY = 1e-9
 """Shares that a linear program takes for none."""
 EDGES = np.sin(0.5 * np.pi * np.linspace(0, 1, GRID + 1)) ** 2  # closer at the ends
@@ -257,8 +258,10 @@ def left_with(matching: Matching, answers: int, *, size: int, pool: int) -> dict
     OptionError
         If there are no answers, or fewer candidates than are to be chosen.
     """
-    if answers < 1 or not 1 <= size <= pool:
-        raise OptionError("answers must be 1 at least, and size from 1 to the pool's images")
+    if not 1 <= answers <= MOST_ANSWERS or not 1 <= size <= pool:
+        raise OptionError(
+            f"answers must be from 1 to {MOST_ANSWERS:,}, and size from 1 to the pool's images"
+        )
     return left_between(*matching.densities, answers, size=size, pool=pool)
 
 

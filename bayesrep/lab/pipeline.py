@@ -14,12 +14,11 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError
-from bayesrep.lab.matching import left_between, masses_of
+from bayesrep.lab.matching import MOST_ANSWERS, left_between, masses_of
 from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching
 from bayesrep.types import Floats
 
 ANSWERS = (1, 3, 5, 10, 20, 40, 80)
-MOST = 1_000
 SAMPLED = 200_000
 SIZE, POOL = 10_000, 100_000
 """Images to choose, and candidates, of methods that may run out of these."""
@@ -64,8 +63,8 @@ def explore(
     OptionError
         If a number is out of range, or a population is no mixture of betas.
     """
-    if not answers or min(answers) < 1 or max(answers) > MOST:
-        raise OptionError(f"numbers of answers are from 1 to {MOST:,}; got {list(answers)}")
+    if not answers or min(answers) < 1 or max(answers) > MOST_ANSWERS:
+        raise OptionError(f"numbers of answers are from 1 to {MOST_ANSWERS:,}; got {list(answers)}")
     if not 0 <= careless < 1:
         raise OptionError(f"careless is the share of answers, from 0 to below 1; got {careless}")
     if sampled < 100:

@@ -29,6 +29,7 @@ from bayesrep.lab.worlds import LENIENCY, Design
 from bayesrep.progress import progress_bar
 from bayesrep.studies.simulate import Populations
 
+MOST_ANSWERS = 200
 ANSWERS = (3, 5, 8, 10, 15, 20, 30, 40, 60)
 SIZES = (1_000, 4_000, 16_000)
 """Images of simulated studies: the first, to see which of the others A is found by."""
@@ -309,10 +310,10 @@ def _checked(
         raise OptionError("the budget must be above 0, and the most images at least 20")
     if studies < 2:
         raise OptionError(f"studies must be 2 at least; got {studies}")
-    if not answers or min(answers) < 2:
+    if not answers or min(answers) < 2 or max(answers) > MOST_ANSWERS:
         raise OptionError(
             "answers about an image must be 2 at least: one tells a mean selection frequency, and "
-            "not how frequencies are distributed"
+            f"not how frequencies are distributed; and {MOST_ANSWERS} at most"
         )
     most = np.inf if workers is None else workers // crowds
     if not (numbers := sorted({n for n in answers if n <= most})):

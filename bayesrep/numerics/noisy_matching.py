@@ -37,7 +37,7 @@ class BetaMixture(NamedTuple):
         """Of s."""
         return float(self.weights @ (self.a / (self.a + self.b)))
 
-    def density(self, s: Float[np.ndarray, "*at"]) -> Float[np.ndarray, "*at"]:
+    def density(self, s: Float[np.ndarray, "frequency"]) -> Float[np.ndarray, "frequency"]:
         """p(s)."""
         return beta_distribution.pdf(s[..., None], self.a, self.b) @ self.weights
 

@@ -430,6 +430,21 @@ def annotators_table(table: pl.DataFrame, line: Linearity | None) -> str:
     return "\n".join(text)
 
 
+def forward_table(told: pl.DataFrame) -> str:
+    """What the naive estimate would say with other numbers of annotators."""
+    shown: dict[str, Cell] = {
+        "annotators": "{annotators}",
+        "naive": "{gap:2p}",
+        "too much": "{left:2p}",
+    }
+    last = told.to_dicts()[-1]
+    return (
+        f"By EM + spline the naive gap would be, and lie above that without noise:\n"
+        f"{listed(told, shown)}\n\nWith {last['annotators']:,} annotators the naive estimate would "
+        f"still be {percent(abs(last['left']), 2)} points off."
+    )
+
+
 def method_table(methods: pl.DataFrame) -> str:
     """One row per method of the demo: mean gap beside the truth, in percent."""
     shown: dict[str, Cell] = {

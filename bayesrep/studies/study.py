@@ -228,7 +228,8 @@ def _annotated_set(
     size = len(given) if given is not None else (np.shape(correct) or (0,))[0]
     images = np.arange(size).astype(np.str_) if given is None else np.asarray(given, dtype=np.str_)
     rules.raise_first(rules.image_violations(where, images))
-    rules.raise_first(rules.correct_violations(where, images, correct, classifiers))
+    known = () if role == "candidates" and np.shape(correct)[1:] == (0,) else classifiers
+    rules.raise_first(rules.correct_violations(where, images, correct, known))
     return AnnotatedSet(
         name=name,
         images=images,
