@@ -88,10 +88,13 @@ def one_split(key: str, sets: Mapping[str, Annotated]) -> dict[str, Any]:
     said = rng.permuted(np.arange(most) < matched[:, None], axis=1)  # one after the other
     first = np.cumsum(np.pad(said, ((0, 0), (1, 0))), axis=1)
 
-    def match(asked: np.ndarray) -> tuple[Matching, tuple[np.ndarray, np.ndarray]]:
+    def match(
+        asked: np.ndarray, replicates: int = 50
+    ) -> tuple[Matching, tuple[np.ndarray, np.ndarray]]:
         known = first[reference, answers], np.full(len(reference), answers)
         counts = first[pool, asked], asked
-        return match_images(known, counts, size=data.size, seed=seed), counts
+        options = {"size": data.size, "seed": seed, "replicates": replicates}
+        return match_images(known, counts, **options), counts
 
     with warnings.catch_warnings():
         for category in (EstimateWarning, IdentificationWarning):
@@ -101,7 +104,7 @@ def one_split(key: str, sets: Mapping[str, Annotated]) -> dict[str, Any]:
             asked, total = np.full(len(pool), data.first), answers * len(pool)
             while asked.sum() < total:
                 count = min(len(pool) // 4, total - int(asked.sum()))
-                more = next_answers(*match(asked), count=count, most=most, seed=seed)
+                more = next_answers(*match(asked, 2), count=count, most=most, seed=seed)
                 if not len(more):
                     break
                 asked[more] += 1

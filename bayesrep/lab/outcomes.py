@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import bayesrep
 from bayesrep.errors import ConvergenceWarning, EstimateWarning, IdentificationWarning
+from bayesrep.inference import fit
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups
 from bayesrep.inference.compiling import kept_programs
 from bayesrep.inference.problem import around_mode, pose, programs
@@ -83,7 +83,7 @@ def outcome(world: Populations, design: Design, *, leniency: float, seed: int, w
         if way == "normal":
             posterior = normal_posterior(study, seed=seed)
         else:
-            posterior = bayesrep.fit(study, method="laplace", seed=seed, progress=False)
+            posterior = fit(study, method="laplace", seed=seed, progress=False)
         return _compared(Fitted(study, posterior), adjusted_accuracies(world))
 
 
