@@ -31,6 +31,7 @@ from experiments.results import save
 
 CLASSIFIERS, PILOT, WORKERS = 5, 1_000, 200
 ANSWERS, WIDTHS = (5, 10, 20), (0.025, 0.03, 0.04)
+CHOICES = (3, 5, 8, 10, 15, 20, 30, 40, 60)
 PRICES = Prices(answer=0.03, image=0.10)
 
 
@@ -47,7 +48,7 @@ def planned(number: int) -> dict[str, Any]:
         posterior = bayesrep.fit(study, method="laplace", seed=number, progress=False)
         fitted = Fitted(study, posterior)
         worlds = worlds_of(fitted, count=20, classifiers=CLASSIFIERS, seed=number)
-        found = plan(worlds, PRICES, width=width, workers=workers, seed=number)
+        found = plan(worlds, PRICES, width=width, workers=workers, answers=CHOICES, seed=number)
     return {
         "pilot_answers": pilot.answers,
         "wanted": width,

@@ -13,11 +13,12 @@ import pytest
 
 import bayesrep
 from bayesrep import cli, commands, protocols
-from bayesrep.choices import AccuracyInterval, Empty, Precision
+from bayesrep.choices import AccuracyInterval, Empty, Precision, Prior
 from bayesrep.cli import COMMANDS
 from bayesrep.commands import collect
+from bayesrep.estimators.annotators import extrapolate
 from bayesrep.estimators.components import compare_components
-from bayesrep.lab import METHODS, match_images
+from bayesrep.lab import METHODS, explore, match_images, next_batch, plan, rematch
 from bayesrep.models import MODELS
 from bayesrep.report.demo import run_demo
 from bayesrep.report.sections import gather
@@ -36,6 +37,10 @@ FUNCTIONS = {
     "mixtures": [compare_components],
     "match": [protocols.match],
     "match-images": [match_images],
+    "plan": [plan, next_batch],
+    "lab": [explore],
+    "rematch": [rematch],
+    "annotators": [extrapolate],
     "multilabel": [protocols.multilabel, protocols.co_occurrence],
     "compare": [protocols.compare, protocols.confusion],
     "report": [gather],
@@ -50,6 +55,8 @@ WORDS = {
     ("predict", "precision"): get_args(Precision),
     ("match", "interval"): protocols.INTERVALS,
     ("match-images", "method"): tuple(METHODS),
+    ("plan", "prior"): get_args(Prior),
+    ("plan", "crowds"): (1, 2),
     ("multilabel", "interval"): protocols.INTERVALS,
     ("multilabel", "empty"): get_args(Empty),
     ("compare", "interval"): protocols.INTERVALS,

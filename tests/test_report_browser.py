@@ -9,6 +9,9 @@ import pytest
 from scipy.special import betaln, comb
 
 import bayesrep
+from bayesrep.lab import explore
+from bayesrep.numerics.noisy_matching import BetaMixture
+from bayesrep.report.lab_page import write_lab
 from bayesrep.report.page import write_page
 from bayesrep.report.sections import Accuracies, Answer, gather
 
@@ -216,6 +219,40 @@ def test_the_toy_model_is_equation_1(opened):
         mass = comb(n, k) * np.exp(betaln(a + 1 + k, b + n - k) - betaln(a + 1, b))
         mean = 100 * mass @ ((a + k) / (a + b + n))
         assert f"mean selection frequency is {mean:.1f} %" in opened.inner_text("#toy-reading")
+
+
+def test_the_lab_says_what_theory_says(browser, tmp_path):
+    """Two populations moved by sliders, beside the same by `bayesrep.lab.explore`."""
+
+    def beta(mean, concentration):
+        a = mean * concentration
+        return BetaMixture(np.array([a]), np.array([concentration - a]), np.ones(1))
+
+    path, said = tmp_path / "lab.html", []
+    start = beta(0.6, 5.0), beta(0.5, 4.0)
+    write_lab(path, *start, explore(*start, (3, 10)).to_dicts())
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else 0)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: said.append(request.url) if _is_elsewhere(request) else 0)
+    page.goto(path.as_uri())
+    page.wait_for_selector(READY, timeout=60_000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("#lab svg").count() == page.locator("#lab-gap svg").count() == 1
+    for n, method, careless in ((10, "fine", 0), (3, "published", 0), (40, "published", 20)):
+        slide(page, "lab-reference", 85)
+        slide(page, "lab-reference-spread", 6.5)
+        slide(page, "lab-answers", n)
+        slide(page, "lab-careless", careless)
+        page.select_option("#lab-method", method)
+        table = explore(beta(0.85, 6.5), start[1], (n,), careless=careless / 100)
+        left = 100 * table[method][0]
+        reading = page.inner_text("#lab-reading")
+        found = float(reading.split("%: ")[1].split(" points")[0])
+        assert found == pytest.approx(left, abs=0.03)
+        assert f"loses {0.7 * found:.1f}" in reading
+    assert not said
+    page.close()
 
 
 def test_the_page_can_be_used_by_keyboard(opened):

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bayesrep import StudyError
+from bayesrep import StudyError, read_study
 from bayesrep.sources import READERS
 from bayesrep.sources.tables import read_tables
 
@@ -141,6 +141,37 @@ def test_other_data_sets_are_refused_by_name(write):
     more = pl.concat([predictions(), predictions().with_columns(dataset=pl.lit("flickr"))])
     with pytest.raises(StudyError, match=r"p\.csv: rows of data set 'flickr' beside those of 'v1'"):
         read(write(c=counts(), p=more))
+
+
+@pytest.mark.parametrize("predicted", [False, True])
+@pytest.mark.parametrize("table", [predictions, wide])
+def test_a_pool_of_candidates_comes_in(write, tmp_path, predicted, table):
+    """With predictions or without; as a folder it is what it was."""
+    pool = counts().filter(dataset="v1").with_columns(dataset=pl.lit("flickr"))
+    answers = table()
+    more = answers.filter(dataset="v1").with_columns(dataset=pl.lit("flickr"))
+    paths = write(c=pl.concat([counts(), pool]), p=pl.concat([answers, more][: 1 + predicted]))
+    study = read_tables(paths, **ROLES, candidates="flickr")
+    check(study)
+    found = study.datasets["candidates"]
+    assert found.name == "flickr"
+    assert found.selected.tolist() == SELECTED["v1"]
+    assert found.correct.shape == (len(IMAGES["v1"]), predicted * len(CLASSIFIERS))
+    study.write(tmp_path / "study")
+    again = read_study(tmp_path / "study")
+    assert again.fingerprint() == study.fingerprint()
+
+
+def test_candidates_that_are_not_there_or_half_predicted(write):
+    paths = write(c=counts(), p=predictions())
+    with pytest.raises(StudyError, match="no counts or annotations of the data set 'flickr'"):
+        read_tables(paths, **ROLES, candidates="flickr")
+    pool = counts().filter(dataset="v1").with_columns(dataset=pl.lit("flickr"))
+    some = predictions().filter(dataset="v1", classifier=CLASSIFIERS[0])
+    some = some.with_columns(dataset=pl.lit("flickr"))
+    paths = write(c=pl.concat([counts(), pool]), p=pl.concat([predictions(), some]))
+    with pytest.raises(StudyError, match=r"on 'v1' but not on 'flickr'"):
+        read_tables(paths, **ROLES, candidates="flickr")
 
 
 def edit(frame, row, **values):

@@ -13,7 +13,7 @@ from bayesrep.commands.options import add_shared, seed
 from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError
 
-OPTIONS = ("reference", "replication", "name", "seed")  # each of some readers
+OPTIONS = ("reference", "replication", "candidates", "name", "seed")  # each of some readers
 STATEMENT = ("annotations", "predictions", "reference", "replication")
 
 
@@ -28,6 +28,7 @@ def add(parser: ArgumentParser) -> None:
     option("--out", type=Path, metavar="STUDY", help="where to write; sql is printed")
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
+    option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
     option("--name", help="name of the study (tables)")
     option("--seed", type=seed, help="of the placebo replication (cifar10h)")
     option(
@@ -86,7 +87,7 @@ def _statement(arguments: Namespace) -> int:
 
     if arguments.dialect is None:
         raise OptionError(f"import sql takes --dialect: {', '.join(DIALECTS)}")
-    taken = ("files", "out", "name", "seed", "keep_workers", "force")
+    taken = ("files", "out", "candidates", "name", "seed", "keep_workers", "force")
     if given := [name for name in taken if getattr(arguments, name)]:
         raise OptionError(
             f"import sql takes no {given[0]}: it prints a statement, and its result is what import "

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayesrep.commands.options import add_shared, whole_numbers
+from bayesrep.commands.options import add_shared, given, whole_numbers
 from bayesrep.commands.output import emit_table, new_file, new_table
 from bayesrep.errors import OptionError
 
@@ -40,7 +40,6 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--careless",
         type=float,
-        default=0.0,
         metavar="SHARE",
         help="of the answers, given without looking (0.0)",
     )
@@ -51,7 +50,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.lab.pipeline import ANSWERS, explore
+    from bayesrep.lab import explore
     from bayesrep.report.lab_page import write_lab
     from bayesrep.report.planning import lab_text
 
@@ -61,8 +60,7 @@ def run(arguments: Namespace) -> int:
             raise OptionError(f"--out is {arguments.out}; name a file that ends in .html")
         new_file(arguments.out, force=arguments.force)
     reference, pool = _populations(arguments)
-    answers = ANSWERS if arguments.answers is None else arguments.answers
-    table = explore(reference, pool, answers, careless=arguments.careless, seed=arguments.seed or 0)
+    table = explore(reference, pool, **given(arguments, explore))
     facts = {
         "reference_mean": reference.mean,
         "pool_mean": pool.mean,

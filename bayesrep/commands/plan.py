@@ -33,7 +33,7 @@ def add(parser: ArgumentParser) -> None:
         "--leniency",
         type=float,
         metavar="SD",
-        help="by how much workers differ, on the probit scale (the pilot's, or else 0.5)",
+        help="by how much workers differ, on the probit scale (the pilot's; 0.5)",
     )
     option("--most-images", type=int, metavar="N", help="of each data set")
     option("--answers", type=whole_numbers, metavar="N,N", help="about an image, to choose from")

@@ -88,7 +88,7 @@ def explore(
             {
                 "answers": n,
                 "weight": n / (n + float(pool.a[0] + pool.b[0])) if single else None,
-                **left,
+                **{name: round(value, 9) + 0.0 for name, value in left.items()},  # no -0
                 "simulated": found,
                 "error": error,
                 "measured_reference": measured[0],

@@ -30,7 +30,8 @@ from bayesrep.progress import progress_bar
 from bayesrep.studies.simulate import Populations
 
 MOST_ANSWERS = 200
-ANSWERS = (3, 5, 8, 10, 15, 20, 30, 40, 60)
+ANSWERS = (5, 8, 10, 15, 20, 30, 40, 60)
+"""Numbers of answers to choose from; fewer leave much of p(s) to its assumed shape."""
 SIZES = (1_000, 4_000, 16_000)
 """Images of simulated studies: the first, to see which of the others A is found by."""
 TRIAL = {"images": 4_000, "answers": 10}
@@ -239,7 +240,7 @@ def plan(
     with progress_bar(pieces, "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
         with spread_over(identity=bound, told=bar.advance, **options) as spread:
-            studied = _Studied(spread, worlds, leniency, seed)
+            studied = Studied(spread, worlds, leniency, seed)
             bar.stage("designs")
             laws = _laws(studied, numbers, width, limits, prices)
             bar.stage("workers")
@@ -331,7 +332,7 @@ def _checked(
     )
 
 
-class _Studied:
+class Studied:
     """Simulated studies of designs, each drawn from the next of the worlds."""
 
     def __init__(
@@ -376,7 +377,7 @@ def _name(design: Design) -> str:
 
 
 def _laws(
-    studied: _Studied,
+    studied: Studied,
     numbers: Sequence[int],
     width: float | None,
     limits: Limits,
@@ -407,7 +408,7 @@ def _laws(
     return [law._replace(slope=float(each)) for law, each in zip(laws, slopes, strict=True)]
 
 
-def _left_by_workers(studied: _Studied, crowds: int, workers: int | None) -> float:
+def _left_by_workers(studied: Studied, crowds: int, workers: int | None) -> float:
     """β of one crowd or of two: what W workers add to the squared width, times W."""
     size = max(TRIAL["answers"], CROWDS[1] if workers is None else workers) // crowds
     design = Design(TRIAL["images"], TRIAL["answers"], max(size, TRIAL["answers"]), crowds)
@@ -475,7 +476,7 @@ def _of(laws: Sequence[Law], design: Design) -> Law:
     return next(law for law in laws if law.answers == design.answers)
 
 
-def _certified(studied: _Studied, option: Option, studies: int) -> _Certified:
+def _certified(studied: Studied, option: Option, studies: int) -> _Certified:
     """Fits of a design, no larger than can be simulated, in both ways."""
     design = replace(option.design, images=min(option.design.images, MOST))
     (found,) = studied([design], studies, "laplace")
@@ -598,7 +599,7 @@ def next_batch(
     with progress_bar(len(ends), "piece", show=progress) as bar:
         options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "kept": kept}
         with spread_over(identity=bound, told=bar.advance, **options) as spread:
-            found = _Studied(spread, worlds, leniency, seed)(designs, 2 * EACH)
+            found = Studied(spread, worlds, leniency, seed)(designs, 2 * EACH)
     square = {
         end: np.square(averaged(each).mean_width) for end, each in zip(ends, found, strict=True)
     }

@@ -8,6 +8,9 @@ import numpy as np
 
 from bayesrep.report.text import Cell, listed
 
+FEW = 10
+"""Answers about an image below which the assumed shape of p(s) speaks."""
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -66,6 +69,12 @@ def plan_text(found: "Plan", prices: "Prices", workers: int | None, crowds: int)
         f"Over {found.studies} simulated studies ({found.certified} certified) intervals held the "
         f"true mean in {held}, and {100 * expected.single_held:.0f} % of single classifiers.",
     ]
+    if design.answers < FEW:
+        lines.append(
+            f"{design.answers} answers about an image tell {design.answers} moments of the "
+            "selection frequencies: the rest of the interval's narrowness is their assumed shape. "
+            f"With {FEW} or more (--answers) it rests on the data."
+        )
     if np.isfinite(found.normal_over_certified):
         lines.append(
             f"Normal approximations of the same are {found.normal_over_certified:.2f} times as "

@@ -16,11 +16,13 @@ a kind are taken together. Annotations may use crowd-kit's column names: `task` 
 and, where there is a `task` and a `worker`, `label` is read as selected. Columns that a kind does
 not name are ignored in counts, annotations and long predictions, but for `position` (a number) or
 `time` (ISO 8601) of annotations: what a worker answered first. True and false are written as
-true, false, 1, 0, yes or no. The tables hold the two data sets asked for and no other.
+true, false, 1, 0, yes or no. The tables hold the two data sets asked for, and perhaps the pool of
+candidates that the replication was chosen from, and no other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +48,7 @@ from bayesrep.studies.study import Study
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools, Ints
 
+CANDIDATES = "candidates"
 _KEY = ("dataset", "image")
 _LONG, _WIDE = "predictions", "wide predictions"
 _KINDS = {
@@ -89,6 +92,7 @@ def read_tables(
     *,
     reference: str = "reference",
     replication: str = "replication",
+    candidates: str | None = None,
     name: str = "study",
 ) -> Study:
     """Make a study from tables of counts or annotations, predictions and images.
@@ -99,6 +103,9 @@ def read_tables(
         `.csv` and `.parquet` files in any order; see the module's text for their columns.
     reference, replication
         What the column dataset calls the two data sets.
+    candidates
+        What it calls the pool that the replication was chosen from, where the tables hold it too;
+        predictions on it may be left out.
     name
         The study's name.
 
@@ -113,7 +120,7 @@ def read_tables(
         In one line, naming the files, the rows, images or classifiers, the rule broken and what
         to do.
     """
-    tables = _recognised(paths, reference, replication, _LONG, _WIDE)
+    tables = _recognised(paths, _called(reference, replication, candidates), _LONG, _WIDE)
     return _study(tables, paths, name)
 
 
@@ -122,13 +129,14 @@ def read_answered(
     *,
     reference: str = "reference",
     replication: str = "replication",
+    candidates: str | None = None,
     name: str = "study",
 ) -> tuple[Study | dict[str, AnnotatedSet], list[Predictions]]:
     """Read a study, or its annotations where there are no predictions yet, and the answers.
 
     Parameters
     ----------
-    paths, reference, replication, name
+    paths, reference, replication, candidates, name
         As for `read_tables`.
 
     Returns
@@ -142,17 +150,22 @@ def read_answered(
     StudyError
         As `read_tables`; where the labels of answers are missing.
     """
-    tables = _recognised(paths, reference, replication)
+    tables = _recognised(paths, _called(reference, replication, candidates))
     if tables.of(_LONG, _WIDE):
         return _study(tables, paths, name), _answered(tables)
     return _annotated_sets(tables, []), []
 
 
-def _recognised(
-    paths: Sequence[str | Path], reference: str, replication: str, *needed: str
-) -> _Tables:
+def _called(reference: str, replication: str, candidates: str | None) -> dict[str, str]:
+    """Names of the data sets, by role."""
+    names: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
+    if candidates is not None:
+        names[CANDIDATES] = candidates
+    return names
+
+
+def _recognised(paths: Sequence[str | Path], datasets: Mapping[str, str], *needed: str) -> _Tables:
     """Read every file; counts or annotations have to be there, and one of the kinds `needed`."""
-    datasets: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
     tables = _Tables([table for path in paths for table in _tables(path)], datasets)
     required = {"counts or annotations": ("counts", "annotations"), "predictions": needed}
     for noun, kinds in required.items():
@@ -174,8 +187,8 @@ def _refuse_others(tables: _Tables) -> None:
         where = _files([t.where for t in tables.tables if t.frame["dataset"].is_in(others).any()])
         raise StudyError(
             f"{where}: rows of {listing(others, 'data set')} beside those of "
-            f"{' and '.join(map(repr, names))}; a study has two data sets, leave the "
-            "other rows out"
+            f"{' and '.join(map(repr, names))}; leave the other rows out, or name the pool that "
+            "the replication was chosen from (--candidates)"
         )
 
 
@@ -317,6 +330,9 @@ def _classifiers(tables: _Tables) -> list[str]:
         )
         for dataset in tables.datasets.values()
     }
+    pool = tables.datasets.get(CANDIDATES, "")
+    if not predicted.get(pool, True):  # a pool may come without predictions
+        del predicted[pool]
     for dataset, names in predicted.items():
         for other, others in predicted.items():
             if extra := [name for name in others if name not in names]:
@@ -337,8 +353,13 @@ def _predicted_by(kind: str, rows: pl.DataFrame) -> list[str]:
 
 
 def _correct(tables: _Tables, dataset: str, counts: _Table, classifiers: Sequence[str]) -> Bools:
-    """Fill the matrix of correctness [images, classifiers], every entry exactly once."""
+    """Fill the matrix of correctness [images, classifiers], every entry exactly once.
+
+    Of a pool of candidates that nobody predicted it has no column.
+    """
     images = counts.frame["image"]
+    if dataset == tables.datasets.get(CANDIDATES) and not _is_predicted(tables, dataset):
+        classifiers = ()
     rows = pl.DataFrame({"image": images, "row": np.arange(images.len())})
     places = {name: place for place, name in enumerate(classifiers)}
     correct = np.zeros((images.len(), len(classifiers)), dtype=np.bool_)
@@ -359,6 +380,11 @@ def _correct(tables: _Tables, dataset: str, counts: _Table, classifiers: Sequenc
     where = _files([table.where for table in predictions])
     _check_once(times, dataset, where, images.to_numpy(), np.asarray(classifiers))
     return correct
+
+
+def _is_predicted(tables: _Tables, dataset: str) -> bool:
+    """Whether some table has predictions on a data set."""
+    return any(table.of(dataset).height for table in tables.of(_LONG, _WIDE))
 
 
 def _columns(kind: str, rows: pl.DataFrame) -> Iterator[tuple[str, Ints, Bools]]:
@@ -417,7 +443,7 @@ def _answered(tables: _Tables) -> list[Predictions]:
         return []
     kept = [name for name in ("label", *LABELS, *PROBABILITIES) if name in shared]
     answers: list[Predictions] = []
-    for dataset in tables.datasets.values():
+    for dataset in filter(partial(_is_predicted, tables), tables.datasets.values()):
         rows = pl.concat([table.of(dataset).select("image", "classifier", *kept) for table in long])
         if "label" not in kept:
             rows = rows.join(_labels(tables, dataset), on="image", how="left")
