@@ -682,6 +682,23 @@ def test_the_robustness_figure_takes_answers_without_counts(both, tmp_path, caps
     assert "no predictions on 'v3', but on data sets 'v1', 'v2'" in capsys.readouterr().err
 
 
+def test_answers_without_counts_know_which_is_the_reference(both, tmp_path, capsys):
+    write_answers(both, tmp_path / "answers")
+    assert cli.main(["compare", str(tmp_path / "answers"), "--json"]) == 0
+    found = capsys.readouterr().out
+    names = ("--reference", "v1", "--replication", "v2")
+    assert cli.main(["compare", str(tmp_path / "answers"), *names, "--json"]) == 0
+    assert capsys.readouterr().out == found
+    for text, said in (
+        ("[1]", "must map each role"),
+        ("{", "roles.json"),
+        ('{"a": 1}', "map each"),
+    ):
+        (tmp_path / "answers" / "roles.json").write_text(text, "utf-8")
+        assert cli.main(["compare", str(tmp_path / "answers")]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_a_folder_of_answers_without_counts_is_sound(both, tmp_path, capsys):
     write_answers(both, tmp_path / "answers")
     assert cli.main(["check", str(tmp_path / "answers")]) == 0

@@ -20,7 +20,7 @@ from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.folder import LABELS, PROBABILITIES, RANKS
 from bayesrep.studies.imagenet import CLASSES, synsets
-from bayesrep.studies.manifest import Manifest, read_manifest
+from bayesrep.studies.manifest import Manifest, read_manifest, read_roles
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.studies.reading import images_left_out
 from bayesrep.studies.tables import KEYS, in_order, read_classifiers, without
@@ -67,7 +67,8 @@ def read_predictions(
     root = Path(path)
     begun = root.is_dir() and not (root / folder.MANIFEST).exists()
     manifest = None if begun else rules.value(read_manifest(root), root)
-    names = [manifest.roles.get(name, name) if manifest else name for name in datasets]
+    roles = manifest.roles if manifest else read_roles(root)
+    names = [roles.get(name, name) for name in datasets]
     chosen = list(classifiers or _classifiers(root, names, manifest))
     probabilities = PROBABILITIES if confidence else ()
     read = [_Files(root, name, chosen, LABELS[:ranks], probabilities).read() for name in names]

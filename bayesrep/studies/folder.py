@@ -6,6 +6,7 @@
     annotations.parquet                         beside or instead: dataset, image, worker, selected
     predictions/<dataset>/<classifier>.parquet  image, correct; where the answers are known, label,
                                                 label_1 ... label_5 and probability_1 ... 5
+    roles.json                                  role to data set, of answers that await their counts
     failures.parquet                            dataset, image, reason, left_out: where images could
                                                 not be decoded
 
@@ -25,6 +26,7 @@ COUNTS = "counts.parquet"
 ANNOTATIONS = "annotations.parquet"
 FAILURES = "failures.parquet"
 PREDICTIONS = "predictions"
+ROLES = "roles.json"
 
 RANKS = 5  # so many classes are kept of an answer, the most probable first
 LABELS = tuple(f"label_{rank}" for rank in range(1, RANKS + 1))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayesrep.atomic import replaced_file
-from bayesrep.errors import reason
+from bayesrep.errors import StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.studies import folder, rules
 from bayesrep.types import Floats
@@ -65,6 +65,25 @@ def write_manifest(content: Mapping[str, Any], path: Path) -> None:
     text = json.dumps(content, indent=2, ensure_ascii=False, default=np.ndarray.tolist)
     with replaced_file(path / folder.MANIFEST) as partial:
         partial.write_text(text + "\n", encoding="utf-8")
+
+
+def read_roles(path: Path) -> dict[str, str]:
+    """Role to data set of answers that await their counts; nothing where nobody said.
+
+    Raises
+    ------
+    StudyError
+        If the file is no mapping of roles to names.
+    """
+    file = path / folder.ROLES
+    if not file.exists():
+        return {}
+    content: Any = strict_json.read(file)
+    if not isinstance(content, dict) or not all(
+        isinstance(name, str) for name in dict[str, Any](content).values()
+    ):
+        raise StudyError(f"{file}: must map each role to the name of a data set")
+    return dict[str, str](content)
 
 
 def read_manifest(path: Path) -> Generator[str, None, Manifest | None]:

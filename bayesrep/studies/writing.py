@@ -1,5 +1,6 @@
 """Writing a study's folder (see `folder`), whole or not at all."""
 
+import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,7 +90,7 @@ def write_answers(answers: Sequence[Predictions], path: str | Path, *, force: bo
     Parameters
     ----------
     answers
-        What classifiers answered on each data set.
+        What classifiers answered on each data set: the reference, then the replication.
     path, force
         As for `Study.write`.
 
@@ -101,6 +102,9 @@ def write_answers(answers: Sequence[Predictions], path: str | Path, *, force: bo
     with _new_folder(path, force=force) as partial:
         for each in answers:
             _write_prediction_files(partial, each.dataset, _answer_tables(each))
+        if len(answers) == len(rules.REQUIRED_ROLES):
+            named = zip(rules.REQUIRED_ROLES, (each.dataset for each in answers), strict=True)
+            (partial / folder.ROLES).write_text(json.dumps(dict(named)) + "\n", encoding="utf-8")
 
 
 def awaits_counts(path: str | Path) -> bool:
