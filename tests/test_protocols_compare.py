@@ -2,6 +2,7 @@
 
 import json
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -30,6 +31,8 @@ from bayesrep.protocols import (
 )
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.simulate import published_accuracies
 from bayesrep.studies.writing import write_answers
 
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
@@ -424,6 +427,35 @@ def test_published_intervals_surround_their_accuracies_and_gaps_are_differences(
         assert ((table[f"{role}_lower"] < accuracy) & (accuracy < table[f"{role}_upper"])).all()
     gap = table["reference_accuracy"] - table["replication_accuracy"]
     np.testing.assert_allclose(gap, table["gap"], atol=0.0011)
+
+
+def test_where_the_papers_disagree_with_themselves():
+    """The numbers of docs/papers-disagree.md."""
+    page = (Path(__file__).parents[1] / "docs" / "papers-disagree.md").read_text(encoding="utf-8")
+    _, reference, replication = published_accuracies()
+    assert f"**{100 * (reference - replication).mean():.2f} %**" in page
+    assert f"the slope through\nthem is {np.polyfit(reference, replication, 1)[0]:.2f}" in page
+    rows = shankar2020().filter(pl.col("subset") == "all").to_dicts()
+    for row in rows:
+        right = {role: round(1_000 * row[f"{role}_accuracy"]) for role in REQUIRED_ROLES}
+        printed = {
+            role: 100 * np.array([row[f"{role}_lower"], row[f"{role}_upper"]])
+            for role in REQUIRED_ROLES
+        }
+
+        def of(count):
+            ends = proportion_interval(np.array([count]), 1_000, "clopper-pearson")
+            return 100 * np.concatenate(ends)
+
+        np.testing.assert_allclose(of(right["reference"]), printed["reference"], atol=0.11)
+        own, there = of(right["replication"]), printed["replication"]
+        assert (np.abs(own - there) > 0.2).all()
+        fit = [np.abs(of(count) - there).max() for count in range(1_001)]
+        nearest = int(np.argmin(fit))
+        assert fit[nearest] < 0.1
+        assert nearest - right["replication"] in (3, 4)
+        line = next(line for line in page.splitlines() if f"({right['replication']})" in line)
+        assert f"| {own[0]:.1f} to {own[1]:.1f} | {nearest} |" in line
 
 
 # ------------------------------------------------------------------ confusion
