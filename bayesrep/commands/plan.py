@@ -56,6 +56,7 @@ def run(arguments: Namespace) -> int:
     keep_compiled()
     _check(arguments)
     from bayesrep.lab import Limits, Prices, plan, published_world
+    from bayesrep.lab.planning import possible_answers
     from bayesrep.lab.worlds import LENIENCY
     from bayesrep.report.planning import plan_facts, plan_text
 
@@ -65,6 +66,12 @@ def run(arguments: Namespace) -> int:
     common: dict[str, Any] = given(arguments, plan)
     common |= {"cluster": arguments.ray, "kept": arguments.keep}
     common["progress"] = not arguments.no_progress
+    named = {"images": arguments.most_images, "budget": arguments.budget}
+    limits = Limits(**{name: value for name, value in named.items() if value is not None})
+    common["width"] = None if arguments.width is None else arguments.width / 100
+    if arguments.batch is None:
+        asked = given(arguments, possible_answers)
+        possible_answers(prices, width=common["width"], limits=limits, **asked)
     heading = f"Populations: {arguments.prior}, published."
     if arguments.pilot is None:
         worlds = [published_world(arguments.prior, CLASSIFIERS)]
@@ -73,17 +80,6 @@ def run(arguments: Namespace) -> int:
         if arguments.batch is not None:
             return _next(arguments, worlds, prices, fitted, common)
     common.setdefault("leniency", LENIENCY)
-    limits = Limits(
-        **{
-            name: value
-            for name, value in (
-                ("images", arguments.most_images),
-                ("budget", arguments.budget),
-            )
-            if value is not None
-        }
-    )
-    common["width"] = None if arguments.width is None else arguments.width / 100
     found = plan(worlds, prices, limits=limits, **common)
     facts = plan_facts(found, prices)
     text = plan_text(found, prices, arguments.workers, arguments.crowds or 1)

@@ -232,7 +232,15 @@ def plan(
         If something is out of range, or what is asked contradicts itself.
     """
     limits = limits or Limits()
-    numbers = _checked(width, limits, workers, crowds, answers, studies, prices)
+    numbers = possible_answers(
+        prices,
+        width=width,
+        limits=limits,
+        workers=workers,
+        crowds=crowds,
+        answers=answers,
+        studies=studies,
+    )
     each = None if workers is None else workers // crowds
     like = Design(20, numbers[0], each, crowds)
     bound = _identity(worlds, leniency, seed)
@@ -266,7 +274,7 @@ def plan(
     expected = middle._replace(
         mean_width=chosen.width,
         alone_width=law.alone(images),
-        single_width=float(np.sqrt((middle.single_width**2 - floor) * smaller**2 + floor)),
+        single_width=float(np.sqrt(max(middle.single_width**2 - floor, 0.0) * smaller**2 + floor)),
         pair_width=middle.pair_width * smaller,
         error=middle.error * stretch,
     )
@@ -293,16 +301,17 @@ def plan(
     )
 
 
-def _checked(
+def possible_answers(
+    prices: Prices,
+    *,
     width: float | None,
     limits: Limits,
-    workers: int | None,
-    crowds: int,
-    answers: Sequence[int],
-    studies: int,
-    prices: Prices,
+    workers: int | None = None,
+    crowds: int = 1,
+    answers: Sequence[int] = ANSWERS,
+    studies: int = 20,
 ) -> list[int]:
-    """The numbers of answers that are possible."""
+    """The numbers of answers that a plan may choose from; arguments and errors are `plan`'s."""
     if width is None and not np.isfinite(limits.budget):
         raise OptionError("give a width, or a budget, or both")
     if width is not None and not 0 < width < 1:

@@ -1,5 +1,6 @@
 """Work in pieces over cores or a cluster, kept as it is done, so that a stopped run goes on."""
 
+import gc
 import hashlib
 import json
 import multiprocessing
@@ -67,7 +68,9 @@ class Spread:
             if at_once:
                 for process in multiprocessing.active_children():
                     process.terminate()
-            self._pool.shutdown(wait=not at_once, cancel_futures=True)
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+            gc.collect()  # its semaphores, which an end of the process without ceremony would leave
         if self._ray is not None:
             self._ray.shutdown()
 
