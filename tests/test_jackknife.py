@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from bayesrep import Study, SufficientStatistics, estimate, simulate_study
+from bayesrep.errors import EstimateWarning, OptionError
 from bayesrep.estimators import InterpolationWarning, Jackknife, Naive
 from bayesrep.estimators.annotators import compare_annotators, linearity
 from bayesrep.estimators.jackknife import corrected
@@ -301,3 +302,13 @@ def test_the_table_warns_once():
     with pytest.warns(InterpolationWarning) as caught:
         compare_annotators(study)
     assert len(caught) == 1
+
+
+def test_one_annotator_leaves_the_jackknife_out_of_the_default():
+    """It cannot be had; asked for by name it is refused."""
+    study = simulate_study(seed=0, images=200, annotators=1, classifiers=2)
+    with pytest.warns(EstimateWarning, match="jackknife: left out, since it takes two annotators"):
+        table = estimate(study)
+    assert set(table["method"]) == {"raw", "naive", "em-spline"}
+    with pytest.raises(OptionError, match="leave jackknife out"):
+        estimate(study, methods="jackknife")

@@ -14,7 +14,9 @@ from bayesrep.choices import BootstrapInterval as Interval
 from bayesrep.errors import EstimateWarning, OptionError
 from bayesrep.estimators.estimator import Estimates, Estimator
 from bayesrep.estimators.intervals import acceleration, bca, percentile
+from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.methods import METHODS, resolve
+from bayesrep.estimators.naive import fewest_annotators
 from bayesrep.estimators.replicates import Replicates, without_each_image
 from bayesrep.estimators.replicates import bootstrap as bootstrap_images
 from bayesrep.numerics.estimands import (
@@ -85,13 +87,23 @@ def analyse(
     Returns
     -------
     list of Analysis
-        One for each method, for [bayesrep.estimators.classifier_table][] and
+        One for each method (of the default, without the jackknife where an image
+        has one annotator), for [bayesrep.estimators.classifier_table][] and
         [bayesrep.estimators.gap_table][].
     """
     estimators = resolve(methods)
     resampled = _to_resample(study, bootstrap, interval)
     statistics = SufficientStatistics.of(study)
     whole = Replicates.of(statistics)
+    if methods == METHODS and fewest_annotators(whole) == 1:
+        warnings.warn(
+            EstimateWarning(
+                "jackknife: left out, since it takes two annotators or more of every image, and "
+                "some have one"
+            ),
+            stacklevel=2,
+        )
+        del estimators[Jackknife.name]
     analyses = [
         _without_bootstrap(name, statistics, whole, estimator(whole, seed=seed))
         for name, estimator in estimators.items()
