@@ -307,8 +307,9 @@ def test_the_table_warns_once():
 def test_one_annotator_leaves_the_jackknife_out_of_the_default():
     """It cannot be had; asked for by name it is refused."""
     study = simulate_study(seed=0, images=200, annotators=1, classifiers=2)
-    with pytest.warns(EstimateWarning, match="jackknife: left out, since it takes two annotators"):
+    with pytest.warns(EstimateWarning) as said:
         table = estimate(study)
+    assert any("jackknife: left out, since" in str(warning.message) for warning in said)
     assert set(table["method"]) == {"raw", "naive", "em-spline"}
     with pytest.raises(OptionError, match="leave jackknife out"):
         estimate(study, methods="jackknife")

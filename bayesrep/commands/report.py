@@ -42,9 +42,8 @@ def run(arguments: Namespace) -> int:
     content = gather(study, **options)
     write_page(content, arguments.out)
     lines = [f"Written to {arguments.out}"]
-    lines += [
-        f"Not shown, {', '.join(name for name, each in content.missing.items() if each == why)}: {why}"
-        for why in dict.fromkeys(content.missing.values())
-    ]
+    for why in dict.fromkeys(content.missing.values()):
+        names = (name for name, each in content.missing.items() if each == why)
+        lines.append(f"Not shown ({', '.join(names)}): {why}")
     facts = {"out": str(arguments.out), "missing": dict(content.missing)}
     return emit(arguments, "\n".join(lines), facts, study.left_out)
