@@ -31,6 +31,8 @@ from experiments.results import save
 
 CLASSIFIERS, PILOT, WORKERS = 5, 1_000, 200
 ANSWERS, WIDTHS = (5, 10, 20), (0.025, 0.03, 0.04)
+MANY = 5
+"""Answers about an image from which `bayesrep plan` looks by itself; here it may take three."""
 CHOICES = (3, 5, 8, 10, 15, 20, 30, 40, 60)
 PRICES = Prices(answer=0.03, image=0.10)
 
@@ -104,6 +106,7 @@ def numbers(plans: Sequence[Mapping[str, Any]], studies: Sequence[Mapping[str, A
     held = sum(row["held"] * row["studies"] for row in rows) / count
     single = sum(row["single_held"] * row["studies"] for row in rows) / count
     ratios = np.array([row["ratio"] for row in rows])
+    many = ratios[np.array([row["answers"] >= MANY for row in rows])]
     return {
         "plans": rows,
         "studies": count,
@@ -113,6 +116,9 @@ def numbers(plans: Sequence[Mapping[str, Any]], studies: Sequence[Mapping[str, A
         "within_tenth": int((np.abs(ratios - 1) <= 0.1).sum()),
         "ratio": float(ratios.mean()),
         "ratio_sd": float(ratios.std()),
+        "many": len(many),
+        "many_within_tenth": int((np.abs(many - 1) <= 0.1).sum()),
+        "many_ratio": float(many.mean()) if len(many) else None,
     }
 
 
@@ -180,6 +186,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{found['within_tenth']} of {len(found['plans'])} plans. Widths are of certified fits, "
         "coverage of all."
     )
+    if found["many"]:
+        remarks += (
+            f" Of the {found['many']} plans with {MANY} answers about an image or more, which are "
+            f"all that the command looks at by itself, {found['many_within_tenth']} are within a "
+            f"tenth, {found['many_ratio']:.2f} times as wide on average; with three answers half "
+            "of the fits are not certified, and the assumed shape of p(s) speaks."
+        )
     command = f"python -m experiments.plans --plans {arguments.plans} --studies {arguments.studies}"
     save("plans", command, found, text, remarks=remarks)
     return 0
