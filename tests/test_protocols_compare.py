@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import linregress
 from scipy.stats import t as student
 
-from bayesrep import StudyError, cli
+from bayesrep import StudyError, cli, simulate_study
 from bayesrep.protocols import (
     LabelSets,
     beside,
@@ -712,6 +712,22 @@ def test_the_robustness_figure_takes_answers_without_counts(both, tmp_path, caps
     run[3:7] = ["--reference", "v1", "--replication", "v3"]
     assert cli.main([str(part) for part in (*run, "--force")]) == 2
     assert "no predictions on 'v3', but on data sets 'v1', 'v2'" in capsys.readouterr().err
+
+
+def test_right_and_wrong_are_enough_to_compare(tmp_path, capsys):
+    """Accuracies, their lines and pairs; not what is taken for what."""
+    study = simulate_study(seed=2, images=150, annotators=4, classifiers=4)
+    study.write(tmp_path / "s")
+    assert cli.main(["compare", str(tmp_path / "s"), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    found = {row["participant"]: row for row in rows}
+    for place, name in enumerate(study.classifiers):
+        for role in REQUIRED_ROLES:
+            mean = study.datasets[role].correct[:, place].mean()
+            assert found[name][f"{role}_accuracy"] == pytest.approx(mean)
+    assert cli.main(["compare", str(tmp_path / "s"), "--table", "pairs"]) == 0
+    assert cli.main(["compare", str(tmp_path / "s"), "--table", "confusion"]) == 2
+    assert "whether answers are right, but not the answers" in capsys.readouterr().err
 
 
 def test_answers_without_counts_know_which_is_the_reference(both, tmp_path, capsys):

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
+import bayesrep
 from bayesrep.commands.options import add_datasets, add_protocol, add_shared, given, names
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError
@@ -31,11 +32,16 @@ def run(arguments: Namespace) -> int:
     from bayesrep.protocols import compare, read_humans, read_label_sets, read_predictions
     from bayesrep.protocols.humans import with_published
     from bayesrep.report.text import comparison_table, rows_table
+    from bayesrep.studies.answers import knows_answers, right_or_wrong
     from bayesrep.studies.reading import images_left_out
 
     new_table(arguments)
     roles = (arguments.reference, arguments.replication)
-    both = read_predictions(arguments.study, roles, ranks=1)
+    simple = arguments.table != "confusion" and not (arguments.humans or arguments.labels)
+    if simple and roles == REQUIRED_ROLES and not knows_answers(arguments.study):
+        both = right_or_wrong(bayesrep.read_study(arguments.study))
+    else:
+        both = read_predictions(arguments.study, roles, ranks=1)
     humans = read_humans(arguments.humans, *both) if arguments.humans else None
     left_out = images_left_out(arguments.study)
     if arguments.table == "confusion":

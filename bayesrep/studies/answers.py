@@ -23,6 +23,7 @@ from bayesrep.studies.imagenet import CLASSES, synsets
 from bayesrep.studies.manifest import Manifest, read_manifest, read_roles
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.studies.reading import images_left_out
+from bayesrep.studies.study import Study
 from bayesrep.studies.tables import KEYS, in_order, read_classifiers, without
 from bayesrep.types import Floats
 
@@ -65,16 +66,54 @@ def read_predictions(
         In one line naming the file, images, rule and what to do.
     """
     root = Path(path)
-    begun = root.is_dir() and not (root / folder.MANIFEST).exists()
-    manifest = None if begun else rules.value(read_manifest(root), root)
-    roles = manifest.roles if manifest else read_roles(root)
-    names = [roles.get(name, name) for name in datasets]
+    names, manifest = _named(root, datasets)
     chosen = list(classifiers or _classifiers(root, names, manifest))
     probabilities = PROBABILITIES if confidence else ()
     read = [_Files(root, name, chosen, LABELS[:ranks], probabilities).read() for name in names]
     found = set[str]().union(*(each.names for dataset in read for each in dataset.answers))
     classes = synsets() if found <= set(synsets()) else sorted(found)
     return tuple(dataset.predictions(classes) for dataset in read)
+
+
+def knows_answers(path: str | Path, datasets: Sequence[str] = rules.REQUIRED_ROLES) -> bool:
+    """Whether a study knows what its classifiers answered, not only whether they are right.
+
+    Parameters
+    ----------
+    path, datasets
+        As `read_predictions` takes them.
+    """
+    root = Path(path)
+    names, manifest = _named(root, datasets)
+    first = _classifiers(root, names, manifest)[0]
+    files = [folder.prediction_file(name, first) for name in names]
+    tables = (
+        parquet.read(root / file, str(file), ["image"], further=[LABELS[0]]) for file in files
+    )
+    return all(LABELS[0] in table.columns for table in tables)
+
+
+def right_or_wrong(study: Study, roles: Sequence[str] = rules.REQUIRED_ROLES) -> list[Predictions]:
+    """Correctness as answers among two classes, "right" and "wrong", of which all are "right"."""
+    return [
+        Predictions(
+            study.datasets[role].name,
+            study.datasets[role].images,
+            ("right", "wrong"),
+            np.zeros(len(study.datasets[role].images), dtype=np.int8),
+            study.classifiers,
+            np.where(study.datasets[role].correct.T, 0, 1).astype(np.int8)[:, :, None],
+        )
+        for role in roles
+    ]
+
+
+def _named(root: Path, datasets: Sequence[str]) -> tuple[list[str], Manifest | None]:
+    """Names of data sets given by role or name, and study.json where there is one."""
+    begun = root.is_dir() and not (root / folder.MANIFEST).exists()
+    manifest = None if begun else rules.value(read_manifest(root), root)
+    roles = manifest.roles if manifest else read_roles(root)
+    return [roles.get(name, name) for name in datasets], manifest
 
 
 def _classifiers(root: Path, names: Sequence[str], manifest: Manifest | None) -> list[str]:
