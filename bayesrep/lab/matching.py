@@ -260,7 +260,8 @@ def left_with(matching: Matching, answers: int, *, size: int, pool: int) -> dict
     """
     if not 1 <= answers <= MOST_ANSWERS or not 1 <= size <= pool:
         raise OptionError(
-            f"answers must be from 1 to {MOST_ANSWERS:,}, and size from 1 to the pool's images"
+            f"answers must be 1 at least and {MOST_ANSWERS:,} at most, and size from 1 to the "
+            "pool's images"
         )
     return left_between(*matching.densities, answers, size=size, pool=pool)
 

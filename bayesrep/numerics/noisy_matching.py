@@ -19,8 +19,7 @@ against quadrature and against sampling.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln, logsumexp
-from scipy.stats import beta as beta_distribution
+from scipy.special import betaln, logsumexp, xlog1py, xlogy
 
 from bayesrep.types import Float
 
@@ -39,7 +38,9 @@ class BetaMixture(NamedTuple):
 
     def density(self, s: Float[np.ndarray, "frequency"]) -> Float[np.ndarray, "frequency"]:
         """p(s)."""
-        return beta_distribution.pdf(s[..., None], self.a, self.b) @ self.weights
+        at = s[:, None]
+        logs = xlogy(self.a - 1, at) + xlog1py(self.b - 1, -at) - betaln(self.a, self.b)
+        return np.exp(logs) @ self.weights
 
     def masses(self, n: int) -> Float[np.ndarray, "{n}+1"]:
         """P(k) of n answers, k = 0..n."""
