@@ -18,6 +18,8 @@ from bayesrep.lab.matching import fitted_mixtures
 from bayesrep.lab.pipeline import simulated
 from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching, replicated
 from bayesrep.report.lab_page import lab_page, moments
+from experiments.match_images import Annotated
+from experiments.rematch import halved
 
 positive = st.floats(0.3, 12)
 numbers = st.integers(0, 60)
@@ -287,3 +289,16 @@ def test_mixtures_of_counts_and_the_page_s_sliders():
     html = lab_page(beta(6, 2), beta(2, 2), explore(beta(6, 2), beta(2, 2), [3]).to_dicts())
     assert 'value="75.0"' in html
     assert 'value="8.0"' in html
+
+
+def test_the_experiment_s_halves_are_what_they_say():
+    rng = np.random.default_rng(0)
+    shown = np.full(600, 12)
+    data = Annotated(
+        rng.binomial(12, 0.8, 600), shown, rng.random((600, 2)) < 0.7, 2, (3, 5), 2, 50
+    )
+    study = halved(data, 5, seed=1)
+    assert len(study.datasets["candidates"].images) == pytest.approx(300, abs=60)
+    assert len(study.reference.images) < 300
+    assert (study.reference.shown == 5).all()
+    assert study.replication.selected.tolist() == study.datasets["candidates"].selected.tolist()

@@ -26,6 +26,7 @@ from bayesrep.lab.spreading import spread_over
 from bayesrep.lab.worlds import adjusted_accuracies, draw_study
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.planning import batch_text, plan_facts, plan_text
+from experiments import plans
 
 PRICES = Prices(answer=0.03, image=0.10)
 WORLD = published_world("imagenet-v2", 4)
@@ -348,3 +349,26 @@ def test_plan_command_refuses(words, said, capsys):
     words = ["plan", "--cost-answer", "0.03", "--cost-image", "0.1", "--no-progress", *words]
     assert main(words) == 2
     assert said in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------ the evidence
+
+
+def test_promised_and_found_are_put_side_by_side():
+    made = {"pilot_answers": 5, "wanted": 0.03, "images": 900, "workers": None}
+    made |= {"width": 0.03, "single_width": 0.04, "cost": 1.0, "certified": 20, "normal": 1.0}
+    made_plans = [{"key": str(n), "answers": answers, **made} for n, answers in enumerate((3, 8))]
+    sure = Outcome(0.03, 1.0, 0.03, 0.04, 0.95, 0.02, 0.001, 1.0)._asdict()
+    studies = [
+        {"plan": 0, **sure, "mean_width": 0.036},
+        {"plan": 0, **sure, "mean_width": 0.9, "converged": 0.0, "mean_held": 0.0},
+        {"plan": 1, **sure},
+        {"plan": 1, **sure, "mean_held": 0.0},
+    ]
+    found = plans.numbers(made_plans, studies)
+    first, second = found["plans"]
+    assert (first["ratio"], second["ratio"]) == (pytest.approx(1.2), pytest.approx(1))
+    assert (first["held"], first["held_certified"], first["certified_studies"]) == (0.5, 1, 1)
+    assert (found["held"], found["within_tenth"]) == (0.5, 1)
+    assert (found["many"], found["many_within_tenth"]) == (1, 1)
+    assert "3.60" in plans.table(found)
