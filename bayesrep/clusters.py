@@ -6,8 +6,10 @@ from typing import Any
 from bayesrep.errors import PredictionError, reason
 
 
-def join_cluster(address: str, workers: int | None = None) -> Any:
-    """The package `ray`, joined to a cluster.
+def join_cluster(address: str, workers: int | None = None) -> tuple[Any, bool]:
+    """The package `ray`, joined to a cluster, and whether it is the caller's to leave.
+
+    It is not where somebody had joined one before.
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ def join_cluster(address: str, workers: int | None = None) -> Any:
             "ray is not installed; `pip install 'bayesrep[ray]'` brings it"
         ) from error
     if ray.is_initialized():
-        return ray
+        return ray, False
     local = address == "local"
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
@@ -42,4 +44,4 @@ def join_cluster(address: str, workers: int | None = None) -> Any:
             f"the Ray cluster {address!r} cannot be reached ({reason(error)}); start it, or give "
             "local"
         ) from error
-    return ray
+    return ray, True

@@ -23,10 +23,10 @@ import polars as pl
 from bayesrep import bounds
 from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
 from bayesrep.estimators.em_spline import EMSpline, fit_parametric
+from bayesrep.estimators.intervals import percentile
 from bayesrep.estimators.jackknife import corrected
 from bayesrep.estimators.naive import fewest_annotators, matched_accuracy, thinned_counts
 from bayesrep.estimators.replicates import Replicates, bootstrap
-from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Floats
@@ -152,6 +152,33 @@ def replicate_gaps(study: Study, *, size: int, seed: int) -> Float[np.ndarray, "
     return np.concatenate(rows)
 
 
+def gaps_by_annotators(study: Study, *, bootstrap: int, seed: int) -> pl.DataFrame:
+    """The mean gap that naive matching leaves for every number of annotators (figure 11).
+
+    Parameters
+    ----------
+    study
+        The study.
+    bootstrap, seed
+        Of the replicates of the intervals.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a number n' = 1..n: annotators, `gap`, and its 95 % interval `lower`, `upper`.
+
+    Warns
+    -----
+    InterpolationWarning
+        As `compare_annotators`.
+    """
+    table = compare_annotators(study)
+    gap = (pl.col("reference_accuracy") - pl.col("naive")).mean()
+    means = table.group_by("annotators", maintain_order=True).agg(gap=gap)
+    lower, upper = percentile(replicate_gaps(study, size=bootstrap, seed=seed))
+    return means.with_columns(lower=lower, upper=upper)
+
+
 def extrapolate(
     study: Study | SufficientStatistics, numbers: Sequence[int] | None = None, *, seed: int = 0
 ) -> pl.DataFrame:
@@ -195,11 +222,7 @@ def extrapolate(
         raise OptionError(f"numbers of annotators are from 1 to {MOST:,}; got {list(numbers)}")
     options = EMSpline(components=2, loss="binomial", bounds="everywhere")
     fitted = fit_parametric(options, whole, seed=seed)
-    mixtures = fitted.mixtures
-    reference, replication = (
-        BetaMixture(*(each[role, 0] for each in (mixtures.a, mixtures.b, mixtures.weights)))
-        for role in range(2)
-    )
+    reference, replication = (fitted.mixtures.mixture(role) for role in range(2))
     accuracy = statistics.accuracy("reference")
     without = float((accuracy - fitted.adjusted_accuracy[0]).mean())
     rows: list[dict[str, float]] = []

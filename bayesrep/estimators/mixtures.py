@@ -14,6 +14,7 @@ from bayesrep.errors import IdentificationWarning, OptionError
 from bayesrep.estimators.betas import MEANS, LogBetas
 from bayesrep.estimators.naive import thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
+from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Bool, Float, Int, Ints
 
@@ -78,6 +79,10 @@ class MixtureFit:
     converged: Bool[np.ndarray, "2 version"]
     optima: LogBetas
     start_log_likelihoods: Float[np.ndarray, "2 version start"]
+
+    def mixture(self, role: int, version: int = 0) -> BetaMixture:
+        """That of the reference (0) or of the replication (1) in one version."""
+        return BetaMixture(*(each[role, version] for each in (self.a, self.b, self.weights)))
 
     @property
     def degenerate(self) -> Bool[np.ndarray, "2 version component"]:

@@ -210,10 +210,7 @@ def fitted_mixtures(
 ) -> tuple[BetaMixture, BetaMixture]:
     """Mixtures of both by EM, from `selected` and `shown` of every image."""
     fit = fit_mixtures(_table(reference, pool), components=components, seed=seed)
-    first, second = (
-        BetaMixture(*(each[role, 0] for each in (fit.a, fit.b, fit.weights))) for role in range(2)
-    )
-    return first, second
+    return fit.mixture(0), fit.mixture(1)
 
 
 def match_published(
@@ -406,11 +403,7 @@ def _resampled(table: CellTable, replicates: int, random: np.random.Generator) -
 
 def _densities(fit: MixtureFit, version: int) -> tuple[Floats, Floats]:
     """Masses of the reference and of the pool between the edges."""
-    masses: list[Floats] = []
-    for role in range(2):
-        mixture = BetaMixture(*(each[role, version] for each in (fit.a, fit.b, fit.weights)))
-        masses.append(masses_of(mixture))
-    return masses[0], masses[1]
+    return masses_of(fit.mixture(0, version)), masses_of(fit.mixture(1, version))
 
 
 def masses_of(mixture: BetaMixture) -> Floats:
@@ -420,11 +413,16 @@ def masses_of(mixture: BetaMixture) -> Floats:
     return mass / mass.sum()
 
 
-def _given(cells: _Cells, pool: Floats) -> Floats:
-    """q_k(s) of every cell: [cell, node]."""
-    logs = cells.k[:, None] * np.log(NODES) + (cells.n - cells.k)[:, None] * np.log1p(-NODES)
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * pool
+def given_counts(k: Ints, n: Ints, masses: Floats) -> Floats:
+    """q_k(s): masses around `NODES` of images of which k of n are known, [cell, node]."""
+    logs = k[:, None] * np.log(NODES) + (n - k)[:, None] * np.log1p(-NODES)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * masses
     return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _given(cells: _Cells, pool: Floats) -> Floats:
+    """The pool's of every cell."""
+    return given_counts(cells.k, cells.n, pool)
 
 
 def _distance(numbers: Floats, cells: _Cells, reference: Floats, pool: Floats) -> float:

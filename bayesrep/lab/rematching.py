@@ -21,8 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import OptionError, StudyError
-from bayesrep.estimators.annotators import compare_annotators, replicate_gaps
-from bayesrep.estimators.intervals import percentile
+from bayesrep.estimators.annotators import gaps_by_annotators
 from bayesrep.lab.matching import match_published
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.study import Study
@@ -198,11 +197,7 @@ def _by_answers(study: Study, candidates: AnnotatedSet, bootstrap: int, seed: in
         return pl.DataFrame(schema=schema)
     datasets = {"reference": study.reference, "replication": candidates}
     weighted = replace(study, datasets=datasets, truth=None)
-    table = compare_annotators(weighted)
-    gap = (pl.col("reference_accuracy") - pl.col("naive")).mean()
-    means = table.group_by("annotators", maintain_order=True).agg(gap=gap)
-    lower, upper = percentile(replicate_gaps(weighted, size=bootstrap, seed=seed))
-    return means.with_columns(lower=lower, upper=upper).cast(schema)  # type: ignore[arg-type]
+    return gaps_by_annotators(weighted, bootstrap=bootstrap, seed=seed)
 
 
 def _held_out(

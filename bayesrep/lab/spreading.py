@@ -50,7 +50,7 @@ class Spread:
             raise OptionError(f"jobs must be 1 at least; got {jobs}")
         self._kept, self._told = kept, told
         self._held = {} if kept is None else _read(kept, identity)
-        self._ray = None if cluster is None else join_cluster(cluster)
+        self._ray, self._own = (None, False) if cluster is None else join_cluster(cluster)
         self._pool: ProcessPoolExecutor | None = None
 
     def __call__(self, work: Work, tasks: Sequence[Any], names: Sequence[str]) -> list[Any]:
@@ -71,7 +71,7 @@ class Spread:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
             gc.collect()  # its semaphores, which an end of the process without ceremony would leave
-        if self._ray is not None:
+        if self._ray is not None and self._own:
             self._ray.shutdown()
 
     def _keep(self, name: str, result: Any) -> None:

@@ -25,7 +25,7 @@ from scipy.special import expit, logit, ndtri
 
 from bayesrep.choices import Prior
 from bayesrep.errors import OptionError
-from bayesrep.lab.matching import NODES, masses_of
+from bayesrep.lab.matching import NODES, given_counts, masses_of
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -262,11 +262,8 @@ def _shared_difficulty(
 
 def _together(world: Populations, selected: Ints, shown: Ints, correct: Bools) -> float:
     """Mean product of two different classifiers' residuals on an image, given its count."""
-    mass = _masses(world, 1)
     kinds, place = np.unique(np.stack([selected, shown], axis=1), axis=0, return_inverse=True)
-    k, n = kinds[:, 0, None], kinds[:, 1, None]
-    given = np.exp(k * np.log(NODES) + (n - k) * np.log1p(-NODES)) * mass
-    given /= given.sum(axis=1, keepdims=True)
+    given = given_counts(kinds[:, 0], kinds[:, 1], _masses(world, 1))
     residual = correct - (given @ world.curves[1].T)[place.ravel()]
     total = np.square(residual.sum(axis=1)) - np.square(residual).sum(axis=1)
     classifiers = correct.shape[1]

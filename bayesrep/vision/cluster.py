@@ -6,7 +6,6 @@ The blocks are those of a run on one machine, so the answers are, too. Images, w
 must be reachable under the same paths everywhere.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,8 +51,8 @@ class Cluster:
     def __init__(
         self, address: str, images: ImageSet, device: Device, workers: int | None = None
     ) -> None:
-        self._own = not _initialized()
-        self._ray = ray = join_cluster(address, workers)
+        self._ray, self._own = join_cluster(address, workers)
+        ray = self._ray
         resources = ray.cluster_resources()
         gpus, cpus = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
         count = workers or (gpus if device.is_cuda else cpus)
@@ -132,9 +131,3 @@ class Cluster:
         if self._kept is not None:
             worker.keep.remote(*self._kept)
         return worker
-
-
-def _initialized() -> bool:
-    """Whether somebody joined a cluster before: then it is theirs to leave."""
-    ray = sys.modules.get("ray")
-    return ray is not None and ray.is_initialized()

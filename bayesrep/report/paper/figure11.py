@@ -9,11 +9,9 @@ n says that matching on more answers would leave less of it.
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from bayesrep.errors import OptionError
-from bayesrep.estimators.annotators import compare_annotators, replicate_gaps
-from bayesrep.estimators.intervals import percentile
+from bayesrep.estimators.annotators import gaps_by_annotators
 from bayesrep.report.figures import GREY, YELLOW, legend_below, panels
 from bayesrep.report.methods import label_of
 from bayesrep.report.paper.known import Known
@@ -26,16 +24,10 @@ def numbers(known: Known, *, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
     """The mean gap of every n' with its interval, and the gap as measured."""
     if bootstrap < 1:
         raise OptionError(f"bootstrap is {bootstrap}; the band of figure 11 needs replicates")
-    table = compare_annotators(known.study)
-    gap = (pl.col("reference_accuracy") - pl.col("naive")).mean()
-    means = table.group_by("annotators", maintain_order=True).agg(gap=gap)
-    low, high = percentile(replicate_gaps(known.study, size=bootstrap, seed=known.seed))
+    gaps = gaps_by_annotators(known.study, bootstrap=bootstrap, seed=known.seed)
     drop = known.reference_accuracy - known.replication_accuracy
     return {
-        "annotators": means["annotators"].to_list(),
-        "gap": means["gap"].to_list(),
-        "lower": low.tolist(),
-        "upper": high.tolist(),
+        **gaps.to_dict(as_series=False),
         "raw_gap": float(drop.mean()),
         "true_gap": known.true_gap,
         "bootstrap": bootstrap,
