@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         compare_classifiers,
         describe_images,
         rank_classifiers,
+        remeasure,
         summarize,
         summarize_gaps,
     )
@@ -72,6 +73,7 @@ __all__ = [
     "rank_classifiers",
     "read_posterior",
     "read_study",
+    "remeasure",
     "simulate_study",
     "summarize",
     "summarize_gaps",
@@ -91,7 +93,8 @@ _ROOMS = {
     "studies.reading": "read_study",
     "studies.study": "Study",
     "studies.worker_answers": "WorkerAnswers",
-    "summary": "compare_classifiers describe_images rank_classifiers summarize summarize_gaps",
+    "summary": "compare_classifiers describe_images rank_classifiers remeasure "
+    "summarize summarize_gaps",
     "vision": "predict",
 }
 _DEFINED_IN = {name: f"bayesrep.{room}" for room, names in _ROOMS.items() for name in names.split()}

@@ -127,6 +127,7 @@ def _observed(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistic
     group = need_group(posterior, "observed_data", "correct")
     names = tuple(map(str, group["classifier"].values))
     cells: dict[str, Cells] = {}
+    selections = recorded(posterior).selections
     for role in roles:
         along = cells_along(group, role)
         pairs, place = np.unique(
@@ -142,7 +143,8 @@ def _observed(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistic
         np.add.at(total, place.ravel(), np.hstack(columns).astype(np.int64))
         kept = total[:, 0] > 0
         shown, selected = pairs[kept].T
-        cells[role] = Cells(selected, shown, total[kept, 0], total[kept, 1:])
+        columns = selected, shown, total[kept, 0], total[kept, 1:]
+        cells[role] = Cells(*columns, selections.get(role))
     return SufficientStatistics(names, cells)
 
 

@@ -25,6 +25,8 @@ from bayesrep.posterior.groups import (
 )
 from bayesrep.types import Float, Floats, Int
 
+SMALLEST = 1e-300
+
 DRAWS = 200
 LARGEST_GRID = 20_000  # possible cells of a data set, up to which its counts are tested
 MIXTURES = 20  # draws of the mixture, for cells without images
@@ -212,12 +214,17 @@ def _masses(
         empty = ~some & (stratum == number)
         if empty.any():
             left = 1 - mass[:, some & (stratum == number)].sum(axis=1, keepdims=True)
-            mass[:, empty] = np.clip(left, 0, None) * likely[empty] / likely[empty].sum()
+            weight = likely[empty] / max(likely[empty].sum(), SMALLEST)  # 0 where no count is kept
+            mass[:, empty] = np.clip(left, 0, None) * weight
     return mass
 
 
 def _likely(posterior: Posterior, which: int, cells: CellNames) -> Float[np.ndarray, "cell"]:
-    """P(k | n) by the mixture of a data set, for independent answers; averaged over draws."""
+    """P(k | n) by the mixture of a data set, for independent answers; averaged over draws.
+
+    Up to a factor for each n, where the counts selected the images.
+    """
+    made = recorded(posterior)
     group = need_group(
         posterior, "posterior", "component_mean", "component_concentration", "component_weight"
     )
@@ -228,7 +235,9 @@ def _likely(posterior: Posterior, which: int, cells: CellNames) -> Float[np.ndar
     k, n, a, b = cells.selected, cells.shown, mean * total, (1 - mean) * total
     log_mass = betaln(a + k, b + n - k) - betaln(a, b)  # [draw, component, cell]
     choices = -np.log1p(n) - betaln(n - k + 1, k + 1)
-    return np.exp(choices) * (weight * np.exp(log_mass)).sum(axis=1).mean(axis=0)
+    likely = np.exp(choices) * (weight * np.exp(log_mass)).sum(axis=1).mean(axis=0)
+    rule = made.selections.get(made.roles[which])
+    return likely if rule is None else likely * rule.probability(k, n)
 
 
 def _row(kind: str, name: str, fit: Fit, cells: CellNames) -> dict[str, Any]:

@@ -6,12 +6,14 @@ with fewer annotators per image. Images are resampled, not cells or classifiers,
 see the same resample: the errors that classifiers share through the images stay shared.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
+from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.crowds import OtherWorkers, flow, with_neighbours
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import Cells, SufficientStatistics
@@ -84,8 +86,18 @@ class Replicates:
 
     @classmethod
     def of(cls, study: Study | SufficientStatistics) -> "Replicates":
-        """The study alone."""
+        """The study alone; warns where its counts selected the images, which no estimator knows."""
         statistics = SufficientStatistics.of(study)
+        for role in REQUIRED_ROLES:
+            if (rule := statistics.cells[role].selection) is not None:
+                warnings.warn(
+                    EstimateWarning(
+                        f"the {role}'s images were selected by the counts at hand ({rule.rule}): "
+                        "point estimates take them for a fresh measurement and are biased; the "
+                        "joint model allows for it (bayesrep.fit)"
+                    ),
+                    stacklevel=2,
+                )
         return cls(CellCounts.of(statistics.reference), CellCounts.of(statistics.replication))
 
     def __len__(self) -> int:

@@ -94,5 +94,8 @@ def attributes(problem: Problem, *, method: str, seed: int, **more: Any) -> Attr
         "versions": json.dumps(versions()),
         "study_fingerprint": problem.fingerprint,
         "statistics_digest": problem.statistics.digest(),
+        "selection": json.dumps(
+            {role: rule.content() for role, rule in problem.selections.items()}
+        ),
         **{k: v if isinstance(v, str | int | float) else json.dumps(v) for k, v in more.items()},
     }

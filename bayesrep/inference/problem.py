@@ -30,6 +30,7 @@ from bayesrep.models.model import Data, Options
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import thinned_draws
 from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.selection import Selection
 from bayesrep.studies.statistics import (
     Cells,
     SufficientStatistics,
@@ -81,6 +82,12 @@ class Problem:
     fingerprint: str
     mesh: Mesh | None = None
 
+    @property
+    def selections(self) -> dict[str, Selection]:
+        """The rules by which the counts at hand selected images, by role."""
+        cells = {role: self.statistics.cells[role] for role in self.roles}
+        return {role: c.selection for role, c in cells.items() if c.selection is not None}
+
     def data(self) -> Data:
         """The arrays the model conditions on; call it with 64-bit floats enabled."""
         return self.model.data(self.cells, self.distinct, self.options, self.mesh)
@@ -124,6 +131,18 @@ def pose(
     if missing := [role for role in roles if role not in statistics.cells]:
         has = ", ".join(statistics.cells)
         raise StudyError(f"the study has no {listing(missing, 'data set')}; it has {has}")
+    selected = [role for role in roles if statistics.cells[role].selection is not None]
+    if selected and not chosen.takes_selection:
+        others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_selection)
+        raise OptionError(
+            f"the {selected[0]} was selected by the counts at hand, for which the {model} model "
+            f"does not allow; fit {others}"
+        )
+    if selected and groups is not None:
+        raise OptionError(
+            f"the {selected[0]} was selected by the counts at hand, which goes with no groups; "
+            "leave groups out"
+        )
     parts = {"": statistics}
     if groups is not None:
         if not isinstance(study, Study):

@@ -152,11 +152,17 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
     Raises
     ------
     OptionError
-        If the posterior is not of the joint model, or has groups.
+        If the posterior is not of the joint model, has groups, or is of images that the counts at
+        hand selected.
     """
     made = fitted.recorded
     if made.name != "joint" or made.grouping:
         raise OptionError("a plan takes a posterior of the joint model without groups")
+    if made.selections:
+        raise OptionError(
+            "a plan takes a pilot whose images were not selected by the counts at hand; the "
+            f"{next(iter(made.selections))}'s were"
+        )
     group = fitted.need("posterior", "component_weight", "classifier_curve")
     chains, length = fitted.adjusted.shape[:2]
     rng = np.random.default_rng(seed)

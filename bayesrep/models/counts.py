@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import betaln, logsumexp
 
-from bayesrep.models.curves import Curves
+from bayesrep.models.curves import Curves, curve_family
 from bayesrep.models.mixtures import Mixtures
 from bayesrep.numerics import logit_quadrature
 from bayesrep.numerics.beta_binomial import (
@@ -33,6 +33,7 @@ from bayesrep.types import Float, Int, Ints, Shaped, no_type_check
 
 ByPoint: TypeAlias = Float[Array, "classifier group point"]
 ByCell: TypeAlias = Float[Array, "classifier group cell"]
+ByPair: TypeAlias = Float[Array, "group cell"]
 PerCell: TypeAlias = Float[Array, "cell"]
 
 LARGEST_GRID = 768
@@ -73,11 +74,21 @@ class DependentPairs(NamedTuple):
 Pairs: TypeAlias = GridPairs | ListedPairs | DependentPairs
 
 
+class Kept(NamedTuple):
+    """Which images of a data set could be there, where the counts at hand selected them."""
+
+    probability: PerCell
+    """That an image with this pair was kept; pairs of every k of each n are there."""
+    of_shown: Float[Array, "cell size"]
+    """0/1: which of the different n a pair has."""
+
+
 class Counts(NamedTuple):
     """Annotation counts of one data set: its pairs, and the images of every group at each."""
 
     pairs: Pairs
     images: Float[Array, "group cell"]
+    kept: Kept | None = None
 
 
 def _fits_grid(shown: Int[np.ndarray, "size"]) -> bool:
@@ -87,10 +98,11 @@ def _fits_grid(shown: Int[np.ndarray, "size"]) -> bool:
 def complete(tables: Sequence[Cells]) -> list[Cells]:
     """The cell tables of all groups of one data set on the same (selected, shown) pairs.
 
-    All k of every n, where that is a small table; cells without images count 0.
+    All k of every n, where that is a small table or images were selected by these counts; cells
+    without images count 0.
     """
     shown = np.unique(np.concatenate([cells.shown for cells in tables]))
-    if _fits_grid(shown):
+    if _fits_grid(shown) or tables[0].selection is not None:
         return [cells.completed(shown) for cells in tables]
     pairs = np.concatenate([np.stack([c.shown, c.selected], axis=1) for c in tables])
     n, k = np.unique(pairs, axis=0).T
@@ -132,6 +144,16 @@ def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
         rejected=jnp.asarray(rejected, dtype=float),
         log_choices=jnp.asarray(log_choices),
     )
+
+
+def which_kept(cells: Cells) -> Kept | None:
+    """Which pairs of completed cells could be there; None where any could."""
+    if cells.selection is None:
+        return None
+    shown = np.unique(cells.shown)
+    of_shown = (cells.shown[None, :] == shown[:, None]).astype(np.float64)
+    probability = cells.selection.probability(cells.selected, cells.shown)
+    return Kept(*(jnp.asarray(on_pairs(x, cells).T) for x in (probability, of_shown)))
 
 
 def on_pairs(
@@ -215,6 +237,42 @@ def log_node_tables(mixtures: Mixtures, pairs: GridPairs | ListedPairs) -> Table
     return log_pair_masses(mixtures, pairs), jax.nn.log_softmax(log_joint, axis=-1)
 
 
+def log_kept(counts: Counts, log_mass: ByPair) -> tuple[ByPair, Float[Array, "group size"]]:
+    """log P(k | n, kept) without C(n, k) and the rule's own factor, and log P(kept | n).
+
+    P(k | n, kept) = a(k, n) P(k | n) / Σ_k' a(k', n) P(k' | n): the law of the counts of images
+    that the counts themselves selected, by a rule that keeps k of n with probability a(k, n).
+    """
+    if counts.kept is None:
+        return log_mass, jnp.zeros((log_mass.shape[0], 0))
+    keeps, of_shown = counts.kept
+    possible = jnp.where(keeps > 0, log_mass + counts.pairs.log_choices, -jnp.inf)
+    total = jnp.log((keeps * jnp.exp(possible)) @ of_shown)
+    return log_mass - total @ of_shown.T, total
+
+
+def log_pairs_kept(counts: Counts, log_mass: ByPair) -> ByPair:
+    """log P(k | n) of all pairs with every factor, of images as they are in the data set."""
+    whole = log_kept(counts, log_mass)[0] + counts.pairs.log_choices[None, :]
+    if counts.kept is None:
+        return whole
+    keeps = counts.kept.probability
+    log_keeps = jnp.log(jnp.maximum(keeps, SMALLEST))
+    return jnp.where(keeps > 0, whole + log_keeps, log_keeps)
+
+
+def log_likelihood_of(counts: Counts, log_mass: ByPair) -> Float[Array, ""]:
+    """Of the counts, but for factors that no parameter changes."""
+    return jnp.sum(counts.images * log_kept(counts, log_mass)[0])
+
+
+def shares_kept(counts: Counts, kept: Kept, log_mass: ByPair) -> ByPair:
+    """Shares of the pairs among images that could be there, with each n as often as it is."""
+    by_shown = counts.images @ kept.of_shown
+    shares = (by_shown / by_shown.sum(axis=1, keepdims=True)) @ kept.of_shown.T
+    return shares * jnp.exp(log_pairs_kept(counts, log_mass))
+
+
 def contract(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell:
     """P(correct | k, n), a plain product where there is one group: equation M4.
 
@@ -226,19 +284,37 @@ def contract(curves: ByPoint, table: Float[Array, "group cell point"]) -> ByCell
 
 
 def average_accuracy(
-    curves: ByPoint, mixtures: Mixtures, family: Curves
+    curves: ByPoint, mixtures: Mixtures, counts: Counts, family: Curves
 ) -> Float[Array, "classifier group"]:
     """Accuracy under a data set's selection frequencies.
 
-    Engstrom et al. (2020), equations 3 and 6; in Bernstein form equation M5.
+    Engstrom et al. (2020), equations 3 and 6; in Bernstein form equation M5. Where the counts
+    selected the images, under the frequencies of those that were kept,
+    Σ_k P(k | n, kept) P(point | k, n).
     """
-    if family.exact:
+    if counts.kept is not None:
+        log_mass, log_table = log_tables(mixtures, counts.pairs, family)
+        weights = jnp.einsum(
+            "gm,gmx->gx", shares_kept(counts, counts.kept, log_mass), jnp.exp(log_table)
+        )
+    elif family.exact:
         choices = log_binomial(family.degree, np.arange(family.degree + 1))
         masses = log_masses(*mixtures, [family.degree])
         weights = jnp.exp(choices[None, :] + masses[:, 0])
     else:
         weights = jnp.exp(logit_quadrature.log_mixture_weights(*mixtures))
     return jnp.einsum("cgx,gx->cg", curves, weights)
+
+
+def average_frequency(mixtures: Mixtures, counts: Counts) -> Float[Array, "group"]:
+    """Mean selection frequency of a data set's images, of those that were kept."""
+    if counts.kept is None:
+        return jnp.exp(mixtures.log_weights) @ (mixtures.a / (mixtures.a + mixtures.b))
+    # The accuracy of a classifier that is right where one further annotator selects the image.
+    line = jnp.broadcast_to(jnp.array([0.0, 1.0]), (1, *counts.images.shape[:1], 2))
+    return average_accuracy(
+        line, mixtures, counts, curve_family("bernstein", 1, 2, monotone=False)
+    )[0]
 
 
 def _selected_and_rejected(pairs: GridPairs | ListedPairs) -> tuple[PerCell, PerCell]:

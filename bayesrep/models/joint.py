@@ -12,6 +12,14 @@ classifier c, in the default family of curves:
     η_cj = Σ_r P_r(2 j/d − 1) β_cr,   β_c ~ Normal(θ, diag τ²),   θ: the population's curve
     A_c  = Σ_g (share of g in the reference) Σ_j P_ref,g(J = j) σ(η_cj + δ_cg)
 
+Where the counts at hand selected the images (`bayesrep.studies.selection`), by a rule that keeps
+k of n with probability a(k, n), the mixture is that of the images before selection and
+
+    P(k | n, kept)  =  a(k, n) P(k | n) / Σ_k' a(k', n) P(k' | n)
+    A_c             =  Σ_n P(n) Σ_k P(k | n, kept) Σ_j P_ref(J = j | k, n) σ(η_cj)
+
+so that what is adjusted to is the reference as it is, images that were kept.
+
 Annotators tell about the mixtures of all data sets and correctness about the replication's
 mixture and the curves; every sum over s is exact (families other than `bernstein`: quadrature).
 Each classifier's data follow this model whatever the others do. Across classifiers the images are
@@ -43,12 +51,16 @@ from bayesrep.models.counts import (
     ByPoint,
     Counts,
     average_accuracy,
+    average_frequency,
     complete,
     contract,
     lay_out,
+    log_likelihood_of,
     log_pair_masses,
+    log_pairs_kept,
     log_tables,
     on_pairs,
+    which_kept,
 )
 from bayesrep.models.curves import At, Curves, complete_terms, sample_curves
 from bayesrep.models.mixtures import (
@@ -99,7 +111,8 @@ def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -
     for role in groups[0]:
         tables = complete([cells[role] for cells in groups])
         images[role] = np.stack([on_pairs(cells.images, cells) for cells in tables])
-        datasets.append(Counts(lay_out(tables[0], dependence), jnp.asarray(images[role])))
+        pairs, kept = lay_out(tables[0], dependence), which_kept(tables[0])
+        datasets.append(Counts(pairs, jnp.asarray(images[role]), kept))
         if role == "replication":
             correct = np.stack([on_pairs(cells.correct.T, cells) for cells in tables], axis=1)
     # In NumPy: JAX would compile a program for each operation.
@@ -177,7 +190,7 @@ def likelihood(data: JointData, options: JointOptions) -> Known:
     logits = sample_curves(family, options.curve_priors(), len(data.correct))
     known = given_cells(data, family, mixtures, _with_groups(options, logits, len(data.share)))
     for index, (counts, masses) in enumerate(zip(data.datasets, known.log_mass, strict=True)):
-        numpyro.factor(f"counts_{index}", jnp.sum(counts.images * masses))
+        numpyro.factor(f"counts_{index}", log_likelihood_of(counts, masses))
     log_right = data.correct * jnp.log(known.right) + data.wrong * jnp.log1p(-known.right)
     with numpyro.plate("classifier", len(data.correct)):
         numpyro.factor("correct", log_right.sum(axis=(1, 2)))
@@ -205,12 +218,12 @@ def reported(
     right: ByCell,
 ) -> None:
     """Quantities of interest as deterministic sites; not part of the density."""
-    by_group = average_accuracy(curves, mixtures[0], family)
+    by_group = average_accuracy(curves, mixtures[0], data.datasets[0], family)
     numpyro.deterministic("adjusted_accuracy", by_group @ data.share)
     weight = jnp.stack([jnp.exp(m.log_weights) for m in mixtures])
-    mean = jnp.stack([m.a / (m.a + m.b) for m in mixtures])
+    means = [average_frequency(*of) for of in zip(mixtures, data.datasets, strict=True)]
     shares = jnp.stack([c.images.sum(axis=1) / c.images.sum() for c in data.datasets])
-    frequency = jnp.einsum("dg,dgk,dk->d", shares, weight, mean)
+    frequency = jnp.sum(shares * jnp.stack(means), axis=1)
     numpyro.deterministic("mean_selection_frequency", frequency)
     numpyro.deterministic("component_weight", jnp.einsum("dg,dgk->dk", shares, weight))
     if len(data.share) > 1:
@@ -218,12 +231,12 @@ def reported(
         numpyro.deterministic("group_component_weight", weight)
     if len(data.datasets) > 2:
         under = [
-            jnp.sum(average_accuracy(curves, m, family) * share[None, :], axis=1)
-            for m, share in zip(mixtures, shares, strict=True)
+            jnp.sum(average_accuracy(curves, m, counts, family) * share[None, :], axis=1)
+            for m, counts, share in zip(mixtures, data.datasets, shares, strict=True)
         ]
         numpyro.deterministic("accuracy_under", jnp.stack(under, axis=1))
     for index, (counts, masses) in enumerate(zip(data.datasets, log_mass, strict=True)):
-        numpyro.deterministic(f"log_mass_{index}", masses + counts.pairs.log_choices[None, :])
+        numpyro.deterministic(f"log_mass_{index}", log_pairs_kept(counts, masses))
     numpyro.deterministic("cell_accuracy", right)
 
 
@@ -308,4 +321,5 @@ MODEL = Model(
     collapsed=True,
     takes_groups=True,
     of_images=False,
+    takes_selection=True,
 )

@@ -94,6 +94,8 @@ class Model:
         share images.
     takes_groups
         Whether the images may be divided into groups.
+    takes_selection
+        Whether the likelihood allows for a rule by which the counts at hand selected the images.
     of_images
         Whether the likelihood is a sum over distinct images. Then it may be spread over devices,
         and a gradient costs so much that every transition is kept.
@@ -130,6 +132,7 @@ class Model:
     collapsed: bool
     takes_groups: bool
     of_images: bool
+    takes_selection: bool
     distinct: Callable[[Study, Sequence[str], Options], Mapping[str, Any]] | None = None
     crowd: Callable[[Study, Sequence[str]], Crowd] | None = None
     independent: Callable[[Data, Options], None] | None = None

@@ -56,6 +56,7 @@ from bayesrep.models.counts import (
     average_accuracy,
     complete,
     contract,
+    log_likelihood_of,
     log_pair_masses,
     log_tables,
     on_pairs,
@@ -342,14 +343,16 @@ def _sample(data: SharedData, options: SharedDifficultyOptions) -> _Parts:
         log_mass[index], table = log_tables(mixtures[index], pairs, family)
         tables.append(table[0])
     for index, (counts, masses) in enumerate(zip(data.joint.datasets, log_mass, strict=True)):
-        numpyro.factor(f"counts_{index}", jnp.sum(counts.images * masses))
+        numpyro.factor(f"counts_{index}", log_likelihood_of(counts, masses))
     curves = [jax.nn.sigmoid(logit)[:, None, :] for logit in logits]
     right = contract(curves[-1], jnp.exp(tables[-1])[None])
     reported(data.joint, family, mixtures, curves[-1], log_mass, right)
     numpyro.deterministic("loading", loadings)
     if options.reference_answers:
-        reference = average_accuracy(curves[0], mixtures[0], family)[:, 0]
-        adjusted = average_accuracy(curves[1], mixtures[0], family)[:, 0]
+        reference, adjusted = (
+            average_accuracy(curve, mixtures[0], data.joint.datasets[0], family)[:, 0]
+            for curve in curves
+        )
         numpyro.deterministic("population_reference_accuracy", reference)
         numpyro.deterministic("population_gap", reference - adjusted)
     return _Parts(family, mixtures, logits, tables, loadings)
@@ -468,6 +471,7 @@ MODEL = Model(
     collapsed=False,
     takes_groups=False,
     of_images=True,
+    takes_selection=True,
     distinct=lambda study, *_: {role: patterns_of(study.datasets[role]) for role in REQUIRED_ROLES},
     independent=working_independence,
     answers=predictive,

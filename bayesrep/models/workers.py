@@ -423,6 +423,7 @@ MODEL = Model(
     collapsed=True,
     takes_groups=False,
     of_images=False,
+    takes_selection=False,
     distinct=lambda study, roles, options: {
         "crowd": crowd_of(study, tuple(roles)),
         "alike": images_alike(study, roles, options),

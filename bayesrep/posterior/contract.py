@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from bayesrep.errors import PosteriorError
+from bayesrep.errors import PosteriorError, StudyError
 from bayesrep.files.strict_json import parse
 from bayesrep.models import MODELS
 from bayesrep.posterior.groups import CellNames, Posterior, draws_of, find_group, options_of
 from bayesrep.studies.rules import LARGEST_COUNT, REQUIRED_ROLES
+from bayesrep.studies.selection import Selection
 from bayesrep.types import Floats
 
 Dims = tuple[str, ...]
@@ -53,9 +54,16 @@ IMAGES = ("reference_images", "replication_images")
 THINNED = (("posterior_predictive", "draw"), ("log_likelihood", "draw"))
 """Groups that may have some draws only: predictions, and what would be too large otherwise."""
 TEXTS = ("study_fingerprint", "model", "options", "datasets", "groups")
-JSON: Mapping[str, type] = {"options": dict, "datasets": list, "schedule": dict, "versions": dict}
+JSON: Mapping[str, type] = {
+    "options": dict,
+    "datasets": list,
+    "selection": dict,
+    "schedule": dict,
+    "versions": dict,
+}
 FURTHER: Mapping[str, type | tuple[type, ...]] = {
     "statistics_digest": str,
+    "selection": str,
     "schedule": str,
     "versions": str,
     "method": str,
@@ -183,6 +191,12 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[str]:
         yield "its attribute datasets holds no names"
     elif tuple(read["datasets"][:2]) != REQUIRED_ROLES:
         yield f"its attribute datasets does not begin with {' and '.join(REQUIRED_ROLES)}"
+    try:
+        for rule in read["selection"].values():
+            Selection.of(rule)
+    except StudyError:
+        yield "its attribute selection holds no rule"
+        return
     model = attributes["model"]
     if model not in MODELS:
         yield f"its model {model[:50]!r} is not one of {', '.join(MODELS)}"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PosteriorError
 from bayesrep.models import MODELS, Model
+from bayesrep.studies.selection import Selection
 from bayesrep.types import Int, Shaped
 
 
@@ -93,6 +94,8 @@ class Recorded(NamedTuple):
         Whether the mixtures know the annotations alone.
     thinning
         Transitions of a chain from one kept draw to the next.
+    selections
+        The rules by which the counts at hand selected a data set's images, by role.
     """
 
     name: str
@@ -103,6 +106,7 @@ class Recorded(NamedTuple):
     method: str
     cut: bool
     thinning: int
+    selections: Mapping[str, Selection]
 
 
 def options_of(model: Model, given: Mapping[str, Any]) -> Any:
@@ -130,6 +134,10 @@ def recorded(posterior: Posterior) -> Recorded:
             str(attributes.get("method", "nuts")),
             attributes.get("feedback") == "cut",
             max(1, int(json.loads(str(attributes.get("schedule", "{}"))).get("thinning", 1))),
+            {
+                str(role): Selection.of(rule)
+                for role, rule in json.loads(str(attributes.get("selection", "{}"))).items()
+            },
         )
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise PosteriorError(

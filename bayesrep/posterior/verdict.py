@@ -163,7 +163,19 @@ def advise(statistics: SufficientStatistics) -> tuple[str, ...]:
     for role in REQUIRED_ROLES:
         cells = statistics.cells[role]
         typical = int(np.average(cells.shown, weights=cells.images) + 0.5)
-        if typical < FEW_ANNOTATORS:
+        if cells.selection is not None:
+            counts = np.arange(typical + 1)
+            kept = int(
+                (cells.selection.probability(counts, np.full(typical + 1, typical)) > 0).sum()
+            )
+            if kept <= FEW_ANNOTATORS:
+                sentences.append(
+                    f"The rule by which the {role}'s counts selected its images "
+                    f"({cells.selection.rule}) leaves {kept} different counts: of its selection "
+                    f"frequencies {'nothing' if kept < 2 else 'hardly anything'} is identified by "
+                    "them, and the adjusted accuracies rest on the prior and on the other data set."
+                )
+        elif typical < FEW_ANNOTATORS:
             sentences.append(
                 f"About {typical} annotator{'s' if typical > 1 else ''} per image of the {role} "
                 f"identify {'the mean' if typical == 1 else 'two moments'} of its selection "

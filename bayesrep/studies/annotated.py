@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import listing
 from bayesrep.studies import rules
+from bayesrep.studies.selection import Selection
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools, Ints
 
@@ -38,6 +39,8 @@ class AnnotatedSet:
         Images that the data set is left without, since they could not be decoded.
     answers : WorkerAnswers or None
         The single answers that were counted, where it is known whose they are.
+    selection : Selection or None
+        The rule on these very counts (or on others) by which the images were kept.
 
     Raises
     ------
@@ -54,6 +57,7 @@ class AnnotatedSet:
     groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict[str, NDArray[np.str_]])
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     answers: WorkerAnswers | None = None
+    selection: Selection | None = None
 
     def __post_init__(self) -> None:
         rules.raise_first(self._violations(f"data set {self.name!r}"))
@@ -81,6 +85,9 @@ class AnnotatedSet:
             yield f"{where}: {listing(both)} left out and there; choose one"
         if self.answers is not None:
             yield from self.answers.violations(where, self.images, self.selected, self.shown)
+        if self.selection is not None:
+            counts = np.asarray(self.selected), np.asarray(self.shown)
+            yield from self.selection.violations(where, np.asarray(self.images), *counts)
 
 
 def _frozen(values: Any, dtype: type[np.generic]) -> NDArray[Any]:

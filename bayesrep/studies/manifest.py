@@ -1,8 +1,8 @@
 """study.json: the study's name, the roles of its data sets, its classifiers and their truth."""
 
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,6 +12,8 @@ from bayesrep.atomic import replaced_file
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import strict_json
 from bayesrep.studies import folder, rules
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.selection import Selection
 from bayesrep.types import Floats
 
 JSON: TypeAlias = "Mapping[str, JSON] | Sequence[JSON] | str | int | float | bool | None"
@@ -37,13 +39,17 @@ class Truth:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What study.json holds; `classifiers` is None where it leaves them to the folders."""
+    """What study.json holds; `classifiers` is None where it leaves them to the folders.
+
+    `selections` are the rules by which images were kept, by data set.
+    """
 
     name: str
     roles: Mapping[str, str]
     classifiers: Sequence[str] | None
     provenance: Mapping[str, JSON]
     truth: Truth | None
+    selections: Mapping[str, Selection] = field(default_factory=dict[str, Selection])
 
     def content(self) -> dict[str, Any]:
         """The JSON object; what is not known of a study without predictions is left away."""
@@ -57,7 +63,16 @@ class Manifest:
             "roles": dict(self.roles),
             "provenance": dict(self.provenance),
             **(listed if self.classifiers is not None else {}),
+            **({"selection": rules_of} if (rules_of := self._rules()) else {}),
         }
+
+    def _rules(self) -> dict[str, Any]:
+        return {name: selection.content() for name, selection in self.selections.items()}
+
+
+def selections_of(datasets: Iterable[AnnotatedSet]) -> dict[str, Selection]:
+    """The rules by which images were kept, by data set."""
+    return {data.name: data.selection for data in datasets if data.selection is not None}
 
 
 def write_manifest(content: Mapping[str, Any], path: Path) -> None:
@@ -111,6 +126,7 @@ def read_manifest(path: Path) -> Generator[str, None, Manifest | None]:
         classifiers=content.get("classifiers"),
         provenance=content.get("provenance") or {},
         truth=None if truth is None else _truth(truth),
+        selections={n: Selection.of(rule) for n, rule in (content.get("selection") or {}).items()},
     )
 
 
@@ -139,6 +155,25 @@ def _manifest_violations(where: str, content: Any) -> Iterator[str]:
         yield from rules.classifier_violations(where, classifiers)
     if content.get("truth") is not None and _truth(content["truth"]) is None:
         yield f"{where}: truth does not hold the known accuracies; restore it or leave it out"
+    yield from _selection_violations(where, content)
+
+
+def _selection_violations(where: str, content: Mapping[str, Any]) -> Iterator[str]:
+    given = content.get("selection")
+    if given is None:
+        return
+    if not isinstance(given, dict):
+        yield f"{where}: selection does not map data sets to rules; write {{NAME: RULE}}"
+        return
+    roles = content.get("roles")
+    named = set(roles.values()) if isinstance(roles, dict) else set[str]()
+    for name, rule in dict[str, Any](given).items():
+        if name not in named:
+            yield f"{where}: selection of {name!r}, which is no data set of the study; remove it"
+        try:
+            Selection.of(rule)
+        except StudyError as error:
+            yield f"{where}: {name!r}: {error}"
 
 
 def _is_text_list(value: Any) -> bool:

@@ -22,6 +22,7 @@ from bayesrep.studies.correctness import (
     read_correctness,
 )
 from bayesrep.studies.manifest import Manifest, read_manifest
+from bayesrep.studies.selection import Selection
 from bayesrep.studies.study import Study
 from bayesrep.studies.tables import (
     KEYS,
@@ -89,7 +90,8 @@ def inspect(path: Path) -> Generator[str, None, Study | None]:
             failures.filter(of_set),
             None if annotations is None else annotations.filter(of_set),
         )
-        data = yield from _dataset(path, role, name, *tables, classifiers, complete)
+        rule = manifest.selections.get(name)
+        data = yield from _dataset(path, role, name, *tables, classifiers, complete, rule)
         if data is not None:
             datasets[role] = data
     if len(datasets) < len(manifest.roles):
@@ -134,6 +136,7 @@ def _dataset(
     annotations: pl.DataFrame | None,
     classifiers: Sequence[str],
     complete: Sequence[str],
+    selection: Selection | None,
 ) -> Generator[str, None, AnnotatedSet | None]:
     where = f"{folder.COUNTS}, data set {name!r}"
     left_out = failures.filter("left_out").select("image", "reason")
@@ -159,8 +162,14 @@ def _dataset(
         answers = yield from _answers(name, answered, rows["image"], selected, shown)
         if answers is None:
             return None
+    if selection is not None:
+        broken = selection.violations(where, names, selected, shown)
+        if not (yield from rules.checked(broken)):
+            return None
     missing = dict(left_out.iter_rows())
-    return AnnotatedSet(name, names, selected, shown, correct, labels, texts, missing, answers)
+    return AnnotatedSet(
+        name, names, selected, shown, correct, labels, texts, missing, answers, selection
+    )
 
 
 def _answers(

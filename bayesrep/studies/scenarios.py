@@ -23,6 +23,9 @@ N(0, 1), whose mean over workers is s. Drawn afresh for every answer they leave 
 crowd of which each worker answers about many images of a data set does not, and it may be the
 other data set's too. Annotators may be asked until the answer is clear.
 
+*Selection.* The counts at hand may be those by which images were kept: all others are gone. Of the
+images kept, s has the density p(s) a(s) / ∫ a p, where a(s) is the chance to be kept.
+
 *Classes.* Classifiers may find some classes easier than others, and the replication may hold other
 shares of them.
 """
@@ -36,6 +39,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from bayesrep.choices import Process
 from bayesrep.errors import OptionError
+from bayesrep.studies.selection import Selection
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Floats, Ints
 
@@ -93,6 +97,8 @@ class Scenario:
     class_shift
         How far shares of easy and hard classes differ: the log odds between the first and the
         last class change by so much.
+    selection
+        The rule by which the counts at hand keep images of both data sets.
     """
 
     says: str
@@ -107,11 +113,14 @@ class Scenario:
     adaptive: bool = False
     annotators: int | tuple[int, int] | None = None
     class_shift: float = 0.0
+    selection: str | None = None
 
     @property
     def keeps_populations(self) -> bool:
         """Whether images and classifiers are as in the plain world, whatever annotators do."""
-        return not (self.frequencies or self.ones or self.pool or self.class_shift)
+        return not (
+            self.frequencies or self.ones or self.pool or self.class_shift or self.selection
+        )
 
 
 def _both(reference: Mixture, replication: Mixture) -> Mapping[str, Mixture]:
@@ -182,6 +191,11 @@ SCENARIOS: Mapping[str, Scenario] = {
         "annotators are asked until the answer is clear, 5 to 40 of them",
         adaptive=True,
         annotators=40,
+    ),
+    "kept": Scenario(
+        "images were kept where at least 70 % of the answers at hand selected them",
+        selection="at least 70 %",
+        annotators=10,
     ),
     "label-shift": Scenario(
         "the replication has more of the hard classes, at the same frequencies", class_shift=1.0
@@ -309,6 +323,15 @@ def _until_clear(rng: np.random.Generator, s: Floats, most: int) -> tuple[Ints, 
         shown = np.where(clear & (shown == most), asked, shown)
         asked *= 2
     return answers[shown - 1, np.arange(len(s))], shown
+
+
+def chance_to_be_kept(rule: str, shown: int, s: Floats) -> Floats:
+    """a(s) = Σ_k a(k, n) Binomial(k; n, s), how likely an image is to be kept [S]."""
+    from scipy.stats import binom
+
+    k = np.arange(shown + 1)
+    keeps = Selection.of(rule).probability(k, np.full(shown + 1, shown))
+    return np.asarray(keeps @ binom.pmf(k[:, None], shown, s[None, :]))
 
 
 def matched_weights(

@@ -47,6 +47,7 @@ from bayesrep.studies.scenarios import (
     CLASSES,
     Mixture,
     Scenario,
+    chance_to_be_kept,
     class_ease,
     class_shares,
     draw_counts,
@@ -56,8 +57,9 @@ from bayesrep.studies.scenarios import (
     find_scenario,
     matched_weights,
 )
+from bayesrep.studies.selection import Selection
 from bayesrep.studies.study import Study
-from bayesrep.types import Bools, Float, Floats
+from bayesrep.types import Bools, Float, Floats, Ints
 
 Role: TypeAlias = str
 Curve = Callable[[Floats, float, float], Floats]
@@ -352,6 +354,10 @@ def _world(process: _Process, scenario: Scenario, classifiers: int, shown: int) 
         s, weight = _logit_normal_nodes(scenario.pool)
         weight = matched_weights(s, weight, *frequencies["reference"], shown)
         frequencies["replication"] = s, weight
+    if scenario.selection is not None:
+        for role, (s, weight) in frequencies.items():
+            kept = weight * chance_to_be_kept(scenario.selection, shown, s)
+            frequencies[role] = s, kept / kept.sum()
     means = {role: float(s @ weight) for role, (s, weight) in frequencies.items()}
     truth = Truth(
         adjusted_accuracy=adjusted,
@@ -394,6 +400,21 @@ def _shifted(world: _World, curve: Floats, accuracy: float) -> Floats:
     a, b = float(curve[0]), float(curve[1])
     by = _root(lambda by: _accuracy(world, "reference", a + by, b) - accuracy, 1e-13)
     return np.array([a + by, b])
+
+
+def _draw_kept(
+    rng: np.random.Generator, world: _World, role: Role, size: int, shown: int
+) -> tuple[Floats, Ints, Ints]:
+    """Frequencies and counts of images that the counts kept, drawn until there are enough."""
+    rule = Selection.of(world.scenario.selection)
+    found: list[tuple[Floats, Ints, Ints]] = []
+    while sum(len(s) for s, _, _ in found) < size:
+        s = world.draw(rng, role, size, shown)
+        selected, asked, _ = draw_counts(rng, world.scenario, s, shown, shown)
+        kept = rng.random(size) < rule.probability(selected, asked)
+        found.append((s[kept], selected[kept], asked[kept]))
+    s, selected, asked = (np.concatenate(parts)[:size] for parts in zip(*found, strict=True))
+    return s, selected, asked
 
 
 def simulate_study(
@@ -467,6 +488,8 @@ def simulate_study(
             "images, annotators and classifiers must be at least 1 and a pair of annotators "
             f"(low, high) with low <= high; got {images}, {annotators}, {classifiers}"
         )
+    if world.selection is not None and low < high:
+        raise OptionError(f"scenario {scenario!r} takes one number of annotators for all images")
     at_most("classifiers", classifiers, LARGEST_CLASSIFIERS)
     at_most("images", images, LARGEST_ANSWERS // classifiers)
     at_most("annotators", high, LARGEST_N)
@@ -475,9 +498,13 @@ def simulate_study(
     def dataset(role: Role, seed: np.random.SeedSequence) -> dict[str, Any]:
         annotation, correctness = seed.spawn(2)
         rng = np.random.default_rng(annotation)
-        s = drawn_from.draw(rng, role, images, high)
-        crowd = crowds[REQUIRED_ROLES.index(role)] if crowds else None
-        selected, shown, answers = draw_counts(rng, world, s, low, high, crowd)
+        if world.selection is not None:
+            s, selected, shown = _draw_kept(rng, drawn_from, role, images, high)
+            answers = None
+        else:
+            s = drawn_from.draw(rng, role, images, high)
+            crowd = crowds[REQUIRED_ROLES.index(role)] if crowds else None
+            selected, shown, answers = draw_counts(rng, world, s, low, high, crowd)
         ease, groups = 0.0, {}
         if world.class_shift:
             of = rng.choice(CLASSES, size=images, p=drawn_from.shares(role))
@@ -490,6 +517,7 @@ def simulate_study(
             "correct": correct,
             "groups": groups,
             "answers": answers,
+            "selection": world.selection,
         }
 
     *seeds, of_crowds = np.random.SeedSequence(seed).spawn(3)

@@ -7,6 +7,7 @@ depends on the number of images.
 """
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.selection import Selection, truncating
 from bayesrep.studies.study import Study
 from bayesrep.types import Bools, Floats, Ints
 
@@ -37,6 +39,9 @@ class Cells:
         cells, some of them with 0 images.
     correct : int64 [M, C]
         How many of them each classifier gets right.
+    selection
+        The rule on these counts by which the images were kept; None where all were, or where other
+        answers selected them.
 
     Raises
     ------
@@ -48,6 +53,7 @@ class Cells:
     shown: Ints
     images: Ints
     correct: Ints
+    selection: Selection | None = None
 
     def __post_init__(self) -> None:
         for violation in self._violations():
@@ -113,7 +119,7 @@ class Cells:
         correct = np.zeros((len(shown), self.correct.shape[1]), dtype=np.int64)
         cell = Cells(selected, shown, images, correct).find(self.selected, self.shown)
         images[cell], correct[cell] = self.images, self.correct
-        return Cells(selected, shown, images, correct)
+        return Cells(selected, shown, images, correct, self.selection)
 
     def completed(self, shown: Ints) -> "Cells":
         """The same counts on the cells of every number selected, from 0 to n.
@@ -214,6 +220,8 @@ class SufficientStatistics:
             for counts in (cells.selected, cells.shown, cells.images, cells.correct):
                 digest.update(f"{counts.shape}".encode())
                 digest.update(np.ascontiguousarray(counts, dtype="<i8").tobytes())
+            if cells.selection is not None:
+                digest.update(json.dumps(cells.selection.content()).encode())
         return digest.hexdigest()
 
     def accuracy(self, role: str) -> Floats:
@@ -322,13 +330,19 @@ def _count(data: AnnotatedSet, rows: NDArray[np.intp] | None = None) -> Cells:
 
 def _cells(data: AnnotatedSet, rows: slice | NDArray[np.intp]) -> Cells:
     shown = data.shown[rows]
-    return _collect(data.selected[rows], shown, np.ones_like(shown), data.correct[rows])
+    once, rule = np.ones_like(shown), truncating(data.selection)
+    return _collect(data.selected[rows], shown, once, data.correct[rows], rule)
 
 
 def _merge(one: Cells, other: Cells) -> Cells:
+    if one.selection != other.selection:
+        raise StudyError(
+            "sufficient statistics of images that were selected by different rules do not add up; "
+            "state the same rule for both shards"
+        )
     names = ("selected", "shown", "images", "correct")
     columns = (np.concatenate([getattr(cells, name) for cells in (one, other)]) for name in names)
-    return _collect(*columns)
+    return _collect(*columns, one.selection)
 
 
 def _collect(
@@ -336,6 +350,7 @@ def _collect(
     shown: Ints,
     images: Ints,
     correct: NDArray[np.integer | np.bool_],
+    selection: Selection | None,
 ) -> Cells:
     """Add up the rows that share a (selected, shown) pair; rows are images or other cells."""
     order = np.lexsort((selected, shown))
@@ -347,4 +362,5 @@ def _collect(
         shown=shown[starts],
         images=np.add.reduceat(images[order], starts),
         correct=np.add.reduceat(correct[order], starts, axis=0, dtype=np.int64),
+        selection=selection,
     )

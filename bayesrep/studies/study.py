@@ -16,10 +16,14 @@ import numpy as np
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies import rules
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.manifest import JSON, Manifest, Truth
+from bayesrep.studies.manifest import JSON, Manifest, Truth, selections_of
 from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.selection import Selection, truncating
 
-_ENTRIES = {"selected", "shown", "correct", "name", "images", "labels", "groups", "answers"}
+_ENTRIES = {
+    *("selected", "shown", "correct", "name", "images", "labels", "groups", "answers"),
+    "selection",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +115,11 @@ class Study:
         reference, replication
             Each a mapping with `selected` and `shown` (int, or int [N]), `correct`
             (bool [N, C]), and optionally `name`, `images` (str [N]), `labels` (str [N]),
-            `groups` (mapping of str to str [N]) and `answers` (`bayesrep.WorkerAnswers`, the
-            single answers that were counted). Whole floats count as integers; 0 and 1 as
-            correctness.
+            `groups` (mapping of str to str [N]), `answers` (`bayesrep.WorkerAnswers`, the
+            single answers that were counted) and `selection` (the rule by which these very counts
+            kept the images: "all of 6", "at least 3 of 5", rows of selected, shown and
+            probability; see `bayesrep.studies.selection`). Whole floats count as integers; 0 and
+            1 as correctness.
         classifiers
             C distinct names, in the order of the columns of `correct`.
         candidates
@@ -163,10 +169,10 @@ class Study:
     def fingerprint(self) -> str:
         """The SHA-256, in hexadecimal, of the data and their order.
 
-        Roles, names, images, counts, correctness, labels, groups and classifiers count; the study's
-        own name, its provenance, truth, images left out and whose the answers are do not, since no
-        fit depends on them. Every fit of the study records it, and nothing that looks at images
-        takes another study's fit.
+        Roles, names, images, counts, correctness, labels, groups, classifiers and the rules by
+        which counts selected images count; the study's own name, its provenance, truth, images
+        left out and whose the answers are do not, since no fit depends on them. Every fit of the
+        study records it, and nothing that looks at images takes another study's fit.
         """
         digest = hashlib.sha256()
         for part in self._contents():
@@ -186,6 +192,8 @@ class Study:
             yield _text_bytes(None if data.labels is None else data.labels.tolist())
             for group, values in sorted(data.groups.items()):
                 yield _text_bytes([group, *values.tolist()])
+            if (rule := truncating(data.selection)) is not None:
+                yield json.dumps(["selection", rule.content()]).encode()
 
     def write(
         self, path: str | Path, *, force: bool = False, answers: Sequence[Predictions] = ()
@@ -212,7 +220,14 @@ class Study:
         from bayesrep.studies.writing import write_study  # needs polars, which a study does not
 
         roles = {role: data.name for role, data in self.datasets.items()}
-        manifest = Manifest(self.name, roles, self.classifiers, self.provenance, self.truth)
+        manifest = Manifest(
+            self.name,
+            roles,
+            self.classifiers,
+            self.provenance,
+            self.truth,
+            selections_of(self.datasets.values()),
+        )
         write_study(manifest, list(self.datasets.values()), path, force=force, answers=answers)
 
 
@@ -239,7 +254,15 @@ def _annotated_set(
         labels=arrays.get("labels"),
         groups=arrays.get("groups") or {},
         answers=arrays.get("answers"),
+        selection=_selection(where, arrays.get("selection")),
     )
+
+
+def _selection(where: str, given: Any) -> Selection | None:
+    try:
+        return None if given is None else Selection.of(given)
+    except StudyError as error:
+        raise StudyError(f"{where}: {error}") from None
 
 
 def _entry_violations(role: str, arrays: Mapping[str, Any]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.manifest import JSON, Manifest, write_manifest
+from bayesrep.studies.manifest import JSON, Manifest, selections_of, write_manifest
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.tables import FAILURES, KEYS, read_failures
 
@@ -71,7 +71,8 @@ def write_annotations(
         As `Study.write`.
     """
     roles = {role: data.name for role, data in datasets.items()}
-    content = Manifest(name, roles, None, provenance or {}, None).content()
+    rules_of = selections_of(datasets.values())
+    content = Manifest(name, roles, None, provenance or {}, None, rules_of).content()
     held, target = list(datasets.values()), Path(path).resolve()
     if awaits_counts(target):
         with _refused_in_words(path):

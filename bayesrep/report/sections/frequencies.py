@@ -23,6 +23,7 @@ from bayesrep.report.sections.section import (
 )
 from bayesrep.report.text import percent
 from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.summary.remeasured import kept_factor
 from bayesrep.types import Floats, Ints
 
 BARS = 40  # of a histogram of selection frequencies, at most
@@ -153,7 +154,8 @@ def _shares_of(
         predicted = band(_into_bars(cells.selected / cells.shown, images, edges))
     if mixture is not None:
         a, b, weight = (part[:, :, None] for part in mixture)
-        density = band(inside(np.sum(weight * beta.pdf(GRID, a, b), axis=1)))
+        density = inside(np.sum(weight * beta.pdf(GRID, a, b), axis=1))
+        density = band(density * kept_factor(*mixture, data, GRID))
     return Shares(edges, observed, predicted, density)
 
 

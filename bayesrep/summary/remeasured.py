@@ -1,0 +1,224 @@
+"""What the images of a data set would say if they were measured again.
+
+Images that a rule on noisy counts kept were lucky on average: measured again, they are selected
+less often than they were (regression to the mean), and some would not pass the same rule. With the
+mixture of a draw, and P(s | k, n) of every image by it,
+
+    mean of s              =  Σ_x E[s | k_x, n_x] / N
+    share that would drop  =  Σ_x (1 − Σ_k' a(k', n') P(k' | n', k_x, n_x)) / N
+
+Given the mixture, single images are independent, which adds their own variance to that of the
+draws: the intervals are about these images, not about others like them.
+"""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import polars as pl
+from scipy.special import logsumexp
+from scipy.stats import betabinom, binom
+
+from bayesrep.errors import StudyError
+from bayesrep.numerics import logit_quadrature
+from bayesrep.numerics.binomial import log_binomial
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior, thinned_draws
+from bayesrep.studies.selection import Selection, truncating
+from bayesrep.studies.study import AnnotatedSet, Study
+from bayesrep.types import Float, Floats, Int, Ints
+
+DRAWS = 400
+INTERVAL = (0.025, 0.5, 0.975)
+SIZES = 50
+"""Numbers of annotators of one data set for which the rule's chances are worked out."""
+
+
+class Moments(NamedTuple):
+    """Mean and variance of a sum over images given the mixture of a draw, over their number."""
+
+    mean: Float[np.ndarray, "draw"]
+    variance: Float[np.ndarray, "draw"]
+
+
+def remeasure(study: Study, posterior: Posterior, *, seed: int = 0) -> pl.DataFrame:
+    """How often the images of every data set are truly selected, and which a rule would drop.
+
+    Parameters
+    ----------
+    study
+        The study that was fitted. A data set whose `selection` names no rule is measured again
+        all the same, and drops nothing.
+    posterior
+        From `bayesrep.fit`.
+    seed
+        Of what is uncertain about single images given the mixture.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a data set: dataset, role, selection (the rule, or null), images, `measured` (mean
+        of selected / shown), `frequency` with `frequency_lower` and `frequency_upper` (posterior
+        median and 95 % interval of the mean true selection frequency of these very images),
+        `regression` (frequency − measured, likewise) and, with a rule, `dropped` (share of the
+        images that would not pass it again, on as many answers as the rule or else their own
+        counts have, likewise).
+
+    Raises
+    ------
+    PosteriorError
+        If the posterior is another study's.
+    """
+    fitted = Fitted(study, posterior)
+    rng = np.random.default_rng(seed)
+    draws = {role: _log_densities(fitted, d) for d, role in enumerate(fitted.recorded.roles)}
+    dependence = float(fitted.recorded.options.dependence)
+    rows = [_row(study, role, draws[role], dependence, rng) for role in draws]
+    return pl.DataFrame(rows)
+
+
+def _log_densities(fitted: Fitted, which: int) -> Float[np.ndarray, "draw node"]:
+    """A data set's density of s before selection, at the nodes, of some of the draws."""
+    names = [f"component_{name}" for name in ("mean", "concentration", "weight")]
+    group = fitted.need("posterior", *names)
+    mean, total, weight = (thinned_draws(group[name], DRAWS)[:, which] for name in names)
+    with jax.enable_x64(new_val=True):
+        found = jax.vmap(logit_quadrature.log_mixture_weights)(
+            np.log(weight), mean * total, (1 - mean) * total
+        )
+        return np.asarray(found)
+
+
+def _row(
+    study: Study, role: str, log_density: Floats, dependence: float, rng: np.random.Generator
+) -> dict[str, object]:
+    data = study.datasets[role]
+    pairs, images = np.unique(
+        np.stack([data.shown, data.selected], axis=1), axis=0, return_counts=True
+    )
+    shown, selected = pairs.T
+    given = _given(log_density, selected, shown, dependence)
+    measured = float((data.selected / data.shown).mean())
+    at = np.exp(logit_quadrature.nodes()[0])
+    frequency = _drawn(_moments(given, at[None, :], images, sure=False), rng)
+    row: dict[str, object] = {
+        "dataset": data.name,
+        "role": role,
+        "selection": None if data.selection is None else data.selection.rule,
+        "images": len(data.images),
+        "measured": measured,
+        **_columns("frequency", frequency),
+        **_columns("regression", frequency - measured),
+        **_columns("dropped", None),
+    }
+    if data.selection is not None:
+        keeps = _keeps_again(data, shown, dependence)
+        row |= _columns("dropped", 1 - _drawn(_moments(given, keeps, images, sure=True), rng))
+    return row
+
+
+def _columns(name: str, draws: Floats | None) -> dict[str, float | None]:
+    lower, middle, upper = (
+        (None,) * 3 if draws is None else map(float, np.quantile(draws, INTERVAL))
+    )
+    return {name: middle, f"{name}_lower": lower, f"{name}_upper": upper}
+
+
+def _given(
+    log_density: Floats, selected: Ints, shown: Ints, dependence: float
+) -> Float[np.ndarray, "draw cell node"]:
+    """P(node | k, n) by every draw's mixture."""
+    if dependence > 0:
+        told = logit_quadrature.log_dependent(selected, shown - selected, dependence)
+    else:
+        k, rest = selected.astype(float), (shown - selected).astype(float)
+        told = np.asarray(logit_quadrature.log_likelihood(k, rest))  # type: ignore[arg-type]
+    log_joint = log_density[:, None, :] + told[None]
+    return np.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True))
+
+
+def _moments(
+    given: Float[np.ndarray, "draw cell node"],
+    values: Float[np.ndarray, "#cell node"],
+    images: Int[np.ndarray, "cell"],
+    *,
+    sure: bool,
+) -> Moments:
+    """Of the mean over images of a value at each one's s; `sure`: of events of that probability."""
+    mean = np.einsum("dcn,cn->dc", given, np.broadcast_to(values, given.shape[1:]))
+    square = (
+        mean
+        if sure
+        else np.einsum("dcn,cn->dc", given, np.broadcast_to(values**2, given.shape[1:]))
+    )
+    total = images.sum()
+    return Moments(mean @ images / total, (square - mean**2) @ images / total**2)
+
+
+def _drawn(moments: Moments, rng: np.random.Generator) -> Float[np.ndarray, "draw"]:
+    """A value of every draw: the sum over many images is normal given the mixture."""
+    noise = rng.standard_normal(len(moments.mean))
+    return np.clip(moments.mean + np.sqrt(np.maximum(moments.variance, 0)) * noise, 0, 1)
+
+
+def _keeps_again(
+    data: AnnotatedSet, shown: Ints, dependence: float
+) -> Float[np.ndarray, "cell node"]:
+    """How likely an image at a node is to pass the data set's rule on fresh answers."""
+    selection = data.selection
+    assert selection is not None
+    asked = selection.asked(shown)
+    sizes = np.unique(asked)
+    if len(sizes) > SIZES:
+        raise StudyError(
+            f"data set {data.name!r}: its images were shown to {len(sizes)} different numbers of "
+            f"annotators, more than {SIZES}; state the rule 'of N' answers"
+        )
+    table = {size: _chance(selection, int(size), dependence) for size in sizes.tolist()}
+    return np.stack([table[size] for size in asked.tolist()])
+
+
+def _chance(selection: Selection, size: int, dependence: float) -> Float[np.ndarray, "node"]:
+    """Σ_k a(k, n) P(k | n, s) at the nodes."""
+    k = np.arange(size + 1)
+    if dependence > 0:
+        told = logit_quadrature.log_dependent(k, size - k, dependence)
+    else:
+        log_s, log_rest, _ = logit_quadrature.nodes()
+        told = k[:, None] * log_s[None, :] + (size - k)[:, None] * log_rest[None, :]
+    keeps = selection.probability(k, np.full(size + 1, size))
+    return keeps @ np.exp(told + log_binomial(size, k)[:, None])
+
+
+def kept_factor(
+    a: Floats, b: Floats, weight: Floats, data: AnnotatedSet, at: Floats
+) -> Float[np.ndarray, "draw point"]:
+    """What a density of s is to be multiplied by to be that of the images which counts kept.
+
+    Parameters
+    ----------
+    a, b, weight : float64 [draw, K]
+        The mixture before selection.
+    data
+        The data set with its rule.
+    at : float64 [S]
+        Selection frequencies.
+
+    Returns
+    -------
+    float64 [draw, S]
+        Σ_n P(n) a_n(s) / ∫ a_n p, with a_n(s) = Σ_k a(k, n) P(k | n, s); 1 without a rule.
+    """
+    rule = truncating(data.selection)
+    factor = np.ones((len(a), len(at)))
+    if rule is None:
+        return factor
+    sizes, count = np.unique(data.shown, return_counts=True)
+    factor[:] = 0.0
+    for n, share in zip(sizes.tolist(), (count / count.sum()).tolist(), strict=True):
+        k = np.arange(n + 1)
+        keeps = rule.probability(k, np.full(n + 1, n))
+        chance = keeps @ binom.pmf(k[:, None], n, at[None, :])
+        kept = betabinom.pmf(k, n, a[..., None], b[..., None]) @ keeps
+        factor += share * chance / (weight * kept).sum(axis=1)[:, None]
+    return factor
