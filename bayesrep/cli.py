@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, str] = {
     "ranks": "rank classifiers by adjusted accuracy",
     "pairs": "which of two classifiers is better once selection is removed",
     "images": "how hard every image is, for people and for classifiers",
+    "remeasure": "what images kept by a rule would say if they were measured again",
     "diagnose": "say whether to trust a fit, and what to change",
     "loo": "compare fits of one study by how well they predict what is left out",
     "match": "accuracy on images about which a classifier says alike",

@@ -150,7 +150,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"--classifiers {size[1]}"
     )
     remarks = (
-        f"{found['studies']} studies of {size[0]:,} + {size[0]:,} images and {size[1]} classifiers, "
+        f"{found['studies']} studies of {size[0]:,} + {size[0]:,} images and {size[1]} "
+        "classifiers, "
         "ten answers an image, of which at least seven selected every image that is there. Wanted "
         "is the accuracy, and the frequency, of images that were kept. Laplace draws count where "
         "their certificate was refused too ('certified'). All in percent or points; standard "

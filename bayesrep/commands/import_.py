@@ -29,6 +29,14 @@ def add(parser: ArgumentParser) -> None:
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
+    option(
+        "--selection",
+        action="append",
+        metavar="NAME=RULE",
+        help="the rule by which a data set's images were kept on the very counts given: 'v1=all of "
+        "6', 'v2=at least 3 of 5', 'v1=at least 70 %%', or a table (selected, shown, probability); "
+        "may be repeated",
+    )
     option("--name", help="name of the study (tables)")
     option("--seed", type=seed, help="of the placebo replication (cifar10h)")
     option(
@@ -69,6 +77,7 @@ def run(arguments: Namespace) -> int:
         out,
         force=arguments.force,
         keep_workers=arguments.keep_workers,
+        selections=_selections(arguments.selection or ()),
         **options,
     )
     fingerprint = None
@@ -81,13 +90,29 @@ def run(arguments: Namespace) -> int:
     return emit(arguments, text, {"study": str(out), "fingerprint": fingerprint})
 
 
+def _selections(given: Sequence[str]) -> dict[str, Any]:
+    """Rules by data set, of NAME=RULE or NAME=FILE."""
+    from bayesrep.sources.selection_table import read_selection
+
+    rules: dict[str, Any] = {}
+    for text in given:
+        name, equals, rule = text.partition("=")
+        if not (name and equals and rule):
+            raise OptionError(f"--selection {text!r} is not NAME=RULE, such as 'v1=all of 6'")
+        if name in rules:
+            raise OptionError(f"--selection: {name!r} is given two rules; choose one")
+        path = Path(rule)
+        rules[name] = read_selection(path) if path.suffix in (".csv", ".parquet") else rule
+    return rules
+
+
 def _statement(arguments: Namespace) -> int:
     """Print the statement for a database."""
     from bayesrep.sources.sql import DIALECTS, statement
 
     if arguments.dialect is None:
         raise OptionError(f"import sql takes --dialect: {', '.join(DIALECTS)}")
-    taken = ("files", "out", "candidates", "name", "seed", "keep_workers", "force")
+    taken = ("files", "out", "candidates", "name", "seed", "keep_workers", "selection", "force")
     if given := [name for name in taken if getattr(arguments, name)]:
         raise OptionError(
             f"import sql takes no {given[0]}: it prints a statement, and its result is what import "

@@ -246,8 +246,9 @@ def log_kept(counts: Counts, log_mass: ByPair) -> tuple[ByPair, Float[Array, "gr
     if counts.kept is None:
         return log_mass, jnp.zeros((log_mass.shape[0], 0))
     keeps, of_shown = counts.kept
-    possible = jnp.where(keeps > 0, log_mass + counts.pairs.log_choices, -jnp.inf)
-    total = jnp.log((keeps * jnp.exp(possible)) @ of_shown)
+    whole = log_mass + counts.pairs.log_choices[None, :]
+    possible = jnp.where(keeps[None] > 0, whole, -jnp.inf)
+    total = jnp.log((keeps[None] * jnp.exp(possible)) @ of_shown)
     return log_mass - total @ of_shown.T, total
 
 
@@ -256,7 +257,7 @@ def log_pairs_kept(counts: Counts, log_mass: ByPair) -> ByPair:
     whole = log_kept(counts, log_mass)[0] + counts.pairs.log_choices[None, :]
     if counts.kept is None:
         return whole
-    keeps = counts.kept.probability
+    keeps = counts.kept.probability[None]
     log_keeps = jnp.log(jnp.maximum(keeps, SMALLEST))
     return jnp.where(keeps > 0, whole + log_keeps, log_keeps)
 

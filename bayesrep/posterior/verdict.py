@@ -169,11 +169,12 @@ def advise(statistics: SufficientStatistics) -> tuple[str, ...]:
                 (cells.selection.probability(counts, np.full(typical + 1, typical)) > 0).sum()
             )
             if kept <= FEW_ANNOTATORS:
+                left = "1 count" if kept == 1 else f"{kept} counts"
                 sentences.append(
                     f"The rule by which the {role}'s counts selected its images "
-                    f"({cells.selection.rule}) leaves {kept} different counts: of its selection "
-                    f"frequencies {'nothing' if kept < 2 else 'hardly anything'} is identified by "
-                    "them, and the adjusted accuracies rest on the prior and on the other data set."
+                    f"({cells.selection.rule}) leaves {left}: of its selection frequencies "
+                    f"{'nothing' if kept < 2 else 'hardly anything'} is identified by that, and "
+                    "the adjusted accuracies rest on the prior and on the other data set."
                 )
         elif typical < FEW_ANNOTATORS:
             sentences.append(

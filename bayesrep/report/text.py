@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.answers.crowd import CrowdDescription
     from bayesrep.answers.quality import Cleaned
     from bayesrep.checks.diagnosis import Diagnosis
+    from bayesrep.studies.selection import Selection
 
 MISSING = "-"
 TRUST = {
@@ -93,9 +94,62 @@ def describe_study(study: Study) -> str:
             f"  {role} ({plain(data.name)}): {len(data.images):,} images, "
             f"{shown} annotators each, mean selection frequency {frequency} %"
         )
+        if data.selection is not None:
+            lines.append(f"    {selection_text(data.selection)}")
     if study.classifiers:
         gap = study.reference.correct.mean() - study.replication.correct.mean()
         lines.append(f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} %")
+    return "\n".join(lines)
+
+
+def selection_text(selection: "Selection") -> str:
+    """By which rule images were kept, and what follows for the counts at hand."""
+    if selection.by_others:
+        return (
+            f"kept by the rule {selection.once}, on other answers: the counts at hand were taken "
+            "afterwards, and nothing about them is to be corrected"
+        )
+    return (
+        f"kept by these very counts ({selection.rule}): fits condition on it, point estimates do "
+        "not"
+    )
+
+
+def remeasured_table(table: pl.DataFrame) -> str:
+    """Rows of `bayesrep.remeasure`, and in words what they say."""
+
+    def both(name: str) -> Cell:
+        def cell(row: Row) -> str:
+            if row[name] is None:
+                return MISSING
+            ends = f"{percent(row[f'{name}_lower'], 2)} to {percent(row[f'{name}_upper'], 2)}"
+            return f"{percent(row[name], 2)} ({ends})"
+
+        return cell
+
+    shown: dict[str, Cell] = {
+        "data set": "{dataset}",
+        "kept by": lambda row: row["selection"] or "no rule",
+        "images": "{images:,}",
+        "measured (%)": "{measured:2p}",
+        "truly selected (%)": both("frequency"),
+        "falls by (points)": lambda row: percent(-row["regression"], 2),
+        "would drop (%)": both("dropped"),
+    }
+    lines = [listed(table, shown), ""]
+    for row in table.iter_rows(named=True):
+        if row["selection"] is not None:
+            lines.append(
+                f"Measured again, {plain(row['dataset'])} would be selected "
+                f"{both('frequency')(row)} % of the time, where {percent(row['measured'], 2)} % "
+                f"was measured, and {both('dropped')(row)} % of its images would not pass the rule "
+                "again (95 % intervals, about these very images)."
+            )
+    if table["selection"].null_count() == len(table):
+        lines.append(
+            "No data set states by which rule its images were kept: import it with "
+            "--selection 'NAME=all of 6'."
+        )
     return "\n".join(lines)
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Any, TypeAlias
 
-from bayesrep.errors import OptionError
+from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources import ANSWERED, READERS
 from bayesrep.sources.imagenetv2 import read_answers
 from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.selection import Selection
 from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.studies.writing import write_annotations, write_answers
 
@@ -25,6 +26,7 @@ def import_files(
     *,
     force: bool = False,
     keep_workers: bool = False,
+    selections: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Imported:
     """Read published data or tables, write what they hold, and return it.
@@ -32,15 +34,19 @@ def import_files(
     A study lacks its counts where ImageNet-v2's folder comes alone, and its predictions where
     tables hold none. Options are those of the source's reader, None where they are left to it;
     any other is an `OptionError`. Workers' names are personal data: codes that cannot be undone,
-    new ones every time, are written in their place unless they are to be kept.
+    new ones every time, are written in their place unless they are to be kept. `selections` are the
+    rules by which the counts kept images, by the data set's name (`Selection.of` takes them).
     """
     reader = READERS[source]
     options = {name: value for name, value in options.items() if value is not None}
     for name in options:
         if name not in inspect.signature(reader).parameters:
             raise OptionError(f"the source {source} takes no --{name}")
+    rules = {name: _rule(name, given) for name, given in (selections or {}).items()}
     answers: list[Predictions] = []
     if source == "imagenetv2" and all(path.is_dir() for path in files):
+        if rules:
+            raise OptionError("--selection is about counts, and these files hold none")
         answers = read_answers(files, **options)
         write_answers(answers, out, force=force)
         return answers
@@ -50,6 +56,8 @@ def import_files(
         study = reader(files, **options)
     if not keep_workers:
         study = _with_codes(study)
+    if rules:
+        study = _with_rules(study, rules)
     if isinstance(study, Study):
         study.write(out, force=force, answers=answers)
     else:
@@ -57,6 +65,30 @@ def import_files(
         provenance = {"source": source, "files": [path.name for path in files]}
         write_annotations(study, out, name=name, provenance=provenance, force=force)
     return study
+
+
+def _rule(name: str, given: Any) -> Selection:
+    try:
+        return Selection.of(given)
+    except StudyError as error:
+        raise OptionError(f"--selection of {name!r}: {error}") from None
+
+
+def _with_rules(
+    study: Study | Mapping[str, AnnotatedSet], rules: Mapping[str, Selection]
+) -> Study | dict[str, AnnotatedSet]:
+    """The same, with what selected the images of some data sets."""
+    datasets = study.datasets if isinstance(study, Study) else study
+    names = [data.name for data in datasets.values()]
+    if strange := sorted(set(rules) - set(names)):
+        raise OptionError(
+            f"--selection names {listing(strange, 'data set')}, but there are {', '.join(names)}"
+        )
+    told = {
+        role: replace(data, selection=rules.get(data.name, data.selection))
+        for role, data in datasets.items()
+    }
+    return replace(study, datasets=told) if isinstance(study, Study) else told
 
 
 def _with_codes(study: Study | Mapping[str, AnnotatedSet]) -> Study | dict[str, AnnotatedSet]:

@@ -341,8 +341,10 @@ def _merge(one: Cells, other: Cells) -> Cells:
             "state the same rule for both shards"
         )
     names = ("selected", "shown", "images", "correct")
-    columns = (np.concatenate([getattr(cells, name) for cells in (one, other)]) for name in names)
-    return _collect(*columns, one.selection)
+    selected, shown, images, correct = (
+        np.concatenate([getattr(cells, name) for cells in (one, other)]) for name in names
+    )
+    return _collect(selected, shown, images, correct, one.selection)
 
 
 def _collect(

@@ -14,10 +14,10 @@ draws: the intervals are about these images, not about others like them.
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import polars as pl
 from scipy.special import logsumexp
-from scipy.stats import betabinom, binom
 
 from bayesrep.errors import StudyError
 from bayesrep.numerics import logit_quadrature
@@ -83,10 +83,8 @@ def _log_densities(fitted: Fitted, which: int) -> Float[np.ndarray, "draw node"]
     group = fitted.need("posterior", *names)
     mean, total, weight = (thinned_draws(group[name], DRAWS)[:, which] for name in names)
     with jax.enable_x64(new_val=True):
-        found = jax.vmap(logit_quadrature.log_mixture_weights)(
-            np.log(weight), mean * total, (1 - mean) * total
-        )
-        return np.asarray(found)
+        mixtures = map(jnp.asarray, (np.log(weight), mean * total, (1 - mean) * total))
+        return np.asarray(jax.vmap(logit_quadrature.log_mixture_weights)(*mixtures))
 
 
 def _row(
@@ -128,13 +126,19 @@ def _given(
     log_density: Floats, selected: Ints, shown: Ints, dependence: float
 ) -> Float[np.ndarray, "draw cell node"]:
     """P(node | k, n) by every draw's mixture."""
-    if dependence > 0:
-        told = logit_quadrature.log_dependent(selected, shown - selected, dependence)
-    else:
-        k, rest = selected.astype(float), (shown - selected).astype(float)
-        told = np.asarray(logit_quadrature.log_likelihood(k, rest))  # type: ignore[arg-type]
+    told = _log_answers(selected, shown - selected, dependence)
     log_joint = log_density[:, None, :] + told[None]
     return np.exp(log_joint - logsumexp(log_joint, axis=-1, keepdims=True))
+
+
+def _log_answers(
+    selected: Ints, rejected: Ints, dependence: float
+) -> Float[np.ndarray, "cell node"]:
+    """log P(answers | s) at the nodes, but for the order of the answers."""
+    if dependence > 0:
+        return logit_quadrature.log_dependent(selected, rejected, dependence)
+    log_s, log_rest, _ = logit_quadrature.nodes()
+    return selected[:, None] * log_s[None, :] + rejected[:, None] * log_rest[None, :]
 
 
 def _moments(
@@ -181,11 +185,7 @@ def _keeps_again(
 def _chance(selection: Selection, size: int, dependence: float) -> Float[np.ndarray, "node"]:
     """Σ_k a(k, n) P(k | n, s) at the nodes."""
     k = np.arange(size + 1)
-    if dependence > 0:
-        told = logit_quadrature.log_dependent(k, size - k, dependence)
-    else:
-        log_s, log_rest, _ = logit_quadrature.nodes()
-        told = k[:, None] * log_s[None, :] + (size - k)[:, None] * log_rest[None, :]
+    told = _log_answers(k, size - k, dependence)
     keeps = selection.probability(k, np.full(size + 1, size))
     return keeps @ np.exp(told + log_binomial(size, k)[:, None])
 
@@ -213,6 +213,8 @@ def kept_factor(
     factor = np.ones((len(a), len(at)))
     if rule is None:
         return factor
+    from scipy.stats import betabinom, binom  # takes long to import
+
     sizes, count = np.unique(data.shown, return_counts=True)
     factor[:] = 0.0
     for n, share in zip(sizes.tolist(), (count / count.sum()).tolist(), strict=True):

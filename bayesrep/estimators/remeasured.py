@@ -1,0 +1,159 @@
+"""What items that a rule kept would say if they were measured again, from their counts alone.
+
+No classifier and no second data set is needed: a mixture of the frequency s over items, betas with
+masses at 0 and 1 (`numerics/solve_rates.py`), is fitted to the counts, truncated by the rule. What
+an item's next answers say is then a ratio of its masses f(k, n), of k yes among n:
+
+    E[s | k, n]          =  f(k + 1, n + 1) / f(k, n)
+    E[s² | k, n]         =  f(k + 2, n + 2) / f(k, n)
+    P(k' of n' | k, n)   =  C(n', k') f(k + k', n + n') / f(k, n)
+
+The items are annotated images, or a model's attempts: where items were kept because a model failed
+at them, s is its solve rate, and what it scores measured again is its accuracy without the luck.
+
+Intervals are about these very items. Given the mixture they are independent, which adds their own
+variance, and that of the new answers, to the draws'.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import OptionError, StudyError
+from bayesrep.estimators.solve_rates import fit_solve_rates
+from bayesrep.numerics.binomial import log_binomial
+from bayesrep.numerics.solve_rates import SolveRates, log_counts
+from bayesrep.studies import rules
+from bayesrep.studies.selection import Selection, truncating
+from bayesrep.types import Float, Floats, Int, Ints
+
+INTERVAL = (0.025, 0.5, 0.975)
+
+
+@dataclass(frozen=True)
+class Remeasured:
+    """Items measured again: fractions, each as median and 95 % interval (lower, upper).
+
+    Attributes
+    ----------
+    items
+        How many there are.
+    measured
+        Mean of selected / shown as it is.
+    frequency
+        Mean true frequency of these items or, of a number of new answers, the mean share that will
+        say yes.
+    dropped
+        Share of the items that would not pass the rule again; None without a rule.
+    """
+
+    items: int
+    measured: float
+    frequency: tuple[float, float, float]
+    dropped: tuple[float, float, float] | None
+
+
+def remeasure_counts(
+    selected: Ints,
+    shown: Ints,
+    selection: Selection | str | None = None,
+    *,
+    answers: int | None = None,
+    draws: int = 4_000,
+    seed: int = 0,
+) -> Remeasured:
+    """Measure items again, of which nothing is known but their counts and what kept them.
+
+    Parameters
+    ----------
+    selected, shown : int64 [N]
+        k of n of every item: annotators who selected it, or attempts that solved it.
+    selection
+        The rule by which the items were kept (`bayesrep.studies.selection`).
+    answers
+        Of how many new answers to each item the share is wanted; without, the true frequency is.
+    draws, seed
+        Of the sampler.
+
+    Raises
+    ------
+    StudyError
+        Where the counts are none, or an item would not have been kept.
+    OptionError
+        For fewer than one new answer.
+    """
+    rule = None if selection is None else Selection.of(selection)
+    selected, shown = _checked(selected, shown, rule)
+    if answers is not None and answers < 1:
+        raise OptionError(f"answers is {answers}; give the number of new answers to each item")
+    fit = fit_solve_rates(selected, shown, selection=truncating(rule), draws=draws, seed=seed)
+    rng = np.random.default_rng([seed, 1])
+    mean, square = (
+        np.exp(log_counts(fit.rates, fit.solved + r, fit.attempts + r) - fit.logs) for r in (1, 2)
+    )
+    variance = square - mean**2
+    if answers is not None:
+        variance = variance + (mean - square) / answers
+    dropped = None
+    if rule is not None:
+        keeps = _keeps_again(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
+        dropped = _told(1 - keeps, keeps * (1 - keeps), fit.items, rng)
+    return Remeasured(
+        len(selected),
+        float((selected / shown).mean()),
+        _told(mean, variance, fit.items, rng),
+        dropped,
+    )
+
+
+def _checked(
+    selected: Ints, shown: Ints, rule: Selection | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    size = np.size(selected)
+    names = np.arange(size).astype(np.str_)
+    shown = np.full(size, shown) if np.ndim(shown) == 0 else shown
+    rules.raise_first(rules.image_violations("the counts", names))
+    rules.raise_first(rules.count_violations("the counts", names, selected, shown))
+    k, n = np.asarray(selected).astype(np.int64), np.asarray(shown).astype(np.int64)
+    if rule is not None:
+        rules.raise_first(rule.violations("the counts", names, k, n))
+    if (n > LARGEST_SHOWN).any():
+        raise StudyError(f"the counts: an item has more than {LARGEST_SHOWN:,} answers")
+    return k, n
+
+
+LARGEST_SHOWN = 10_000
+
+
+def _keeps_again(
+    rates: SolveRates,
+    logs: Float[np.ndarray, "draw cell"],
+    selected: Int[np.ndarray, "cell"],
+    shown: Int[np.ndarray, "cell"],
+    rule: Selection,
+) -> Float[np.ndarray, "draw cell"]:
+    """Σ_k' a(k', n') P(k' of n' | k, n), with as many new answers as the rule or the item has."""
+    keeps = np.empty_like(logs)
+    for place, size in enumerate(rule.asked(shown).tolist()):
+        again = np.arange(size + 1)
+        chance = rule.probability(again, np.full(size + 1, size))
+        some = again[chance > 0]
+        joint = log_counts(rates, selected[place] + some, np.full(len(some), shown[place] + size))
+        mass = np.exp(joint + log_binomial(size, some) - logs[:, place, None])
+        keeps[:, place] = mass @ chance[some]
+    return np.clip(keeps, 0, 1)
+
+
+def _told(
+    mean: Float[np.ndarray, "draw cell"],
+    variance: Float[np.ndarray, "draw cell"],
+    items: Int[np.ndarray, "cell"],
+    rng: np.random.Generator,
+) -> tuple[float, float, float]:
+    """Median and interval of a mean over many items, which is normal given the mixture."""
+    total = items.sum()
+    sd = np.sqrt(np.maximum(variance @ items, 0)) / total
+    drawn: Floats = mean @ items / total + sd * rng.standard_normal(len(mean))
+    lower, middle, upper = np.quantile(np.clip(drawn, 0, 1), INTERVAL)
+    return float(middle), float(lower), float(upper)

@@ -1,0 +1,30 @@
+"""A rule of selection as a table: which counts were kept, and how likely."""
+
+from pathlib import Path
+
+import polars as pl
+
+from bayesrep.sources.table_files import probabilities, read_table, require, whole_numbers
+
+
+def read_selection(path: Path) -> list[tuple[int, int, float]]:
+    """The rows of a table of accepted counts, for `bayesrep.studies.selection.Selection.of`.
+
+    Parameters
+    ----------
+    path
+        CSV or Parquet with the columns selected, shown and optionally probability (1).
+
+    Raises
+    ------
+    StudyError
+        Naming the file, the column and the rows.
+    """
+    where = str(path)
+    table = read_table(path)
+    require(table, ("selected", "shown"), where)
+    if "probability" not in table.columns:
+        table = table.with_columns(probability=pl.lit(1.0))
+    columns = [whole_numbers(table[name], where) for name in ("selected", "shown")]
+    rows = pl.DataFrame([*columns, probabilities(table["probability"], where)])
+    return [(int(k), int(n), float(p)) for k, n, p in rows.iter_rows()]

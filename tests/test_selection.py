@@ -1,0 +1,215 @@
+"""The rule by which counts kept images: its words, its tables, and how a study carries it."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesrep import OptionError, Study, StudyError, SufficientStatistics, read_study
+from bayesrep.cli import main
+from bayesrep.studies.reading import check_study
+from bayesrep.studies.scenarios import chance_to_be_kept
+from bayesrep.studies.selection import Selection, truncating
+
+RULES = {  # what a person would do with the words
+    "all": lambda k, n: k == n,
+    "all of 6": lambda k, n: k == n == 6,
+    "worst of 3": lambda k, n: k == n == 3,
+    "none": lambda k, n: k == 0,
+    "none of 8": lambda k, n: k == 0 and n == 8,
+    "at least 3": lambda k, n: k >= 3,
+    "at least 3 of 5": lambda k, n: k >= 3 and n == 5,
+    "at most 1 of 4": lambda k, n: k <= 1 and n == 4,
+    "exactly 3 of 5": lambda k, n: k == 3 and n == 5,
+    "at least 70 %": lambda k, n: 10 * k >= 7 * n,
+    "at most 10%": lambda k, n: 10 * k <= n,
+    "AT LEAST  70 %": lambda k, n: 10 * k >= 7 * n,
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(n=st.integers(1, 60), data=st.data())
+def test_words_mean_what_they_say(rule, n, data):
+    k = data.draw(st.integers(0, n))
+    assert Selection.of(rule).probability([k], [n]).tolist() == [float(RULES[rule](k, n))]
+
+
+def test_a_table_keeps_what_it_lists():
+    rows = [(3, 5, 0.5), [4, 5], (5, 5, 1)]
+    found = Selection.of(rows).probability(np.arange(6), np.full(6, 5))
+    assert found.tolist() == [0, 0, 0, 0.5, 1, 1]
+    assert Selection.of(Selection.of(rows).content()) == Selection.of(rows)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("most", "no rule"),
+        ("", "no rule"),
+        ("at least", "no rule"),
+        ("at least 2.5 of 5", "no rule"),
+        ("at least -1", "no rule"),
+        ("at least 7 of 5", "more than there are"),
+        ("at least 130 %", "more than 100 %"),
+        (7, "no rule"),
+        ([(1.5, 2, 1)], "no rule"),
+        ([("a", 2, 1)], "no rule"),
+        ([(1, 2, 1, 1)], "no rule"),
+        ([(3, 2, 1)], "selected <= shown"),
+        ([(1, 2, float("nan"))], "probability"),
+        ([(1, 2, 1.5)], "probability"),
+        ([(1, 2), (1, 2, 0.5)], "more than once"),
+        ([(1, 2, 0.0)], "no count is ever kept"),
+        ([], "no count is ever kept"),
+    ],
+)
+def test_what_is_no_rule_is_refused_in_one_line(rule, said):
+    with pytest.raises(StudyError, match=said) as caught:
+        Selection.of(rule)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_rule_on_other_answers_corrects_nothing():
+    rule = Selection.of("at least 3 of 5 by other answers")
+    assert rule.by_others
+    assert truncating(rule) is None
+    assert rule.once == "at least 3 of 5"
+    assert rule.asked(np.array([100, 90])).tolist() == [5, 5]
+    made = study(selection="all of 6 by other answers")  # which was not shown to six
+    assert SufficientStatistics.of(made).reference.selection is None
+
+
+def study(selection=None, selected=(3, 4, 4), shown=4):
+    return Study.from_arrays(
+        reference={
+            "selected": list(selected),
+            "shown": shown,
+            "correct": np.eye(3, 2) > 0,
+            "selection": selection,
+        },
+        replication={"selected": [2, 0, 4], "shown": 4, "correct": np.eye(3, 2) > 0},
+        classifiers=["a", "b"],
+    )
+
+
+def test_images_that_the_rule_would_not_have_kept_are_refused():
+    with pytest.raises(StudyError, match=r"'reference'.*'all of 4'.*image '0' \(3 of 4\)"):
+        study("all of 4")
+    with pytest.raises(StudyError, match="'all of 6'"):
+        study("all of 6")
+    with pytest.raises(StudyError, match=r"data set 'reference': selection: 'most' is no rule"):
+        study("most")
+
+
+def test_a_study_keeps_its_rule_on_disk(tmp_path):
+    for rule in ("at least 3", [(3, 4, 0.25), (4, 4, 1.0)], "all of 9 by other answers"):
+        made = study(rule)
+        made.write(tmp_path / "study", force=True)
+        read = read_study(tmp_path / "study")
+        assert read.reference.selection == made.reference.selection
+        assert read.replication.selection is None
+        assert read.fingerprint() == made.fingerprint()
+
+
+def test_only_a_rule_on_the_counts_at_hand_changes_what_a_fit_is_of():
+    plain, told, others = study(), study("at least 3"), study("at least 3 by other answers")
+    assert plain.fingerprint() == others.fingerprint() != told.fingerprint()
+    digests = [SufficientStatistics.of(each).digest() for each in (plain, others, told)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_shards_by_different_rules_do_not_add_up():
+    one, other = (SufficientStatistics.of(study(rule)) for rule in ("at least 3", "at least 2"))
+    assert (one + one).reference.selection == Selection("at least 3")
+    with pytest.raises(StudyError, match="different rules"):
+        _ = one + other
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("all", "does not map data sets to rules"),
+        ({"elsewhere": "all"}, "no data set of the study"),
+        ({"reference": "most"}, "no rule"),
+        ({"reference": "all of 4"}, "does not keep image '0'"),
+        ({"reference": [[1, 2, "x"]]}, "no rule"),
+    ],
+)
+def test_a_rule_of_a_stranger_is_checked(tmp_path, given, said):
+    study("at least 3").write(tmp_path / "s")
+    manifest = tmp_path / "s" / "study.json"
+    content = json.loads(manifest.read_text()) | {"selection": given}
+    manifest.write_text(json.dumps(content))
+    assert any(said in line for line in check_study(tmp_path / "s"))
+    with pytest.raises(StudyError, match=said):
+        read_study(tmp_path / "s")
+
+
+def test_chance_to_be_kept_is_the_share_of_draws_that_are():
+    rng = np.random.default_rng(0)
+    s = np.array([0.3, 0.7, 0.95])
+    kept = rng.binomial(10, s, size=(40_000, 3)) >= 7
+    # Three standard errors of 40,000 draws: a false alarm in 1 of 120 seeds; this one is fixed.
+    assert np.abs(kept.mean(axis=0) - chance_to_be_kept("at least 70 %", 10, s)).max() < 0.0075
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [(d, f"{d}{i}", k, 4) for d in ("v1", "v2") for i, k in enumerate((3, 4, 4))]
+    counts = pl.DataFrame(rows, schema=["dataset", "image", "selected", "shown"], orient="row")
+    counts.write_csv("counts.csv")
+    counts.select("dataset", "image", classifier=pl.lit("a"), correct=pl.lit(1)).write_csv("p.csv")
+    return ["import", "tables", "counts.csv", "p.csv", "--reference", "v1", "--replication", "v2"]
+
+
+def test_import_takes_rules_in_words_and_as_tables(tables, capsys):
+    pl.DataFrame({"selected": [3, 4], "shown": 4}).write_csv("rule.csv")
+    rules = ["--selection", "v1=at least 3 of 4", "--selection", "v2=rule.csv"]
+    assert main([*tables, *rules, "--out", "s"]) == 0
+    read = read_study("s")
+    assert read.reference.selection == Selection("at least 3 of 4")
+    assert read.replication.selection.table == ((3, 4, 1.0), (4, 4, 1.0))
+    assert main(["check", "s"]) == 0
+    assert "kept by these very counts (at least 3 of 4)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        (["v1"], "is not NAME=RULE"),
+        (["v1=most"], "'v1': selection: 'most' is no rule"),
+        (["v3=all"], "data set 'v3', but there are v1, v2"),
+        (["v1=all of 4"], "does not keep image 'v10' (3 of 4)"),
+        (["v1=at least 1", "v1=at least 2"], "given two rules"),
+        (["v1=nowhere.csv"], "nowhere.csv: cannot be read"),
+        (["v1=counts.csv"], "more than once"),
+        (["v1=p.csv"], "columns 'selected', 'shown' missing"),
+    ],
+)
+def test_import_refuses_what_is_no_rule(tables, rules, said, capsys):
+    asked = [word for rule in rules for word in ("--selection", rule)]
+    assert main([*tables, *asked, "--out", "s"]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_simulated_study_keeps_what_its_rule_keeps():
+    from bayesrep import simulate_study
+
+    made = simulate_study(seed=1, images=4_000, classifiers=3, scenario="kept")
+    truth = made.truth
+    for role, accuracies in (
+        ("reference", truth.reference_accuracy),
+        ("replication", truth.replication_accuracy),
+    ):
+        data = made.datasets[role]
+        assert data.selected.min() == 7
+        # Shared difficulty widens the error of a mean of 4,000 a little: 0.03 is 3.5 of them.
+        assert np.abs(data.correct.mean(axis=0) - accuracies).max() < 0.03
+    with pytest.raises(OptionError, match="one number of annotators"):
+        simulate_study(images=10, classifiers=1, scenario="kept", annotators=(5, 10))
