@@ -9,13 +9,15 @@ from typing import Any, TypeAlias
 
 from bayesrep.errors import OptionError
 from bayesrep.sources import ANSWERED, READERS
+from bayesrep.sources.evals import Evaluations, read_evaluations
 from bayesrep.sources.imagenetv2 import read_answers
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.studies.writing import write_annotations, write_answers
 
-# A study; the answers on both data sets, to be counted; or data sets, to be predicted, by role.
-Imported: TypeAlias = Study | list[Predictions] | Mapping[str, AnnotatedSet]
+# A study; the answers on both data sets, to be counted; data sets, to be predicted, by role; or
+# what logs say, with a study or without.
+Imported: TypeAlias = Study | list[Predictions] | Mapping[str, AnnotatedSet] | Evaluations
 
 
 def import_files(
@@ -29,16 +31,25 @@ def import_files(
 ) -> Imported:
     """Read published data or tables, write what they hold, and return it.
 
-    A study lacks its counts where ImageNet-v2's folder comes alone, and its predictions where
-    tables hold none. Options are those of the source's reader, None where they are left to it;
-    any other is an `OptionError`. Workers' names are personal data: codes that cannot be undone,
-    new ones every time, are written in their place unless they are to be kept.
+    A study lacks its counts where ImageNet-v2's folder or logs of evaluations come alone, and its
+    predictions where tables hold none. Options are those of the source's reader, None where they
+    are left to it; any other is an `OptionError`. Workers' names are personal data: codes that
+    cannot be undone, new ones every time, are written in their place unless they are to be kept.
     """
     reader = READERS[source]
     options = {name: value for name, value in options.items() if value is not None}
+    door = read_evaluations if source == "evals" else reader
+    known = inspect.signature(door).parameters
     for name in options:
-        if name not in inspect.signature(reader).parameters:
+        if name not in known:
             raise OptionError(f"the source {source} takes no --{name}")
+    if source == "evals":  # its workers are models and scorers, whose names stay
+        found = read_evaluations(files, **options)
+        if found.study is None:
+            write_answers(found.answers, out, force=force, attempts=found.attempts)
+        else:
+            found.study.write(out, force=force, attempts=found.attempts)
+        return found
     answers: list[Predictions] = []
     if source == "imagenetv2" and all(path.is_dir() for path in files):
         answers = read_answers(files, **options)

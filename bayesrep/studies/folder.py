@@ -6,6 +6,8 @@
     annotations.parquet                         beside or instead: dataset, image, worker, selected
     predictions/<dataset>/<classifier>.parquet  image, correct; where the answers are known, label,
                                                 label_1 ... label_5 and probability_1 ... 5
+    attempts.parquet                            where classifiers were asked several times: dataset,
+                                                image, classifier, solved, attempts
     roles.json                                  role to data set, of answers that await their counts
     failures.parquet                            dataset, image, reason, left_out: where images could
                                                 not be decoded

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from bayesrep.studies import rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.manifest import JSON, Manifest, Truth
 from bayesrep.studies.predictions import Predictions
+
+if TYPE_CHECKING:
+    from bayesrep.studies.attempts import Attempts  # needs polars, which a study does not
 
 _ENTRIES = {"selected", "shown", "correct", "name", "images", "labels", "groups", "answers"}
 
@@ -188,7 +191,12 @@ class Study:
                 yield _text_bytes([group, *values.tolist()])
 
     def write(
-        self, path: str | Path, *, force: bool = False, answers: Sequence[Predictions] = ()
+        self,
+        path: str | Path,
+        *,
+        force: bool = False,
+        answers: Sequence[Predictions] = (),
+        attempts: "Sequence[Attempts]" = (),
     ) -> None:
         """Write the study as a folder of Parquet files, whole or not at all.
 
@@ -202,6 +210,8 @@ class Study:
         answers
             What the classifiers answered, for data sets of which that is known; those to images
             that the study lacks are left out.
+        attempts
+            How often classifiers that were asked several times were right.
 
         Raises
         ------
@@ -213,7 +223,8 @@ class Study:
 
         roles = {role: data.name for role, data in self.datasets.items()}
         manifest = Manifest(self.name, roles, self.classifiers, self.provenance, self.truth)
-        write_study(manifest, list(self.datasets.values()), path, force=force, answers=answers)
+        held = list(self.datasets.values())
+        write_study(manifest, held, path, force=force, answers=answers, attempts=attempts)
 
 
 def _annotated_set(

@@ -14,6 +14,7 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.attempts import Attempts, write_attempts
 from bayesrep.studies.manifest import JSON, Manifest, write_manifest
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.tables import FAILURES, KEYS, read_failures
@@ -26,6 +27,7 @@ def write_study(
     *,
     force: bool,
     answers: Sequence[Predictions],
+    attempts: Sequence[Attempts] = (),
 ) -> None:
     """Write a study as a folder; see `Study.write`."""
     known = {each.dataset: each for each in answers}
@@ -41,6 +43,8 @@ def write_study(
         _write_left_out(datasets, partial)
         for dataset, files in tables.items():
             _write_prediction_files(partial, dataset, files)
+        if attempts:
+            write_attempts(attempts, partial)
         write_manifest(manifest.content(), partial)
 
 
@@ -84,14 +88,20 @@ def write_annotations(
         write_manifest(content, partial)
 
 
-def write_answers(answers: Sequence[Predictions], path: str | Path, *, force: bool = False) -> None:
+def write_answers(
+    answers: Sequence[Predictions],
+    path: str | Path,
+    *,
+    force: bool = False,
+    attempts: Sequence[Attempts] = (),
+) -> None:
     """Write predictions to which counts are still to be added; see `write_annotations`.
 
     Parameters
     ----------
     answers
         What classifiers answered on each data set: the reference, then the replication.
-    path, force
+    path, force, attempts
         As for `Study.write`.
 
     Raises
@@ -102,6 +112,8 @@ def write_answers(answers: Sequence[Predictions], path: str | Path, *, force: bo
     with _new_folder(path, force=force) as partial:
         for each in answers:
             _write_prediction_files(partial, each.dataset, _answer_tables(each))
+        if attempts:
+            write_attempts(attempts, partial)
         if len(answers) == len(rules.REQUIRED_ROLES):
             named = zip(rules.REQUIRED_ROLES, (each.dataset for each in answers), strict=True)
             (partial / folder.ROLES).write_text(json.dumps(dict(named)) + "\n", encoding="utf-8")
