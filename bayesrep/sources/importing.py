@@ -46,7 +46,13 @@ def import_files(
     if source == "evals":  # its workers are models and scorers, whose names stay
         found = read_evaluations(files, **options)
         if found.study is None:
-            write_answers(found.answers, out, force=force, attempts=found.attempts)
+            write_answers(
+                found.answers,
+                out,
+                force=force,
+                attempts=found.attempts,
+                provenance=found.provenance,
+            )
         else:
             found.study.write(out, force=force, attempts=found.attempts)
         return found

@@ -15,7 +15,7 @@ from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts, write_attempts
-from bayesrep.studies.manifest import JSON, Manifest, write_manifest
+from bayesrep.studies.manifest import JSON, Manifest, read_provenance, write_manifest
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.tables import FAILURES, KEYS, read_failures
 
@@ -75,8 +75,10 @@ def write_annotations(
         As `Study.write`.
     """
     roles = {role: data.name for role, data in datasets.items()}
-    content = Manifest(name, roles, None, provenance or {}, None).content()
     held, target = list(datasets.values()), Path(path).resolve()
+    began = read_provenance(target)
+    facts = {**began, "counts": dict(provenance or {})} if began else provenance or {}
+    content = Manifest(name, roles, None, facts, None).content()
     if awaits_counts(target):
         with _refused_in_words(path):
             _write_tables(held, target)
@@ -94,6 +96,7 @@ def write_answers(
     *,
     force: bool = False,
     attempts: Sequence[Attempts] = (),
+    provenance: Mapping[str, JSON] | None = None,
 ) -> None:
     """Write predictions to which counts are still to be added; see `write_annotations`.
 
@@ -101,8 +104,8 @@ def write_answers(
     ----------
     answers
         What classifiers answered on each data set: the reference, then the replication.
-    path, force, attempts
-        As for `Study.write`.
+    path, force, attempts, provenance
+        As for `Study.write`, and as the attribute of a `Study`.
 
     Raises
     ------
@@ -114,6 +117,9 @@ def write_answers(
             _write_prediction_files(partial, each.dataset, _answer_tables(each))
         if attempts:
             write_attempts(attempts, partial)
+        if provenance:
+            text = json.dumps(provenance, ensure_ascii=False, allow_nan=False)
+            (partial / folder.PROVENANCE).write_text(text + "\n", encoding="utf-8")
         if len(answers) == len(rules.REQUIRED_ROLES):
             named = zip(rules.REQUIRED_ROLES, (each.dataset for each in answers), strict=True)
             (partial / folder.ROLES).write_text(json.dumps(dict(named)) + "\n", encoding="utf-8")

@@ -7,7 +7,7 @@ of the filter "none" then. Trials are attempts.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,5 @@ def _task(path: Path, model: str) -> str:
         for key, value in json_parts.parts(json_parts.read_text(spec), str(spec)):
             name = str(value) if key == "name" else name
     name = name or path.name.removesuffix(STATS).rstrip("-_. ") or path.absolute().parent.name
-    spelled: Sequence[str] = (model, model.replace("/", "_"))
-    pattern = "|".join(re.escape(each) for each in spelled)
-    return re.sub(rf"(?<=[,_:])model[=_](?:{pattern})(?:,|$)", "", name).rstrip(",_:") or name
+    slug = re.escape(model.replace("/", "_"))
+    return re.sub(rf"(?<=[,_:])model(?:=[^,]*|_{slug})(?:,|$)", "", name).rstrip(",_:") or name

@@ -98,7 +98,7 @@ def _thin(sample: Any) -> Any:
     """What is needed of a sample, so that the rest can be forgotten."""
     if not isinstance(sample, dict):
         return sample
-    return {key: sample.get(key) for key in ("id", "epoch", "input", "scores", "error")}
+    return {key: sample[key] for key in ("id", "epoch", "input", "scores") if key in sample}
 
 
 def _check_names(archive: zipfile.ZipFile, where: str) -> None:

@@ -13,7 +13,7 @@ Of several attempts of an evaluated model its first counts as its answer: it is 
 answer of a model that was asked once is. All of them are in `attempts`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -56,12 +56,15 @@ class Evaluations:
         Of models that were asked several times: how often they solved each item they tried.
     notes : tuple of str
         Sentences on what was left out, counted or taken to be so.
+    provenance
+        Where it came from.
     """
 
     study: Study | None
     answers: list[Predictions]
     attempts: list[Attempts]
     notes: tuple[str, ...]
+    provenance: Mapping[str, JSON]
 
 
 def read(paths: Sequence[str | Path], **options: Any) -> Study:
@@ -201,19 +204,19 @@ def read_evaluations(
             datasets[role] = AnnotatedSet(
                 task, images, counted.selected, counted.shown, correct, answers=counted.answers
             )
+    facts: dict[str, JSON] = {
+        "source": "evals",
+        ENTRY: "evaluation",
+        "files": sorted(Path(log.where).name for log in logs),
+        "tools": sorted({log.tool for log in logs}),
+        "threshold": threshold,
+        "notes": notes,
+    }
     study = None
     if datasets:
-        facts: dict[str, JSON] = {
-            "source": "evals",
-            ENTRY: "evaluation",
-            "files": sorted(Path(log.where).name for log in logs),
-            "tools": sorted({log.tool for log in logs}),
-            "counts": _counts_from(counts, asked.judges, solving),
-            "threshold": threshold,
-            "notes": notes,
-        }
+        facts["counts"] = _counts_from(counts, asked.judges, solving)
         study = Study(datasets, tuple(models), name, facts)
-    return Evaluations(study, answers, _attempts(verdicts, tasks), tuple(notes))
+    return Evaluations(study, answers, _attempts(verdicts, tasks), tuple(notes), facts)
 
 
 def _names(given: Names) -> tuple[str, ...]:
@@ -262,8 +265,9 @@ def _of_tasks(
     """The records of the two data sets, and what their logs say."""
     kept = records.filter(pl.col("task").is_in(list(tasks)))
     notes = [note for number in kept["log"].unique().sort() for note in logs[number].notes]
-    others = list(dict.fromkeys(task for log in logs for task in log.unread))
-    others += records.filter(~pl.col("task").is_in(list(tasks)))["task"].unique(maintain_order=True)
+    held = records["task"].unique(maintain_order=True).to_list()
+    others = [*(task for log in logs for task in log.unread), *held]
+    others = [task for task in dict.fromkeys(others) if task not in tasks]
     if others:
         notes.append(f"left out: {listing(others, 'data set')}, which the logs hold too")
     keys = {f"{logs[number].key} ({logs[number].tool})" for number in kept["log"].unique()}
