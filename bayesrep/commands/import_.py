@@ -6,14 +6,18 @@ The source sql has no files: it prints the statement that a database is to be as
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bayesrep import process
-from bayesrep.commands.options import add_shared, seed
+from bayesrep.choices import Key
+from bayesrep.commands.options import add_shared, names, seed
 from bayesrep.commands.output import emit, new_study
-from bayesrep.errors import OptionError
+from bayesrep.errors import OptionError, listing
 
-OPTIONS = ("reference", "replication", "candidates", "name", "seed")  # each of some readers
+# Each of some readers.
+OPTIONS = ("reference", "replication", "candidates", "name", "seed")
+OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
+FLAGS = ("repeats", "common")
 STATEMENT = ("annotations", "predictions", "reference", "replication")
 
 
@@ -49,6 +53,30 @@ def add(parser: ArgumentParser) -> None:
         choices=tuple(DIALECTS),
         help="print the one statement whose result is a study (sql)",
     )
+    logs = parser.add_argument_group("logs of evaluations (evals)").add_argument
+    for name, text in (
+        ("metric", "the metric that says what is solved, where logs hold several"),
+        ("filter", "the filter of answers, likewise"),
+        ("scorer", "the scorer that says what is solved, likewise"),
+        ("judges", "scorers whose verdicts are counted"),
+        ("solvers", "models whose attempts are counted; the others are evaluated"),
+    ):
+        logs(f"--{name}", type=names, metavar="NAME,...", help=text)
+    logs("--counts", type=Path, metavar="FILE", help="a table of dataset, item, selected, shown")
+    logs("--threshold", type=float, metavar="SCORE", help="the least score of a solved item")
+    logs("--key", choices=get_args(Key), help="what tells items apart (auto)")
+    logs(
+        "--repeats",
+        action="store_true",
+        default=None,
+        help="records of one model and item that come again are further attempts",
+    )
+    logs(
+        "--common",
+        action="store_true",
+        default=None,
+        help="keep the items that all models have, where a model lacks more than 5 %%",
+    )
     for table in ("annotations", "predictions"):
         option(f"--{table}", metavar="TABLE", help=f"the database's name of it (sql; {table})")
     add_shared(parser, "--force")
@@ -63,6 +91,7 @@ def run(arguments: Namespace) -> int:
         if getattr(arguments, name) is not None:
             raise OptionError(f"the source {arguments.source} takes no --{name}")
     from bayesrep.report.text import describe_study
+    from bayesrep.sources.evals import Evaluations
     from bayesrep.sources.importing import import_files
     from bayesrep.studies.study import Study
     from bayesrep.studies.writing import awaits_counts
@@ -70,7 +99,7 @@ def run(arguments: Namespace) -> int:
     out = arguments.out
     if not (arguments.source == "tables" and awaits_counts(out)):
         new_study(out, force=arguments.force)
-    options = {name: getattr(arguments, name) for name in OPTIONS}
+    options = {name: getattr(arguments, name) for name in (*OPTIONS, *OF_LOGS, *FLAGS)}
     imported = import_files(
         arguments.source,
         arguments.files,
@@ -81,6 +110,8 @@ def run(arguments: Namespace) -> int:
         **options,
     )
     fingerprint = None
+    if isinstance(imported, Evaluations):
+        return _of_logs(arguments, imported, out)
     if isinstance(imported, Study):
         text, fingerprint = f"{describe_study(imported)}\nWritten to {out}", imported.fingerprint()
     elif isinstance(imported, Mapping):
@@ -113,6 +144,7 @@ def _statement(arguments: Namespace) -> int:
     if arguments.dialect is None:
         raise OptionError(f"import sql takes --dialect: {', '.join(DIALECTS)}")
     taken = ("files", "out", "candidates", "name", "seed", "keep_workers", "selection", "force")
+    taken += (*OF_LOGS, *FLAGS)
     if given := [name for name in taken if getattr(arguments, name)]:
         raise OptionError(
             f"import sql takes no {given[0]}: it prints a statement, and its result is what import "
@@ -122,6 +154,33 @@ def _statement(arguments: Namespace) -> int:
     options = {name: value for name, value in asked.items() if value is not None}
     text = statement(arguments.dialect, **options)
     return emit(arguments, text.rstrip("\n"), {"statement": text})
+
+
+def _of_logs(arguments: Namespace, found: Any, out: Path) -> int:
+    """What was written of logs, what was taken to be so, and what is missing."""
+    from bayesrep.report.text import describe_study
+
+    if found.study is None:
+        both = " and ".join(each.dataset for each in found.answers)
+        models = len(found.answers[0].classifiers)
+        lines = [
+            f"Answers of {models:,} model{'s' * (models != 1)} on {both}",
+            f"Written to {out}; for a study it awaits counts: import again with --judges, "
+            "--solvers or --counts",
+            f"Next: {process.program()} compare {out}",
+        ]
+    else:
+        lines = [describe_study(found.study), f"Written to {out}"]
+    if found.attempts:
+        repeated = dict.fromkeys(each.classifier for each in found.attempts)
+        lines.append(f"With repeated attempts of {listing(repeated, 'model')} (attempts.parquet)")
+    text = "\n".join([*lines, *(f"Note: {note}" for note in found.notes)])
+    facts = {
+        "study": str(out),
+        "fingerprint": None if found.study is None else found.study.fingerprint(),
+        "notes": list(found.notes),
+    }
+    return emit(arguments, text, facts)
 
 
 def _without_counts(answers: Sequence[Any], out: Path) -> str:

@@ -47,6 +47,18 @@ def read(path: str | Path) -> Any:
         raise StudyError(f"{path}: is not JSON ({reason(error)})") from error
 
 
+def beginning(text: str, start: int = 0) -> tuple[Any, int]:
+    """The value that begins at a place of a text, and where it ends.
+
+    For large files of which a few values are used: NaN and infinities, which some tools write, are
+    let through, and numbers are not judged. A ValueError says what else is wrong, as of `parse`.
+    """
+    try:
+        return _LENIENT.raw_decode(text, start)
+    except RecursionError:
+        raise ValueError(_DEEP) from None
+
+
 _DEEP = f"lists and objects more than {DEPTH} deep"
 
 
@@ -86,3 +98,6 @@ def _check(value: Any) -> None:
         raise ValueError("a number is too large")
     elif isinstance(value, int) and value.bit_length() > BITS:
         raise ValueError("a whole number is too large")
+
+
+_LENIENT = json.JSONDecoder(object_pairs_hook=_object)

@@ -7,18 +7,19 @@ returns a `bayesrep.Study`; what the files are is in the docstring of each reade
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from bayesrep.sources import cifar10h, imagenetv2, madrylab, tables
+from bayesrep.sources import cifar10h, evals, imagenetv2, madrylab, tables
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
 
 __all__ = ["ANSWERED", "READERS", "Reader"]
 
 # Called with a sequence of paths, and options by keyword where a reader has any: cifar10h takes
-# seed; imagenetv2 and tables take reference and replication; tables takes name.
+# seed; evals, imagenetv2 and tables take reference and replication; evals and tables take name.
 Reader: TypeAlias = Callable[..., Study]
 
 READERS: Mapping[str, Reader] = {
     "cifar10h": cifar10h.read,
+    "evals": evals.read,
     "imagenetv2": imagenetv2.read,
     "madrylab": madrylab.read,
     "tables": tables.read_tables,

@@ -9,14 +9,16 @@ from typing import Any, TypeAlias
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources import ANSWERED, READERS
+from bayesrep.sources.evals import Evaluations, read_evaluations
 from bayesrep.sources.imagenetv2 import read_answers
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.studies.writing import write_annotations, write_answers
 
-# A study; the answers on both data sets, to be counted; or data sets, to be predicted, by role.
-Imported: TypeAlias = Study | list[Predictions] | Mapping[str, AnnotatedSet]
+# A study; the answers on both data sets, to be counted; data sets, to be predicted, by role; or
+# what logs say, with a study or without.
+Imported: TypeAlias = Study | list[Predictions] | Mapping[str, AnnotatedSet] | Evaluations
 
 
 def import_files(
@@ -31,18 +33,38 @@ def import_files(
 ) -> Imported:
     """Read published data or tables, write what they hold, and return it.
 
-    A study lacks its counts where ImageNet-v2's folder comes alone, and its predictions where
-    tables hold none. Options are those of the source's reader, None where they are left to it;
-    any other is an `OptionError`. Workers' names are personal data: codes that cannot be undone,
-    new ones every time, are written in their place unless they are to be kept. `selections` are the
-    rules by which the counts kept images, by the data set's name (`Selection.of` takes them).
+    A study lacks its counts where ImageNet-v2's folder or logs of evaluations come alone, and its
+    predictions where tables hold none. Options are those of the source's reader, None where they
+    are left to it; any other is an `OptionError`. Workers' names are personal data: codes that
+    cannot be undone, new ones every time, are written in their place unless they are to be kept.
+    `selections` are the rules by which the counts kept images, by the data set's name
+    (`Selection.of` takes them).
     """
     reader = READERS[source]
     options = {name: value for name, value in options.items() if value is not None}
+    door = read_evaluations if source == "evals" else reader
+    known = inspect.signature(door).parameters
     for name in options:
-        if name not in inspect.signature(reader).parameters:
+        if name not in known:
             raise OptionError(f"the source {source} takes no --{name}")
     rules = {name: _rule(name, given) for name, given in (selections or {}).items()}
+    if source == "evals":  # its workers are models and scorers, whose names stay
+        found = read_evaluations(files, **options)
+        if found.study is None:
+            if rules:
+                raise OptionError("--selection is about counts, and these logs give none")
+            write_answers(
+                found.answers,
+                out,
+                force=force,
+                attempts=found.attempts,
+                provenance=found.provenance,
+            )
+        else:
+            study = _with_rules(found.study, rules)
+            study.write(out, force=force, attempts=found.attempts)
+            found = replace(found, study=study)
+        return found
     answers: list[Predictions] = []
     if source == "imagenetv2" and all(path.is_dir() for path in files):
         if rules:
@@ -56,8 +78,10 @@ def import_files(
         study = reader(files, **options)
     if not keep_workers:
         study = _with_codes(study)
-    if rules:
+    if isinstance(study, Study):
         study = _with_rules(study, rules)
+    else:
+        study = _ruled(study, rules)
     if isinstance(study, Study):
         study.write(out, force=force, answers=answers)
     else:
@@ -74,21 +98,23 @@ def _rule(name: str, given: Any) -> Selection:
         raise OptionError(f"--selection of {name!r}: {error}") from None
 
 
-def _with_rules(
-    study: Study | Mapping[str, AnnotatedSet], rules: Mapping[str, Selection]
-) -> Study | dict[str, AnnotatedSet]:
-    """The same, with what selected the images of some data sets."""
-    datasets = study.datasets if isinstance(study, Study) else study
+def _with_rules(study: Study, rules: Mapping[str, Selection]) -> Study:
+    """The study with what selected the images of some data sets."""
+    return replace(study, datasets=_ruled(study.datasets, rules)) if rules else study
+
+
+def _ruled(
+    datasets: Mapping[str, AnnotatedSet], rules: Mapping[str, Selection]
+) -> dict[str, AnnotatedSet]:
     names = [data.name for data in datasets.values()]
     if strange := sorted(set(rules) - set(names)):
         raise OptionError(
             f"--selection names {listing(strange, 'data set')}, but there are {', '.join(names)}"
         )
-    told = {
+    return {
         role: replace(data, selection=rules.get(data.name, data.selection))
         for role, data in datasets.items()
     }
-    return replace(study, datasets=told) if isinstance(study, Study) else told
 
 
 def _with_codes(study: Study | Mapping[str, AnnotatedSet]) -> Study | dict[str, AnnotatedSet]:

@@ -13,7 +13,9 @@ A long table of predictions may have the counts beside each, as the statement of
 `bayesrep.sources.sql` does. Counts or annotations, and predictions, are needed; images are optional
 (`read_answered` makes do without predictions, which `bayesrep.predict` then adds). Several files of
 a kind are taken together. Annotations may use crowd-kit's column names: `task` is read as image
-and, where there is a `task` and a `worker`, `label` is read as selected. Columns that a kind does
+and, where there is a `task` and a `worker`, `label` is read as selected. Tables about language
+models may say item or question for image, model and solved for classifier and correct, and judge
+for worker (`bayesrep.studies.words`). Columns that a kind does
 not name are ignored in counts, annotations and long predictions, but for `position` (a number) or
 `time` (ISO 8601) of annotations: what a worker answered first. True and false are written as
 true, false, 1, 0, yes or no. The tables hold the two data sets asked for, and perhaps the pool of
@@ -45,6 +47,7 @@ from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import COLUMNS, ENTRY, in_our_words
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools, Ints
 
@@ -58,7 +61,7 @@ _KINDS = {
     "images": (*_KEY, "label"),
     _WIDE: _KEY,
 }
-_TEXT = (*_KEY, "task", "worker", "time", "classifier", "label", *LABELS)
+_TEXT = (*_KEY, *COLUMNS, "task", "worker", "time", "classifier", "label", *LABELS)
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
@@ -69,6 +72,7 @@ class _Table:
     kind: str
     frame: pl.DataFrame
     where: str
+    others: bool = False  # whether it speaks of items, models or judges
 
     def of(self, dataset: str) -> pl.DataFrame:
         """The rows of one data set, without that column."""
@@ -198,13 +202,15 @@ def _tables(path: str | Path) -> Iterator[_Table]:
     if {"task", "worker"} <= set(frame.columns):
         new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
         frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
+    others = in_our_words(frame.columns)
+    frame = frame.rename(others)
     kind = _kind(frame.columns, where)
     require(frame, _KINDS[kind], where)
     rows = _converted(frame, kind, where)
     if kind == "counts" and set(_KINDS[_LONG]) <= set(frame.columns):
         rows = rows.unique(maintain_order=True)
-        yield _Table(_LONG, _converted(frame, _LONG, where), where)
-    yield _Table(kind, rows, where)
+        yield _Table(_LONG, _converted(frame, _LONG, where), where, bool(others))
+    yield _Table(kind, rows, where, bool(others))
 
 
 def _kind(columns: Sequence[str], where: str) -> str:
@@ -250,7 +256,11 @@ def _study(tables: _Tables, paths: Sequence[str | Path], name: str) -> Study:
         datasets=_annotated_sets(tables, classifiers),
         classifiers=tuple(classifiers),
         name=name,
-        provenance={"source": "tables", "files": [Path(path).name for path in paths]},
+        provenance={
+            "source": "tables",
+            "files": [Path(path).name for path in paths],
+            **({ENTRY: "evaluation"} if any(each.others for each in tables.tables) else {}),
+        },
     )
 
 

@@ -6,7 +6,10 @@
     annotations.parquet                         beside or instead: dataset, image, worker, selected
     predictions/<dataset>/<classifier>.parquet  image, correct; where the answers are known, label,
                                                 label_1 ... label_5 and probability_1 ... 5
+    attempts.parquet                            where classifiers were asked several times: dataset,
+                                                image, classifier, solved, attempts
     roles.json                                  role to data set, of answers that await their counts
+    provenance.json                             where answers that await their counts came from
     failures.parquet                            dataset, image, reason, left_out: where images could
                                                 not be decoded
 
@@ -27,6 +30,7 @@ ANNOTATIONS = "annotations.parquet"
 FAILURES = "failures.parquet"
 PREDICTIONS = "predictions"
 ROLES = "roles.json"
+PROVENANCE = "provenance.json"
 
 RANKS = 5  # so many classes are kept of an answer, the most probable first
 LABELS = tuple(f"label_{rank}" for rank in range(1, RANKS + 1))

@@ -101,6 +101,23 @@ def read_roles(path: Path) -> dict[str, str]:
     return dict[str, str](content)
 
 
+def read_provenance(path: Path) -> dict[str, JSON]:
+    """Where answers that await their counts came from; nothing where nobody said.
+
+    Raises
+    ------
+    StudyError
+        If the file is no object.
+    """
+    file = path / folder.PROVENANCE
+    if not file.exists():
+        return {}
+    content: Any = strict_json.read(file)
+    if not isinstance(content, dict):
+        raise StudyError(f"{file}: is no object; remove it")
+    return dict[str, JSON](content)
+
+
 def read_manifest(path: Path) -> Generator[str, None, Manifest | None]:
     """Read the study.json of the study at `path`."""
     if not path.is_dir():

@@ -6,6 +6,7 @@ a rule returns None. The rules of the values themselves live in `rules`; here ar
 columns and how the tables join.
 """
 
+import os
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import polars as pl
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.attempts import ATTEMPTS, read_attempts
 from bayesrep.studies.correctness import (
     Dataset,
     complete_classifiers,
@@ -81,6 +83,7 @@ def inspect(path: Path) -> Generator[str, None, Study | None]:
     if counts is None or failures is None:
         return None
     yield from _strangers(path, manifest, counts, images, annotations)
+    yield from _attempts_violations(path)
     datasets: dict[str, AnnotatedSet] = {}
     for role, name in manifest.roles.items():
         of_set = pl.col("dataset") == name
@@ -124,6 +127,16 @@ def _strangers(
                 f"{where}: {listing(strangers, 'data set')} without a role in "
                 f"{folder.MANIFEST}; give each a role or remove it"
             )
+
+
+def _attempts_violations(path: Path) -> Iterator[str]:
+    """Check the repeated attempts, which a study itself does without."""
+    if not (path / ATTEMPTS).exists():
+        return
+    try:
+        read_attempts(path)
+    except StudyError as error:
+        yield str(error).removeprefix(f"{path}{os.sep}")
 
 
 def _dataset(

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.manifest import JSON, Manifest, Truth, selections_of
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.selection import Selection, truncating
+
+if TYPE_CHECKING:
+    from bayesrep.studies.attempts import Attempts  # needs polars, which a study does not
 
 _ENTRIES = {
     *("selected", "shown", "correct", "name", "images", "labels", "groups", "answers"),
@@ -196,7 +199,12 @@ class Study:
                 yield json.dumps(["selection", rule.content()]).encode()
 
     def write(
-        self, path: str | Path, *, force: bool = False, answers: Sequence[Predictions] = ()
+        self,
+        path: str | Path,
+        *,
+        force: bool = False,
+        answers: Sequence[Predictions] = (),
+        attempts: "Sequence[Attempts]" = (),
     ) -> None:
         """Write the study as a folder of Parquet files, whole or not at all.
 
@@ -210,6 +218,8 @@ class Study:
         answers
             What the classifiers answered, for data sets of which that is known; those to images
             that the study lacks are left out.
+        attempts
+            How often classifiers that were asked several times were right.
 
         Raises
         ------
@@ -220,15 +230,10 @@ class Study:
         from bayesrep.studies.writing import write_study  # needs polars, which a study does not
 
         roles = {role: data.name for role, data in self.datasets.items()}
-        manifest = Manifest(
-            self.name,
-            roles,
-            self.classifiers,
-            self.provenance,
-            self.truth,
-            selections_of(self.datasets.values()),
-        )
-        write_study(manifest, list(self.datasets.values()), path, force=force, answers=answers)
+        held = list(self.datasets.values())
+        told = self.name, roles, self.classifiers, self.provenance, self.truth
+        manifest = Manifest(*told, selections_of(held))
+        write_study(manifest, held, path, force=force, answers=answers, attempts=attempts)
 
 
 def _annotated_set(

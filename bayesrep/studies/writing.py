@@ -14,7 +14,14 @@ from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
-from bayesrep.studies.manifest import JSON, Manifest, selections_of, write_manifest
+from bayesrep.studies.attempts import Attempts, write_attempts
+from bayesrep.studies.manifest import (
+    JSON,
+    Manifest,
+    read_provenance,
+    selections_of,
+    write_manifest,
+)
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.tables import FAILURES, KEYS, read_failures
 
@@ -26,6 +33,7 @@ def write_study(
     *,
     force: bool,
     answers: Sequence[Predictions],
+    attempts: Sequence[Attempts] = (),
 ) -> None:
     """Write a study as a folder; see `Study.write`."""
     known = {each.dataset: each for each in answers}
@@ -41,6 +49,8 @@ def write_study(
         _write_left_out(datasets, partial)
         for dataset, files in tables.items():
             _write_prediction_files(partial, dataset, files)
+        if attempts:
+            write_attempts(attempts, partial)
         write_manifest(manifest.content(), partial)
 
 
@@ -71,9 +81,10 @@ def write_annotations(
         As `Study.write`.
     """
     roles = {role: data.name for role, data in datasets.items()}
-    rules_of = selections_of(datasets.values())
-    content = Manifest(name, roles, None, provenance or {}, None, rules_of).content()
     held, target = list(datasets.values()), Path(path).resolve()
+    began = read_provenance(target)
+    facts = {**began, "counts": dict(provenance or {})} if began else provenance or {}
+    content = Manifest(name, roles, None, facts, None, selections_of(held)).content()
     if awaits_counts(target):
         with _refused_in_words(path):
             _write_tables(held, target)
@@ -85,15 +96,22 @@ def write_annotations(
         write_manifest(content, partial)
 
 
-def write_answers(answers: Sequence[Predictions], path: str | Path, *, force: bool = False) -> None:
+def write_answers(
+    answers: Sequence[Predictions],
+    path: str | Path,
+    *,
+    force: bool = False,
+    attempts: Sequence[Attempts] = (),
+    provenance: Mapping[str, JSON] | None = None,
+) -> None:
     """Write predictions to which counts are still to be added; see `write_annotations`.
 
     Parameters
     ----------
     answers
         What classifiers answered on each data set: the reference, then the replication.
-    path, force
-        As for `Study.write`.
+    path, force, attempts, provenance
+        As for `Study.write`, and as the attribute of a `Study`.
 
     Raises
     ------
@@ -103,6 +121,11 @@ def write_answers(answers: Sequence[Predictions], path: str | Path, *, force: bo
     with _new_folder(path, force=force) as partial:
         for each in answers:
             _write_prediction_files(partial, each.dataset, _answer_tables(each))
+        if attempts:
+            write_attempts(attempts, partial)
+        if provenance:
+            text = json.dumps(provenance, ensure_ascii=False, allow_nan=False)
+            (partial / folder.PROVENANCE).write_text(text + "\n", encoding="utf-8")
         if len(answers) == len(rules.REQUIRED_ROLES):
             named = zip(rules.REQUIRED_ROLES, (each.dataset for each in answers), strict=True)
             (partial / folder.ROLES).write_text(json.dumps(dict(named)) + "\n", encoding="utf-8")

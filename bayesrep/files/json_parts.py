@@ -1,0 +1,303 @@
+"""Large JSON files a part at a time, and JSON Lines of any length a block at a time.
+
+Of logs with gigabytes of text a few fields are used. A file of JSON is text in memory, but its
+members, and the elements of its lists, are made into objects one after the other. Of JSON Lines a
+block is in memory; polars finds the fields of its lines, and where it finds anything odd the block
+is read again line by line, to name the line and the rule.
+"""
+
+import io
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from bayesrep.errors import StudyError, reason
+from bayesrep.files import strict_json
+
+LARGEST = 2**28
+"""Bytes of a JSON file."""
+BLOCK = 2**23
+"""Bytes of JSON Lines that are read at once."""
+LONGEST = 2**26
+"""Bytes of one line."""
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a JSON file of bounded size; a StudyError names the file."""
+    try:
+        with open(path, "rb") as file:
+            contents = file.read(LARGEST + 1)
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+    return as_text(contents, str(path))
+
+
+def as_text(contents: bytes, where: str) -> str:
+    """Bytes of bounded number as text; a StudyError says where they are from."""
+    if len(contents) > LARGEST:
+        raise StudyError(f"{where}: more than {LARGEST // 2**20} MB of JSON; split it")
+    try:
+        return contents.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise StudyError(f"{where}: is not JSON ({reason(error)})") from None
+
+
+def parts(text: str, where: str, lists: Collection[str] = ()) -> Iterator[tuple[str | None, Any]]:
+    """Yield the members of an object (key, value), or the elements of a list (None, value).
+
+    Parameters
+    ----------
+    text
+        The whole file.
+    where
+        What a StudyError calls it.
+    lists
+        Keys of the object whose lists are yielded an element at a time: (key, element).
+    """
+    try:
+        cursor = _Cursor(text)
+        if cursor.peek() == "[":
+            for element in cursor.elements():
+                yield None, element
+        else:
+            yield from cursor.members(lists)
+        if cursor.at != len(text):
+            raise ValueError(f"something follows its end at character {cursor.at}")
+    except ValueError as error:
+        raise StudyError(f"{where}: is not JSON ({reason(error)}); restore the file") from None
+
+
+class _Cursor:
+    """A place in a text, always behind white space."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+        self._skip()
+
+    def _skip(self) -> None:
+        found = _SPACE.match(self.text, self.at)
+        assert found is not None
+        self.at = found.end()
+
+    def peek(self) -> str:
+        """The next character, empty at the end."""
+        return self.text[self.at : self.at + 1]
+
+    def take(self, expected: str) -> str:
+        """The next character, which has to be one of some."""
+        if (found := self.peek()) not in tuple(expected):
+            what = repr(found) if found else "its end"
+            raise ValueError(f"{what} at character {self.at} where {expected[-1]!r} was expected")
+        self.at += 1
+        self._skip()
+        return found
+
+    def value(self) -> Any:
+        """The value that begins here."""
+        value, self.at = strict_json.beginning(self.text, self.at)
+        self._skip()
+        return value
+
+    def elements(self) -> Iterator[Any]:
+        """The elements of the list that begins here."""
+        self.take("[")
+        if self.peek() == "]":
+            self.take("]")
+            return
+        while True:
+            yield self.value()
+            if self.take(",]") == "]":
+                return
+
+    def members(self, lists: Collection[str]) -> Iterator[tuple[str, Any]]:
+        """The members of the object that begins here, some lists an element at a time."""
+        self.take("{")
+        seen: set[str] = set()
+        if self.peek() == "}":
+            self.take("}")
+            return
+        while True:
+            if self.peek() != '"':
+                raise ValueError(f"no key at character {self.at}")
+            key = self.value()
+            if key in seen:
+                raise ValueError(f"the key {key[:50]!r} is given twice")
+            seen.add(key)
+            self.take(":")
+            if key in lists and self.peek() == "[":
+                for element in self.elements():
+                    yield key, element
+            else:
+                yield key, self.value()
+            if self.take(",}") == "}":
+                return
+
+
+def first_line(path: str | Path) -> dict[str, Any]:
+    """The object in the first line of JSON Lines that is not blank; a StudyError says what not."""
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
+                if line.strip():
+                    return _object(line.removeprefix(_MARK), number, str(path))
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+    raise StudyError(f"{path}: is empty; give the file as it was written")
+
+
+def fields(
+    path: str | Path, wanted: Mapping[str, Sequence[str]], *, once: Collection[str] = ()
+) -> Iterator[pl.DataFrame]:
+    """Read some fields of every line of JSON Lines, a block at a time.
+
+    Parameters
+    ----------
+    path
+        The file.
+    wanted
+        Of every column the keys that lead to its value: `("evaluation", "score")`.
+    once
+        Columns that nearly every line has: a key given twice is noticed in these.
+
+    Yields
+    ------
+    polars.DataFrame
+        Of each block, with `line` (Int64, from 1) and the columns as text: of numbers, true and
+        false and lists what JSON writes, null where a field is missing or null.
+
+    Raises
+    ------
+    StudyError
+        Naming the line: where it is no JSON object, gives a key twice or is too long.
+    """
+    where, number, rest = str(path), 1, b""
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(BLOCK):
+                block, found, after = (rest + block).rpartition(b"\n")
+                if not found:
+                    rest = after
+                    if len(rest) > LONGEST:
+                        raise StudyError(
+                            f"{path}: line {number} has more than {LONGEST // 2**20} MB; "
+                            "give the file as it was written"
+                        )
+                    continue
+                rest = after
+                table, number = _fields(block, number, wanted, once, where)
+                yield table
+            if rest.strip():
+                yield _fields(rest, number, wanted, once, where)[0]
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+
+
+_MARK = b"\xef\xbb\xbf"  # of UTF-8, which some editors write
+
+
+def _fields(
+    block: bytes,
+    number: int,
+    wanted: Mapping[str, Sequence[str]],
+    once: Collection[str],
+    where: str,
+) -> tuple[pl.DataFrame, int]:
+    """The fields of whole lines, and the number of the line after them."""
+    if number == 1:
+        block = block.removeprefix(_MARK)
+    lines = block.count(b"\n") + 1
+    table = _at_once(block, lines, wanted, once)
+    if table is None:
+        return _one_by_one(block, number, wanted, where), number + lines
+    return table.with_columns(line=pl.int_range(number, number + lines)), number + lines
+
+
+def _at_once(
+    block: bytes, lines: int, wanted: Mapping[str, Sequence[str]], once: Collection[str]
+) -> pl.DataFrame | None:
+    """The fields as polars finds them, which takes the first of a key given twice; None if odd."""
+    for name in once:
+        key = json.dumps(wanted[name][-1], ensure_ascii=False).encode() + b":"
+        if block.count(key) != lines:
+            return None
+    try:
+        table = pl.read_ndjson(io.BytesIO(block), schema=_schema(list(wanted.values())))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return None
+    if len(table) != lines:
+        return None
+    flat = table.select(_field(keys).alias(name) for name, keys in wanted.items())
+    return None if any(flat[name].null_count() for name in once) else flat
+
+
+def _schema(paths: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """What polars is to find: text, or an object that holds some."""
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys(path[0] for path in paths):
+        inner = [path[1:] for path in paths if path[0] == key and len(path) > 1]
+        found[key] = pl.Struct(_schema(inner)) if inner else pl.String()
+    return found
+
+
+def _field(keys: Sequence[str]) -> pl.Expr:
+    column = pl.col(keys[0])
+    for key in keys[1:]:
+        column = column.struct.field(key)
+    return column
+
+
+def _one_by_one(
+    block: bytes, number: int, wanted: Mapping[str, Sequence[str]], where: str
+) -> pl.DataFrame:
+    """The same, line by line."""
+    rows: list[list[Any]] = []
+    for at, line in enumerate(block.split(b"\n"), number):
+        if not line.strip():
+            continue
+        found = _object(line, at, where)
+        rows.append([at, *(as_word(_dug(found, keys)) for keys in wanted.values())])
+    schema = {"line": pl.Int64(), **dict.fromkeys(wanted, pl.String())}
+    return pl.DataFrame(rows, schema=schema, orient="row").select(*wanted, "line")
+
+
+def _object(line: bytes, number: int, where: str) -> dict[str, Any]:
+    try:
+        text = line.strip().decode("utf-8")
+        value, end = strict_json.beginning(text)
+        if end != len(text):
+            raise ValueError(f"something follows its end at character {end}")
+        if not isinstance(value, dict):
+            raise ValueError("no object")
+    except ValueError as error:
+        raise StudyError(
+            f"{where}: line {number} is not JSON ({reason(error)}); the file is damaged or was cut "
+            "off, restore it"
+        ) from None
+    return value
+
+
+def _dug(value: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def as_word(value: Any) -> str | None:
+    """A value of JSON as text: a text as it is, anything else as JSON writes it, None for null."""
+    if value is None or isinstance(value, str):
+        text = value
+    elif isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        text = str(int(value))
+    else:
+        text = json.dumps(value)
+    if text is not None and not text.isascii():
+        text = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
+    return text

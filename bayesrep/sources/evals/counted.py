@@ -1,0 +1,132 @@
+"""Where a study's counts come from: a table, models that solve, or scorers that judge."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.sources.evals.records import item_keys
+from bayesrep.sources.table_files import read_table, require, texts, whole_numbers
+from bayesrep.studies.words import in_our_words
+from bayesrep.studies.worker_answers import WorkerAnswers
+from bayesrep.types import Ints
+
+_COUNTS = ("image", "selected", "shown")
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """The counts of some items of one data set.
+
+    Attributes
+    ----------
+    items
+        Those that have any.
+    selected, shown : int64 [N]
+        k of n.
+    answers
+        Who said what, where each said one thing of an item.
+    """
+
+    items: list[str]
+    selected: Ints
+    shown: Ints
+    answers: WorkerAnswers | None = None
+
+
+def from_table(path: str | Path, task: str, known: pl.Series) -> Counted:
+    """The counts of a data set in a table of dataset, item, selected, shown.
+
+    Parameters
+    ----------
+    path
+        CSV or Parquet.
+    task
+        The data set's name.
+    known
+        Every item that a log of the data set names.
+
+    Raises
+    ------
+    StudyError
+        Where the table lacks columns, names an item twice, or none that is known.
+    """
+    where = str(path)
+    table = read_table(path, text=("dataset", "image", "item", "question"))
+    table = table.rename(in_our_words(table.columns, ("image",)))
+    require(table, ("dataset", *_COUNTS), where)
+    columns = [item_keys(texts(table["image"], where))]
+    columns += [whole_numbers(table[name], where) for name in _COUNTS[1:]]
+    rows = pl.DataFrame(columns)
+    names = texts(table["dataset"], where)
+    rows = rows.filter(names == task)
+    if not len(rows):
+        held = listing(names.unique().sort(), "data set")
+        raise StudyError(f"{where}: no counts of data set {task!r}, only of {held}")
+    if (again := rows.filter(pl.col("image").is_duplicated())).height:
+        items = listing(again["image"].unique(maintain_order=True), "item")
+        raise StudyError(f"{where}: several rows for {items} of {task!r}; keep one each")
+    if len(strange := rows.filter(~pl.col("image").is_in(known.implode()))):
+        items = listing(strange["image"], "item")
+        raise StudyError(f"{where}: counts of {items} of {task!r}, which no log has")
+    return Counted(rows["image"].to_list(), rows["selected"].to_numpy(), rows["shown"].to_numpy())
+
+
+def from_answers(answers: pl.DataFrame, who: str, names: Sequence[str], task: str) -> Counted:
+    """Count who says yes of each item of a data set.
+
+    Parameters
+    ----------
+    answers
+        `item`, `solved` and the column of who says so.
+    who
+        That column: "model" (solvers, with all their attempts) or "scorer" (judges).
+    names
+        Those who count.
+    task
+        The data set's name.
+
+    Raises
+    ------
+    OptionError
+        Where one of them has no answer.
+    """
+    if absent := [name for name in names if name not in set(answers[who])]:
+        noun = {"model": "solver", "scorer": "judge"}[who]
+        raise OptionError(f"no scores of {listing(absent, noun)} on {task!r}; name those that have")
+    mine = answers.filter(pl.col(who).is_in(list(names)))
+    groups = mine.group_by("item", maintain_order=True)
+    counts = groups.agg(pl.col("solved").sum().cast(pl.Int64), pl.len().cast(pl.Int64))
+    once = not mine.select(pl.struct("item", who).is_duplicated().any()).item()
+    places = counts.select("item").with_row_index("place")
+    rows = mine.join(places, on="item", maintain_order="left")
+    said = WorkerAnswers.of(
+        rows["place"].to_numpy().astype(np.int64), rows[who].to_numpy(), rows["solved"].to_numpy()
+    )
+    return Counted(
+        counts["item"].to_list(),
+        counts["solved"].to_numpy(),
+        counts["len"].to_numpy(),
+        said if once else None,
+    )
+
+
+def on_items(counted: Counted, items: Sequence[str]) -> Counted:
+    """The counts of those of some items that have any, in their order."""
+    place = {item: number for number, item in enumerate(counted.items)}
+    kept = [item for item in items if item in place]
+    rows = np.array([place[item] for item in kept], dtype=np.int64)
+    answers = counted.answers
+    if answers is not None:
+        new = np.full(len(counted.items), -1, dtype=np.int64)
+        new[rows] = np.arange(len(rows))
+        of_kept = new[answers.image] >= 0
+        answers = WorkerAnswers.of(
+            new[answers.image][of_kept],
+            answers.workers[answers.worker][of_kept],
+            answers.selected[of_kept],
+        )
+    return Counted(kept, counted.selected[rows], counted.shown[rows], answers)

@@ -1,0 +1,82 @@
+"""Every Eval Ever: instance-level JSON Lines, schema 0.3 (a line an item, a model and a result).
+
+A line says by itself whether the model is right (`is_correct`), beside a score. Where a file holds
+several results of an item (`evaluation_result_id`), what follows the data set's name in them is the
+metric.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from bayesrep.errors import StudyError, listing
+from bayesrep.files import json_parts
+from bayesrep.sources.evals.records import Asked, Log, recorded
+
+TOOL = "Every Eval Ever"
+SCHEMA = "0.3."
+_WANTED = {
+    "schema": ("schema_version",),
+    "task": ("evaluation_name",),
+    "model": ("model_id",),
+    "metric": ("evaluation_result_id",),
+    "item": ("sample_id",),
+    "content": ("sample_hash",),
+    "score": ("evaluation", "score"),
+    "said": ("evaluation", "is_correct"),
+    "error": ("error",),
+}
+
+
+def is_instances(first: Mapping[str, Any]) -> bool:
+    """Whether the first line of a file is one of these."""
+    return {"schema_version", "evaluation"} <= set(first)
+
+
+def read(path: Path, asked: Asked, model: str | None) -> Log:
+    """The records of one file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    asked
+        What tells items apart.
+    model
+        Its name, where the user gave one.
+    """
+    where = str(path)
+    once = ("schema", "task", "model", "item", "score", "said")
+    table = pl.concat(json_parts.fields(path, _WANTED, once=once))
+    lines = table["line"]
+    strange = ~table["schema"].str.starts_with(SCHEMA).fill_null(value=False)
+    if strange.any():
+        version = table["schema"].filter(strange)[0]
+        rows = listing(lines.filter(strange).to_list(), "line")
+        raise StudyError(
+            f"{where}: schema {version} in {rows}, and only {SCHEMA}x is known; convert the file"
+        )
+    said = table["said"]
+    unsure = ~said.is_in(["true", "false"]).fill_null(value=False)
+    if unsure.any():
+        rows = listing(lines.filter(unsure).to_list(), "line")
+        raise StudyError(f"{where}: is_correct is neither true nor false in {rows}; correct it")
+    key = "sample_id"
+    if asked.key == "content" or table["item"].null_count() == len(table):
+        key = "sample_hash"
+        if table["content"].null_count():
+            raise StudyError(
+                f"{where}: some items have no sample_hash; tell them apart by --key id"
+            )
+        table = table.with_columns(item="content")
+    failed = table["error"].drop_nulls()
+    notes = [f"{path.name}: {len(failed):,} records say that something failed"] * bool(len(failed))
+    result = pl.col("metric").fill_null("").str.strip_prefix(pl.col("task"))
+    records = table.with_columns(
+        said=said == "true", metric=result.str.strip_chars("/.:#@-_ ")
+    ).drop("schema", "error", "line")
+    if model is not None:
+        records = records.with_columns(model=pl.lit(model))
+    return Log(where, TOOL, key, recorded(records, where), notes=notes)

@@ -1,0 +1,204 @@
+"""One model's file beside another's: which items are the same, which lack, what comes twice."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from bayesrep.choices import Key
+from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.sources.evals.records import Log, only_one
+
+FEW = 0.05
+"""The share of a data set's items that a model may lack without a word of the user's."""
+_ATTEMPT = ["task", "model", "scorer", "item", "attempt"]
+
+
+def together(logs: Sequence[Log]) -> pl.DataFrame:
+    """All records, with the number of their log in `log` (UInt32)."""
+    return pl.concat(
+        log.records.with_columns(log=pl.lit(number, dtype=pl.UInt32))
+        for number, log in enumerate(logs)
+    )
+
+
+def check_one_data_set(logs: Sequence[Log], records: pl.DataFrame, task: str, key: Key) -> None:
+    """Refuse two data sets under one name.
+
+    Parameters
+    ----------
+    logs
+        All of them.
+    records
+        Of the data set.
+    task
+        Its name.
+    key
+        "id" where the user says that equal keys are the same item.
+
+    Raises
+    ------
+    StudyError
+        Where logs are of different versions, tell items apart in different ways, or have different
+        contents under one key.
+    """
+    used = [logs[number] for number in records["log"].unique().sort()]
+    first = used[0]
+    for log in used:
+        one, other = first.versions.get(task), log.versions.get(task)
+        if log.tool == first.tool and None not in (one, other) and one != other:
+            raise StudyError(
+                f"{log.where}: {other} of {task!r}, and {first.where} has {one}; two data sets "
+                "under one name are not compared, evaluate all models on one"
+            )
+        if (log.tool, log.key) != (first.tool, first.key) and key != "id":
+            raise StudyError(
+                f"{log.where}: tells the items of {task!r} apart by the {log.key} of {log.tool}, "
+                f"and {first.where} by the {first.key} of {first.tool}; where these are the same, "
+                "say so by --key id"
+            )
+    if key != "auto":
+        return
+    contents = records.filter(pl.col("content").is_not_null())
+    kinds = contents.group_by("item", maintain_order=True).agg(
+        pl.col("content").n_unique(), pl.col("log").unique()
+    )
+    if len(differ := kinds.filter(pl.col("content") > 1)):
+        files = [Path(logs[each].where).name for each in differ["log"][0].sort()[:2]]
+        raise StudyError(
+            f"{', '.join(files)}: {listing(differ['item'].to_list(), 'item')} of {task!r} differ "
+            "in their contents; two data sets under one name are not compared (--key id says that "
+            "equal keys are the same item all the same, --key content joins by the contents)"
+        )
+
+
+def chosen(records: pl.DataFrame, field: str, asked: Sequence[str]) -> pl.DataFrame:
+    """The records of one metric, filter or scorer of each data set and model.
+
+    Parameters
+    ----------
+    records
+        Any.
+    field
+        The column, which is also the option's name.
+    asked
+        Names that the user gave.
+
+    Raises
+    ------
+    OptionError
+        Where several are there and none is named, or the one named is not there.
+    """
+    held = records.group_by("task", "model", maintain_order=True).agg(
+        pl.col(field).unique(maintain_order=True)
+    )
+    kept: list[tuple[str, str, str]] = []
+    for task, model, names in held.iter_rows():
+        if names == [""]:
+            kept.append((task, model, ""))
+            continue
+        name = only_one(names, asked, field, f"{model} on {task}", "has")
+        kept.append((task, model, name))
+    if asked and not set(asked) & {name for *_, name in kept}:
+        raise OptionError(f"no log has a {field}, so none is called {' or '.join(asked)}")
+    table = pl.DataFrame(kept, schema=["task", "model", field], orient="row")
+    return records.join(table, on=["task", "model", field], how="semi", maintain_order="left")
+
+
+def attempts_numbered(
+    logs: Sequence[Log], records: pl.DataFrame, *, repeats: bool
+) -> tuple[pl.DataFrame, list[str]]:
+    """Each attempt once, or with `repeats` every record that comes again as a further attempt.
+
+    Parameters
+    ----------
+    logs
+        All of them.
+    records
+        Of one metric and filter, with `solved`.
+    repeats
+        Whether records of one model and item that come again are attempts.
+
+    Returns
+    -------
+    tuple
+        The records, and sentences about them.
+
+    Raises
+    ------
+    StudyError
+        Where a model comes twice, or an item has several scores.
+    """
+    if repeats:
+        of_item = ["task", "model", "scorer", "item"]
+        number = pl.int_range(pl.len(), dtype=pl.Int64).over(of_item) + 1
+        return records.with_columns(attempt=number), []
+    again = records.filter(pl.struct(_ATTEMPT).is_duplicated())
+    if not len(again):
+        return records, []
+    task, model = again["task"][0], again["model"][0]
+    mine = again.filter((pl.col("task") == task) & (pl.col("model") == model))
+    files = [logs[number].where for number in mine["log"].unique().sort()]
+    items = listing(mine["item"].unique(maintain_order=True), "item")
+    if len(files) > 1:
+        raise StudyError(
+            f"{', '.join(files[:3])}: the model {model!r} comes twice on {task!r} ({items}); keep "
+            "one file, name another model (NAME=PATH), or say that these are repeated attempts "
+            "(--repeats)"
+        )
+    values = again.group_by(_ATTEMPT, maintain_order=True).agg(pl.col("score").n_unique())
+    if len(differ := values.filter(pl.col("score") > 1)):
+        items = listing(differ["item"].unique(maintain_order=True), "item")
+        raise StudyError(
+            f"{files[0]}: several scores of {items} of {task!r} by {model!r}; keep one each, or "
+            "say that these are repeated attempts (--repeats)"
+        )
+    once = records.unique(_ATTEMPT, keep="first", maintain_order=True)
+    fewer = len(records) - len(once)
+    return once, [f"{Path(files[0]).name}: {fewer:,} records came again with the same score"]
+
+
+def common_items(
+    answers: pl.DataFrame, known: pl.Series, models: Sequence[str], task: str, *, common: bool
+) -> tuple[list[str], list[str]]:
+    """The items that every model has, in order, and sentences about the others.
+
+    Parameters
+    ----------
+    answers
+        Records of the data set: `item`, `model`, a row each.
+    known
+        Every item that a log of the data set names.
+    models
+        Those evaluated.
+    task
+        The data set's name.
+    common
+        Whether the user accepts that a model lacks many.
+
+    Raises
+    ------
+    StudyError
+        Where a model lacks many, or no item is left.
+    """
+    known = known.unique(maintain_order=True)
+    kept, notes = known, list[str]()
+    for model in models:
+        has = answers.filter(pl.col("model") == model)["item"]
+        lacking = known.filter(~known.is_in(has.implode()))
+        if not len(lacking):
+            continue
+        what = listing(lacking, "item")
+        told = f"{model!r} has no score of {what} of the {len(known):,} of {task!r}"
+        if len(lacking) > FEW * len(known) and not common:
+            raise StudyError(
+                f"{told}; evaluate it on all, leave the model out, or keep the items that all "
+                "models have (--common)"
+            )
+        notes.append(f"{told}: left out")
+        kept = kept.filter(~kept.is_in(lacking.implode()))
+    if not len(kept):
+        raise StudyError(
+            f"no item of {task!r} has a score of every model; evaluate all on the same"
+        )
+    return kept.to_list(), notes

@@ -1,0 +1,163 @@
+"""lm-evaluation-harness: `samples_TASK_TIME.jsonl`, written with --log_samples.
+
+A line an item (and a filter), with `doc_id`, `doc_hash`, `filter`, `metrics` and a key for each
+metric. Which model it was, which version of the task, and whether more is better, is said by
+`results_TIME.json` beside it; without that, the folder is called as the model, with `__` for `/`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from bayesrep.errors import StudyError
+from bayesrep.files import json_parts
+from bayesrep.sources.evals.records import Asked, Log, only_one, recorded, unread
+
+TOOL = "lm-evaluation-harness"
+_TIME = r"\d{4}-\d\d-\d\dT[\d.:+-]*\d"
+_NAMED = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<time>{_TIME}))?\.jsonl$")
+_IDS, _HASHES = ("doc_id",), ("doc_hash", "prompt_hash")
+_OTHERS = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"}
+
+
+def is_samples(first: Mapping[str, Any]) -> bool:
+    """Whether the first line of a file is one of samples."""
+    return bool({"resps", "filtered_resps"} & set(first)) and bool(
+        {*_IDS, *_HASHES, "doc"} & set(first)
+    )
+
+
+def is_results(keys: Sequence[str]) -> bool:
+    """Whether the first keys of a JSON file are those of results."""
+    return "results" in keys[:1] or {"results", "versions"} <= set(keys)
+
+
+def read(
+    path: Path, first: Mapping[str, Any], asked: Asked, results: Sequence[Path], model: str | None
+) -> Log:
+    """The records of one file.
+
+    Parameters
+    ----------
+    path, first
+        The file, and its first line.
+    asked
+        Which metric, and what tells items apart.
+    results
+        Files of results that were given.
+    model
+        Its name, where the user gave one.
+    """
+    where, named = str(path), _NAMED.search(path.name)
+    task = named["task"] if named else path.stem
+    if asked.tasks and task not in asked.tasks:
+        return unread(where, TOOL, task)
+    time = (named["time"] or "") if named else ""
+    facts = _results(path, task, time, results)
+    metric = only_one(_metrics(first, where), asked.metric, "metric", where)
+    if _of(facts, "higher_is_better", task).get(metric) is False:
+        raise StudyError(f"{where}: of {metric} less is better; choose a metric of right answers")
+    key, content = _keys(first, asked, where)
+    wanted = {"item": (key,), "score": (metric,)}
+    wanted |= {
+        name: (field,)
+        for name, field in (("filter", "filter"), ("content", content))
+        if field is not None and field in first and field != key
+    }
+    once = [name for name in ("item", "score", "filter") if name in wanted]
+    table = pl.concat(json_parts.fields(path, wanted, once=once)).drop("line")
+    records = recorded(
+        table, where, task=task, model=model or _model(facts, path, where), metric=metric
+    )
+    version = _of(facts, "versions").get(task)
+    return Log(
+        where,
+        TOOL,
+        key,
+        records,
+        {} if version is None else {task: f"version {version}"},
+        _limited(facts, task, where),
+    )
+
+
+def _metrics(first: Mapping[str, Any], where: str) -> list[str]:
+    """The metrics of a line: those it names, or its keys with a number."""
+    named = first.get("metrics")
+    if isinstance(named, list) and named:
+        return [name for name in map(str, named) if name in first] or [str(named[0])]
+    numbers = (int, float)  # True and False are whole numbers
+    found = [
+        name
+        for name, value in first.items()
+        if isinstance(value, numbers) and name not in _OTHERS and not name.endswith("_hash")
+    ]
+    if not found:
+        raise StudyError(f"{where}: its first line has no metric; log samples with a metric each")
+    return found
+
+
+def _keys(first: Mapping[str, Any], asked: Asked, where: str) -> tuple[str, str | None]:
+    """Which field tells items apart, and which is a hash of what was asked."""
+    ids, hashes = ([name for name in names if name in first] for names in (_IDS, _HASHES))
+    order = hashes if asked.key == "content" else [*ids, *hashes]
+    if not order:
+        raise StudyError(f"{where}: no {' or '.join((*_IDS, *_HASHES))} to tell its items apart")
+    return order[0], hashes[0] if hashes else None
+
+
+def _results(path: Path, task: str, time: str, given: Sequence[Path]) -> dict[str, Any]:
+    """What is said of the run: by the file of the same time, or by the one given about the task."""
+    beside = sorted(path.parent.glob("*results_*.json"))
+    for file in dict.fromkeys([*given, *beside]):
+        if time and file.name.endswith(f"results_{time}.json"):
+            return _facts(file)
+    held = [facts for file in given if task in _of(facts := _facts(file), "results")]
+    if len(held) > 1:
+        raise StudyError(f"{path}: several results given about {task!r}; give those of its time")
+    return held[0] if held else {}
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    text = json_parts.read_text(path)
+    return {key: value for key, value in json_parts.parts(text, str(path)) if key is not None}
+
+
+def _of(facts: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    found: Any = facts
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _model(facts: Mapping[str, Any], path: Path, where: str) -> str:
+    if name := facts.get("model_name"):
+        return str(name)
+    config = _of(facts, "config")
+    arguments = config.get("model_args")
+    if isinstance(arguments, str):
+        pairs = (part.partition("=") for part in arguments.split(","))
+        arguments = {key.strip(): value.strip() for key, _, value in pairs}
+    if isinstance(arguments, dict):
+        for key in ("pretrained", "model", "model_name", "engine", "path"):
+            if name := arguments.get(key):
+                return str(name)
+    if name := config.get("model"):
+        return str(name)
+    folder = path.absolute().parent.name
+    if "__" in folder:
+        return folder.replace("__", "/")
+    raise StudyError(
+        f"{where}: no results_*.json beside it says which model this is; give that file too, or "
+        f"name the model: NAME={path}"
+    )
+
+
+def _limited(facts: Mapping[str, Any], task: str, where: str) -> list[str]:
+    samples = _of(facts, "n-samples", task)
+    whole, run = samples.get("original"), samples.get("effective")
+    if isinstance(whole, int) and isinstance(run, int) and run < whole:
+        return [f"{Path(where).name}: {run:,} of the {whole:,} items of {task} were run"]
+    return []

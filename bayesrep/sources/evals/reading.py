@@ -1,0 +1,419 @@
+"""From logs of evaluations to a study, or to answers that await their counts.
+
+A study needs two things of every item of both data sets: whether each model solves it, and how many
+of how many said yes of it. The first is in the logs. The second is told by one of
+
+    judges     scorers of the logs whose verdicts on one model's answers are counted
+    solvers    models whose attempts are counted (k of n solve the item); the others are evaluated
+    counts     a table of dataset, item, selected, shown
+
+and without any of them the answers alone are returned, which `bayesrep compare` takes.
+
+Of several attempts of an evaluated model its first counts as its answer: it is one draw, as the
+answer of a model that was asked once is. All of them are in `attempts`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import polars as pl
+
+from bayesrep.choices import Key
+from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.sources.evals import joined
+from bayesrep.sources.evals.counted import Counted, from_answers, from_table, on_items
+from bayesrep.sources.evals.recognised import read_logs
+from bayesrep.sources.evals.records import Asked, Log
+from bayesrep.sources.evals.verdicts import with_solved
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.attempts import Attempts
+from bayesrep.studies.manifest import JSON
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.study import Study
+from bayesrep.studies.words import ENTRY
+from bayesrep.types import Bools
+
+Names = Sequence[str] | str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluations:
+    """What logs say of models on two data sets.
+
+    Attributes
+    ----------
+    study : Study or None
+        Where counts are known.
+    answers : list of Predictions
+        Of the reference and the replication: which of the classes "right" and "wrong" each model's
+        answer to each item is. Without counts, on all items; else on those of the study.
+    attempts : list of Attempts
+        Of models that were asked several times: how often they solved each item they tried.
+    notes : tuple of str
+        Sentences on what was left out, counted or taken to be so.
+    provenance
+        Where it came from.
+    """
+
+    study: Study | None
+    answers: list[Predictions]
+    attempts: list[Attempts]
+    notes: tuple[str, ...]
+    provenance: Mapping[str, JSON]
+
+
+def read(paths: Sequence[str | Path], **options: Any) -> Study:
+    """Make a study of two data sets from the logs of evaluations of language models.
+
+    Parameters
+    ----------
+    paths, **options
+        As `read_evaluations` takes them.
+
+    Returns
+    -------
+    Study
+        Items in the order of the first log; models in that of the logs.
+
+    Raises
+    ------
+    StudyError, OptionError
+        As `read_evaluations`; and where nothing says what the counts are.
+    """
+    found = read_evaluations(paths, **options)
+    if found.study is None:
+        raise StudyError(
+            f"{', '.join(map(str, paths))}: which items are solved, but no counts; name judges, "
+            "solvers or a table of counts"
+        )
+    return found.study
+
+
+def read_evaluations(
+    paths: Sequence[str | Path],
+    *,
+    reference: str | None = None,
+    replication: str | None = None,
+    name: str = "study",
+    metric: Names = None,
+    filter: Names = None,
+    scorer: Names = None,
+    judges: Names = None,
+    solvers: Names = None,
+    counts: str | Path | None = None,
+    threshold: float | None = None,
+    key: Key = "auto",
+    repeats: bool = False,
+    common: bool = False,
+) -> Evaluations:
+    """Read what logs of evaluations of language models say of two data sets.
+
+    Parameters
+    ----------
+    paths
+        Logs, folders of them, or `NAME=PATH` to name a log's model (see `bayesrep.sources.evals`).
+    reference, replication
+        What the logs call the two data sets.
+    name
+        The study's name.
+    metric, filter, scorer
+        Which one says what is solved, where logs hold several: one name, or several of which each
+        log has one.
+    judges
+        Scorers whose verdicts are counted. Where logs are of several models, `solvers` names the
+        one whose answers they judge.
+    solvers
+        Models whose attempts are counted.
+    counts
+        A table of dataset, item, selected, shown.
+    threshold
+        The least score of a solved item, for scores that are neither right nor wrong.
+    key
+        What tells items apart: "id" or "content"; "auto" takes the id, and refuses where contents
+        differ.
+    repeats
+        Records of one model and item that come again are further attempts.
+    common
+        Keep the items that all models have, where a model lacks more than 5 %.
+
+    Returns
+    -------
+    Evaluations
+        Items in the order of the first log; models in that of the logs.
+
+    Raises
+    ------
+    StudyError
+        In one line, naming the file, the items or models, the rule broken and what to do.
+    OptionError
+        Where something has to be chosen; it lists what there is.
+    """
+    chosen = (_names(each) for each in (metric, filter, scorer, judges))
+    tasks = (reference, replication) if reference and replication else ()
+    asked = Asked(*chosen, key=key, tasks=tasks)
+    solving = _names(solvers)
+    _check(asked, solving, counts, threshold)
+    logs = read_logs(paths, asked)
+    records = joined.together(logs)
+    tasks = _tasks(logs, records, reference, replication)
+    records, notes = _of_tasks(logs, records, tasks)
+    for task in tasks:
+        joined.check_one_data_set(logs, records.filter(pl.col("task") == task), task, key)
+    verdicts, judged, told = _verdicts(logs, records, asked, threshold, repeats=repeats)
+    notes += told
+    if judged is not None:
+        judged = _of_one_model(judged, solving)
+    by_models = solving if counts is None and judged is None else ()
+    models, told = _models(verdicts, tasks, solving)
+    notes += told
+    first = verdicts.sort("attempt", maintain_order=True).unique(
+        ["task", "model", "item"], keep="first", maintain_order=True
+    )
+    if len(first) < len(verdicts):
+        notes.append("of several attempts at an item a model's first counts as its answer")
+    datasets: dict[str, AnnotatedSet] = {}
+    answers: list[Predictions] = []
+    for role, task in zip(REQUIRED_ROLES, tasks, strict=True):
+        of_task = pl.col("task") == task
+        known = records.filter(of_task)["item"]
+        items, told = joined.common_items(first.filter(of_task), known, models, task, common=common)
+        notes += told
+        counted: Counted | None = None
+        if counts is not None:
+            counted = from_table(counts, task, known.unique())
+        elif judged is not None:
+            counted = from_answers(judged.filter(of_task), "scorer", asked.judges, task)
+        elif by_models:
+            counted = from_answers(verdicts.filter(of_task), "model", by_models, task)
+        if counted is not None:
+            whole, counted = len(items), on_items(counted, items)
+            if len(counted.items) < whole:
+                notes.append(f"{whole - len(counted.items):,} items of {task!r} have no counts")
+            if not counted.items:
+                raise StudyError(f"no item of {task!r} has both counts and a score of every model")
+            items = counted.items
+        images = np.array(items, dtype=np.str_)
+        correct = _correct(first.filter(of_task), items, models)
+        answers.append(_right_or_wrong(task, images, models, correct))
+        if counted is not None:
+            datasets[role] = AnnotatedSet(
+                task, images, counted.selected, counted.shown, correct, answers=counted.answers
+            )
+    facts: dict[str, JSON] = {
+        "source": "evals",
+        ENTRY: "evaluation",
+        "files": sorted(Path(log.where).name for log in logs),
+        "tools": sorted({log.tool for log in logs}),
+        "threshold": threshold,
+        "notes": notes,
+    }
+    study = None
+    if datasets:
+        facts["counts"] = _counts_from(counts, asked.judges, solving)
+        study = Study(datasets, tuple(models), name, facts)
+    return Evaluations(study, answers, _attempts(verdicts, tasks), tuple(notes), facts)
+
+
+def _names(given: Names) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given or ())
+
+
+def _check(
+    asked: Asked, solvers: Sequence[str], counts: str | Path | None, threshold: float | None
+) -> None:
+    if asked.key not in get_args(Key):
+        raise OptionError(f"key is one of {', '.join(get_args(Key))}; got {asked.key!r}")
+    if threshold is not None and not isfinite(threshold):
+        raise OptionError(f"threshold is {threshold}; give a finite number")
+    if counts is not None and (solvers or asked.judges):
+        raise OptionError("counts come from a table, or from judges or solvers; give one of them")
+    if both := [name for name in asked.scorer if name in asked.judges]:
+        raise OptionError(f"{both[0]!r} is to judge and to say what is solved; choose one")
+
+
+def _tasks(
+    logs: Sequence[Log], records: pl.DataFrame, reference: str | None, replication: str | None
+) -> tuple[str, str]:
+    """The names of the two data sets, which the logs have to have."""
+    held = records.group_by("task", maintain_order=True).agg(
+        pl.col("item").n_unique(), pl.col("model").n_unique()
+    )
+    told = [
+        f"{task} ({n:,} item{'s' * (n != 1)}, {m:,} model{'s' * (m != 1)})"
+        for task, n, m in held.iter_rows()
+    ]
+    told += dict.fromkeys(task for log in logs for task in log.unread)
+    known = ", ".join(told[:20]) + ", ..." * (len(told) > 20)
+    if reference is None or replication is None:
+        raise OptionError(f"say which data set is the reference and which the replication: {known}")
+    if reference == replication:
+        raise OptionError(f"reference and replication are both {reference!r}; name two data sets")
+    for task in (reference, replication):
+        if task not in set(held["task"]):
+            raise OptionError(f"no log is of the data set {task!r}; there are {known}")
+    return reference, replication
+
+
+def _of_tasks(
+    logs: Sequence[Log], records: pl.DataFrame, tasks: Sequence[str]
+) -> tuple[pl.DataFrame, list[str]]:
+    """The records of the two data sets, and what their logs say."""
+    kept = records.filter(pl.col("task").is_in(list(tasks)))
+    notes = [note for number in kept["log"].unique().sort() for note in logs[number].notes]
+    held = records["task"].unique(maintain_order=True).to_list()
+    others = [*(task for log in logs for task in log.unread), *held]
+    others = [task for task in dict.fromkeys(others) if task not in tasks]
+    if others:
+        notes.append(f"left out: {listing(others, 'data set')}, which the logs hold too")
+    keys = {f"{logs[number].key} ({logs[number].tool})" for number in kept["log"].unique()}
+    notes.append(f"items told apart by {', '.join(sorted(keys))}")
+    return kept, notes
+
+
+def _verdicts(
+    logs: Sequence[Log],
+    records: pl.DataFrame,
+    asked: Asked,
+    threshold: float | None,
+    *,
+    repeats: bool,
+) -> tuple[pl.DataFrame, pl.DataFrame | None, list[str]]:
+    """What says which items are solved, and what judges say; both with `solved`."""
+    scored = records.filter(pl.col("score").is_not_null())
+    if not len(scored):
+        raise StudyError(f"{logs[0].where}: no item has a score; log again with scores")
+    scorers = scored["scorer"].unique(maintain_order=True).to_list()
+    if absent := [name for name in asked.judges if name not in scorers]:
+        known = listing([name for name in scorers if name] or ["none"], "scorer")
+        raise OptionError(f"no scores of {listing(absent, 'judge')}; the logs have {known}")
+    judging = pl.col("scorer").is_in(list(asked.judges))
+    told: list[str] = []
+    parts: list[pl.DataFrame] = []
+    for part, scorer in ((scored.filter(~judging), asked.scorer), (scored.filter(judging), None)):
+        if scorer is not None:
+            if not len(part):
+                raise OptionError(
+                    "all scorers are judges; leave out of --judges the one that says what is solved"
+                )
+            part = _scorer(part, scorer)
+        elif not len(part):
+            break
+        for field, names in (("metric", asked.metric), ("filter", asked.filter)):
+            part = joined.chosen(part, field, names if scorer is not None else ())
+        solved: list[pl.DataFrame] = []
+        for (number,), rows in part.group_by("log", maintain_order=True):
+            verdicts, notes = with_solved(rows, threshold, logs[int(str(number))].where)
+            solved.append(verdicts)
+            told += notes
+        numbered, notes = joined.attempts_numbered(logs, pl.concat(solved), repeats=repeats)
+        parts.append(numbered)
+        told += notes
+    return parts[0], parts[1] if len(parts) > 1 else None, told
+
+
+def _scorer(scored: pl.DataFrame, asked: Sequence[str]) -> pl.DataFrame:
+    """The scores of the one scorer that says what is solved."""
+    try:
+        return joined.chosen(scored, "scorer", asked)
+    except OptionError as error:
+        if asked:
+            raise
+        raise OptionError(
+            f"{error}, and which are judges whose verdicts are to be counted (--judges)"
+        ) from None
+
+
+def _of_one_model(judged: pl.DataFrame, solvers: Sequence[str]) -> pl.DataFrame:
+    """What judges say of one model's answers, its first attempt at each item."""
+    models = judged["model"].unique(maintain_order=True).to_list()
+    chosen = [name for name in models if name in solvers] if solvers else models
+    if len(chosen) != 1:
+        raise OptionError(
+            f"the judges judge answers of {listing(models, 'model')}; name the one whose answers "
+            "are counted (--solvers NAME)"
+        )
+    mine = judged.filter(pl.col("model") == chosen[0]).sort("attempt", maintain_order=True)
+    return mine.unique(["task", "scorer", "item"], keep="first", maintain_order=True)
+
+
+def _models(
+    verdicts: pl.DataFrame, tasks: Sequence[str], solvers: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The models that are evaluated on both data sets, and what is said of the others."""
+    by_task = [
+        verdicts.filter(pl.col("task") == task)["model"].unique(maintain_order=True).to_list()
+        for task in tasks
+    ]
+    every = verdicts["model"].unique(maintain_order=True).to_list()
+    if absent := [name for name in solvers if name not in every]:
+        raise OptionError(
+            f"no log is of {listing(absent, 'model')} (--solvers); there are "
+            f"{listing(every, 'model')}"
+        )
+    models = [name for name in every if all(name in names for names in by_task)]
+    evaluated = [name for name in models if name not in solvers]
+    notes = [
+        f"left out: {name!r}, which has no scores on {task!r}"
+        for task, names in zip(tasks, by_task, strict=True)
+        for name in every
+        if name not in names
+    ]
+    if not evaluated:
+        of = f" beside the solvers {', '.join(solvers)}" if solvers else ""
+        raise StudyError(
+            f"no model{of} has scores on both {tasks[0]!r} and {tasks[1]!r}; give the logs of one "
+            "that has" + (f" ({'; '.join(notes)})" if notes else "")
+        )
+    return evaluated, notes
+
+
+def _correct(first: pl.DataFrame, items: Sequence[str], models: Sequence[str]) -> Bools:
+    """Whether each model solves each item, [N, C]; every one is there."""
+    rows = pl.DataFrame({"item": items}).with_row_index("row")
+    columns = pl.DataFrame({"model": models}).with_row_index("column")
+    placed = first.join(rows, on="item").join(columns, on="model")
+    correct = np.zeros((len(items), len(models)), dtype=np.bool_)
+    correct[placed["row"].to_numpy(), placed["column"].to_numpy()] = placed["solved"].to_numpy()
+    return correct
+
+
+def _right_or_wrong(task: str, images: Any, models: Sequence[str], correct: Bools) -> Predictions:
+    return Predictions(
+        task,
+        images,
+        ("right", "wrong"),
+        np.zeros(len(images), dtype=np.int8),
+        tuple(models),
+        np.where(correct.T, 0, 1).astype(np.int8)[:, :, None],
+    )
+
+
+def _counts_from(
+    counts: str | Path | None, judges: Sequence[str], solvers: Sequence[str]
+) -> dict[str, JSON]:
+    if counts is not None:
+        return {"table": Path(counts).name}
+    if judges:
+        return {"judges": list(judges), **({"of": list(solvers)} if solvers else {})}
+    return {"solvers": list(solvers)}
+
+
+def _attempts(verdicts: pl.DataFrame, tasks: Sequence[str]) -> list[Attempts]:
+    """The attempts of the models that tried an item several times."""
+    counted = verdicts.group_by("task", "model", "item", maintain_order=True).agg(
+        pl.col("solved").sum().cast(pl.Int64), pl.len().cast(pl.Int64)
+    )
+    found: list[Attempts] = []
+    for task in tasks:
+        of_task = counted.filter(pl.col("task") == task)
+        for (model,), rows in of_task.group_by("model", maintain_order=True):
+            if (rows["len"] > 1).any():
+                images = rows["item"].to_numpy().astype(np.str_)
+                counts = (rows[name].to_numpy() for name in ("solved", "len"))
+                found.append(Attempts(task, str(model), images, *counts))
+    return found

@@ -1,0 +1,173 @@
+"""What every log becomes: a row for each data set, item, model, attempt, scorer and metric."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import polars as pl
+
+from bayesrep.choices import Key
+from bayesrep.errors import OptionError, StudyError, listing, plain
+
+COLUMNS: Mapping[str, Any] = {
+    "task": pl.String(),  # the data set
+    "model": pl.String(),
+    "item": pl.String(),
+    "attempt": pl.Int64(),  # from 1
+    "scorer": pl.String(),
+    "metric": pl.String(),
+    "filter": pl.String(),
+    "score": pl.String(),  # as the log has it; null where the item was not scored
+    "said": pl.Boolean(),  # what the tool itself says: right or wrong; null where it says nothing
+    "content": pl.String(),  # a hash of what was asked; null where it is not known
+}
+_NAMES = ("task", "model", "scorer", "metric", "filter")
+_LONGEST = 120  # characters of an item's key; a longer one is a text, and is shortened
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user chose of logs that hold several.
+
+    Attributes
+    ----------
+    metric, filter, scorer
+        Names, of which each log has to have one.
+    judges
+        Scorers whose verdicts are counted.
+    key
+        What tells items apart: "id" or "content" (its hash); "auto" takes the first and lets the
+        second contradict.
+    tasks
+        The data sets; where none is given, of all of them is told.
+    """
+
+    metric: tuple[str, ...] = ()
+    filter: tuple[str, ...] = ()
+    scorer: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+    key: Key = "auto"
+    tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """The records of one file.
+
+    Attributes
+    ----------
+    where
+        The file.
+    tool
+        What wrote it.
+    key
+        The field that tells items apart.
+    records
+        With `COLUMNS`.
+    versions
+        Of data sets, where the log knows them.
+    notes
+        Sentences about it.
+    unread
+        Data sets that nobody asked for.
+    """
+
+    where: str
+    tool: str
+    key: str
+    records: pl.DataFrame
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    notes: Sequence[str] = ()
+    unread: tuple[str, ...] = ()
+
+
+def recorded(table: pl.DataFrame, where: str, **same: str | int) -> pl.DataFrame:
+    """A table with every column of `COLUMNS`: those given, those that are the same in all rows.
+
+    Names that could steer a terminal are written with escapes, long keys of items are shortened.
+
+    Raises
+    ------
+    StudyError
+        Where a row has no item, no model or no data set.
+    """
+    absent = {"attempt": 1, "scorer": "", "metric": "", "filter": "", **same}
+    added = [
+        pl.lit(absent.get(name), dtype=kind).alias(name)
+        for name, kind in COLUMNS.items()
+        if name not in table.columns
+    ]
+    table = table.with_columns(added).with_columns(
+        pl.col(name).cast(kind) for name, kind in COLUMNS.items()
+    )
+    for name in ("task", "model", "item"):
+        missing = table[name].is_null() | (table[name] == "")
+        if missing.any():
+            rows = listing((missing.arg_true() + 1).to_list(), "record")
+            noun = {"task": "data set"}.get(name, name)
+            raise StudyError(f"{where}: no {noun} in {rows}; restore the file")
+    for name in _NAMES:
+        table = table.with_columns(_each_once(table[name].fill_null(""), plain))
+    return table.with_columns(item_keys(table["item"])).select(list(COLUMNS))
+
+
+def unread(where: str, tool: str, task: str) -> Log:
+    """The log of a data set that nobody asked for."""
+    return Log(where, tool, "", pl.DataFrame(schema=COLUMNS), unread=(plain(task),))
+
+
+def item_keys(items: pl.Series) -> pl.Series:
+    """Keys of items that a terminal and a table can show: no controls, no long texts."""
+    odd = items.str.contains(r"\p{C}") | (items.str.len_chars() > _LONGEST)
+    if not odd.any():
+        return items
+    return items.scatter(odd.arg_true(), _each_once(items.filter(odd), _short))
+
+
+def _each_once(column: pl.Series, function: Callable[[str], str]) -> pl.Series:
+    names = column.unique().to_list()
+    return column.replace(dict(zip(names, map(function, names), strict=True)))
+
+
+def _short(text: str) -> str:
+    """A key that is short, and as unique."""
+    if len(text) <= _LONGEST:
+        return plain(text)
+    return f"{plain(text[:60])}... {blake2b(text.encode(), digest_size=8).hexdigest()}"
+
+
+def only_one(
+    present: Sequence[str], asked: Sequence[str], noun: str, where: str, holds: str = "holds"
+) -> str:
+    """The one of several names that was asked for, or the only one that there is.
+
+    Parameters
+    ----------
+    present
+        The names.
+    asked
+        Those that the user gave.
+    noun
+        What they are, and the option's name.
+    where, holds
+        What a message begins with.
+
+    Raises
+    ------
+    OptionError
+        Where that is not one.
+    """
+    chosen = [name for name in present if name in asked]
+    if len(chosen) == 1:
+        return chosen[0]
+    if not asked and len(present) == 1:
+        return present[0]
+    known = ", ".join(map(repr, present[:30])) + ", ..." * (len(present) > 30)
+    if asked and not chosen:
+        raise OptionError(
+            f"{where}: no {noun} {' or '.join(map(repr, asked))}; it {holds} {known} (--{noun})"
+        )
+    raise OptionError(
+        f"{where} {holds} several {noun}s, {known}: say which one says what is solved (--{noun})"
+    )

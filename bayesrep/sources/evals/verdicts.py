@@ -1,0 +1,82 @@
+"""From scores to solved or not."""
+
+import polars as pl
+
+from bayesrep.errors import OptionError, StudyError, listing
+
+LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+"""Of Inspect: correct, incorrect, partly, no answer (which is not right, as Inspect counts it)."""
+WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+
+
+def with_solved(
+    records: pl.DataFrame, threshold: float | None, where: str
+) -> tuple[pl.DataFrame, list[str]]:
+    """Say of every record whether the item is solved.
+
+    Parameters
+    ----------
+    records
+        With `item`, `score` (text, not null) and `said`.
+    threshold
+        The least score of a solved item. None where all scores have to be right or wrong; where a
+        log says itself which are right, that counts.
+    where
+        What a message begins with.
+
+    Returns
+    -------
+    tuple
+        The records with `solved` (bool), and sentences about them.
+
+    Raises
+    ------
+    StudyError
+        Where a score is no number, or a log contradicts itself.
+    OptionError
+        Where items are solved in part, and no threshold is given.
+    """
+    score = records["score"]
+    known = {**LETTERS, **WORDS}
+    word = score.str.strip_chars()
+    lower = word.str.to_lowercase()
+    value = (
+        pl.select(
+            pl.when(word.is_in(list(LETTERS)))
+            .then(word.replace_strict(known, default=None, return_dtype=pl.Float64))
+            .when(lower.is_in(list(WORDS)))
+            .then(lower.replace_strict(known, default=None, return_dtype=pl.Float64))
+            .otherwise(word.cast(pl.Float64, strict=False))
+        )
+        .to_series()
+        .rename("value")
+    )
+    strange = ~value.is_finite().fill_null(value=False)
+    if strange.any():
+        items = listing(records["item"].filter(strange).unique(maintain_order=True), "item")
+        raise StudyError(
+            f"{where}: the score {score.filter(strange)[0]!r} of {items} is no finite number and "
+            f"none of {', '.join((*LETTERS, *WORDS))}; correct the log, or choose another metric"
+        )
+    silent = word == "N"
+    notes = [f"{where}: {silent.sum():,} scores are N, no answer: not solved"] * bool(silent.any())
+    if threshold is not None:
+        return records.with_columns(solved=value >= threshold), notes
+    said = records["said"]
+    whole = (value == 0) | (value == 1)
+    partly = ~whole & said.is_null()
+    if partly.any():
+        items = listing(records["item"].filter(partly).unique(maintain_order=True), "item")
+        low, high = value.filter(partly).min(), value.filter(partly).max()
+        raise OptionError(
+            f"{where}: scores between {low:g} and {high:g} of {items} are neither right nor wrong; "
+            "say from which score on an item is solved (--threshold)"
+        )
+    differ = (whole & said.is_not_null() & ((value == 1) != said)).fill_null(value=False)
+    if differ.any():
+        items = listing(records["item"].filter(differ).unique(maintain_order=True), "item")
+        raise StudyError(
+            f"{where}: the score says one thing of {items} and is_correct another; correct the "
+            "log, or go by the score alone (--threshold)"
+        )
+    return records.with_columns(solved=pl.coalesce(said, value == 1)), notes

@@ -1,0 +1,384 @@
+"""Logs that are damaged, forged or contradict themselves: one line each, that says what to do."""
+
+import json
+import zipfile
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from bayesrep import OptionError, StudyError
+from bayesrep.cli import main
+from bayesrep.files import json_parts
+from bayesrep.sources.evals import read_evaluations
+
+_spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.py"))
+makers = module_from_spec(_spec)
+_spec.loader.exec_module(makers)
+BOTH, TASKS = makers.BOTH, makers.TASKS
+
+
+def refused(files, match, kind=StudyError, **options):
+    """The one line that files are refused with."""
+    with pytest.raises(kind, match=match) as error:
+        read_evaluations(files, **BOTH, **options)
+    line = str(error.value)
+    assert "\n" not in line
+    return line
+
+
+def lm_eval(root, **options):
+    return [makers.lm_eval(root, "m", task, **options) for task in TASKS]
+
+
+def changed(file, change):
+    """A JSON Lines file, its objects changed one by one."""
+    lines = [change(json.loads(line)) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines if line is not None))
+
+
+def archive(file, entries, **options):
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, **options) as made:
+        for name, contents in entries:
+            made.writestr(name, contents)
+    return file
+
+
+def entries(task, **options):
+    header, samples = makers.inspect_parts("m", task, **options)
+    return [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
+
+
+# JSON Lines
+
+
+def test_a_line_that_was_cut_off_is_named(tmp_path):
+    files = lm_eval(tmp_path)
+    text = files[0].read_text()
+    files[0].write_text(text[: len(text) - 40])
+    refused(files, r"samples_old_.*: line 6 is not JSON .*cut off")
+
+
+def test_the_number_of_a_line_is_right_in_every_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_parts, "BLOCK", 700)
+    files = lm_eval(tmp_path, items=40)
+    assert read_evaluations(files, **BOTH).answers[0].correct.shape == (1, 40)
+    lines = files[0].read_text().splitlines()
+    lines[32] = lines[32][:-9]
+    files[0].write_text("\n".join(lines))
+    refused(files, "line 33 is not JSON")
+
+
+@pytest.mark.parametrize("block", [10, 100, 2**23])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", ""])
+def test_blocks_and_line_ends_change_nothing(tmp_path, monkeypatch, block, end):
+    monkeypatch.setattr(json_parts, "BLOCK", block)
+    rows = [json.dumps({"a": {"b": number}, "c": "x"}) for number in range(20)]
+    text = "\ufeff" + (end or "\n").join(rows) + end
+    (tmp_path / "x.jsonl").write_bytes(text.encode())
+    wanted = {"number": ("a", "b"), "text": ("c",)}
+    table = pl.concat(json_parts.fields(tmp_path / "x.jsonl", wanted, once=("number",)))
+    assert table["number"].to_list() == list(map(str, range(20)))
+    step = 2 if end == "\n\n" else 1
+    assert table["line"].to_list() == list(range(1, 20 * step + 1, step))
+
+
+def test_a_key_given_twice_is_refused(tmp_path):
+    files = lm_eval(tmp_path)
+    text = files[1].read_text().replace('"exact_match": ', '"exact_match": 1.0, "exact_match": ', 1)
+    files[1].write_text(text)
+    refused(files, "line 1 is not JSON .the key 'exact_match' is given twice")
+
+
+def test_deep_nesting_huge_numbers_and_long_lines_are_refused(tmp_path, monkeypatch):
+    files = lm_eval(tmp_path)
+    first = files[0].read_text()
+    for odd, told in (("[" * 20_000 + "]" * 20_000, "deep"), ("9" * 5000, "line 2 is not JSON")):
+        files[0].write_text(first.replace('"target": "4"', f'"target": {odd}').replace(odd, "4", 1))
+        refused(files, told)
+    files[0].write_text(first.replace('"exact_match": 0.0', '"exact_match": 1e999'))
+    refused(files, "is no finite number")
+    monkeypatch.setattr(json_parts, "BLOCK", 100)
+    monkeypatch.setattr(json_parts, "LONGEST", 60)
+    refused(files, "line 1 ")
+
+
+@pytest.mark.parametrize("odd", [float("nan"), "maybe", [0, 1], {"a": 1}])
+def test_scores_that_are_none(tmp_path, odd):
+    files = lm_eval(tmp_path)
+    changed(files[0], lambda row: {**row, "exact_match": odd} if row["doc_id"] == 2 else row)
+    refused(files, "of item '2' is no finite number")
+
+
+def test_an_item_without_a_score_is_counted(tmp_path):
+    files = lm_eval(tmp_path, items=60)
+    changed(files[0], lambda row: {**row, "exact_match": None} if row["doc_id"] == 2 else row)
+    found = read_evaluations(files, **BOTH)
+    assert "'m' has no score of item '2' of the 60 of 'old': left out" in found.notes
+
+
+def test_an_item_without_a_name_is_refused(tmp_path):
+    files = lm_eval(tmp_path)
+    changed(files[0], lambda row: {**row, "doc_id": None} if row["doc_id"] == 2 else row)
+    refused(files, "samples_old_.*: no item in record '3'")
+
+
+def test_one_item_with_two_scores(tmp_path):
+    files = lm_eval(tmp_path)
+    lines = files[0].read_text().splitlines()
+    files[0].write_text("\n".join([*lines, lines[3]]))
+    assert any("1 records came again" in note for note in read_evaluations(files, **BOTH).notes)
+    row = json.loads(lines[3])
+    other = json.dumps({**row, "exact_match": 1 - row["exact_match"]})
+    files[0].write_text("\n".join([*lines, other]))
+    refused(files, "samples_old_.*: several scores of item '3' of 'old' by 'm'.*--repeats")
+
+
+# One model beside another
+
+
+def test_a_model_twice(tmp_path):
+    files = [*lm_eval(tmp_path / "one"), *lm_eval(tmp_path / "two")]
+    refused(files, r"two.m.samples_old_.*: the model 'm' comes twice on 'old'.*NAME=PATH")
+    assert read_evaluations([*files[:2], *(f"n={file}" for file in files[2:])], **BOTH)
+    refused([files[0], files[0]], "given twice")
+
+
+def test_two_data_sets_under_one_name(tmp_path):
+    files = [makers.lm_eval(tmp_path, m, task) for m in ("m", "n") for task in TASKS]
+    changed(files[2], lambda row: {**row, "doc_hash": f"other{row['doc_id']}"})
+    refused(files, r"items '0', '1', .* of 'old' differ in their contents.*--key id")
+    assert read_evaluations(files, **BOTH, key="id").answers[0].correct.shape == (2, 6)
+    refused(files, "no score of items 'other0'", key="content")
+
+
+def test_two_versions_of_one_data_set(tmp_path):
+    files = [makers.lm_eval(tmp_path, m, task) for m in ("m", "n") for task in TASKS]
+    (results,) = files[2].parent.glob("results*")
+    results.write_text(results.read_text().replace('"old": 1.0', '"old": 2.0'))
+    refused(files, "version 2.0 of 'old', and .* has version 1.0")
+
+
+def test_items_joined_by_their_contents(tmp_path):
+    files = [makers.lm_eval(tmp_path, m, task) for m in ("m", "n") for task in TASKS]
+    changed(files[2], lambda row: {**row, "doc_id": 5 - row["doc_id"]})
+    refused(files, "differ in their contents")
+    found = read_evaluations(files, **BOTH, key="content").answers[0]
+    expected = [[makers.solves(m, "old", item) for item in range(6)] for m in ("m", "n")]
+    assert found.correct.tolist() == expected
+
+
+def test_a_model_that_lacks_half_the_items(tmp_path):
+    files = lm_eval(tmp_path, items=12)
+    files += [makers.lm_eval(tmp_path, "half", task, items=6) for task in TASKS]
+    line = refused(files, "'half' has no score of items '6', .*12 items?.*|--common")
+    assert "(6 items) of the 12 of 'old'" in line
+    found = read_evaluations(files, **BOTH, common=True)
+    assert found.answers[0].correct.shape == (2, 6)
+    files[2:] = [makers.every(tmp_path)]
+    refused(files, "say so by --key id")
+    refused(files, "no item of 'old' has a score of every model", key="id", common=True)
+
+
+def test_a_metric_of_which_less_is_better(tmp_path):
+    files = lm_eval(tmp_path, metrics=("perplexity",))
+    (results,) = files[0].parent.glob("results*")
+    facts = json.loads(results.read_text())
+    facts["higher_is_better"] = {"old": {"perplexity": False}}
+    results.write_text(json.dumps(facts))
+    refused(files, "of perplexity less is better")
+
+
+# Names
+
+
+def test_names_that_could_steer_a_terminal_or_a_page(tmp_path, capsys):
+    odd = "\x1b[31m<script>alert(1)</script>\x07"
+    file = makers.every(tmp_path, models=(odd, "plain", "third"))
+    changed(file, lambda row: {**row, "sample_id": f"{row['sample_id']}\x00\u202e"})
+    out = tmp_path / "out"
+    words = ["import", "evals", str(file), "--reference", "old", "--replication", "new"]
+    assert main([*words, "--solvers", "plain,third", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert said.isprintable() or all(line.isprintable() for line in said.splitlines())
+    study = __import__("bayesrep").read_study(out)
+    assert study.classifiers == (r"\x1b[31m<script>alert(1)</script>\x07",)
+    assert all(name.isprintable() for name in study.reference.images.tolist())
+
+
+def test_a_question_as_a_key_is_shortened_and_stays_unique(tmp_path):
+    rows = [(t, "why " * 200 + str(n), "m", n % 2) for t in TASKS for n in range(5)]
+    table = pl.DataFrame(rows, ["dataset", "question", "model", "score"], orient="row")
+    table.write_parquet(tmp_path / "s.parquet")
+    images = read_evaluations([tmp_path / "s.parquet"], **BOTH).answers[0].images.tolist()
+    assert len(set(images)) == 5
+    assert max(map(len, images)) < 100
+
+
+# Archives
+
+
+def test_a_bomb_in_an_archive_is_not_unpacked(tmp_path):
+    for name in ("summaries.json", "header.json"):
+        kept = [each for each in entries("old") if each[0] != name]
+        bomb = archive(tmp_path / "b.eval", [*kept, (name, "[" + " " * 2**25 + "]")])
+        assert bomb.stat().st_size < 2**16
+        refused([bomb], rf"{name} would unpack from [\d,]+ to 33,554,434 bytes")
+
+
+def test_a_header_that_lies_about_sizes_is_no_log(tmp_path):
+    file = archive(tmp_path / "b.eval", [*entries("old")])
+    contents = file.read_bytes()
+    with zipfile.ZipFile(file) as made:
+        size = made.getinfo("summaries.json").file_size
+    wrong = (size - 7).to_bytes(4, "little")
+    file.write_bytes(contents.replace(size.to_bytes(4, "little"), wrong))
+    refused([file], r"b.eval")
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "/etc/passwd", "samples/../../x", "C:\\x", "\\\\host\\x", "a\\b"]
+)
+def test_names_that_lead_out_of_a_folder_are_refused(tmp_path, name):
+    file = archive(tmp_path / "b.eval", [*entries("old"), (name, "x")])
+    refused([file], "an entry is called")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["b.eval"]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_header_twice_is_refused(tmp_path):
+    twice = [*entries("old"), *entries("old", status="error")[1:]]
+    refused([archive(tmp_path / "b.eval", twice)], "header.json is there twice")
+
+
+def test_a_log_without_an_end_or_without_samples_is_refused(tmp_path):
+    summaries, header = entries("old")
+    refused([archive(tmp_path / "b.eval", [summaries])], "the run has not ended")
+    refused([archive(tmp_path / "b.eval", [header])], "no summaries.json")
+    empty = [("summaries.json", "[]"), header]
+    refused([archive(tmp_path / "b.eval", empty)], "has no samples")
+    (tmp_path / "b.eval").write_bytes(b"PK\x03\x04 and then nothing")
+    refused([tmp_path / "b.eval"], "is no log in a zip")
+
+
+def test_summaries_in_parts_are_put_together(tmp_path):
+    files = []
+    for task in TASKS:
+        header, samples = makers.inspect_parts("m", task)
+        parts = [
+            (f"_journal/summaries/{n + 1}.json", json.dumps(samples[3 * n : 3 * n + 3]))
+            for n in (1, 0)
+        ]
+        made = [*parts, ("header.json", json.dumps(header))]
+        files.append(archive(tmp_path / f"{task}.eval", made))
+    assert read_evaluations(files, **BOTH).answers[0].images.tolist() == list("012345")
+
+
+@pytest.mark.parametrize("status", ["error", "cancelled", "started", None])
+@pytest.mark.parametrize("make", ["inspect_eval", "inspect_json"])
+def test_a_run_that_failed(tmp_path, status, make):
+    file = getattr(makers, make)(tmp_path, "m", "old", status=status)
+    refused([file], rf"the run's status is {status!r}, not 'success'")
+
+
+def test_an_odd_sample_of_inspect(tmp_path):
+    header, samples = makers.inspect_parts("m", "old")
+    for odd, told in (
+        ({**samples[0], "epoch": "x"}, "epoch 'x' of sample 0 is no number"),
+        ("text", "a sample has no id"),
+        ({"epoch": 1}, "a sample has no id"),
+    ):
+        file = tmp_path / "b.json"
+        file.write_text(json.dumps({**header, "samples": [odd]}))
+        refused([file], told)
+    file.write_text(json.dumps({**header, "eval": {}, "samples": samples}))
+    refused([file], "names no task and no model")
+    for text in ("", "{", '{"status": "success", "eval": 1', "[" * 5000):
+        file.write_text(text)
+        refused([file], "b.json")
+
+
+def test_no_answer_is_not_solved_and_said(tmp_path):
+    files = [makers.inspect_eval(tmp_path, "m", task, value="N") for task in TASKS]
+    found = read_evaluations(files, **BOTH)
+    assert not found.answers[0].correct.any()
+    assert sum("6 scores are N" in note for note in found.notes) == 2
+    files = [makers.inspect_json(tmp_path, "m", task, value="P") for task in TASKS]
+    refused(files, "scores between 0.5 and 0.5", OptionError)
+
+
+# Other formats
+
+
+def test_every_eval_ever_that_contradicts_itself(tmp_path):
+    file = makers.every(tmp_path, evaluation={"score": 1.0, "is_correct": False})
+    refused([file], "the score says one thing of items .* and is_correct another.*--threshold")
+    assert read_evaluations([file], **BOTH, threshold=0.5).answers[0].correct.all()
+    file = makers.every(tmp_path, evaluation={"score": 0.4, "is_correct": True})
+    assert read_evaluations([file], **BOTH).answers[0].correct.all()
+
+
+def test_every_eval_ever_of_another_schema(tmp_path):
+    refused([makers.every(tmp_path, schema_version="1.0.0")], "schema 1.0.0 in lines '1', '2'")
+    refused([makers.every(tmp_path, evaluation={"score": 1.0})], "is_correct is neither")
+
+
+def test_helm_without_its_model_or_its_stats(tmp_path):
+    file = makers.helm(tmp_path, "a/m", "old")
+    (file.parent / "scenario_state.json").unlink()
+    refused([file], "no scenario_state.json beside it")
+    for stats in ([{"name": 1, "count": 1}], 5, [{"count": 1}]):
+        file.write_text(json.dumps([{"instance_id": "id1", "stats": stats}]))
+        refused([f"m={file}"], "stats without name and count")
+    file.write_text("[1, 2]")
+    refused([f"m={file}"], "no log that is known")
+
+
+def test_tables_without_what_they_need(tmp_path):
+    table = pl.DataFrame({"item": ["a"], "model": ["m"], "points": [1.0]})
+    table.write_parquet(tmp_path / "s.parquet")
+    refused([tmp_path / "s.parquet"], "no score in its columns item, model, points")
+    table.rename({"points": "score"}).with_columns(model=None).write_parquet(tmp_path / "s.parquet")
+    refused([tmp_path / "s.parquet"], "no model in record '1'")
+    table = pl.DataFrame({"item": ["a"], "model": ["m"], "score": [float("nan")], "task": ["old"]})
+    table = pl.concat([table, table.with_columns(task=pl.lit("new"))])
+    table.write_parquet(tmp_path / "s.parquet")
+    refused([tmp_path / "s.parquet"], "the score 'NaN' of item 'a'")
+
+
+def test_more_solved_than_attempted_and_counts_that_are_none(tmp_path):
+    log, counts = makers.every(tmp_path), tmp_path / "c.csv"
+    for rows, told in (
+        ("old,q0,5,4\nnew,q0,1,4", "selected exceeds shown for image 'q0'"),
+        ("old,q0,x,4\nnew,q0,1,4", "c.csv"),
+        ("old,q0,1,4\nold,q0,1,4\nnew,q0,1,4", "several rows for item 'q0' of 'old'"),
+        ("old,q0,1,4", "no counts of data set 'new', only of data set 'old'"),
+    ):
+        counts.write_text(f"dataset,item,selected,shown\n{rows}\n")
+        refused([log], told, counts=counts)
+
+
+def test_what_is_no_log(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"x": 1}\n')
+    (tmp_path / "b.json").write_text('{"x": 1}')
+    (tmp_path / "c.txt").write_text("x")
+    for name in ("a.jsonl", "b.json", "c.txt"):
+        refused([tmp_path / name], "no log that is known")
+    refused([tmp_path], "no log; give samples_")
+    refused([tmp_path / "none.jsonl"], "does not exist")
+    refused([], "no log")
+    (tmp_path / "a.jsonl").write_text("")
+    refused([tmp_path / "a.jsonl"], "is empty")
+
+
+def test_options_that_contradict(tmp_path):
+    log = makers.every(tmp_path)
+    with pytest.raises(OptionError, match="name two data sets"):
+        read_evaluations([log], reference="old", replication="old")
+    with pytest.raises(OptionError, match=r"which the replication: old \(6 items, 1 model\), new"):
+        read_evaluations([log])
+    refused([log], "key is one of auto, id, content", OptionError, key="name")
+    refused([log], "no log is of model 'x'", OptionError, solvers="x")
+    refused([log], "no model beside the solvers a/m", solvers="a/m")
+    refused([log], "to judge and to say", OptionError, scorer="x", judges="x")
