@@ -67,8 +67,7 @@ def read(
         for name, field in (("filter", "filter"), ("content", content))
         if field is not None and field in first and field != key
     }
-    once = [name for name in ("item", "score", "filter") if name in wanted]
-    table = pl.concat(json_parts.fields(path, wanted, once=once)).drop("line")
+    table = pl.concat(json_parts.fields(path, wanted, once=("item", "score")))
     records = recorded(
         table, where, task=task, model=model or _model(facts, path, where), metric=metric
     )
