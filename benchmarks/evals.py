@@ -120,6 +120,7 @@ def imported(folder: Path, total: int) -> dict[str, float]:
         "records": records,
         "gb": size / 2**30,
         "seconds": time.perf_counter() - begin,
+        "processor_seconds": usage.ru_utime + usage.ru_stime,
         "memory_gb": usage.ru_maxrss / 2**20,
     }
 
@@ -164,12 +165,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         ],
     )
     remarks = f"""One core reads items, scores, filters and hashes of samples of
-lm-evaluation-harness, checks that every line is JSON, and that no key of an item or a score is given
-twice. Beside it, the records that Python's json parses and does not check. Processor time, the lesser
-of two runs in processes of their own.
+lm-evaluation-harness, checks that every line is JSON, and that no key of an item or a score is
+given twice. Beside it, the records that Python's json parses and does not check. Processor time,
+the lesser of two runs in processes of their own.
 
 `bayesrep import evals` of {whole["gb"]:.1f} GB in two files ({whole["records"]:,.0f} records of
-4 kB), a whole process on one core, takes {whole["seconds"]:.1f} s and at most
+4 kB), a whole process on one core, takes {whole["processor_seconds"]:.1f} s of processor
+time ({whole["seconds"]:.1f} s where others used the machine too) and at most
 {whole["memory_gb"]:.2f} GB of memory."""
     print(f"{text}\n\n{remarks}")
     command = f"python -m benchmarks.evals --gigabytes {arguments.gigabytes:g}"

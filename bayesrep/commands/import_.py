@@ -33,7 +33,7 @@ def add(parser: ArgumentParser) -> None:
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
-    option("--name", help="name of the study (tables)")
+    option("--name", help="name of the study (evals, tables)")
     option("--seed", type=seed, help="of the placebo replication (cifar10h)")
     option(
         "--keep-workers",
