@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "import": "turn published data or tables into a study",
     "predict": "run timm classifiers over a folder of images (extra [timm])",
     "check": "list every broken rule of a study",
+    "doctor": "what data allow to say of two versions of a benchmark, and what is missing",
     "estimate": "point estimates of adjusted accuracy",
     "fit": "sample the joint posterior with NUTS",
     "mixtures": "compare mixtures of the selection frequency by size",

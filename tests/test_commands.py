@@ -13,7 +13,7 @@ import pytest
 
 import bayesrep
 from bayesrep import cli, commands, protocols
-from bayesrep.choices import AccuracyInterval, Empty, Precision, Prior
+from bayesrep.choices import AccuracyInterval, Empty, Key, Precision, Prior
 from bayesrep.cli import COMMANDS
 from bayesrep.commands import collect
 from bayesrep.estimators.annotators import extrapolate
@@ -52,6 +52,7 @@ WORDS = {
     ("simulate", "process"): tuple(PROCESSES),
     ("import", "source"): (*READERS, "sql"),
     ("import", "dialect"): tuple(DIALECTS),
+    ("import", "key"): get_args(Key),
     ("predict", "precision"): get_args(Precision),
     ("match", "interval"): protocols.INTERVALS,
     ("match-images", "method"): tuple(METHODS),

@@ -28,6 +28,18 @@ def cifar10h(root: Path):
     return [root / name for name in ("counts.npy", "labels.npy", "net_predictions.json")], {}
 
 
+def evals(root: Path):
+    rows = [
+        (task, f"q{item}", model, float((item + place) % 3 > 0))
+        for task in ROLES.values()
+        for item in range(4)
+        for place, model in enumerate(("a", "b", "c"))
+    ]
+    schema = ["dataset", "item", "model", "score"]
+    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(root / "scores.parquet")
+    return [root / "scores.parquet"], {**ROLES, "solvers": ["a", "b"]}
+
+
 def imagenetv2(root: Path):
     data, classes = root / "data", [{"cid": cid, "wnid": f"n{cid:02}"} for cid in range(5)]
     for folder in ("datasets", "metadata", "predictions/old", "predictions/new"):
@@ -68,7 +80,7 @@ def counts() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["dataset", "image", "selected", "shown"], orient="row")
 
 
-SAMPLES = {each.__name__: each for each in (cifar10h, imagenetv2, madrylab, tables)}
+SAMPLES = {each.__name__: each for each in (cifar10h, evals, imagenetv2, madrylab, tables)}
 
 
 @pytest.fixture(params=READERS)

@@ -29,7 +29,7 @@ def needs(folder):
 
 
 def test_the_registry_names_every_source():
-    assert set(READERS) == {"cifar10h", "imagenetv2", "madrylab", "tables"}
+    assert set(READERS) == {"cifar10h", "evals", "imagenetv2", "madrylab", "tables"}
 
 
 # ------------------------------------------------------------------ the placebo replication

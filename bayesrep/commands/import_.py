@@ -41,7 +41,7 @@ def add(parser: ArgumentParser) -> None:
         "6', 'v2=at least 3 of 5', 'v1=at least 70 %%', or a table (selected, shown, probability); "
         "may be repeated",
     )
-    option("--name", help="name of the study (tables)")
+    option("--name", help="name of the study (evals, tables)")
     option("--seed", type=seed, help="of the placebo replication (cifar10h)")
     option(
         "--keep-workers",

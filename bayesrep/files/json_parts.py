@@ -6,7 +6,6 @@ block is in memory; polars finds the fields of its lines, and where it finds any
 is read again line by line, to name the line and the rule.
 """
 
-import io
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,8 +19,8 @@ from bayesrep.files import strict_json
 
 LARGEST = 2**28
 """Bytes of a JSON file."""
-BLOCK = 2**23
-"""Bytes of JSON Lines that are read at once."""
+BLOCK = 2**21
+"""Bytes of JSON Lines that are read at once: few enough to stay in a processor's cache."""
 LONGEST = 2**26
 """Bytes of one line."""
 
@@ -168,32 +167,31 @@ def fields(
     Yields
     ------
     polars.DataFrame
-        Of each block, with `line` (Int64, from 1) and the columns as text: of numbers, true and
-        false and lists what JSON writes, null where a field is missing or null.
+        Of each block, the columns as text: of numbers, true and false and lists what JSON writes,
+        null where a field is missing or null.
 
     Raises
     ------
     StudyError
         Naming the line: where it is no JSON object, gives a key twice or is too long.
     """
-    where, number, rest = str(path), 1, b""
     try:
         with open(path, "rb") as file:
             while block := file.read(BLOCK):
-                block, found, after = (rest + block).rpartition(b"\n")
-                if not found:
-                    rest = after
-                    if len(rest) > LONGEST:
-                        raise StudyError(
-                            f"{path}: line {number} has more than {LONGEST // 2**20} MB; "
-                            "give the file as it was written"
-                        )
-                    continue
-                rest = after
-                table, number = _fields(block, number, wanted, once, where)
+                start = file.tell() - len(block)
+                block += file.readline(LONGEST)
+                if len(block) >= LONGEST:
+                    raise StudyError(
+                        f"{path}: line {_lines_before(path, start) + 1} or the next has more than "
+                        f"{LONGEST // 2**20} MB; give the file as it was written"
+                    )
+                if start == 0:
+                    block = block.removeprefix(_MARK)
+                table = _at_once(block, wanted, once)
+                if table is None:
+                    number = _lines_before(path, start) + 1
+                    table = _one_by_one(block, number, wanted, str(path))
                 yield table
-            if rest.strip():
-                yield _fields(rest, number, wanted, once, where)[0]
     except OSError as error:
         raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
 
@@ -201,38 +199,31 @@ def fields(
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, which some editors write
 
 
-def _fields(
-    block: bytes,
-    number: int,
-    wanted: Mapping[str, Sequence[str]],
-    once: Collection[str],
-    where: str,
-) -> tuple[pl.DataFrame, int]:
-    """The fields of whole lines, and the number of the line after them."""
-    if number == 1:
-        block = block.removeprefix(_MARK)
-    lines = block.count(b"\n") + 1
-    table = _at_once(block, lines, wanted, once)
-    if table is None:
-        return _one_by_one(block, number, wanted, where), number + lines
-    return table.with_columns(line=pl.int_range(number, number + lines)), number + lines
+def _lines_before(path: str | Path, end: int) -> int:
+    """How many lines end before a place in a file."""
+    number = 0
+    with open(path, "rb") as file:
+        while end > 0 and (block := file.read(min(end, BLOCK))):
+            number, end = number + block.count(b"\n"), end - len(block)
+    return number
 
 
 def _at_once(
-    block: bytes, lines: int, wanted: Mapping[str, Sequence[str]], once: Collection[str]
+    block: bytes, wanted: Mapping[str, Sequence[str]], once: Collection[str]
 ) -> pl.DataFrame | None:
     """The fields as polars finds them, which takes the first of a key given twice; None if odd."""
-    for name in once:
-        key = json.dumps(wanted[name][-1], ensure_ascii=False).encode() + b":"
-        if block.count(key) != lines:
-            return None
     try:
-        table = pl.read_ndjson(io.BytesIO(block), schema=_schema(list(wanted.values())))
+        table = pl.read_ndjson(block, schema=_schema(list(wanted.values())))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
-    if len(table) != lines:
-        return None
-    flat = table.select(_field(keys).alias(name) for name, keys in wanted.items())
+    for name in once:
+        key = json.dumps(wanted[name][-1], ensure_ascii=False).encode() + b":"
+        if block.count(key) != len(table):
+            return None
+    if all(len(keys) == 1 for keys in wanted.values()):  # a query would cost more than the copy
+        flat = pl.DataFrame([table[keys[0]].alias(name) for name, keys in wanted.items()])
+    else:
+        flat = table.select(_field(keys).alias(name) for name, keys in wanted.items())
     return None if any(flat[name].null_count() for name in once) else flat
 
 
@@ -261,9 +252,8 @@ def _one_by_one(
         if not line.strip():
             continue
         found = _object(line, at, where)
-        rows.append([at, *(as_word(_dug(found, keys)) for keys in wanted.values())])
-    schema = {"line": pl.Int64(), **dict.fromkeys(wanted, pl.String())}
-    return pl.DataFrame(rows, schema=schema, orient="row").select(*wanted, "line")
+        rows.append([as_word(_dug(found, keys)) for keys in wanted.values()])
+    return pl.DataFrame(rows, schema=dict.fromkeys(wanted, pl.String()), orient="row")
 
 
 def _object(line: bytes, number: int, where: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.answers.crowd import CrowdDescription
     from bayesrep.answers.quality import Cleaned
     from bayesrep.checks.diagnosis import Diagnosis
+    from bayesrep.studies.allows import Allowed
     from bayesrep.studies.selection import Selection
 
 MISSING = "-"
@@ -99,6 +100,17 @@ def describe_study(study: Study) -> str:
     if study.classifiers:
         gap = study.reference.correct.mean() - study.replication.correct.mean()
         lines.append(f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} %")
+    return "\n".join(lines)
+
+
+def allowed_text(what: str, found: "Sequence[Allowed]") -> str:
+    """What `bayesrep doctor` found: of each thing that may be wanted, whether it can be had."""
+    lines = [f"This is {what}.", ""]
+    for each in found:
+        lines.append(f"{each.what}: {each.state}")
+        lines.append(f"    {plain(each.because)}.")
+        if each.missing:
+            lines.append(f"    Missing: {plain(each.missing)}.")
     return "\n".join(lines)
 
 

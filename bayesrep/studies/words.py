@@ -7,8 +7,10 @@ items, models and judges; the mathematics is the same. Tables may use either's n
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from bayesrep.studies.study import Study
+if TYPE_CHECKING:
+    from bayesrep.studies.study import Study  # which is written with the help of this module
 
 ENTRY = "words"
 """The entry of a study's provenance that names its vocabulary."""
@@ -68,7 +70,7 @@ VOCABULARIES: Mapping[str, Words] = {
 }
 
 
-def words_of(study: Study) -> Words:
+def words_of(study: "Study") -> Words:
     """The words to print of a study; those of images where its provenance names no others.
 
     Parameters

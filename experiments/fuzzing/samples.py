@@ -184,6 +184,53 @@ def pickle_files() -> Files:
     }
 
 
+def evals_files() -> Files:
+    """Logs of evaluations in every format, each in a folder of its own."""
+    solved, tasks = [number % 3 > 0 for number in range(8)], ("reference", "replication")
+    files: Files = {}
+    for task in tasks:
+        lines = [
+            {"doc_id": n, "doc_hash": f"{task}{n}", "resps": [["4"]], "filter": "none"}
+            | {"metrics": ["acc"], "acc": float(right)}
+            for n, right in enumerate(solved)
+        ]
+        files[f"lm_eval/one__m/samples_{task}.jsonl"] = json_lines(lines)
+        samples = [
+            {"id": n, "epoch": 1, "input": f"{task} {n}"}
+            | {"scores": {"match": {"value": "C" if right else "I"}}}
+            for n, right in enumerate(solved)
+        ]
+        facts = {"task": task, "model": "m", "task_version": 0}
+        header = {"version": 2, "status": "success", "eval": facts}
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as made:
+            made.writestr("summaries.json", json.dumps(samples))
+            made.writestr("header.json", json.dumps(header))
+        files[f"inspect/{task}.eval"] = packed.getvalue()
+        files[f"inspect_json/{task}.json"] = json.dumps({**header, "samples": samples}).encode()
+        stats = [
+            {"instance_id": f"id{n}", "train_trial_index": 0}
+            | {"stats": [{"name": {"name": "exact_match"}, "count": 1, "mean": float(right)}]}
+            for n, right in enumerate(solved)
+        ]
+        files[f"helm/{task},model=m/per_instance_stats.json"] = json.dumps(stats).encode()
+        state = {"adapter_spec": {"model": "m"}, "request_states": []}
+        files[f"helm/{task},model=m/scenario_state.json"] = json.dumps(state).encode()
+    instances = [
+        {"schema_version": "0.3.0", "evaluation_id": "1", "model_id": "m", "evaluation_name": task}
+        | {"sample_id": f"q{n}", "evaluation": {"score": float(right), "is_correct": right}}
+        for task in tasks
+        for n, right in enumerate(solved)
+    ]
+    files["every/samples.jsonl"] = json_lines(instances)
+    return files
+
+
+def json_lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """A row a line."""
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
 def posterior_files() -> Files:
     """The study, and draws of the form that a fit of the joint model leaves."""
     from bayesrep.posterior import write_posterior

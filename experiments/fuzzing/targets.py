@@ -125,6 +125,16 @@ def _imagenetv2(root: Path) -> Any:
     return imagenetv2.read_answered(files, reference="old", replication="new")
 
 
+def _evals(root: Path) -> Any:
+    """The changed file and those of its format."""
+    from bayesrep.sources.evals import read_evaluations
+
+    changed = max((p for p in root.rglob("*") if p.is_file()), key=lambda p: p.stat().st_mtime_ns)
+    folder = root / changed.relative_to(root).parts[0]
+    found = read_evaluations([folder], reference="reference", replication="replication")
+    return found.answers, found.attempts, list(found.notes)
+
+
 def _madrylab(root: Path) -> Any:
     from bayesrep.sources import madrylab
 
@@ -271,6 +281,7 @@ TARGETS: dict[str, Target] = {
     "cifar10h": Target(samples.cifar10h_files, _cifar10h, 3),
     "cifar10_1": Target(samples.cifar10_1_files, _cifar10_1, 3),
     "imagenetv2": Target(samples.imagenetv2_files, _imagenetv2, 4),
+    "evals": Target(samples.evals_files, _evals, 5),
     "madrylab": Target(samples.madrylab_files, _madrylab, 3),
     "posterior": Target(samples.posterior_files, _posterior, 5, changed=(".nc",), sealed=(".nc",)),
     "checkpoint": Target(samples.checkpoint_files, _checkpoint, 4, sealed=(".npz", ".json")),

@@ -48,20 +48,19 @@ def read(path: Path, asked: Asked, model: str | None) -> Log:
         Its name, where the user gave one.
     """
     where = str(path)
-    once = ("schema", "task", "model", "item", "score", "said")
+    once = ("model", "item", "score", "said")
     table = pl.concat(json_parts.fields(path, _WANTED, once=once))
-    lines = table["line"]
     strange = ~table["schema"].str.starts_with(SCHEMA).fill_null(value=False)
     if strange.any():
         version = table["schema"].filter(strange)[0]
-        rows = listing(lines.filter(strange).to_list(), "line")
+        rows = listing((strange.arg_true() + 1).to_list(), "record")
         raise StudyError(
             f"{where}: schema {version} in {rows}, and only {SCHEMA}x is known; convert the file"
         )
     said = table["said"]
     unsure = ~said.is_in(["true", "false"]).fill_null(value=False)
     if unsure.any():
-        rows = listing(lines.filter(unsure).to_list(), "line")
+        rows = listing((unsure.arg_true() + 1).to_list(), "record")
         raise StudyError(f"{where}: is_correct is neither true nor false in {rows}; correct it")
     key = "sample_id"
     if asked.key == "content" or table["item"].null_count() == len(table):
@@ -76,7 +75,7 @@ def read(path: Path, asked: Asked, model: str | None) -> Log:
     result = pl.col("metric").fill_null("").str.strip_prefix(pl.col("task"))
     records = table.with_columns(
         said=said == "true", metric=result.str.strip_chars("/.:#@-_ ")
-    ).drop("schema", "error", "line")
+    ).drop("schema", "error")
     if model is not None:
         records = records.with_columns(model=pl.lit(model))
     return Log(where, TOOL, key, recorded(records, where), notes=notes)

@@ -67,8 +67,7 @@ def read(
         for name, field in (("filter", "filter"), ("content", content))
         if field is not None and field in first and field != key
     }
-    once = [name for name in ("item", "score", "filter") if name in wanted]
-    table = pl.concat(json_parts.fields(path, wanted, once=once)).drop("line")
+    table = pl.concat(json_parts.fields(path, wanted, once=("item", "score")))
     records = recorded(
         table, where, task=task, model=model or _model(facts, path, where), metric=metric
     )
@@ -109,11 +108,13 @@ def _keys(first: Mapping[str, Any], asked: Asked, where: str) -> tuple[str, str 
 
 
 def _results(path: Path, task: str, time: str, given: Sequence[Path]) -> dict[str, Any]:
-    """What is said of the run: by the file of the same time, or by the one given about the task."""
-    beside = sorted(path.parent.glob("*results_*.json"))
-    for file in dict.fromkeys([*given, *beside]):
-        if time and file.name.endswith(f"results_{time}.json"):
-            return _facts(file)
+    """What is said of the run: by the file of its time in its folder, or by one that was given."""
+    named = f"results_{time}.json"
+    if time and (beside := sorted(path.parent.glob(f"*{named}"))):
+        return _facts(beside[0])
+    of_time = [file for file in given if time and file.name.endswith(named)]
+    if len(of_time) == 1:
+        return _facts(of_time[0])
     held = [facts for file in given if task in _of(facts := _facts(file), "results")]
     if len(held) > 1:
         raise StudyError(f"{path}: several results given about {task!r}; give those of its time")

@@ -1,0 +1,108 @@
+"""What lies at a path, and what it allows: a study, answers without counts, attempts, or logs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from bayesrep.errors import StudyError, listing, plain
+from bayesrep.sources.evals.joined import together
+from bayesrep.sources.evals.recognised import read_logs
+from bayesrep.sources.evals.records import Asked
+from bayesrep.studies.allows import Allowed, of_answers, of_attempts, of_study
+from bayesrep.studies.attempts import ATTEMPTS, Attempts, read_attempts
+from bayesrep.studies.folder import MANIFEST, PREDICTIONS, names_in, predicted_by
+from bayesrep.studies.reading import read_study
+from bayesrep.studies.words import VOCABULARIES
+from bayesrep.studies.writing import awaits_counts
+
+
+def examine_data(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
+    """Say what is there, and what it allows.
+
+    Parameters
+    ----------
+    paths
+        A study's folder, one of answers that await their counts, a table of attempts, or logs of
+        evaluation tools.
+
+    Returns
+    -------
+    str
+        What it is, in a clause.
+    list of Allowed
+        Raw comparison, adjusted comparison, who answered, pass@k.
+
+    Raises
+    ------
+    StudyError
+        Where nothing known is there, or what is there cannot be read.
+    """
+    path = paths[0]
+    if len(paths) == 1 and (path / MANIFEST).exists():
+        study, attempts = read_study(path), _attempts(path)
+        return f"a study, {plain(study.name)}", of_study(study, attempts)
+    if len(paths) == 1 and awaits_counts(path):
+        return "answers that await their counts", _of_folder(path)
+    if len(paths) == 1 and path.suffix in (".csv", ".parquet"):
+        try:
+            found = read_attempts(path)
+        except StudyError:
+            pass  # a table of scores, which is a log
+        else:
+            return "a table of attempts", _of_table(found)
+    return _of_logs(paths)
+
+
+def _attempts(path: Path) -> list[Attempts]:
+    return read_attempts(path) if (path / ATTEMPTS).exists() else []
+
+
+def _of_folder(path: Path) -> list[Allowed]:
+    from bayesrep.studies.answers import read_predictions
+
+    names = names_in(path / PREDICTIONS, "")
+    answers = [read_predictions(path, (name,), ranks=1)[0] for name in names]
+    sizes = [len(each.images) for each in answers]
+    models = len(set.intersection(*(predicted_by(path, name) for name in names))) if names else 0
+    words = VOCABULARIES["images"]
+    return [*of_answers(names, sizes, models, words), of_attempts(_attempts(path))]
+
+
+def _of_table(found: Sequence[Attempts]) -> list[Allowed]:
+    names = list(dict.fromkeys(each.dataset for each in found))
+    sizes = [max(len(each.images) for each in found if each.dataset == name) for name in names]
+    models = len({each.classifier for each in found})
+    words = VOCABULARIES["evaluation"]
+    return [*of_answers(names, sizes, models, words), of_attempts(found)]
+
+
+def _of_logs(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
+    logs = read_logs(paths, Asked())
+    records = together(logs)
+    tools = listing(list(dict.fromkeys(log.tool for log in logs)), "tool")
+    tasks = records["task"].unique(maintain_order=True).to_list()
+    by_task = records.group_by("task", maintain_order=True).agg(pl.col("item").n_unique())
+    models = records["model"].n_unique()
+    scorers = [name for name in records["scorer"].unique(maintain_order=True) if name]
+    found = of_answers(tasks, by_task["item"].to_list(), models, VOCABULARIES["evaluation"])
+    if len(scorers) > 1:
+        found[-1] = Allowed(
+            found[-1].what,
+            "with care",
+            f"the logs have the {listing(scorers, 'scorer')}: judges, if each says whether the "
+            "same answer is right",
+            "import evals --judges NAME,NAME counts them",
+        )
+    tries = records.group_by("task", "model", "item").agg(pl.col("attempt").n_unique())
+    most = int(tries["attempt"].max() or 1)
+    passes = of_attempts(())
+    if most > 1:
+        passes = Allowed(
+            passes.what,
+            "yes",
+            f"up to {most} attempts of a model at an item",
+            "import evals writes them; then bayesrep passk",
+        )
+    what = f"{len(logs)} log{'s' * (len(logs) > 1)} of the {tools}"
+    return what, [*found, passes]

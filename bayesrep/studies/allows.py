@@ -1,0 +1,263 @@
+"""What the data of a benchmark allow to say of two versions of it, and what is missing for more.
+
+The comparison that is printed everywhere is of raw accuracies: so many points lost from one version
+to the next. It says nothing of *why*. That the models are to blame needs items of both versions to
+be equally clear to people, which only fresh answers about both can show (Engstrom et al., 2020).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from bayesrep.numerics.estimands import NORMAL
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.attempts import Attempts
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.selection import truncating
+from bayesrep.studies.study import Study
+from bayesrep.studies.words import Words, words_of
+
+State: TypeAlias = Literal["yes", "with care", "no"]
+
+ENOUGH = 5  # answers about an item; with fewer the prior speaks
+PANEL = 20  # judges, at most, who are a panel where each answered about every item
+ALL = 0.95
+CUT = 20  # items at the lowest count of all, below which a smooth law would have some too
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """One thing that may be wanted of the data.
+
+    Attributes
+    ----------
+    what
+        A few words.
+    state
+        Whether it can be had.
+    because
+        What there is, in a sentence.
+    missing
+        What would be needed, and how much of it; empty where nothing is.
+    """
+
+    what: str
+    state: State
+    because: str
+    missing: str = ""
+
+
+def supported(findings: Sequence[Allowed]) -> bool:
+    """Whether a drop of the raw accuracy can be told from a difference between the versions."""
+    return any(each.what == ADJUSTED and each.state != "no" for each in findings)
+
+
+RAW, ADJUSTED = "raw comparison", "adjusted comparison"
+WHO, PASSES = "who answered", "pass@k"
+
+
+def of_study(study: Study, attempts: Sequence[Attempts] = ()) -> list[Allowed]:
+    """What a study allows.
+
+    Parameters
+    ----------
+    study
+        With counts on both data sets.
+    attempts
+        Of models that were asked several times.
+    """
+    words = words_of(study)
+    return [_raw(study, words), *_adjusted(study, words), _who(study, words), of_attempts(attempts)]
+
+
+def of_answers(
+    names: Sequence[str], items: Sequence[int], models: int, words: Words
+) -> list[Allowed]:
+    """What right and wrong answers without any counts allow.
+
+    Parameters
+    ----------
+    names, items
+        Of the data sets, and how many items each has.
+    models
+        How many were evaluated.
+    words
+        To call things by.
+    """
+    if len(names) < 2:
+        told = f"{names[0]} alone" if names else "nothing"
+        return [
+            Allowed(RAW, "no", f"there is {told}", "give both versions"),
+            Allowed(ADJUSTED, "no", "there is no second data set"),
+        ]
+    size = " and ".join(f"{count:,} on {name}" for name, count in zip(names, items, strict=True))
+    answers = ENOUGH * sum(items)
+    return [
+        Allowed(RAW, "yes", f"{models} {_many(models, words)}, {size} {words.images}"),
+        Allowed(
+            ADJUSTED,
+            "no",
+            f"nobody was asked about the {words.images}, so that a drop may be the models' or the "
+            f"{words.images}' own",
+            f"answers of people or judges about the {words.images} of both: {ENOUGH} each are "
+            f"{answers:,}, 10 each {2 * answers:,} (bayesrep plan says how few do)",
+        ),
+        Allowed(WHO, "no", "there are no answers", "keep who gave each of them"),
+    ]
+
+
+def of_attempts(attempts: Sequence[Attempts]) -> Allowed:
+    """What repeated attempts allow."""
+    if not attempts:
+        return Allowed(
+            PASSES, "no", "no repeated attempts are known", "several attempts at every item"
+        )
+    most = max(int(each.attempts.max()) for each in attempts)
+    if most < 2:
+        return Allowed(
+            PASSES,
+            "no",
+            "every item was tried once, of which pass@1 follows and nothing beyond",
+            "two attempts or more at every item",
+        )
+    low, high = (
+        function([int(function(each.attempts)) for each in attempts]) for function in (min, max)
+    )
+    many = f"{low}" if low == high else f"{low} to {high}"
+    models = len({each.classifier for each in attempts})
+    return Allowed(
+        PASSES,
+        "yes",
+        f"{models} model{'s' * (models > 1)} with {many} attempts at an item: pass@k for any k, "
+        f"by the form of a mixture beyond {low}",
+    )
+
+
+def _many(count: int, words: Words) -> str:
+    return words.classifier if count == 1 else words.classifiers
+
+
+def _raw(study: Study, words: Words) -> Allowed:
+    accuracy = [data.correct.mean() for data in (study.reference, study.replication)]
+    sizes = [len(data.images) for data in (study.reference, study.replication)]
+    error = np.sqrt(sum(p * (1 - p) / n for p, n in zip(accuracy, sizes, strict=True)))
+    count = len(study.classifiers)
+    return Allowed(
+        RAW,
+        "yes",
+        f"{count} {_many(count, words)} on {sizes[0]:,} and {sizes[1]:,} {words.images}; a drop of "
+        f"one of them under {100 * NORMAL * error:.1f} points is within chance",
+    )
+
+
+def _adjusted(study: Study, words: Words) -> list[Allowed]:
+    findings = [_counted(study.datasets[role], words) for role in REQUIRED_ROLES]
+    worst = max(findings, key=lambda each: ("yes", "with care", "no").index(each.state))
+    if worst.state == "yes":
+        both = [study.datasets[role] for role in REQUIRED_ROLES]
+        shown = " and ".join(_range(data) for data in both)
+        return [
+            Allowed(
+                ADJUSTED, "yes", f"{shown} answers an item, on {both[0].name} and {both[1].name}"
+            )
+        ]
+    return [each for each in findings if each.state != "yes"]
+
+
+def _range(data: AnnotatedSet) -> str:
+    low, high = int(data.shown.min()), int(data.shown.max())
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _counted(data: AnnotatedSet, words: Words) -> Allowed:
+    """Whether one data set's counts measure its items."""
+    lacking = int(np.maximum(ENOUGH - data.shown, 0).sum())
+    if data.selection is None and (cut := looks_cut(data)) is not None:
+        k, n, size = cut
+        return Allowed(
+            ADJUSTED,
+            "no",
+            f"of {data.name}'s {words.images} {size:,} have {k} of {n}, and none has fewer: they "
+            "look kept by these very counts, which is not said",
+            f"state the rule (import with --selection '{data.name}=at least {k} of {n}'), or 'by "
+            "other answers' where these were given afterwards; or have them answered anew",
+        )
+    if int(data.shown.max()) < 2:
+        return Allowed(
+            ADJUSTED,
+            "no",
+            f"{data.name} has one answer an item, which tells the mean frequency and nothing else",
+            f"{lacking:,} answers more are {ENOUGH} about each",
+        )
+    if (rule := truncating(data.selection)) is not None:
+        counts, size = np.arange(int(data.shown.max()) + 1), int(data.shown.max())
+        kept = int((rule.probability(counts, np.full(size + 1, size)) > 0).sum())
+        told = "one count, which tells nothing" if kept == 1 else f"{kept} counts"
+        return Allowed(
+            ADJUSTED,
+            "no" if kept == 1 else "with care",
+            f"{data.name} was kept by its own counts ({rule.rule}), which leaves {told}",
+            f"fresh answers about its {len(data.images):,} {words.images}: {ENOUGH} each are "
+            f"{ENOUGH * len(data.images):,}",
+        )
+    if lacking:
+        return Allowed(
+            ADJUSTED,
+            "with care",
+            f"{data.name} has {_range(data)} answers an item, so that the prior speaks",
+            f"{lacking:,} answers more are {ENOUGH} about each",
+        )
+    return Allowed(ADJUSTED, "yes", f"{data.name} has {_range(data)} answers an item")
+
+
+def looks_cut(data: AnnotatedSet) -> tuple[int, int, int] | None:
+    """The lowest k of n, and its items, where counts look selected by themselves; None elsewhere.
+
+    Of items shown to the most usual number n: at least `CUT` have the lowest count k ≥ 1. Were
+    there no rule, the chance of an item to have k − 1 would be of the same order.
+    """
+    sizes, many = np.unique(data.shown, return_counts=True)
+    n = int(sizes[many.argmax()])
+    counts = np.bincount(data.selected[data.shown == n], minlength=n + 1)
+    lowest = int(np.flatnonzero(counts)[0])
+    if lowest == 0 or n < 2 or counts[lowest] < CUT:
+        return None
+    return lowest, n, int(counts[lowest])
+
+
+def panel_of(data: AnnotatedSet) -> int | None:
+    """How many judges answered about every item, where these are all and few; None elsewhere."""
+    if data.answers is None:
+        return None
+    asked = np.unique(data.answers.worker)
+    count = np.bincount(data.answers.worker)[asked]
+    few = 1 < len(asked) <= PANEL
+    return len(asked) if few and (count >= ALL * len(data.images)).all() else None
+
+
+def _who(study: Study, words: Words) -> Allowed:
+    both = [study.datasets[role] for role in REQUIRED_ROLES]
+    known = [data.name for data in both if data.answers is not None]
+    panels = {data.name: size for data in both if (size := panel_of(data)) is not None}
+    if panels:
+        told = " and ".join(
+            f"{size} {words.annotators} answered all of {n}" for n, size in panels.items()
+        )
+        return Allowed(
+            WHO,
+            "with care",
+            f"{told}: a fixed panel, not draws of a crowd",
+            "choose what s is a share of: all judges there might be (fit --model workers, wide), "
+            "or these (--model workers --set panel=true)",
+        )
+    if len(known) < 2:
+        told = f"of {known[0]} alone" if known else "of neither data set"
+        return Allowed(
+            WHO,
+            "no",
+            f"it is known {told} who gave which answer",
+            "a table of dataset, image, worker, selected, in place of counts",
+        )
+    return Allowed(WHO, "yes", "of both data sets; intervals allow for it")

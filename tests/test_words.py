@@ -1,0 +1,126 @@
+"""Items and models in tables: understood where images and classifiers are, and nowhere else."""
+
+import polars as pl
+import pytest
+
+from bayesrep import StudyError, simulate_study
+from bayesrep.sources.tables import read_answered, read_tables
+from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
+from bayesrep.studies.words import VOCABULARIES, in_our_words, words_of
+
+ROLES = {"reference": "old", "replication": "new"}
+OURS = {"item": "image", "model": "classifier", "solved": "correct", "judge": "worker"}
+
+
+def tables(root, kind, rename):
+    """Annotations and predictions, in either's words."""
+    said = [
+        (t, f"q{i}", f"j{j}", (i + j) % 3 > 0)
+        for t in ROLES.values()
+        for i in range(4)
+        for j in range(3)
+    ]
+    right = [(t, f"q{i}", m, i % 2 > 0) for t in ROLES.values() for i in range(4) for m in "ab"]
+    names = [["dataset", "item", "judge", "selected"], ["dataset", "item", "model", "solved"]]
+    files = []
+    for place, rows in enumerate((said, right)):
+        table = pl.DataFrame(rows, names[place], orient="row")
+        table = table.rename(OURS, strict=False) if rename else table
+        files.append(root / f"{place}-{rename}.{kind}")
+        (table.write_csv if kind == "csv" else table.write_parquet)(files[-1])
+    return files
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables_in_either_words_are_the_same_study(tmp_path, kind):
+    one, other = (read_tables(tables(tmp_path, kind, way), **ROLES) for way in (False, True))
+    assert one.fingerprint() == other.fingerprint()
+    assert one.reference.answers.workers.tolist() == other.reference.answers.workers.tolist()
+    assert words_of(one) == VOCABULARIES["evaluation"]
+    assert words_of(other) == VOCABULARIES["images"]
+
+
+def test_items_keep_their_zeros(tmp_path):
+    rows = [(t, f"{i:03}", 1, 2) for t in ROLES.values() for i in range(3)]
+    pl.DataFrame(rows, ["dataset", "item", "selected", "shown"], orient="row").write_csv(
+        tmp_path / "c.csv"
+    )
+    datasets, _ = read_answered([tmp_path / "c.csv"], **ROLES)
+    assert datasets["reference"].images.tolist() == ["000", "001", "002"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "renamed"),
+    [
+        (["dataset", "image", "model", "resnet"], {}),  # a classifier that is called model
+        (["dataset", "image", "solved"], {}),
+        (["dataset", "image", "judge"], {}),
+        (["image", "item", "classifier", "correct"], {}),
+        (["question", "item", "selected", "shown"], {"item": "image"}),
+        (["item", "model", "correct"], {"item": "image", "model": "classifier"}),
+        (["image", "classifier", "solved"], {"solved": "correct"}),
+    ],
+)
+def test_a_column_is_renamed_only_where_it_means_that(columns, renamed):
+    assert in_our_words(columns) == renamed
+
+
+def test_a_study_of_images_speaks_of_images():
+    study = simulate_study(seed=0, images=20, annotators=3, classifiers=2)
+    assert (words_of(study).image, words_of(study).annotators) == ("image", "annotators")
+
+
+def attempts(root, text):
+    (root / "tries.csv").write_text(text)
+    return read_attempts(root / "tries.csv")
+
+
+def test_attempts_are_written_and_read(tmp_path):
+    held = [
+        Attempts("old", model, ["007", "b"], [solved, 0], [5, 3])
+        for model, solved in (("m/1", 5), ("n", 1))
+    ]
+    write_attempts(held, tmp_path)
+    for one, other in zip(held, read_attempts(tmp_path), strict=True):
+        assert (one.dataset, one.classifier) == (other.dataset, other.classifier)
+        for name in ("images", "solved", "attempts"):
+            assert getattr(one, name).tolist() == getattr(other, name).tolist()
+
+
+def test_a_table_of_attempts_counts_or_lists_them(tmp_path):
+    (counted,) = attempts(tmp_path, "item,model,solved,attempts\n007,m,2,3\n8,m,0,3\n")
+    listed = "item,model,solved\n007,m,1\n8,m,no\n007,m,true\n007,m,0\n8,m,0\n8,m,false\n"
+    (each,) = attempts(tmp_path, listed)
+    for one in (counted, each):
+        assert one.dataset == "tries"
+        assert one.images.tolist() == ["007", "8"]
+        assert (one.solved.tolist(), one.attempts.tolist()) == ([2, 0], [3, 3])
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("item,model,solved,attempts\na,m,4,3\n", "solved more often than attempted for image 'a'"),
+        ("item,model,solved,attempts\na,m,0,0\n", "no attempts; leave out .* image 'a'"),
+        ("item,model,solved,attempts\na,m,-1,3\n", "solved is no count"),
+        ("item,model,solved,attempts\na,m,0.5,3\n", "solved is not a whole number in row '1'"),
+        ("item,model,solved,attempts\na,m,1,9e99\n", "attempts is not a whole number in row '1'"),
+        ("item,model,solved,attempts\na,m,1,2\na,m,1,2\n", "several rows for item 'a by m'"),
+        ("item,model,solved\na,m,2\n", "solved is neither true nor false in row '1'"),
+        ("item,model,solved,attempts\n,m,1,2\n", "image is missing in row '1'"),
+        ("item,solved,attempts\na,1,2\n", "column 'classifier' missing"),
+        ("item,model,solved,attempts\n", "has no rows"),
+        ("", "is damaged or not a csv table"),
+    ],
+)
+def test_attempts_that_are_none(tmp_path, text, match):
+    with pytest.raises(StudyError, match=match) as error:
+        attempts(tmp_path, text)
+    assert "\n" not in str(error.value)
+
+
+def test_a_study_without_attempts_says_so(tmp_path):
+    with pytest.raises(StudyError, match=r"no attempts.parquet, so nothing is known"):
+        read_attempts(tmp_path)
+    with pytest.raises(StudyError, match="neither a study's folder nor"):
+        read_attempts(tmp_path / "x.txt")
