@@ -6,6 +6,8 @@ from pathlib import Path
 
 from bayesrep.commands.output import DONE, emit, finding
 
+CHOICES = ("metric", "filter", "scorer")
+
 
 def add(parser: ArgumentParser) -> None:
     parser.add_argument(
@@ -15,14 +17,19 @@ def add(parser: ArgumentParser) -> None:
         metavar="PATH",
         help="a study, answers without counts, a table of attempts, or logs of evaluation tools",
     )
+    for name in CHOICES:
+        parser.add_argument(f"--{name}", metavar="NAME", help=f"of logs with several: the {name}")
 
 
 def run(arguments: Namespace) -> int:
     from bayesrep.report.text import allowed_text
     from bayesrep.sources.doctor import examine_data
+    from bayesrep.sources.evals.records import Asked
     from bayesrep.studies.allows import supported
 
-    what, found = examine_data(arguments.paths)
+    chosen = {name: getattr(arguments, name) for name in CHOICES}
+    asked = Asked(**{name: (value,) for name, value in chosen.items() if value is not None})
+    what, found = examine_data(arguments.paths, asked)
     sound = supported(found)
     facts = {"is": what, "supported": sound, "allows": [asdict(each) for each in found]}
     emit(arguments, allowed_text(what, found), facts)

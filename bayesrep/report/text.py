@@ -130,7 +130,7 @@ def selection_text(selection: "Selection") -> str:
 def remeasured_table(table: pl.DataFrame) -> str:
     """Rows of `bayesrep.remeasure`, and in words what they say."""
 
-    def both(name: str) -> Cell:
+    def both(name: str) -> Callable[[Row], str]:
         def cell(row: Row) -> str:
             if row[name] is None:
                 return MISSING

@@ -16,8 +16,10 @@ from bayesrep.studies.reading import read_study
 from bayesrep.studies.words import VOCABULARIES
 from bayesrep.studies.writing import awaits_counts
 
+NOTHING_ASKED = Asked()
 
-def examine_data(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
+
+def examine_data(paths: Sequence[Path], asked: Asked = NOTHING_ASKED) -> tuple[str, list[Allowed]]:
     """Say what is there, and what it allows.
 
     Parameters
@@ -25,6 +27,8 @@ def examine_data(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
     paths
         A study's folder, one of answers that await their counts, a table of attempts, or logs of
         evaluation tools.
+    asked
+        Which metric, filter and scorer of logs that hold several.
 
     Returns
     -------
@@ -51,7 +55,7 @@ def examine_data(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
             pass  # a table of scores, which is a log
         else:
             return "a table of attempts", _of_table(found)
-    return _of_logs(paths)
+    return _of_logs(paths, asked)
 
 
 def _attempts(path: Path) -> list[Attempts]:
@@ -77,8 +81,8 @@ def _of_table(found: Sequence[Attempts]) -> list[Allowed]:
     return [*of_answers(names, sizes, models, words), of_attempts(found)]
 
 
-def _of_logs(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
-    logs = read_logs(paths, Asked())
+def _of_logs(paths: Sequence[Path], asked: Asked) -> tuple[str, list[Allowed]]:
+    logs = read_logs(paths, asked)
     records = together(logs)
     tools = listing(list(dict.fromkeys(log.tool for log in logs)), "tool")
     tasks = records["task"].unique(maintain_order=True).to_list()
@@ -95,7 +99,7 @@ def _of_logs(paths: Sequence[Path]) -> tuple[str, list[Allowed]]:
             "import evals --judges NAME,NAME counts them",
         )
     tries = records.group_by("task", "model", "item").agg(pl.col("attempt").n_unique())
-    most = int(tries["attempt"].max() or 1)
+    most = max(tries["attempt"].to_list(), default=1)
     passes = of_attempts(())
     if most > 1:
         passes = Allowed(

@@ -1,0 +1,129 @@
+"""What data allow to say: of studies, answers without counts, attempts and logs."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bayesrep import Study, WorkerAnswers, simulate_study
+from bayesrep.cli import main
+from bayesrep.studies.allows import looks_cut, of_attempts, of_study, panel_of, supported
+from bayesrep.studies.attempts import Attempts
+
+
+def a_study(low=0, shown=5, size=200, selection=None, answers=None, seed=0):
+    rng = np.random.default_rng(seed)
+    sides = {}
+    for role in ("reference", "replication"):
+        selected = rng.integers(low, shown + 1, size=size)
+        sides[role] = {
+            "selected": selected,
+            "shown": shown,
+            "correct": rng.random((size, 2)) < 0.7,
+            "selection": selection,
+        }
+    return Study.from_arrays(**sides, classifiers=["a", "b"])
+
+
+def states(study, attempts=()):
+    return {each.what: each.state for each in of_study(study, attempts)}
+
+
+def test_counts_on_both_sides_support_the_comparison():
+    found = of_study(a_study())
+    assert supported(found)
+    assert states(a_study())["adjusted comparison"] == "yes"
+    assert "5 and 5 answers an item" in found[1].because
+
+
+def test_few_answers_are_named_with_what_they_lack():
+    found = of_study(a_study(shown=3))
+    assert [each.state for each in found[1:3]] == ["with care", "with care"]
+    assert "400 answers more are 5 about each" in found[1].missing
+    assert supported(found)
+    one = of_study(a_study(shown=1))
+    assert not supported(one)
+    assert "800 answers more" in one[1].missing
+
+
+def test_counts_that_look_selected_by_themselves_support_nothing_until_the_rule_is_said():
+    cut = a_study(low=3)
+    assert looks_cut(cut.reference)[:2] == (3, 5)
+    found = of_study(cut)
+    assert not supported(found)
+    assert "--selection 'reference=at least 3 of 5'" in found[1].missing
+    told = of_study(a_study(low=3, selection="at least 3 of 5"))
+    assert supported(told)
+    assert told[1].state == "with care"
+    fresh = of_study(a_study(low=3, selection="at least 3 of 5 by other answers"))
+    assert fresh[1].state == "yes"
+    assert not supported(of_study(a_study(low=5, selection="all of 5")))
+
+
+def test_sound_studies_do_not_look_cut():
+    # 60 simulated studies of three designs: no lowest count is shared by twenty images.
+    for seed in range(20):
+        for annotators in (5, 10, 36):
+            study = simulate_study(seed=seed, images=2_000, annotators=annotators, classifiers=1)
+            assert looks_cut(study.reference) is None
+            assert looks_cut(study.replication) is None
+
+
+def test_a_panel_is_no_crowd():
+    image, worker = np.repeat(np.arange(50), 3), np.tile(["x", "y", "z"], 50)
+    sides = {}
+    for role in ("reference", "replication"):
+        answers = WorkerAnswers.of(image, worker, np.random.default_rng(1).random(150) < 0.7)
+        selected, shown = answers.counts(50)
+        sides[role] = {
+            "selected": selected,
+            "shown": shown,
+            "correct": np.ones((50, 1), bool),
+            "answers": answers,
+        }
+    study = Study.from_arrays(**sides, classifiers=["a"])
+    assert panel_of(study.reference) == 3
+    who = next(each for each in of_study(study) if each.what == "who answered")
+    assert who.state == "with care"
+    assert "panel=true" in who.missing
+
+
+@pytest.mark.parametrize(("most", "state"), [(1, "no"), (4, "yes")])
+def test_attempts(most, state):
+    each = Attempts("v1", "m", np.array(["a", "b"]), np.array([0, 1]), np.array([most, most]))
+    assert of_attempts([each]).state == state
+    assert of_attempts([]).state == "no"
+
+
+def test_the_command_says_so_and_exits_by_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    a_study().write("sound")
+    assert main(["doctor", "sound", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["supported"] is True
+    a_study(low=3).write("cut")
+    assert main(["doctor", "cut"]) == 1
+    said = capsys.readouterr()
+    assert "look kept by these very counts" in said.out
+    assert said.err.count("\n") == 1
+    rows = {"item": ["a", "b"], "model": "m<b>", "solved": [1, 0], "attempts": 3}
+    pl.DataFrame(rows).write_csv("attempts.csv")
+    assert main(["doctor", "attempts.csv"]) == 1
+    assert "pass@k: yes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: None, "does not exist"),
+        (lambda path: path.mkdir(), "no log"),
+        (lambda path: path.write_text("{}"), "is no log that is known"),
+    ],
+)
+def test_what_is_nothing_known_is_one_line(make, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path / "thing")
+    assert main(["doctor", "thing"]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
