@@ -27,6 +27,7 @@ def import_files(
     *,
     force: bool = False,
     keep_workers: bool = False,
+    progress: bool = False,
     **options: Any,
 ) -> Imported:
     """Read published data or tables, write what they hold, and return it.
@@ -44,7 +45,7 @@ def import_files(
         if name not in known:
             raise OptionError(f"the source {source} takes no --{name}")
     if source == "evals":  # its workers are models and scorers, whose names stay
-        found = read_evaluations(files, **options)
+        found = read_evaluations(files, progress=progress, **options)
         if found.study is None:
             write_answers(
                 found.answers,
