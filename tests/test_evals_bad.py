@@ -298,6 +298,17 @@ def test_an_odd_sample_of_inspect(tmp_path):
         refused([file], "b.json")
 
 
+def test_early_logs_have_one_score_without_a_scorer(tmp_path):
+    files = [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
+    for file in files:
+        log = json.loads(file.read_text())
+        for sample in log["samples"]:
+            sample["score"] = sample.pop("scores")["match"]
+        file.write_text(json.dumps(log))
+    expected = [makers.solves("m", "old", item) for item in range(6)]
+    assert read_evaluations(files, **BOTH).answers[0].correct[0].tolist() == expected
+
+
 def test_no_answer_is_not_solved_and_said(tmp_path):
     files = [makers.inspect_eval(tmp_path, "m", task, value="N") for task in TASKS]
     found = read_evaluations(files, **BOTH)

@@ -79,7 +79,7 @@ def add(parser: ArgumentParser) -> None:
     )
     for table in ("annotations", "predictions"):
         option(f"--{table}", metavar="TABLE", help=f"the database's name of it (sql; {table})")
-    add_shared(parser, "--force")
+    add_shared(parser, "--no-progress", "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -107,6 +107,7 @@ def run(arguments: Namespace) -> int:
         force=arguments.force,
         keep_workers=arguments.keep_workers,
         selections=_selections(arguments.selection or ()),
+        progress=not arguments.no_progress,
         **options,
     )
     fingerprint = None

@@ -8,7 +8,7 @@ is read again line by line, to name the line and the rule.
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,11 @@ def first_line(path: str | Path) -> dict[str, Any]:
 
 
 def fields(
-    path: str | Path, wanted: Mapping[str, Sequence[str]], *, once: Collection[str] = ()
+    path: str | Path,
+    wanted: Mapping[str, Sequence[str]],
+    *,
+    once: Collection[str] = (),
+    advance: Callable[[int], None] | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Read some fields of every line of JSON Lines, a block at a time.
 
@@ -163,6 +167,8 @@ def fields(
         Of every column the keys that lead to its value: `("evaluation", "score")`.
     once
         Columns that nearly every line has: a key given twice is noticed in these.
+    advance
+        Hears of every block how many MB it has, 1 at least.
 
     Yields
     ------
@@ -192,6 +198,8 @@ def fields(
                     number = _lines_before(path, start) + 1
                     table = _one_by_one(block, number, wanted, str(path))
                 yield table
+                if advance is not None:
+                    advance(max(1, len(block) >> 20))
     except OSError as error:
         raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
 

@@ -29,6 +29,7 @@ def import_files(
     force: bool = False,
     keep_workers: bool = False,
     selections: Mapping[str, Any] | None = None,
+    progress: bool = False,
     **options: Any,
 ) -> Imported:
     """Read published data or tables, write what they hold, and return it.
@@ -49,7 +50,7 @@ def import_files(
             raise OptionError(f"the source {source} takes no --{name}")
     rules = {name: _rule(name, given) for name, given in (selections or {}).items()}
     if source == "evals":  # its workers are models and scorers, whose names stay
-        found = read_evaluations(files, **options)
+        found = read_evaluations(files, progress=progress, **options)
         if found.study is None:
             if rules:
                 raise OptionError("--selection is about counts, and these logs give none")

@@ -14,6 +14,7 @@ import polars as pl
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import parquet
 from bayesrep.studies import rules
+from bayesrep.studies.words import COLUMNS, in_our_words
 
 TRUE_WORDS, FALSE_WORDS = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
 _ABSENT = ["", "nan", "none", "null"]
@@ -67,7 +68,8 @@ def read_answers(path: str | Path) -> pl.DataFrame:
         Naming the rows and the column.
     """
     where, named = str(path), ("dataset", "image", "worker")
-    table = read_table(path, text=(*named, "task", "control"))
+    table = read_table(path, text=(*named, *COLUMNS, "task", "control"))
+    table = table.rename(in_our_words(table.columns))
     require(table, (*named, "selected"), where)
     columns = [*(texts(table[name], where) for name in named), all_flags(table["selected"], where)]
     if "task" in table.columns:

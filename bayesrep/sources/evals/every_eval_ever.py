@@ -5,7 +5,7 @@ several results of an item (`evaluation_result_id`), what follows the data set's
 metric.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def is_instances(first: Mapping[str, Any]) -> bool:
     return {"schema_version", "evaluation"} <= set(first)
 
 
-def read(path: Path, asked: Asked, model: str | None) -> Log:
+def read(path: Path, asked: Asked, model: str | None, advance: Callable[[int], None]) -> Log:
     """The records of one file.
 
     Parameters
@@ -46,10 +46,12 @@ def read(path: Path, asked: Asked, model: str | None) -> Log:
         What tells items apart.
     model
         Its name, where the user gave one.
+    advance
+        Hears of every MB that was read.
     """
     where = str(path)
     once = ("model", "item", "score", "said")
-    table = pl.concat(json_parts.fields(path, _WANTED, once=once))
+    table = pl.concat(json_parts.fields(path, _WANTED, once=once, advance=advance))
     strange = ~table["schema"].str.starts_with(SCHEMA).fill_null(value=False)
     if strange.any():
         version = table["schema"].filter(strange)[0]

@@ -98,7 +98,9 @@ def _thin(sample: Any) -> Any:
     """What is needed of a sample, so that the rest can be forgotten."""
     if not isinstance(sample, dict):
         return sample
-    return {key: sample[key] for key in ("id", "epoch", "input", "scores") if key in sample}
+    return {
+        key: sample[key] for key in ("id", "epoch", "input", "scores", "score") if key in sample
+    }
 
 
 def _check_names(archive: zipfile.ZipFile, where: str) -> None:
@@ -196,6 +198,8 @@ def _rows(sample: Any, where: str) -> Iterator[tuple[Any, ...]]:
     content = _digest(asked) if isinstance(asked, str) else None
     key = (as_word(sample["id"]), epoch, content)
     scores = sample.get("scores")
+    if scores is None and isinstance(sample.get("score"), dict):
+        scores = {"": sample["score"]}  # of early versions, which knew one scorer
     if not isinstance(scores, dict) or not scores:
         yield (*key, None, None, None)  # it failed, or was not scored
         return

@@ -6,7 +6,7 @@ metric. Which model it was, which version of the task, and whether more is bette
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,12 @@ def is_results(keys: Sequence[str]) -> bool:
 
 
 def read(
-    path: Path, first: Mapping[str, Any], asked: Asked, results: Sequence[Path], model: str | None
+    path: Path,
+    first: Mapping[str, Any],
+    asked: Asked,
+    results: Sequence[Path],
+    model: str | None,
+    advance: Callable[[int], None],
 ) -> Log:
     """The records of one file.
 
@@ -50,6 +55,8 @@ def read(
         Files of results that were given.
     model
         Its name, where the user gave one.
+    advance
+        Hears of every MB that was read.
     """
     where, named = str(path), _NAMED.search(path.name)
     task = named["task"] if named else path.stem
@@ -67,7 +74,7 @@ def read(
         for name, field in (("filter", "filter"), ("content", content))
         if field is not None and field in first and field != key
     }
-    table = pl.concat(json_parts.fields(path, wanted, once=("item", "score")))
+    table = pl.concat(json_parts.fields(path, wanted, once=("item", "score"), advance=advance))
     records = recorded(
         table, where, task=task, model=model or _model(facts, path, where), metric=metric
     )

@@ -110,6 +110,7 @@ def read_evaluations(
     key: Key = "auto",
     repeats: bool = False,
     common: bool = False,
+    progress: bool = False,
 ) -> Evaluations:
     """Read what logs of evaluations of language models say of two data sets.
 
@@ -140,6 +141,8 @@ def read_evaluations(
         Records of one model and item that come again are further attempts.
     common
         Keep the items that all models have, where a model lacks more than 5 %.
+    progress
+        Show a bar on standard error, where there is much to read.
 
     Returns
     -------
@@ -158,7 +161,7 @@ def read_evaluations(
     asked = Asked(*chosen, key=key, tasks=tasks)
     solving = _names(solvers)
     _check(asked, solving, counts, threshold)
-    logs = read_logs(paths, asked)
+    logs = read_logs(paths, asked, progress=progress)
     records = joined.together(logs)
     tasks = _tasks(logs, records, reference, replication)
     records, notes = _of_tasks(logs, records, tasks)

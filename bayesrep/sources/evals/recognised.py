@@ -1,12 +1,13 @@
 """Which format a file is: by its ending, and by what it begins with."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import json_parts
+from bayesrep.progress import progress_bar
 from bayesrep.sources.evals import every_eval_ever, helm, inspect_logs, lm_eval, score_tables
 from bayesrep.sources.evals.records import Asked, Log
 
@@ -14,6 +15,8 @@ KNOWN = (
     "samples_*.jsonl of lm-evaluation-harness, instance-level .jsonl of Every Eval Ever, .eval or "
     ".json of Inspect, per_instance_stats.json of HELM, or a .parquet or .csv of item, model, score"
 )
+MUCH = 256
+"""Megabytes from which on reading takes a while."""
 _LINES, _TABLES = (".jsonl", ".ndjson"), (".parquet", ".csv")
 _BEGIN = 2**16  # characters in which the first keys of a file are looked for
 _KEYS = re.compile(r'"(\w{1,40})"\s*:')
@@ -28,7 +31,7 @@ class _File:
     named: bool
 
 
-def read_logs(paths: Sequence[str | Path], asked: Asked) -> list[Log]:
+def read_logs(paths: Sequence[str | Path], asked: Asked, *, progress: bool = False) -> list[Log]:
     """Read every log.
 
     Parameters
@@ -37,6 +40,8 @@ def read_logs(paths: Sequence[str | Path], asked: Asked) -> list[Log]:
         Files, folders of them, or `NAME=PATH` to name the model.
     asked
         What the user chose.
+    progress
+        Whether a bar is shown on standard error, where there is much to read.
 
     Raises
     ------
@@ -53,11 +58,14 @@ def read_logs(paths: Sequence[str | Path], asked: Asked) -> list[Log]:
             raise StudyError(f"{file.path}: given twice; give each file once")
         seen.add(place)
     results = [file.path for file in files if file.path.suffix == ".json" and _is_results(file)]
-    logs = [
-        log
-        for file in files
-        if file.path not in results and (log := _log(file, asked, results)) is not None
-    ]
+    megabytes = sum(file.path.stat().st_size for file in files) >> 20
+    with progress_bar(megabytes, "MB", show=progress and megabytes >= MUCH) as bar:
+        logs = [
+            log
+            for file in files
+            if file.path not in results
+            and (log := _log(file, asked, results, bar.advance)) is not None
+        ]
     if not logs:
         where = ", ".join(str(path) for path in paths)
         raise StudyError(f"{where}: no log; give {KNOWN}")
@@ -80,7 +88,9 @@ def _files(given: str | Path) -> Iterator[_File]:
     yield _File(path, model, named=True)
 
 
-def _log(file: _File, asked: Asked, results: Sequence[Path]) -> Log | None:
+def _log(
+    file: _File, asked: Asked, results: Sequence[Path], advance: Callable[[int], None]
+) -> Log | None:
     """The file's log; None where it is something else, in a folder or beside one."""
     path, kind = file.path, file.path.suffix.lower()
     if kind == ".eval":
@@ -88,9 +98,9 @@ def _log(file: _File, asked: Asked, results: Sequence[Path]) -> Log | None:
     if kind in _LINES:
         first = json_parts.first_line(path)
         if lm_eval.is_samples(first):
-            return lm_eval.read(path, first, asked, results, file.model)
+            return lm_eval.read(path, first, asked, results, file.model, advance)
         if every_eval_ever.is_instances(first):
-            return every_eval_ever.read(path, asked, file.model)
+            return every_eval_ever.read(path, asked, file.model, advance)
         return _unknown(file, list(first))
     if kind in _TABLES:
         return score_tables.read(path, file.model)
