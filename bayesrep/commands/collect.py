@@ -380,10 +380,13 @@ def _add_objects(parser: ArgumentParser) -> None:
     option(
         "--sets", type=Path, metavar="TABLE", help="each object's label, as multilabel takes them"
     )
+    option("--dataset", metavar="NAME", help="of the images of the published .pkl (imagenet)")
     _out(parser, "TABLE", "a row an image and label, CSV or Parquet")
 
 
 def _objects(arguments: Namespace) -> int:
+    import polars as pl
+
     from bayesrep import collect
     from bayesrep.collect.objects import sane
     from bayesrep.report.collecting import objects_text
@@ -395,6 +398,10 @@ def _objects(arguments: Namespace) -> int:
             new_table_file(path, force=arguments.force)
     if arguments.table.suffix.lower() == ".pkl":
         answers = read_classify_frame(arguments.table)
+        if arguments.dataset is not None:
+            answers = answers.with_columns(dataset=pl.lit(arguments.dataset))
+    elif arguments.dataset is not None:
+        raise OptionError("--dataset is for the published .pkl alone; the table has its own")
     else:
         answers, where = read_answers(arguments.table), str(arguments.table)
         require(answers, ("label", "task", "main"), where)
