@@ -108,7 +108,7 @@ def _list(arguments: Namespace) -> int:
     if study is not None:
         from bayesrep.studies.held import held
 
-        there = held(study) | _files_given(arguments)
+        there = held(study, (arguments.reference, arguments.replication)) | files_given(arguments)
     facts, lines = [], list[str]()
     for paper in ("", *catalogue.PAPERS):
         lines += ["", catalogue.PAPERS[paper], ""] if paper else []
@@ -133,8 +133,8 @@ def _list(arguments: Namespace) -> int:
     return emit(arguments, "\n".join(lines), {"figures": facts})
 
 
-def _files_given(arguments: Namespace) -> set[str]:
+def files_given(arguments: Namespace) -> set[str]:
     """Of the options and the posterior, those that are given."""
     names = ("labels", "humans", "objects", "counts", "classes", "images")
     given = {f"--{name}" for name in names if getattr(arguments, name)}
-    return given | ({"posterior"} if arguments.posterior else set())
+    return given | ({"posterior"} if getattr(arguments, "posterior", None) else set())

@@ -199,3 +199,17 @@ def fast_images(
         medians = mine.group_by("image").agg(pl.col("seconds").median()).drop_nulls()
         found.append(_mask(medians.filter(pl.col("seconds") <= seconds), data))
     return tuple(found)
+
+
+def missed_by_all(data: Predictions, sets: LabelSets) -> Bools:
+    """Images [N] that somebody answered and nobody right (Shankar et al., 2020, section 5).
+
+    Parameters
+    ----------
+    data
+        Answers of classifiers, or of people.
+    sets
+        The right labels; images without one are left out.
+    """
+    asked = sets.known & (sets.sizes > 0) & data.answered.any(axis=0)
+    return asked & ~(sets.contain(data.first) & data.answered).any(axis=0)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import OptionError, StudyError, kind_and_reason, listing
+from bayesrep.protocols.by_subset import missed_by_all as by_all
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.protocols.people import People
 from bayesrep.report.figures import panels
@@ -222,9 +223,9 @@ def several_labels(data: Predictions, sets: LabelSets, pictures: Pictures, *, se
 
 def missed_by_all(data: Predictions, sets: LabelSets, pictures: Pictures, *, seed: int = 0) -> Any:
     """Figure 5 of Shankar et al. (2020): images that no classifier gets right."""
-    wrong = sets.known & (sets.sizes > 0) & data.answered.any(axis=0)
-    wrong &= ~sets.contain(data.first).any(axis=0)
-    return _random_grid(data, pictures, wrong, "that every classifier gets wrong", seed)
+    return _random_grid(
+        data, pictures, by_all(data, sets), "that every classifier gets wrong", seed
+    )
 
 
 def another_main(data: Predictions, people: People, pictures: Pictures, *, seed: int = 0) -> Any:

@@ -1,5 +1,6 @@
 """What a study's folder holds, as far as names of files and columns tell: nothing is read."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -10,8 +11,15 @@ from bayesrep.studies.manifest import read_manifest, read_roles
 from bayesrep.studies.rules import REQUIRED_ROLES, collected
 
 
-def held(path: str | Path) -> frozenset[str]:
+def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozenset[str]:
     """What is there of both data sets.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    datasets
+        The data sets by role, where the study says which they are, or by name.
 
     Returns
     -------
@@ -35,7 +43,7 @@ def held(path: str | Path) -> frozenset[str]:
         (root / file).is_file() for file in (folder.COUNTS, folder.ANNOTATIONS)
     ):
         found.add("counts")
-    names = [roles.get(role, role) for role in REQUIRED_ROLES]
+    names = [roles.get(role, role) for role in datasets]
     common = set.intersection(*(folder.predicted_by(root, name) for name in names))
     if common:
         found.add("answers")
