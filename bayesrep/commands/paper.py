@@ -3,7 +3,6 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep import process
 from bayesrep.commands.figure import add_files, files_given, given_files
 from bayesrep.commands.options import add_datasets, add_shared, keep_compiled
 from bayesrep.commands.output import emit, new_study
@@ -40,7 +39,6 @@ def run(arguments: Namespace) -> int:
         there,
         arguments.out,
         options={name: value for name, value in asked.items() if value is not None},
-        program=process.program(),
         progress=not arguments.no_progress,
     )
     drawn = [each for each in figures if each["file"]]

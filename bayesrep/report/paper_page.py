@@ -32,7 +32,6 @@ def write_paper(
     out: Path,
     *,
     options: Mapping[str, Any],
-    program: str = "bayesrep",
     progress: bool = False,
 ) -> list[dict[str, Any]]:
     """Draw what can be drawn, and write the page; the folder is there whole or not at all.
@@ -47,8 +46,6 @@ def write_paper(
         The folder.
     options
         Of figures, those that take them: bootstrap, seed.
-    program
-        As which the page names the command.
     progress
         Show a bar on standard error.
 
@@ -77,7 +74,7 @@ def write_paper(
                         why = reason(error)
                 shown = {"number": entry.number, "name": entry.name or None, "shows": entry.shows}
                 file = None if why else f"{entry.name}.png"
-                command = f"{program} figure {entry.name} ..."
+                command = f"bayesrep figure {entry.name}"
                 figures.append(
                     shown | {"file": file, "why": plain(why) or None, "command": command}
                 )
