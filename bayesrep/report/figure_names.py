@@ -293,8 +293,12 @@ def named(name: str) -> Figure:
     return FIGURES[name]
 
 
-_PREFIXES = {"paper": "engstrom2020", "anzaku": "anzaku2022"}
-_PREFIXES |= {"shankar": "shankar2020", "tsipras": "tsipras2020"}
+_PREFIXES = {
+    "paper": "engstrom2020",
+    "anzaku": "anzaku2022",
+    "shankar": "shankar2020",
+    "tsipras": "tsipras2020",
+}
 
 
 def _instead(name: str) -> str:

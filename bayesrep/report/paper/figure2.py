@@ -26,12 +26,19 @@ READING, ANNOTATORS = 7, 10
 
 def numbers(
     *,
-    selected: int = READING,
-    annotators: int = ANNOTATORS,
-    reference: tuple[float, float] = DISTRIBUTIONS["1"],
-    candidates: tuple[float, float] = DISTRIBUTIONS["flickr"],
+    selected: Any = READING,
+    annotators: Any = ANNOTATORS,
+    reference: Any = DISTRIBUTIONS["1"],
+    candidates: Any = DISTRIBUTIONS["flickr"],
 ) -> dict[str, Any]:
     """Densities on a grid of s, before and after ``selected`` of ``annotators`` chose the image.
+
+    Parameters
+    ----------
+    selected, annotators
+        Whole numbers.
+    reference, candidates
+        a and b of the two beta distributions.
 
     Raises
     ------

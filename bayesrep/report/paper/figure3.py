@@ -13,7 +13,6 @@ density of s among the accepted is equation 1 (section 2, appendix C):
         = n/(n + α + β) · p₁(s) + (α + β)/(n + α + β) · p_flickr(s).
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,9 +53,16 @@ def replication_density(
 
 
 def numbers(
-    *, annotators: int | Sequence[int] = ANNOTATORS, alpha: float = ALPHA, beta: float = BETA
+    *, annotators: Any = ANNOTATORS, alpha: Any = ALPHA, beta: Any = BETA
 ) -> dict[str, Any]:
     """Densities of reference, candidates and the replications of every n on a grid of s.
+
+    Parameters
+    ----------
+    annotators
+        One n or several.
+    alpha, beta
+        As `replication_density` takes them.
 
     Raises
     ------

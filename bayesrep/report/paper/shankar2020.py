@@ -56,7 +56,7 @@ def _scatter(axes: Any, table: pl.DataFrame) -> None:
     if len(machines) >= LEAST:
         of = [machines[f"{role}_accuracy"].to_numpy() for role in REQUIRED_ROLES]
         at = np.linspace(max(ends[0], of[0].min()), of[0].max(), 100)
-        line, low, high = (100 * each for each in line_band(*of, at, "linear"))
+        line, low, high = (100 * each for each in line_band(of[0], of[1], at, "linear"))
         axes.plot(100 * at, line, color=RED, lw=1.2, label="linear fit")
         axes.fill_between(100 * at, low, high, color=RED, alpha=0.18, lw=0)
     for kind, (color, label) in _KINDS.items():

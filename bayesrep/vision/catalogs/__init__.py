@@ -16,6 +16,8 @@ from bayesrep.vision.imports import load_timm
 __all__ = ["CATALOGS", "Entry", "catalog_names", "read_catalog"]
 
 CATALOGS = {
+    "anzaku2022": "Anzaku et al. (2022), A principled evaluation protocol, table 3 (of its 286 "
+    "networks of ImageNet the paper names these)",
     "engstrom2020": "Engstrom et al. (2020), Identifying Statistical Bias in Dataset Replication, "
     "table 2",
     "shankar2020": "Shankar et al. (2020), Evaluating Machine Accuracy on ImageNet, table 1 (of "
