@@ -13,16 +13,23 @@ from bayesrep.commands.options import add_shared, seed
 from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError
 
-OPTIONS = ("reference", "replication", "candidates", "name", "seed")  # each of some readers
+OPTIONS = (
+    "reference",
+    "replication",
+    "candidates",
+    "name",
+    "seed",
+    "version",
+)  # each of some readers
 STATEMENT = ("annotations", "predictions", "reference", "replication")
 
 
 def add(parser: ArgumentParser) -> None:
-    from bayesrep.sources import READERS
+    from bayesrep.sources import ANSWERS, READERS
     from bayesrep.sources.sql import DIALECTS
 
     option = parser.add_argument
-    sources = (*READERS, "sql")
+    sources = (*dict.fromkeys((*READERS, *ANSWERS)), "sql")
     option("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
     option("files", type=Path, nargs="*", metavar="FILE", help="none of sql")
     option("--out", type=Path, metavar="STUDY", help="where to write; sql is printed")
@@ -30,6 +37,7 @@ def add(parser: ArgumentParser) -> None:
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
     option("--name", help="name of the study (tables)")
+    option("--version", metavar="V", help="v4 or v6 (cifar10.1; v6)")
     option("--seed", type=seed, help="of the placebo replication (cifar10h)")
     option(
         "--keep-workers",
@@ -87,7 +95,7 @@ def _statement(arguments: Namespace) -> int:
 
     if arguments.dialect is None:
         raise OptionError(f"import sql takes --dialect: {', '.join(DIALECTS)}")
-    taken = ("files", "out", "candidates", "name", "seed", "keep_workers", "force")
+    taken = ("files", "out", "candidates", "name", "seed", "version", "keep_workers", "force")
     if given := [name for name in taken if getattr(arguments, name)]:
         raise OptionError(
             f"import sql takes no {given[0]}: it prints a statement, and its result is what import "

@@ -8,8 +8,7 @@ from secrets import token_bytes
 from typing import Any, TypeAlias
 
 from bayesrep.errors import OptionError
-from bayesrep.sources import ANSWERED, READERS
-from bayesrep.sources.imagenetv2 import read_answers
+from bayesrep.sources import ANSWERED, ANSWERS, READERS
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import AnnotatedSet, Study
 from bayesrep.studies.writing import write_annotations, write_answers
@@ -29,19 +28,21 @@ def import_files(
 ) -> Imported:
     """Read published data or tables, write what they hold, and return it.
 
-    A study lacks its counts where ImageNet-v2's folder comes alone, and its predictions where
+    A study lacks its counts where ImageNet-v2's folder comes alone or the source has none
+    (`bayesrep.sources.ANSWERS`), and its predictions where
     tables hold none. Options are those of the source's reader, None where they are left to it;
     any other is an `OptionError`. Workers' names are personal data: codes that cannot be undone,
     new ones every time, are written in their place unless they are to be kept.
     """
-    reader = READERS[source]
+    reader = ANSWERS[source] if source not in READERS else READERS[source]
     options = {name: value for name, value in options.items() if value is not None}
     for name in options:
         if name not in inspect.signature(reader).parameters:
             raise OptionError(f"the source {source} takes no --{name}")
     answers: list[Predictions] = []
-    if source == "imagenetv2" and all(path.is_dir() for path in files):
-        answers = read_answers(files, **options)
+    alone = source in ANSWERS and all(path.is_dir() for path in files)
+    if source not in READERS or alone:
+        answers = ANSWERS[source](files, **options)
         write_answers(answers, out, force=force)
         return answers
     if source in ANSWERED:
