@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -223,8 +224,33 @@ def test_pictures_that_cannot_be_shown(tmp_path):
     (tmp_path / "a.png").write_bytes(b"not an image")
     pictures = Pictures.in_folder(tmp_path)
     assert pictures.has("some/where/a.png")
+    assert pictures.has("a")
+    assert not pictures.has("b")
     with pytest.raises(StudyError, match=r"a\.png cannot be decoded"):
         grid(pictures, ["a.png"], [""], title="")
+
+
+def test_images_by_selection_frequency(tmp_path, capsys):
+    from PIL import Image
+
+    study = simulate_study(seed=0, images=60, annotators=10, classifiers=2)
+    study.write(tmp_path / "sim")
+    names = study.reference.images.tolist()
+    (tmp_path / "pictures").mkdir()
+    for name in names[:40]:
+        Image.new("L", (20, 30)).save(tmp_path / "pictures" / f"{name}.jpg")
+    for figure in ("paper-1", "paper-8"):
+        out = tmp_path / f"{figure}.svg"
+        arguments = ["figure", figure, tmp_path / "sim", "--images", tmp_path / "pictures"]
+        assert cli.main([str(each) for each in (*arguments, "--out", out)]) == 0
+        shown = [float(text) for text in re.findall(r"([\d.]+) %", out.read_text("utf-8"))]
+        frequency = 100 * study.reference.selected / study.reference.shown
+        assert shown == sorted(shown)
+        assert set(shown) <= set(np.round(frequency[:40]).tolist())
+        if figure == "paper-1":
+            assert (shown[0], shown[-1]) == (frequency[:40].min(), frequency[:40].max())
+        assert cli.main([str(each) for each in (*arguments, "--class", "x", "--out", out)]) == 2
+    assert "takes no --class" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------ other images

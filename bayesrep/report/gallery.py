@@ -1,7 +1,7 @@
 """Figures of photographs: which images, and a grid of them.
 
 Pictures are the user's: a folder in which an image of the study lies by its name, or by its file
-name anywhere below where that is distinct. They are decoded by Pillow, within its limit of pixels,
+name (with or without the suffix) anywhere below, where that is distinct. They are decoded by Pillow, within its limit of pixels,
 and shown small.
 """
 
@@ -40,7 +40,7 @@ class Pictures:
     files
         Every picture by its path below the folder.
     by_name
-        And by its file name, where only one has it.
+        And by its file name, with and without the suffix, where only one has it.
     """
 
     folder: Path
@@ -69,7 +69,8 @@ class Pictures:
             raise StudyError(f"{folder} holds no images; known are {', '.join(sorted(KINDS))}")
         times: dict[str, list[Path]] = {}
         for path in found.values():
-            times.setdefault(path.name, []).append(path)
+            for name in {path.name, path.stem}:
+                times.setdefault(name, []).append(path)
         return cls(folder, found, {k: v[0] for k, v in times.items() if len(v) == 1})
 
     def has(self, image: str) -> bool:
@@ -160,8 +161,10 @@ def three_of_a_class(
     names = sorted({labels[n] for n in there})
     if len(classes) > 1:
         raise OptionError(f"this figure shows one class, not {len(classes)}")
+    if classes and names == [""]:
+        raise StudyError("the study has no labels of images, so that none is of a class")
     if classes and classes[0] not in names:
-        raise StudyError(f"no picture of class {classes[0]!r}; there are {listing(names, 'class')}")
+        raise StudyError(f"no picture of class {classes[0]!r}, but of {listing(names, 'class')}")
     chosen = classes[0] if classes else names[int(np.random.default_rng(seed).integers(len(names)))]
     mine = [n for n in there if labels[n] == chosen]
     frequency = data.selected / data.shown

@@ -1,7 +1,7 @@
 """From the files of a source to a study's folder, as far as the files go."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_bytes
@@ -34,7 +34,7 @@ def import_files(
     any other is an `OptionError`. Workers' names are personal data: codes that cannot be undone,
     new ones every time, are written in their place unless they are to be kept.
     """
-    reader = ANSWERS[source] if source not in READERS else READERS[source]
+    reader: Callable[..., Any] = READERS.get(source) or ANSWERS[source]
     options = {name: value for name, value in options.items() if value is not None}
     for name in options:
         if name not in inspect.signature(reader).parameters:
@@ -48,7 +48,7 @@ def import_files(
     if source in ANSWERED:
         study, answers = ANSWERED[source](files, **options)
     else:
-        study = reader(files, **options)
+        study = READERS[source](files, **options)
     if not keep_workers:
         study = _with_codes(study)
     if isinstance(study, Study):
