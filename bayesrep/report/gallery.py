@@ -1,8 +1,8 @@
 """Figures of photographs: which images, and a grid of them.
 
 Pictures are the user's: a folder in which an image of the study lies by its name, or by its file
-name (with or without the suffix) anywhere below, where that is distinct. They are decoded by Pillow, within its limit of pixels,
-and shown small.
+name (with or without the suffix) anywhere below, where that is distinct. They are decoded by
+Pillow, within its limit of pixels, and shown small.
 """
 
 import os
