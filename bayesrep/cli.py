@@ -53,7 +53,8 @@ COMMANDS: Mapping[str, str] = {
     "match": "accuracy on images about which a classifier says alike",
     "multilabel": "accuracy by all labels that are right on an image",
     "compare": "classifiers beside people and each other on both data sets",
-    "figure": "draw one of the paper's figures of a study",
+    "figure": "draw a figure of a study or of a paper; list them all",
+    "paper": "all that a study can show of one paper, beside its printed numbers",
     "report": "write a page of all results that needs no network",
 }
 """What each does, in the order of the help; its module is the one of its name in `commands`."""

@@ -11,9 +11,8 @@ sets of Beyer et al. (2020).
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,7 +25,7 @@ from bayesrep.protocols import (
     read_groups,
     read_label_sets,
 )
-from bayesrep.report.figures import panels
+from bayesrep.report.matrices import matrices_figure
 from bayesrep.report.text import columns, percent
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
 from bayesrep.sources.pickles.safe_pickle import read_frame
@@ -34,47 +33,6 @@ from bayesrep.studies.predictions import NO_ANSWER, Predictions
 from experiments.results import save
 
 PEOPLE = "people"
-
-
-def matrices_figure(
-    matrices: Mapping[str, pl.DataFrame], names: Sequence[str], value: str = "rate"
-) -> Any:
-    """Matrices of label and answer side by side, without their diagonals.
-
-    Parameters
-    ----------
-    matrices
-        Title to cells, as of `bayesrep.protocols.confusion`; a column difference, where there is
-        one, is shown from blue to red.
-    names
-        The classes or superclasses in order.
-    value
-        The column to show.
-    """
-    figure, axes = panels(len(matrices), rows=2)
-    place = {name: number for number, name in enumerate(names)}
-    for panel, (title, rows) in zip(axes, matrices.items(), strict=True):
-        signed = "difference" in rows.columns
-        shown = np.zeros((len(names), len(names)))
-        for row in rows.iter_rows(named=True):
-            shown[place[row["label"]], place[row["answer"]]] = row[
-                "difference" if signed else value
-            ]
-        np.fill_diagonal(shown, np.nan)
-        limit = np.nanmax(np.abs(shown)) or 1.0
-        image = panel.imshow(
-            100 * shown,
-            cmap="RdBu_r" if signed else "Blues",
-            vmin=-100 * limit if signed else 0,
-            vmax=100 * limit,
-        )
-        panel.grid(visible=False)
-        panel.set_title(title, fontsize=10)
-        panel.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
-        panel.set_yticks(range(len(names)), names, fontsize=7)
-        figure.colorbar(image, ax=panel, shrink=0.7, label="%")
-        panel.label_outer()
-    return figure
 
 
 def read_people(path: Path, predictions: Predictions) -> Predictions:

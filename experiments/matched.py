@@ -12,113 +12,22 @@ protocol, and how often its intervals hold the truth over many small studies.
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from bayesrep.protocols import MatchedAccuracy, match
 from bayesrep.protocols.matched import CRITERIA
-from bayesrep.report.figures import BLUE, GREEN, GREY, INK, PURPLE, RED, legend_below, panels
+from bayesrep.report.paper.anzaku2022 import (
+    confidence_figure,
+    confidence_scatter,
+    matched_accuracy_figure,
+)
 from bayesrep.report.text import columns, percent
 from bayesrep.studies.predictions import Predictions
-from bayesrep.types import Floats
 from experiments.results import save
 
 CLASSES, LEFT = 1000, 0.01
-SUBSETS = (("all", "-", INK), ("matched", "--", BLUE), ("unmatched", ":", RED))
-
-
-def matched_accuracy_figure(accuracies: pl.DataFrame, criterion: str) -> Any:
-    """Accuracies on all and on matched images, and their differences, over classifiers.
-
-    Parameters
-    ----------
-    accuracies
-        Of `bayesrep.protocols.MatchedAccuracy`.
-    criterion
-        Which to show.
-    """
-    rows = accuracies.filter(pl.col("criterion") == criterion)
-    wide = rows.pivot("quantity", index="classifier", values=["estimate", "lower", "upper"])
-    wide = wide.sort("estimate_reference_accuracy")
-    figure, (left, right) = panels(2)
-    place = np.arange(len(wide))
-
-    def column(name: str) -> Floats:
-        return 100 * wide[name].to_numpy().astype(float)
-
-    for role, color in (("reference", BLUE), ("replication", RED)):
-        left.plot(place, column(f"estimate_{role}_accuracy"), color=color, label=role)
-        matched = column(f"estimate_matched_{role}_accuracy")
-        left.plot(place, matched, color=color, ls="--", label=f"{role}, matched")
-    left.set_ylabel("accuracy (%)")
-    for name, color, label in (("gap", INK, "gap"), ("matched_gap", GREEN, "matched gap")):
-        right.plot(place, column(f"estimate_{name}"), color=color, label=label)
-        ends = column(f"lower_{name}"), column(f"upper_{name}")
-        right.fill_between(place, *ends, color=color, alpha=0.18, lw=0)
-    right.axhline(0, color=GREY, lw=0.8)
-    right.set_ylabel("difference of accuracies (%)")
-    twin = right.twinx()
-    twin.plot(place, column("estimate_fraction_unmatched"), color=PURPLE, ls=":", label="unmatched")
-    twin.set_ylabel("images without a match (%)")
-    twin.set_ylim(0, None)
-    twin.spines[["top"]].set_visible(False)
-    for axes in (left, right):
-        axes.set_xlabel("classifiers by accuracy on the reference")
-    legend_below(figure)
-    return figure
-
-
-def confidence_figure(curves: pl.DataFrame, classifier: str, criterion: str) -> Any:
-    """Accuracy and density by confidence, on all, matched and unmatched images of both data sets.
-
-    Parameters
-    ----------
-    curves
-        Of `bayesrep.protocols.MatchedAccuracy`.
-    classifier, criterion
-        Which to show.
-    """
-    chosen = curves.filter(pl.col("classifier") == classifier, pl.col("criterion") == criterion)
-    figure, axes = panels(2)
-    axes[0].plot([0, 1], [0, 100], color=GREY, lw=1, ls="--", label="calibrated")
-    for role, marker in (("reference", "o"), ("replication", "s")):
-        for subset, style, color in SUBSETS:
-            rows = chosen.filter(pl.col("dataset") == role, pl.col("subset") == subset)
-            label = f"{role}, {subset}"
-            shown = {"marker": marker, "ms": 3, "ls": style, "color": color, "lw": 1.2}
-            shown["mfc"] = color if role == "reference" else "white"
-            axes[0].plot(rows["confidence"], 100 * rows["accuracy"], label=label, **shown)
-            middle = (rows["low"] + rows["high"]) / 2
-            axes[1].plot(middle, rows["density"], label=label, **shown)
-    for each in axes:
-        each.set_xlabel("confidence")
-    axes[0].set_ylabel("accuracy (%)")
-    axes[1].set_ylabel("density")
-    axes[1].set_yscale("log")
-    legend_below(figure, columns=4)
-    return figure
-
-
-def confidence_scatter(confidence: pl.DataFrame) -> Any:
-    """Accuracy against mean confidence, a point for each classifier and data set.
-
-    Parameters
-    ----------
-    confidence
-        Of `bayesrep.protocols.MatchedAccuracy`.
-    """
-    figure, (axes,) = panels(1)
-    for role, color in (("reference", BLUE), ("replication", RED)):
-        rows = confidence.filter(pl.col("dataset") == role)
-        x, y = 100 * rows["confidence"].to_numpy(), 100 * rows["accuracy"].to_numpy()
-        axes.plot(x, y, "o", ms=4, color=color, label=role)
-    ends = np.array(axes.get_xlim())
-    axes.plot(ends, ends, color=GREY, lw=1, ls="--", label="calibrated", zorder=1)
-    axes.set(xlabel="mean confidence (%)", ylabel="accuracy (%)")
-    legend_below(figure)
-    return figure
 
 
 def simulate(

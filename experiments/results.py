@@ -95,7 +95,7 @@ def save(
     for key, another in (further or {}).items():
         save_figure(another, RESULTS / f"{name}-{key}.png")
         parts.append(f"![{name}, {key}]({name}-{key}.png)")
-    parts += [part for part in (remarks, f"```\n{text}\n```") if part]
+    parts += [part for part in (remarks, text and f"```\n{text}\n```") if part]
     target = RESULTS / f"{name}.md"
     target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return target

@@ -20,9 +20,10 @@ from bayesrep.estimators.annotators import extrapolate
 from bayesrep.estimators.components import compare_components
 from bayesrep.lab import METHODS, explore, match_images, next_batch, plan, rematch
 from bayesrep.models import MODELS
+from bayesrep.report.catalogue import PAPERS
 from bayesrep.report.demo import run_demo
 from bayesrep.report.sections import gather
-from bayesrep.sources import READERS, raw_answers
+from bayesrep.sources import ANSWERS, READERS, raw_answers
 from bayesrep.sources.sql import DIALECTS
 from bayesrep.studies.simulate import PROCESSES
 
@@ -50,7 +51,7 @@ WORDS = {
     ("answers", "source"): tuple(raw_answers.SOURCES),
     ("answers", "maybe_is"): raw_answers.MAYBE,
     ("simulate", "process"): tuple(PROCESSES),
-    ("import", "source"): (*READERS, "sql"),
+    ("import", "source"): (*dict.fromkeys((*READERS, *ANSWERS)), "sql"),
     ("import", "dialect"): tuple(DIALECTS),
     ("import", "key"): get_args(Key),
     ("predict", "precision"): get_args(Precision),
@@ -61,6 +62,7 @@ WORDS = {
     ("multilabel", "interval"): protocols.INTERVALS,
     ("multilabel", "empty"): get_args(Empty),
     ("compare", "interval"): protocols.INTERVALS,
+    ("paper", "paper"): tuple(PAPERS),
 }
 OWN = {"humans", "sets", "posterior"}  # of these, what is typed is a file that is read first
 

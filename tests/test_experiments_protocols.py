@@ -13,10 +13,19 @@ from bayesrep.protocols import confusion, match
 from bayesrep.protocols.matched import CRITERIA
 from bayesrep.report.robustness import robustness_figure
 from benchmarks import protocols as benchmark
-from experiments import cifar10_1, imagenetv2, matched, multilabel, results, timm_results
+from experiments import (
+    cifar10_1,
+    imagenetv2,
+    matched,
+    multilabel,
+    printed_numbers,
+    results,
+    timm_results,
+)
 from experiments import confusion as confusion_experiment
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DOCS_RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 IMAGENETV2 = DATA / "imagenetv2" / "data"
 REAL = DATA / "reassessed-imagenet" / "real.json"
 MULTILABEL = DATA / "imagenet-multilabel"
@@ -181,3 +190,27 @@ def test_matrices_leave_their_diagonals_out():
     figure.savefig(BytesIO(), format="png")
     shown = figure.axes[0].images[0].get_array()
     assert np.all(np.ma.getmaskarray(np.ma.masked_invalid(shown)).diagonal())
+
+
+@real
+def test_printed_numbers_come_out_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert printed_numbers.main([str(DATA)]) == 0
+    found = json.loads((tmp_path / "printed-numbers.json").read_text())
+    rows = {(row["paper"], row["what"]): row for row in found["rows"]}
+    assert len(rows) == len(found["rows"]) >= 60
+    assert all(row["ours"] and row["agreement"] for row in rows.values())
+    assert all(
+        row["why"] for row in rows.values() if row["agreement"] in ("differs", "not at hand")
+    )
+    tsipras = {what: row for (paper, what), row in rows.items() if paper == "tsipras2020"}
+    assert tsipras["images of the Classify task, of 10,000"]["ours"] == "6,761"
+    assert tsipras["images whose label nobody selects"]["ours"] == "150"
+    assert tsipras["images of several objects"]["agreement"] == "half of the data"
+    assert tsipras["of these, whose main object is another"]["agreement"] == "half of the data"
+    written = DOCS_RESULTS / "printed-numbers.json"
+    assert json.loads(written.read_text())["rows"] == found["rows"]
+    page = (DOCS_RESULTS.parent / "papers-disagree.md").read_text(encoding="utf-8")
+    ours = rows["engstrom2020", "widest 95 % interval of a classifier's accuracy for other images "
+                "(points)"]["ours"]  # fmt: skip
+    assert ours.removeprefix("± ") in page

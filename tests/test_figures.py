@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +37,7 @@ FEW = {
     "paper-13": {"bootstrap": 2, "quarters": (4,)},
     "paper-14": {"bootstrap": 2, "components": (2,)},
 }
-OF_A_STUDY = [
-    name for name, figure in FIGURES.items() if figure.needs_study and not figure.takes_people
-]
+OF_A_STUDY = [name for name, figure in FIGURES.items() if figure.needs_study]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def run(capsys, *arguments: Any) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize(
     "name",
-    [n for n, figure in FIGURES.items() if not (figure.needs_posterior or figure.takes_people)],
+    [n for n, f in FIGURES.items() if not f.inputs or (f.needs_study and not f.needs_posterior)],
 )
 def test_every_figure_without_a_truth_in_every_format(name, study, tmp_path):
     figure = drawn(name, study)
@@ -229,9 +229,77 @@ def test_figure12_needs_three_annotators():
 def test_the_list_names_every_figure(capsys):
     status, out, _ = run(capsys, "--list")
     assert status == 0
-    assert [line.split()[0] for line in out.splitlines()] == list(FIGURES)
-    status, out, _ = run(capsys, "--list", "--json")
-    assert json.loads(out) == {name: figure.description for name, figure in FIGURES.items()}
+    status, listed, _ = run(capsys, "--list", "--json")
+    figures = json.loads(listed)["figures"]
+    assert [each["name"] for each in figures if each["name"]] == list(FIGURES)
+    assert all(bool(each["name"]) != bool(each["why_not"]) for each in figures)
+    assert all(f" {name} " in f" {out} ".replace("\n", " ") for name in FIGURES)
+    # Every number of every paper, in order.
+    last = {"engstrom2020": 14, "anzaku2022": 8, "shankar2020": 5, "tsipras2020": 28}
+    for paper, most in last.items():
+        numbers = [each["number"] for each in figures if each["paper"] == paper]
+        assert numbers[:most] == [str(n) for n in range(1, most + 1)]
+
+
+def test_the_list_says_what_a_study_lacks(capsys, study_path, tmp_path):
+    status, out, _ = run(capsys, "--list", study_path, "--json", "--images", tmp_path)
+    assert status == 0
+    lacks = {each["name"]: each["lacks"] for each in json.loads(out)["figures"] if each["name"]}
+    assert lacks["paper-4"] == lacks["paper-1"] == lacks["robustness"] == []
+    assert lacks["answer"] == ["posterior"]
+    assert lacks["anzaku-1"] == ["probabilities"]
+    assert lacks["shankar-3"] == ["labels", "--labels"]
+    assert lacks["people"] == ["labels", "--objects|--counts"]
+    _, out, _ = run(capsys, "--list", study_path)
+    assert "it lacks probabilities" in out
+    status, _, err = run(capsys, "--list", tmp_path / "nowhere")
+    assert (status, err.count("\n")) == (2, 1)
+    assert run(capsys, "--list", tmp_path)[0] == 2
+
+
+def test_listing_imports_nothing_slow():
+    code = (
+        "import sys; from bayesrep.cli import main; main(['figure', '--list']);"
+        "assert not {'jax', 'numpy', 'polars', 'scipy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("paper-3", "x=1", "no setting 'x'; it has alpha, annotators, beta"),
+        ("paper-3", "alpha=0", "alpha is 0"),
+        ("paper-3", "annotators=0,1", "whole numbers from 1"),
+        ("paper-3", "alpha=word", "give a number"),
+        ("paper-2", "selected=11", "selected is 11 of 10"),
+        ("paper-2", "reference=3", "a,b of a beta"),
+        ("paper-4", "bins=3", "no setting 'bins'; it has none"),
+    ],
+)
+def test_settings_that_do_not_fit(capsys, tmp_path, study_path, name, settings, message):
+    given = [study_path] if FIGURES[name].needs_study else []
+    out = tmp_path / "f.svg"
+    status, _, err = run(capsys, name, *given, "--set", settings, "--out", out)
+    assert status == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_figures_2_and_3_with_the_users_numbers(capsys, tmp_path):
+    for name, settings in (
+        ("paper-2", ("selected=15", "annotators=20", "reference=9,1.5", "candidates=2,2")),
+        ("paper-3", ("alpha=3", "beta=1", "annotators=7")),
+    ):
+        out = tmp_path / f"{name}.svg"
+        more = [part for setting in settings for part in ("--set", setting)]
+        assert run(capsys, name, *more, "--out", out)[0] == 0
+    text = (tmp_path / "paper-3.svg").read_text(encoding="utf-8")
+    assert "n = 7" in text
+    assert "Beta(4, 1)" in text
+    found = figure2.numbers(selected=15, annotators=20, reference=(9, 1.5), candidates=(2, 2))
+    s = np.array(found["s"])
+    np.testing.assert_allclose(found["given_reading"]["flickr"], beta.pdf(s, 17, 7))
 
 
 @pytest.mark.parametrize("name", ["paper-2", "paper-4", "paper-11"])
@@ -271,7 +339,11 @@ def test_the_command_passes_on_names_and_seeds(capsys, study, study_path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("paper-1",), "unknown figure 'paper-1'; the figures are answer, accuracies"),
+        (("paper-15",), "unknown figure 'paper-15'; the figures are answer, accuracies"),
+        (("paper-10",), "it is not drawn: a page and no figure"),
+        (("paper-1", "STUDY"), "paper-1 is drawn of --images"),
+        (("people", "STUDY"), "people is drawn of --objects, --counts or both; give one"),
+        (("paper-4", "STUDY", "--counts", "c.csv"), "paper-4 takes no --counts"),
         (("paper-4",), "paper-4 is drawn of a study"),
         (("paper-2", "STUDY"), "paper-2 takes no study"),
         (("paper-4", "STUDY", "posterior.nc"), "paper-4 takes no posterior"),

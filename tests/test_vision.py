@@ -38,6 +38,7 @@ from bayesrep.vision.local import Local, in_blocks
 from bayesrep.vision.networks import Network, describe, load_network
 from bayesrep.vision.pixels import Preprocessing, decode, read_block, why_not
 from bayesrep.vision.run import Run, open_results
+from bayesrep.vision.torchvision_networks import data_config, known_names
 
 timm = load_timm()
 import torch
@@ -874,8 +875,9 @@ def test_catalogs_name_what_timm_has(name):
     entries = read_catalog(name)
     assert len(here) + len(vanished) == len(entries)
     assert all(entry.note for entry in vanished)
-    assert all(timm.get_pretrained_cfg(full).num_classes == 1000 for full in here)
-    assert {entry.timm for entry in vanished} == {""}  # else timm has renamed something
+    of_timm = [full for full in here if not full.startswith("torchvision/")]
+    assert all(timm.get_pretrained_cfg(full).num_classes == 1000 for full in of_timm)
+    assert {entry.timm for entry in vanished} <= {""}  # else timm has renamed something
 
 
 def test_the_papers_136_classifiers():
@@ -890,14 +892,84 @@ def test_the_papers_classifiers_are_in_its_order():
     assert [entry.classifier for entry in read_catalog("engstrom2020")] == names
 
 
+def test_all_28_classifiers_of_tsipras_can_be_had():
+    here, vanished = catalog_names("tsipras2020")
+    assert (len(here), vanished) == (28, [])
+
+
+# ------------------------------------------------------------------ torchvision
+
+
+def test_what_torchvision_asks_for_is_what_images_go_through():
+    """Of all its weights for ImageNet: the pixels of its own transform, to the bit."""
+    from torchvision import models
+
+    image = Image.fromarray(noise(np.random.default_rng(0), 300, 417))
+    seen = set()
+    for name in known_names():
+        for weights in models.get_model_weights(name.removeprefix("torchvision/")):
+            asked = weights.transforms()
+            key = (tuple(asked.crop_size), tuple(asked.resize_size), asked.interpolation)
+            if key in seen or asked.crop_size[0] > 300:
+                continue
+            seen.add(key)
+            config = data_config(weights)
+            ours = Preprocessing.of(config).apply(image)
+            theirs = asked(image).permute(1, 2, 0).numpy()
+            normalised = (ours / np.float32(255) - np.float32(config["mean"])) / np.float32(
+                config["std"]
+            )
+            np.testing.assert_allclose(normalised, theirs, atol=2e-6)
+    assert len(seen) > 5
+
+
+@pytest.mark.parametrize("name", ["squeezenet1_1", "googlenet"])
+def test_torchvisions_classifiers_answer_as_by_themselves(tmp_path, pictures, name):
+    from torchvision import models
+
+    torch.manual_seed(1)
+    extra = {"init_weights": False, "aux_logits": True} if name == "googlenet" else {}
+    theirs = models.get_model(name, weights=None, **extra)
+    save_file(theirs.state_dict(), tmp_path / f"{name}.safetensors")
+    full = f"torchvision/{name}"
+    predict(pictures, tmp_path / "study", tmp_path, names=[full])
+    rows = table(tmp_path / "study", full)
+    weights = models.get_model_weights(name).IMAGENET1K_V1
+    if name == "googlenet":
+        theirs.transform_input = True
+    theirs.eval()
+    files = sorted(pictures.rglob("*.JPEG"))[:3]
+    images = torch.stack([weights.transforms()(Image.open(path)) for path in files])
+    with torch.no_grad():
+        scores = theirs(images).softmax(dim=1)
+    by = {Path(row["image"]).name: row for row in rows.to_dicts()}
+    for path, score in zip(files, scores, strict=True):
+        row = by[path.name]
+        assert row["label_1"] == synsets()[int(score.argmax())]
+        assert row["probability_1"] == pytest.approx(float(score.max()), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("torchvision/alexnett", "the nearest is 'torchvision/alexnet'"),
+        ("torchvision/alexnet.NEW", "torchvision has no such weights; there are IMAGENET1K_V1"),
+        ("torchvision/deeplabv3_resnet50", "torchvision has no classifier"),
+    ],
+)
+def test_what_torchvision_does_not_have(tmp_path, pictures, weights, name, message):
+    with pytest.raises(PredictionError, match=message):
+        predict(pictures, tmp_path / "study", weights, names=[name])
+
+
 def test_catalogs_on_the_command_line(capsys):
     assert main(["predict", "--list", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert set(facts) == set(CATALOGS)
     assert facts["tsipras2020"][0] == {
         "classifier": "alexnet",
-        "timm": None,
-        "note": "no longer in timm",
+        "timm": "torchvision/alexnet.IMAGENET1K_V1",
+        "note": "",
     }
     assert main(["predict", "--list"]) == 0
     assert "resnet18.tv_in1k" in capsys.readouterr().out

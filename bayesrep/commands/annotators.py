@@ -17,11 +17,18 @@ def add(parser: ArgumentParser) -> None:
         metavar="N,N",
         help="say what the naive estimate would be with so many annotators, by EM + spline",
     )
+    parser.add_argument(
+        "--half",
+        action="store_true",
+        help="say how the naive estimate changes with a random half of the images",
+    )
     add_shared(parser, "--seed", "--csv", "--force")
 
 
 def run(arguments: Namespace) -> int:
     from bayesrep.estimators.annotators import compare_annotators, extrapolate, linearity
+    from bayesrep.estimators.other_images import half_the_images
+    from bayesrep.report.other_images import halves_text
     from bayesrep.report.text import annotators_table, forward_table
 
     new_table(arguments)
@@ -34,4 +41,7 @@ def run(arguments: Namespace) -> int:
         keep_compiled()
         told = extrapolate(study, arguments.forward, **given(arguments, extrapolate))
         text, facts["forward"] = f"{text}\n\n{forward_table(told)}", told.to_dicts()
+    if arguments.half:
+        halves = half_the_images(study, **given(arguments, half_the_images))
+        text, facts["half"] = f"{text}\n\n{halves_text(halves)}", halves.to_dicts()
     return emit_table(arguments, table, text, facts, study.left_out)

@@ -32,10 +32,13 @@ def run(arguments: Namespace) -> int:
 
 
 def _of_study(path: Path) -> tuple[str, LeftOut]:
+    from bayesrep.estimators.other_images import finite_sample_gaps, mean_frequencies
+    from bayesrep.report.other_images import frequencies_text
     from bayesrep.report.text import describe_study
 
     study = bayesrep.read_study(path)
-    lines = [describe_study(study)]
+    gaps = finite_sample_gaps(study) if study.classifiers else None
+    lines = [describe_study(study), frequencies_text(mean_frequencies(study), gaps)]
     if any(data.answers is not None for data in study.datasets.values()):
         lines.append(plain(bayesrep.describe_crowd(study).sentence))
     return "\n".join([*lines, "No rule is broken."]), study.left_out

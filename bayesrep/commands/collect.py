@@ -18,6 +18,7 @@ STEPS: Mapping[str, str] = {
     "labels": "the labels of each image that are worth a closer look",
     "classify": "one image at a time: which objects, and which is the main one?",
     "objects": "what each image shows, from what several people said of it",
+    "review": "predictions that nobody has judged, as tasks; nobody judges their own",
 }
 
 
@@ -380,10 +381,13 @@ def _add_objects(parser: ArgumentParser) -> None:
     option(
         "--sets", type=Path, metavar="TABLE", help="each object's label, as multilabel takes them"
     )
+    option("--dataset", metavar="NAME", help="of the images of the published .pkl (imagenet)")
     _out(parser, "TABLE", "a row an image and label, CSV or Parquet")
 
 
 def _objects(arguments: Namespace) -> int:
+    import polars as pl
+
     from bayesrep import collect
     from bayesrep.collect.objects import sane
     from bayesrep.report.collecting import objects_text
@@ -395,6 +399,10 @@ def _objects(arguments: Namespace) -> int:
             new_table_file(path, force=arguments.force)
     if arguments.table.suffix.lower() == ".pkl":
         answers = read_classify_frame(arguments.table)
+        if arguments.dataset is not None:
+            answers = answers.with_columns(dataset=pl.lit(arguments.dataset))
+    elif arguments.dataset is not None:
+        raise OptionError("--dataset is for the published .pkl alone; the table has its own")
     else:
         answers, where = read_answers(arguments.table), str(arguments.table)
         require(answers, ("label", "task", "main"), where)
@@ -408,6 +416,92 @@ def _objects(arguments: Namespace) -> int:
     return emit(arguments, f"{objects_text(table, left_out)}\nWritten to {arguments.out}", facts)
 
 
+def _add_review(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    add_shared(parser, "study")
+    option(
+        "--datasets", type=names, metavar="NAME,NAME", help="roles or names (reference,replication)"
+    )
+    option(
+        "--judged",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="TABLE",
+        help="what is judged already: dataset, image, label, right, as this step writes it",
+    )
+    option(
+        "--labels",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="label sets: the labels that are right, as multilabel takes them",
+    )
+    option("--humans", type=Path, metavar="FILE", help="people's answers, to be judged too")
+    option(
+        "--reviewers", type=names, metavar="NAME,NAME", help="people among whom tasks are parted"
+    )
+    option("--seed", type=seed, help="of who judges what (0)")
+    option("--sets", type=Path, metavar="TABLE", help="write the right labels, as label sets")
+    _out(parser, "TABLE", "of the tasks, CSV or Parquet; fill in the column right")
+
+
+def _review(arguments: Namespace) -> int:
+    import polars as pl
+
+    from bayesrep.collect.review import KEY, review
+    from bayesrep.protocols import read_humans, read_label_sets
+    from bayesrep.report.text import rows_table
+    from bayesrep.sources.table_files import flags, read_table, require
+    from bayesrep.studies.answers import read_predictions
+
+    for path in (arguments.out, arguments.sets):
+        if path is not None:
+            new_table_file(path, force=arguments.force)
+    if arguments.sets is not None and not (arguments.judged or arguments.labels):
+        raise OptionError("--sets takes --judged or --labels: nothing is judged yet")
+    answers = read_predictions(arguments.study, ranks=1, **given(arguments, read_predictions))
+    judged = []
+    for path in arguments.judged:
+        table = read_table(path, text=KEY)
+        require(table, (*KEY, "right"), str(path))
+        blank = table["right"].cast(pl.String).fill_null("").str.strip_chars() == ""
+        table = table.filter(~blank)
+        right = flags(table["right"], str(path))
+        told = table.with_columns(right.alias("right"))
+        if "category" not in table.columns:
+            told = told.with_columns(category=pl.lit(None, pl.String))
+        judged.append(told.select(pl.col(*KEY, "category").cast(pl.String), "right"))
+    for data in answers if arguments.labels else ():
+        sets = read_label_sets(arguments.labels, data)
+        judged.append(
+            pl.DataFrame(
+                {
+                    "dataset": data.dataset,
+                    "image": data.images[sets.image],
+                    "label": [data.classes[k] for k in sets.label],
+                    "category": pl.Series([None] * len(sets.label), dtype=pl.String),
+                    "right": True,
+                }
+            )
+        )
+    known = pl.concat(judged) if judged else None
+    humans = read_humans(arguments.humans, *answers) if arguments.humans else None
+    options: dict[str, Any] = {**given(arguments, review), "judged": known, "humans": humans}
+    found = review(answers, **options)
+    write_table(found.tasks, arguments.out)
+    if arguments.sets is not None and known is not None:
+        rows = known.filter("right").unique(KEY, maintain_order=True)
+        named = rows["category"].null_count() < len(rows)
+        write_table(rows.select(*KEY, *(["category"] if named else [])), arguments.sets)
+    facts = {"rows": found.statistics.to_dicts(), "tasks": len(found.tasks)}
+    text = f"{rows_table(found.statistics)}\n\n{len(found.tasks):,} predictions to be judged"
+    return emit(
+        arguments, f"{text}\nWritten to {arguments.out}", facts | {"out": str(arguments.out)}
+    )
+
+
 _ADD: Mapping[str, Callable[[ArgumentParser], None]] = {
     "candidates": _add_candidates,
     "contains": _add_contains,
@@ -416,6 +510,7 @@ _ADD: Mapping[str, Callable[[ArgumentParser], None]] = {
     "labels": _add_labels,
     "classify": _add_classify,
     "objects": _add_objects,
+    "review": _add_review,
 }
 _RUN: Mapping[str, Callable[[Namespace], int]] = {
     "candidates": _candidates,
@@ -425,4 +520,5 @@ _RUN: Mapping[str, Callable[[Namespace], int]] = {
     "labels": _labels,
     "classify": _classify,
     "objects": _objects,
+    "review": _review,
 }

@@ -13,12 +13,25 @@ from bayesrep.studies.rules import REQUIRED_ROLES
 
 def add(parser: ArgumentParser) -> None:
     option = parser.add_argument
-    add_protocol(parser, "accuracies", "pairs", "lines", "confusion")
+    add_protocol(parser, "accuracies", "pairs", "lines", "subsets", "missed", "confusion")
     add_datasets(parser)
     option("--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer")
     option("--labels", type=Path, nargs="+", metavar="FILE", help="label sets of both data sets")
     option("--published", action="store_true", help="add the people and networks of Shankar et al.")
     add_shared(parser, "--classes", "--by")
+    option(
+        "--subsets",
+        type=Path,
+        metavar="FILE",
+        help="images to look at alone: a table of image and columns of true and false or names",
+    )
+    option(
+        "--fast",
+        type=float,
+        metavar="SECONDS",
+        help="look alone at images that people answered so fast in the median (60 in the paper); "
+        "--humans with a column seconds",
+    )
     option(
         "--dataset",
         choices=REQUIRED_ROLES,
@@ -31,13 +44,17 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep.protocols import compare, read_humans, read_label_sets, read_predictions
     from bayesrep.protocols.humans import with_published
+    from bayesrep.report.subsets import subsets_text
     from bayesrep.report.text import comparison_table, rows_table
     from bayesrep.studies.answers import knows_answers, right_or_wrong
     from bayesrep.studies.reading import images_left_out
 
     new_table(arguments)
     roles = (arguments.reference, arguments.replication)
-    simple = arguments.table != "confusion" and not (arguments.humans or arguments.labels)
+    simple = arguments.table not in ("confusion", "subsets", "missed") and not (
+        arguments.humans or arguments.labels
+    )
+    _check_subsets(arguments)
     if simple and roles == REQUIRED_ROLES and not knows_answers(arguments.study):
         both = right_or_wrong(bayesrep.read_study(arguments.study))
     else:
@@ -51,6 +68,12 @@ def run(arguments: Namespace) -> int:
     if arguments.labels:
         one, other = (read_label_sets(arguments.labels, data) for data in both)
         sets = one, other
+    if arguments.table == "subsets":
+        table = _subsets(arguments, both, humans, sets)
+        return emit_table(arguments, table, subsets_text(table), left_out=left_out)
+    if arguments.table == "missed":
+        table = _missed(both, humans, sets)
+        return emit_table(arguments, table, rows_table(table), left_out=left_out)
     options = {**given(arguments, compare), "humans": humans, "sets": sets}
     comparison = compare(*both, **options)
     if arguments.table != "accuracies":
@@ -61,6 +84,59 @@ def run(arguments: Namespace) -> int:
         table = with_published(table)
     text, facts = comparison_table(table, comparison.lines), comparison.lines.to_dicts()
     return emit_table(arguments, table, text, {"lines": facts}, left_out)
+
+
+def _check_subsets(arguments: Namespace) -> None:
+    """Refuse options of the table of subsets elsewhere."""
+    for name in ("subsets", "fast"):
+        if getattr(arguments, name) is not None and arguments.table != "subsets":
+            raise OptionError(f"--{name} is for --table subsets")
+    if arguments.fast is not None and arguments.humans is None:
+        raise OptionError("--fast takes --humans, a table with a column seconds")
+    if arguments.table == "missed" and arguments.labels is None:
+        raise OptionError("--table missed takes --labels: what is right on each image")
+
+
+def _subsets(arguments: Namespace, both: Any, humans: Any, sets: Any) -> Any:
+    """Everybody on subsets of classes and of images."""
+    from bayesrep.protocols import class_subsets, compare_subsets, read_groups
+    from bayesrep.protocols.by_subset import fast_images, of_classes, read_image_subsets
+
+    groups = read_groups(arguments.classes, both[0].classes) if arguments.classes else None
+    masks = class_subsets(both[0].classes, groups)
+    subsets = {name: each for name, each in of_classes(masks, *both).items() if _in_all(each)}
+    if arguments.subsets is not None:
+        subsets |= read_image_subsets(arguments.subsets, *both)
+    if arguments.fast is not None:
+        fast = fast_images(arguments.humans, *both, seconds=arguments.fast)
+        subsets[f"fast images ({arguments.fast:g} s)"] = fast
+    options = {**given(arguments, compare_subsets), "humans": humans, "sets": sets}
+    return compare_subsets(both[0], both[1], subsets, **options)
+
+
+def _in_all(masks: Any) -> bool:
+    return all(mask.any() for mask in masks)
+
+
+def _missed(both: Any, humans: Any, sets: Any) -> Any:
+    """Images that all classifiers, all people, or both get wrong."""
+    import polars as pl
+
+    from bayesrep.protocols.by_subset import missed_by_all
+
+    rows = []
+    for place, (data, labels) in enumerate(zip(both, sets, strict=True)):
+        wrong = {"all classifiers": missed_by_all(data, labels)}
+        if humans is not None:
+            wrong["all people"] = missed_by_all(humans[place], labels)
+            wrong["everybody"] = wrong["all classifiers"] & wrong["all people"]
+        for who, images in wrong.items():
+            rows += [
+                (data.dataset, who, str(data.images[n]), data.classes[data.labels[n]])
+                for n in images.nonzero()[0]
+            ]
+    schema = {name: pl.String for name in ("dataset", "missed_by", "image", "label")}
+    return pl.DataFrame(rows, schema, orient="row")
 
 
 def _confusion(arguments: Namespace, both: Any, humans: Any) -> Any:

@@ -1,10 +1,14 @@
-"""`bayesrep figure`: draw one of the figures of a study."""
+"""`bayesrep figure`: draw one of the figures of a study, or list those of all papers."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bayesrep.commands.options import add_datasets, add_shared, keep_compiled
+from bayesrep.commands.options import add_datasets, add_shared, keep_compiled, setting
 from bayesrep.commands.output import emit, lacking, new_file
+
+if TYPE_CHECKING:
+    from bayesrep.report.figure_names import Given
 
 
 def add(parser: ArgumentParser) -> None:
@@ -13,44 +17,124 @@ def add(parser: ArgumentParser) -> None:
     option("study", type=Path, nargs="?", metavar="STUDY")
     option("posterior", type=Path, nargs="?", metavar="posterior.nc")
     option("--out", type=Path, metavar="FILE", help="ends in .pdf, .svg or .png")
-    option("--list", action="store_true", help="list the figures and stop")
-    add_datasets(parser)
     option(
-        "--classifier",
+        "--list",
+        action="store_true",
+        help="list every figure of every paper, what it needs and, of a STUDY, whether it is there",
+    )
+    add_datasets(parser)
+    for name in ("classifier", "class"):
+        option(
+            f"--{name}",
+            action="append",
+            metavar="NAME",
+            help="show this one, where a figure shows a few; may be given several times",
+        )
+    option(
+        "--set",
+        type=setting,
         action="append",
-        metavar="NAME",
-        help="show this one, where a figure shows a few; may be given several times",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a number of the figure's, such as annotators=1,5,20; may be given several times",
     )
     option(
         "--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (the paper's)"
     )
-    add_shared(parser, "--objects", "--counts", "--no-progress", "--seed", "--force")
+    add_files(parser)
+    add_shared(parser, "--no-progress", "--seed", "--force")
+
+
+def add_files(parser: ArgumentParser) -> None:
+    """Add the files beside a study of which figures are drawn."""
+    option = parser.add_argument
+    option("--labels", type=Path, nargs="+", default=[], metavar="FILE", help="label sets")
+    option("--humans", type=Path, metavar="FILE", help="a table of image, labeler, answer")
+    add_shared(parser, "--objects", "--counts", "--classes", "--by")
+    option("--images", type=Path, metavar="FOLDER", help="pictures, by the study's names of images")
+
+
+def given_files(arguments: Namespace) -> "Given":
+    """What is given of `add_files`, with the study and the posterior."""
+    from bayesrep.report.figure_names import Given
+
+    return Given(
+        arguments.study,
+        getattr(arguments, "posterior", None),
+        (arguments.reference, arguments.replication),
+        tuple(arguments.labels),
+        **{
+            name: getattr(arguments, name)
+            for name in ("humans", "objects", "counts", "classes", "images", "by")
+        },
+    )
 
 
 def run(arguments: Namespace) -> int:
+    if arguments.list:
+        return _list(arguments)
     keep_compiled()
-    from bayesrep.report.figure_names import FIGURES, chosen_options, named, read_inputs
+    from bayesrep.report.figure_names import chosen_options, chosen_settings, named, read_inputs
     from bayesrep.report.figures import check_format, save_figure
     from bayesrep.studies.reading import images_left_out
 
-    if arguments.list:
-        described = {name: figure.description for name, figure in FIGURES.items()}
-        width = max(map(len, described))
-        lines = (f"{name.ljust(width)}  {text}" for name, text in described.items())
-        return emit(arguments, "\n".join(lines), described)
     given = {"NAME": arguments.name, "--out": arguments.out}
     if missing := [argument for argument, value in given.items() if value is None]:
         return lacking("figure", missing)
     options = chosen_options(
         arguments.name,
-        asked={"bootstrap": arguments.bootstrap, "classifiers": arguments.classifier},
+        asked={
+            "bootstrap": arguments.bootstrap,
+            "classifiers": arguments.classifier,
+            "classes": getattr(arguments, "class"),
+        },
         taken={"seed": arguments.seed, "progress": not arguments.no_progress},
     )
+    options |= chosen_settings(arguments.name, dict(arguments.set))
     new_file(check_format(arguments.out), force=arguments.force)
-    roles = (arguments.reference, arguments.replication)
-    people = {"objects": arguments.objects, "counts": arguments.counts}
-    inputs = read_inputs(arguments.name, arguments.study, arguments.posterior, roles, people)
+    inputs = read_inputs(arguments.name, given_files(arguments))
     save_figure(named(arguments.name).draw(*inputs, **options), arguments.out)
     facts = {"figure": arguments.name, "out": str(arguments.out)}
     left_out = images_left_out(arguments.study) if arguments.study else None
     return emit(arguments, f"Written to {arguments.out}", facts, left_out)
+
+
+def _list(arguments: Namespace) -> int:
+    """Every figure, and whether a study has what it needs."""
+    from bayesrep.report import catalogue
+
+    study = arguments.study or (Path(arguments.name) if arguments.name else None)
+    there = None
+    if study is not None:
+        from bayesrep.studies.held import held
+
+        there = held(study, (arguments.reference, arguments.replication)) | files_given(arguments)
+    facts, lines = [], list[str]()
+    for paper in ("", *catalogue.PAPERS):
+        lines += ["", catalogue.PAPERS[paper], ""] if paper else []
+        rows = list(catalogue.of_paper(paper))
+        for entry in rows:
+            lacks = None if there is None or entry.why else entry.lacks(there)
+            needs = ", ".join(map(catalogue.in_words, entry.needs))
+            fact = {"name": entry.name or None, "paper": paper or None, "shows": entry.shows}
+            fact |= {"number": entry.number or None, "needs": list(entry.needs)}
+            fact |= {"why_not": entry.why or None} | ({} if there is None else {"lacks": lacks})
+            facts.append(fact)
+            number = f"{entry.number:>5}  " if paper else ""
+            if entry.why:
+                lines.append(f"{number}{'-':<12}{entry.shows} (not drawn: {entry.why})")
+                continue
+            said = f"  [{needs}]" if needs else ""
+            if lacks is not None:
+                short = "it lacks " + ", ".join(map(catalogue.in_words, lacks))
+                said = f"  [{short if lacks else 'yes'}]"
+            lines.append(f"{number}{entry.name:<12}{entry.shows}{said}")
+    lines += ["", *(f"{need}: {text}" for need, text in catalogue.NEEDS.items())]
+    return emit(arguments, "\n".join(lines), {"figures": facts})
+
+
+def files_given(arguments: Namespace) -> set[str]:
+    """Of the options and the posterior, those that are given."""
+    names = ("labels", "humans", "objects", "counts", "classes", "images")
+    given = {f"--{name}" for name in names if getattr(arguments, name)}
+    return given | ({"posterior"} if getattr(arguments, "posterior", None) else set())

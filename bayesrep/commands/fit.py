@@ -2,17 +2,17 @@
 
 import inspect
 import json
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import Any, get_args
+from typing import get_args
 
 import bayesrep
 from bayesrep import process
 from bayesrep.choices import Feedback, Method
-from bayesrep.commands.options import add_shared, given
+from bayesrep.commands.options import add_shared, given, setting
 from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.progress import Stopwatch
 
@@ -29,7 +29,7 @@ def add(parser: ArgumentParser) -> None:
     )
     option(
         "--set",
-        type=_setting,
+        type=setting,
         action="append",
         default=[],
         metavar="NAME=VALUE",
@@ -70,27 +70,6 @@ def _import_early(name: str) -> None:
     """Import a module; what fails here fails again where it is needed, and is told there."""
     with suppress(BaseException):
         import_module(name)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE, where VALUE is a number, true or false, a word, or numbers with commas."""
-    name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or not name.isidentifier() or not value:
-        raise ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    parts = [_literal(part.strip()) for part in value.split(",")]
-    return name, tuple(parts) if len(parts) > 1 else parts[0]
-
-
-def _literal(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def run(arguments: Namespace) -> int:

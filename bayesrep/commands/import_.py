@@ -15,18 +15,18 @@ from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError, listing
 
 # Each of some readers.
-OPTIONS = ("reference", "replication", "candidates", "name", "seed")
+OPTIONS = ("reference", "replication", "candidates", "name", "seed", "version")
 OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
 FLAGS = ("repeats", "common")
 STATEMENT = ("annotations", "predictions", "reference", "replication")
 
 
 def add(parser: ArgumentParser) -> None:
-    from bayesrep.sources import READERS
+    from bayesrep.sources import ANSWERS, READERS
     from bayesrep.sources.sql import DIALECTS
 
     option = parser.add_argument
-    sources = (*READERS, "sql")
+    sources = (*dict.fromkeys((*READERS, *ANSWERS)), "sql")
     option("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
     option("files", type=Path, nargs="*", metavar="FILE", help="none of sql")
     option("--out", type=Path, metavar="STUDY", help="where to write; sql is printed")
@@ -42,6 +42,7 @@ def add(parser: ArgumentParser) -> None:
         "may be repeated",
     )
     option("--name", help="name of the study (evals, tables)")
+    option("--version", metavar="V", help="v4 or v6 (cifar10.1; v6)")
     option("--seed", type=seed, help="of the placebo replication (cifar10h)")
     option(
         "--keep-workers",
@@ -144,8 +145,8 @@ def _statement(arguments: Namespace) -> int:
 
     if arguments.dialect is None:
         raise OptionError(f"import sql takes --dialect: {', '.join(DIALECTS)}")
-    taken = ("files", "out", "candidates", "name", "seed", "keep_workers", "selection", "force")
-    taken += (*OF_LOGS, *FLAGS)
+    taken = ("files", "out", "candidates", "name", "seed", "version", "keep_workers", "selection")
+    taken += ("force", *OF_LOGS, *FLAGS)
     if given := [name for name in taken if getattr(arguments, name)]:
         raise OptionError(
             f"import sql takes no {given[0]}: it prints a statement, and its result is what import "

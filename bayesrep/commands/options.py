@@ -42,6 +42,27 @@ def whole_numbers(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
+def setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, where VALUE is a number, true or false, a word, or numbers with commas."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name.isidentifier() or not value:
+        raise ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    parts = [_literal(part.strip()) for part in value.split(",")]
+    return name, tuple(parts) if len(parts) > 1 else parts[0]
+
+
+def _literal(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def names(text: str) -> list[str]:
     """NAME,NAME,... or @FILE with a name a line, where # begins a comment."""
     if not text.startswith("@"):

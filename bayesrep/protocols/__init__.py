@@ -7,6 +7,12 @@ people see on the images and what they make of the predictions. All take the cla
 answers, which `read_predictions` reads from a study's folder, and return polars tables.
 """
 
+from bayesrep.protocols.by_subset import (
+    compare_subsets,
+    fast_images,
+    missed_by_all,
+    read_image_subsets,
+)
 from bayesrep.protocols.comparison import Comparison, compare
 from bayesrep.protocols.confusion import co_occurrence, confusion, confusion_difference
 from bayesrep.protocols.humans import beside, read_humans, shankar2020
@@ -35,8 +41,10 @@ __all__ = [
     "co_occurrence",
     "compare",
     "compare_pairs",
+    "compare_subsets",
     "confusion",
     "confusion_difference",
+    "fast_images",
     "fit_lines",
     "holm",
     "imagenet_subsets",
@@ -45,12 +53,14 @@ __all__ = [
     "line_band",
     "match",
     "mcnemar",
+    "missed_by_all",
     "multilabel",
     "paired_difference",
     "people_beside",
     "proportion_interval",
     "read_groups",
     "read_humans",
+    "read_image_subsets",
     "read_label_sets",
     "read_people",
     "read_predictions",

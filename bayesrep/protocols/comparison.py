@@ -1,5 +1,6 @@
 """Classifiers and people side by side on both data sets: accuracies, pairs and lines."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,7 +116,7 @@ def compare(
     people = (None, None) if humans is None else humans
     given = (None, None) if sets is None else sets
     sides = tuple(
-        _side(data, persons, labels)
+        side_of(data, persons, labels)
         for data, persons, labels in zip((reference, replication), people, given, strict=True)
     )
     machines = len(reference.classifiers)
@@ -123,11 +124,18 @@ def compare(
     kinds = ["classifier"] * machines + ["human"] * (len(names) - machines)
     metric = "top-1" if sets is None else "multi-label"
     counts = [(side.right.sum(axis=1), side.answered.sum(axis=1)) for side in sides]
-    accuracies = _accuracies(names, kinds, metric, counts, interval)
+    accuracies = accuracy_rows(names, kinds, metric, counts, interval)
     return Comparison(accuracies, _lines(accuracies.head(machines), sides, seed), sides)
 
 
-def _side(data: Predictions, people: Predictions | None, sets: LabelSets | None) -> Side:
+def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | None) -> Side:
+    """All participants on one data set; see `compare` for what counts and what is right.
+
+    Raises
+    ------
+    StudyError
+        Where no image is left, or a person is called as a classifier.
+    """
     if people is not None:
         data = beside(data, people)
     answered, right = data.answered, data.correct
@@ -139,10 +147,27 @@ def _side(data: Predictions, people: Predictions | None, sets: LabelSets | None)
     return Side(data.classifiers, right & answered, answered)
 
 
-def _accuracies(
-    names: tuple[str, ...], kinds: list[str], metric: str, counts: list[Any], interval: str
+def accuracy_rows(
+    names: Sequence[str], kinds: Sequence[str], metric: str, counts: Sequence[Any], interval: str
 ) -> pl.DataFrame:
-    table: dict[str, Any] = {"participant": list(names), "kind": kinds, "metric": metric}
+    """Accuracies and gaps with their intervals, in the columns of `Comparison`.
+
+    Parameters
+    ----------
+    names, kinds
+        Of the C participants.
+    metric
+        What is right, in a word.
+    counts
+        Of both data sets: right answers [C] and images [C].
+    interval
+        See `proportion_interval`.
+    """
+    table: dict[str, Any] = {
+        "participant": list(names),
+        "kind": list(kinds),
+        "metric": metric,
+    }
     accuracy = []
     for role, (right, images) in zip(REQUIRED_ROLES, counts, strict=True):
         with np.errstate(invalid="ignore"):

@@ -3,7 +3,9 @@
 Read from
 
 * a table (CSV or Parquet) with a row for each image and label: columns image, label and, where
-  there are several data sets, dataset; an image with no right label has one row without a label;
+  there are several data sets, dataset; an image with no right label has one row without a label; a
+  column category may say of a row why there are several (such as "several objects", "synonym or
+  subset" or "unclear": Shankar et al., 2020, section 3.1);
 * JSON: a mapping of image to a list of labels, or the published `real.json` of Beyer et al.
   (2020), "Are we done with ImageNet?": a list of lists in the order of the ImageNet validation
   images, ILSVRC2012_val_00000001.JPEG first.
@@ -14,7 +16,7 @@ Labels are names of classes as in the predictions, or numbers of ImageNet's 1,00
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +46,15 @@ class LabelSets:
         Every right label of every image, as numbers of images and classes.
     classes
         How many classes there are.
+    categories : mapping of str to bool [N]
+        Images with a row of each category, where the files have any.
     """
 
     known: Bools
     image: NDArray[np.integer[Any]]
     label: NDArray[np.integer[Any]]
     classes: int
+    categories: Mapping[str, Bools] = field(default_factory=dict[str, Bools])
 
     def __post_init__(self) -> None:
         keys = np.unique(np.asarray(self.image, np.int64) * self.classes + self.label)
@@ -98,7 +103,10 @@ def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> La
     places = {name: row for row, name in enumerate(predictions.images.tolist())}
     known = np.zeros(len(places), dtype=np.bool_)
     pairs: list[tuple[int, int]] = []
+    categories: dict[str, Bools] = {}
     for path in map(Path, paths):
+        for name, image in _categories(path, predictions.dataset, places):
+            categories.setdefault(name, np.zeros(len(places), np.bool_))[image] = True
         sets = [
             (image, [str(label) for label in labels])
             for image, labels in _sets(path, predictions, places)
@@ -124,7 +132,7 @@ def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> La
             stacklevel=2,
         )
     image, label = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return LabelSets(known, image, label, len(predictions.classes))
+    return LabelSets(known, image, label, len(predictions.classes), categories)
 
 
 def _sets(
@@ -158,6 +166,21 @@ def _in_order(
         if not 1 <= number <= len(content):
             raise StudyError(f"{path}: {len(content)} label sets, but none for image {image!r}")
         yield image, content[number - 1]
+
+
+def _categories(path: Path, dataset: str, places: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield every category that a table names, with its image."""
+    if path.suffix.lower() == ".json":
+        return
+    table = read_table(path, text=("dataset", "image", "label", "category"))
+    if "category" not in table.columns or "image" not in table.columns:
+        return
+    if "dataset" in table.columns:
+        table = table.filter(pl.col("dataset").cast(pl.String) == dataset)
+    rows = table.select(pl.col("category", "image").cast(pl.String)).drop_nulls().unique()
+    for category, image in rows.sort("category", "image").iter_rows():
+        if category.strip() and image in places:
+            yield category.strip(), places[image]
 
 
 def _table_sets(

@@ -26,6 +26,7 @@ from bayesrep.types import Bools, Floats, Ints
 EMPTY = get_args(Empty)
 LARGEST_TRIALS = 100_000  # random orders of all classes are held at once
 _PARTS = ("all", "one label", "several labels")
+_CATEGORY = "category: "
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,8 @@ def multilabel(
     -------
     polars.DataFrame
         classifier, subset, metric, images, right, accuracy, lower, upper (95 %), change, p_value.
-        Subsets are "all", "one label" and "several labels" (by the label sets) and those given.
+        Subsets are "all", "one label" and "several labels" (by the label sets), those given, and
+        "category: NAME" for the categories of the label sets, which have no p_value.
         Metrics are "top-1", "top-5", "multi-label" and "top-5 corrections already right": of the
         images that are wrong by top-1 and right by top-5, those whose first answer is right by the
         label sets, so that top-5 forgave no mistake (whether it is another object's label is
@@ -113,7 +115,9 @@ def multilabel(
     p_value = np.full(right.shape, np.nan)
     drawn = _random_classes(predictions.labels, len(predictions.classes), trials, seed)
     for number, metric in enumerate(metrics):
-        p_value[number, len(_PARTS) :] = _class_bootstrap(metric, predictions.labels, drawn, chosen)
+        p_value[number, len(_PARTS) : len(_PARTS) + len(chosen)] = _class_bootstrap(
+            metric, predictions.labels, drawn, chosen
+        )
     return _table(
         predictions, [m.name for m in metrics], list(parts), right, images, p_value, interval
     )
@@ -138,8 +142,10 @@ def _image_parts(
 ) -> dict[str, Bools]:
     sizes = sets.sizes
     masks = (np.ones(len(sizes), np.bool_), sizes == 1, sizes > 1)
-    return dict(zip(_PARTS, masks, strict=True)) | {
-        name: mask[predictions.labels] for name, mask in subsets.items()
+    return {
+        **dict(zip(_PARTS, masks, strict=True)),
+        **{name: mask[predictions.labels] for name, mask in subsets.items()},
+        **{f"{_CATEGORY}{name}": mask for name, mask in sets.categories.items()},
     }
 
 

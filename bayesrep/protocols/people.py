@@ -82,6 +82,8 @@ class People:
         How many select each label as that of an object.
     number, main : int [N] or None
         Objects of each image, 0 where it was not classified; the main one's label, or -1.
+    first : OfLabels or None
+        The share of annotators who say that a label is the main object's, where that is known.
     """
 
     frequency: OfLabels | None = None
@@ -90,6 +92,7 @@ class People:
     chosen: OfLabels | None = None
     number: NDArray[np.int64] | None = None
     main: NDArray[np.int64] | None = None
+    first: OfLabels | None = None
 
 
 def read_people(
@@ -134,6 +137,11 @@ def read_people(
         number[keys // size] = table["objects"].cast(pl.Int64).to_numpy()
         main[keys // size] = names.replace_strict(known, return_dtype=pl.Int64).to_numpy()
         parts |= {"number": number, "main": main}
+        if {"main", "shown"} <= set(table.columns):
+            given, of = (table[name].cast(pl.Float64).to_numpy() for name in ("main", "shown"))
+            if not ((of > 0) & (given >= 0) & (given <= of)).all():
+                raise StudyError(f"{objects}: main must be from 0 to shown, and shown above 0")
+            parts["first"] = OfLabels(keys, given / of, size)
     return People(**parts)
 
 

@@ -1,16 +1,27 @@
-"""Every figure that `bayesrep figure` draws, by name."""
+"""Every figure that `bayesrep figure` draws, by name: what draws it, and of what.
+
+What it shows and needs is in `catalogue`, which is read without any of what is imported here.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from bayesrep.errors import OptionError
 from bayesrep.posterior import read_posterior
-from bayesrep.protocols.people import read_people
+from bayesrep.protocols.humans import read_humans
+from bayesrep.protocols.label_sets import LabelSets, read_label_sets
+from bayesrep.protocols.people import People, read_people
+from bayesrep.protocols.subsets import read_grouping
+from bayesrep.report import catalogue, gallery
 from bayesrep.report.paper import (
+    anzaku2022,
     figure2,
     figure3,
     figure4,
@@ -21,15 +32,131 @@ from bayesrep.report.paper import (
     figure12,
     figure13,
     figure14,
+    shankar2020,
+    tsipras2020,
 )
 from bayesrep.report.paper.known import Known
 from bayesrep.report.people import judged_figure, people_figure
 from bayesrep.report.robustness import robustness
 from bayesrep.report.sections import accuracies, answer, curves, frequencies, image, trust
 from bayesrep.studies.answers import read_predictions
+from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.reading import read_study
+from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.studies.writing import awaits_counts
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user gives for figures: files, none of which is read before it is needed.
+
+    Attributes
+    ----------
+    study, posterior
+        A study's folder and a posterior's file.
+    roles
+        Names of the reference and the replication, where the study does not say.
+    labels, humans, objects, counts, classes, images
+        Label sets, people's answers, what people see and select, groups of classes, a folder of
+        images.
+    by
+        The column of `classes`.
+    """
+
+    study: Path | None = None
+    posterior: Path | None = None
+    roles: tuple[str, str] = REQUIRED_ROLES
+    labels: tuple[Path, ...] = ()
+    humans: Path | None = None
+    objects: Path | None = None
+    counts: Path | None = None
+    classes: Path | None = None
+    images: Path | None = None
+    by: str | None = None
+
+    def names(self) -> set[str]:
+        """Which are given, as a user names them."""
+        known = {"study", "posterior"}
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        given = {name for name, value in values.items() if value and name not in ("roles", "by")}
+        return {name if name in known else f"--{name}" for name in given}
+
+
+class Inputs:
+    """What figures are drawn of, read once each from what is given."""
+
+    def __init__(self, given: Given) -> None:
+        self.given = given
+
+    @cached_property
+    def study(self) -> Study:
+        """The study."""
+        return read_study(self._path)
+
+    @cached_property
+    def posterior(self) -> Any:
+        """The posterior."""
+        assert self.given.posterior is not None
+        return read_posterior(self.given.posterior)
+
+    @cached_property
+    def both(self) -> Sequence[Predictions]:
+        """The answers to both data sets."""
+        return read_predictions(self._path, self.given.roles)
+
+    @cached_property
+    def confident(self) -> Sequence[Predictions]:
+        """The same with their probabilities."""
+        return read_predictions(self._path, self.given.roles, ranks=1, confidence=True)
+
+    @property
+    def study_or_answers(self) -> Study | Sequence[Predictions]:
+        """The study or, where it still awaits its counts, the answers."""
+        if awaits_counts(self._path):
+            return read_predictions(self._path, self.given.roles, ranks=1)
+        return self.study
+
+    @cached_property
+    def reference(self) -> Predictions:
+        """The answers to the reference."""
+        return read_predictions(self._path, self.given.roles[:1])[0]
+
+    @cached_property
+    def people(self) -> People:
+        """What people see and select."""
+        return read_people(self.reference, counts=self.given.counts, objects=self.given.objects)
+
+    @cached_property
+    def sets(self) -> LabelSets:
+        """Right labels of the reference's images."""
+        return read_label_sets(self.given.labels, self.reference)
+
+    @cached_property
+    def both_sets(self) -> Sequence[LabelSets]:
+        """Right labels of the images of both data sets."""
+        return [read_label_sets(self.given.labels, each) for each in self.both]
+
+    @cached_property
+    def humans(self) -> Sequence[Predictions] | None:
+        """People's answers to both data sets, if they are given."""
+        return None if self.given.humans is None else read_humans(self.given.humans, *self.both)
+
+    @cached_property
+    def groups(self) -> Any:
+        """Superclasses."""
+        return read_grouping(self.given.classes, self.reference.classes, self.given.by)
+
+    @cached_property
+    def pictures(self) -> gallery.Pictures:
+        """The folder of images."""
+        assert self.given.images is not None
+        return gallery.Pictures.in_folder(self.given.images)
+
+    @property
+    def _path(self) -> Path:
+        assert self.given.study is not None
+        return self.given.study
 
 
 @dataclass(frozen=True)
@@ -38,29 +165,32 @@ class Figure:
 
     Attributes
     ----------
-    description
-        What it shows, in one line.
     draw
-        From the study and the posterior, as far as it needs them, to a matplotlib figure. Of its
-        keyword-only arguments the command line knows seed, bootstrap, progress and classifiers
-        (names of those to show); what is not among them, it refuses or leaves out.
-    needs_study, needs_posterior
-        Which of them `draw` is given.
+        From its inputs to a matplotlib figure. Of its keyword-only arguments the command line knows
+        seed, bootstrap, progress, classifiers and classes (names of those to show); `--set` gives
+        the others.
+    inputs
+        What `draw` is given, in order: names of properties of `Inputs`.
     options
         Names of these arguments.
-    takes_answers
-        Whether the answers to both data sets do where the study has no counts yet.
-    takes_people
-        Whether it is of the answers to the reference, and of what people see on its images.
+    optional
+        Options that it takes and does not need.
     """
 
-    description: str
     draw: Callable[..., Any]
-    needs_study: bool = True
-    needs_posterior: bool = False
+    inputs: tuple[str, ...] = ("study",)
     options: frozenset[str] = frozenset()
-    takes_answers: bool = False
-    takes_people: bool = False
+    optional: frozenset[str] = frozenset()
+
+    @property
+    def needs_study(self) -> bool:
+        """Whether `draw` is given a study, and nothing of what is beside it."""
+        return self.inputs in (("study",), ("study_or_answers",), ("study", "posterior"))
+
+    @property
+    def needs_posterior(self) -> bool:
+        """Whether `draw` is given a posterior."""
+        return "posterior" in self.inputs
 
 
 def _options(function: Callable[..., Any]) -> frozenset[str]:
@@ -68,67 +198,84 @@ def _options(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
-def _of_posterior(description: str, draw: Callable[..., Any]) -> Figure:
-    return Figure(description, draw, needs_posterior=True, options=_options(draw))
+def _of(draw: Callable[..., Any], *inputs: str, optional: frozenset[str] = frozenset()) -> Figure:
+    return Figure(draw, inputs, _options(draw), optional)
 
 
-def _of_paper(description: str, module: ModuleType, *, needs_study: bool = True) -> Figure:
+def _of_posterior(draw: Callable[..., Any]) -> Figure:
+    return _of(draw, "study", "posterior")
+
+
+def _of_paper(module: ModuleType, *inputs: str) -> Figure:
     """One whose numbers are of a study, with the truth that it carries, or of none."""
 
     def draw(*studies: Study, seed: int = 0, **options: Any) -> Any:
         known = (Known.of(study, seed=seed) for study in studies)
         return module.draw(module.numbers(*known, **options))
 
-    options = _options(module.numbers) | {"seed"}
-    return Figure(description, draw, needs_study=needs_study, options=options)
+    return Figure(draw, inputs, _options(module.numbers) | ({"seed"} if inputs else frozenset()))
 
 
+_PEOPLE = "reference", "people"
+_HUMANS = frozenset({"--humans"})
 FIGURES: Mapping[str, Figure] = {
-    "answer": _of_posterior("mean gaps by method", answer.figure),
-    "accuracies": _of_posterior("adjusted against reference accuracy", accuracies.figure),
-    "frequencies": _of_posterior("selection frequencies, observed and fitted", frequencies.figure),
-    "image": _of_posterior("what one measurement says of an image, by pool", image.figure),
-    "curves": _of_posterior("accuracy curves of classifiers", curves.figure),
-    "checks": _of_posterior("posterior predictive checks", trust.checks),
-    "ranks": _of_posterior("rank plots of the chains", trust.ranks),
-    "energy": _of_posterior("energy of the chains", trust.energy),
-    "robustness": Figure(
-        "reference against replication accuracy with linear and probit fits",
-        robustness,
-        takes_answers=True,
-    ),
-    "people": Figure(
-        "what people see on the reference's images (--objects, --counts)",
-        people_figure,
-        takes_people=True,
-    ),
-    "judged": Figure(
-        "what people make of the classifiers' predictions (--objects, --counts)",
-        judged_figure,
-        takes_people=True,
-    ),
-    "paper-2": _of_paper(
-        "hypothetical selection frequencies, all and given a noisy reading",
-        figure2,
-        needs_study=False,
-    ),
-    "paper-3": _of_paper(
-        "the simple model: replications matched on n noisy answers, equation 1",
-        figure3,
-        needs_study=False,
-    ),
-    "paper-4": _of_paper("observed selection frequencies of both data sets", figure4),
-    "paper-5": _of_paper(
-        "bias of matching on observed frequencies, by number of annotators", figure5
-    ),
-    "paper-6": _of_paper("accuracies adjusted by the jackknife and by EM + spline", figure6),
-    "paper-7": _of_paper(
-        "fitted distributions of the true selection frequency and the counts they explain", figure7
-    ),
-    "paper-11": _of_paper("the gap that naive matching leaves, by number of annotators", figure11),
-    "paper-12": _of_paper("whether the naive estimate is a line in 1/n", figure12),
-    "paper-13": _of_paper("EM + spline and naive matching with fewer annotators", figure13),
-    "paper-14": _of_paper("EM + spline with more or fewer mixture components", figure14),
+    "answer": _of_posterior(answer.figure),
+    "accuracies": _of_posterior(accuracies.figure),
+    "frequencies": _of_posterior(frequencies.figure),
+    "image": _of_posterior(image.figure),
+    "curves": _of_posterior(curves.figure),
+    "checks": _of_posterior(trust.checks),
+    "ranks": _of_posterior(trust.ranks),
+    "energy": _of_posterior(trust.energy),
+    "robustness": _of(robustness, "study_or_answers"),
+    "people": _of(people_figure, *_PEOPLE),
+    "judged": _of(judged_figure, *_PEOPLE),
+    "paper-1": _of(gallery.three_of_a_class, "study", "pictures"),
+    "paper-2": _of_paper(figure2),
+    "paper-3": _of_paper(figure3),
+    "paper-4": _of_paper(figure4, "study"),
+    "paper-5": _of_paper(figure5, "study"),
+    "paper-6": _of_paper(figure6, "study"),
+    "paper-7": _of_paper(figure7, "study"),
+    "paper-8": _of(gallery.of_all_frequencies, "study", "pictures"),
+    "paper-11": _of_paper(figure11, "study"),
+    "paper-12": _of_paper(figure12, "study"),
+    "paper-13": _of_paper(figure13, "study"),
+    "paper-14": _of_paper(figure14, "study"),
+    "anzaku-1": _of(anzaku2022.scatter, "confident"),
+    "anzaku-3": _of(anzaku2022.by_label, "confident"),
+    "anzaku-4": _of(anzaku2022.by_label, "confident"),
+    "anzaku-5": _of(anzaku2022.one_classifier, "confident"),
+    "anzaku-6": _of(anzaku2022.by_probability, "confident"),
+    "anzaku-7": _of(anzaku2022.by_probability, "confident"),
+    "anzaku-8": _of(anzaku2022.one_classifier, "confident"),
+    "shankar-1": _of(shankar2020.both_sets, "both", "both_sets", "humans", optional=_HUMANS),
+    "shankar-3": _of(gallery.several_labels, "reference", "sets", "pictures"),
+    "shankar-4": _of(shankar2020.beside_top, "reference", "sets"),
+    "shankar-5": _of(gallery.missed_by_all, "reference", "sets", "pictures"),
+    "tsipras-1": _of(gallery.another_main, *_PEOPLE, "pictures"),
+    "tsipras-3": _of(tsipras2020.objects, *_PEOPLE),
+    "tsipras-4": _of(tsipras2020.by_objects, *_PEOPLE),
+    "tsipras-5": _of(tsipras2020.main_objects, *_PEOPLE),
+    "tsipras-6": _of(tsipras2020.other_main, *_PEOPLE),
+    "tsipras-7": _of(tsipras2020.labels_selected, *_PEOPLE),
+    "tsipras-8": _of(tsipras2020.labels_and_objects, *_PEOPLE),
+    "tsipras-9": _of(tsipras2020.confused_pairs, *_PEOPLE),
+    "tsipras-10": _of(tsipras2020.assessed, *_PEOPLE),
+    "tsipras-11": _of(tsipras2020.mistakes, *_PEOPLE),
+    "tsipras-12": _of(tsipras2020.superclasses, *_PEOPLE, "groups"),
+    "tsipras-13": _of(tsipras2020.candidates, "reference"),
+    "tsipras-17": _of(gallery.several_objects, *_PEOPLE, "pictures"),
+    "tsipras-19": _of(gallery.another_main, *_PEOPLE, "pictures"),
+    "tsipras-20": _of(tsipras2020.other_main_classes, *_PEOPLE),
+    "tsipras-21": _of(tsipras2020.co_occurring_classes, *_PEOPLE),
+    "tsipras-22": _of(tsipras2020.top5, *_PEOPLE),
+    "tsipras-24": _of(tsipras2020.by_class, *_PEOPLE),
+    "tsipras-25": _of(gallery.selected_by_nobody, *_PEOPLE, "pictures"),
+    "tsipras-26": _of(gallery.chosen_by_nobody, *_PEOPLE, "pictures"),
+    "tsipras-27": _of(tsipras2020.classes, *_PEOPLE),
+    "tsipras-28": _of(tsipras2020.superclasses_of_several, *_PEOPLE, "groups"),
+    "tsipras-31": _of(tsipras2020.within_superclass, *_PEOPLE, "groups"),
 }
 
 
@@ -138,11 +285,28 @@ def named(name: str) -> Figure:
     Raises
     ------
     OptionError
-        For an unknown name; the message lists the names.
+        For an unknown name; the message says why, if it is one of a paper that nothing draws, or
+        lists the names.
     """
     if name not in FIGURES:
-        raise OptionError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
+        raise OptionError(f"unknown figure {name!r}; {_instead(name)}")
     return FIGURES[name]
+
+
+_PREFIXES = {
+    "paper": "engstrom2020",
+    "anzaku": "anzaku2022",
+    "shankar": "shankar2020",
+    "tsipras": "tsipras2020",
+}
+
+
+def _instead(name: str) -> str:
+    prefix, _, number = name.partition("-")
+    for entry in catalogue.of_paper(_PREFIXES.get(prefix, "none")):
+        if entry.number == number and entry.why:
+            return f"it is not drawn: {entry.why}"
+    return f"the figures are {', '.join(FIGURES)}"
 
 
 def chosen_options(
@@ -155,40 +319,63 @@ def chosen_options(
     known = named(name).options
     wanted = {option: value for option, value in asked.items() if value is not None}
     if strange := [option for option in wanted if option not in known]:
-        raise OptionError(f"{name} takes no --{strange[0].removesuffix('s')}")
+        option = {"classifiers": "classifier", "classes": "class"}.get(strange[0], strange[0])
+        raise OptionError(f"{name} takes no --{option}")
     more = {option: value for option, value in taken.items() if value is not None}
     return wanted | {option: value for option, value in more.items() if option in known}
 
 
-def read_inputs(
-    name: str,
-    study: Path | None,
-    posterior: Path | None,
-    roles: Sequence[str],
-    people: Mapping[str, Path | None],
-) -> list[Any]:
+_BY_OPTION = frozenset({"seed", "bootstrap", "progress", "classifiers", "classes"})
+
+
+def chosen_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What `--set` gives to a figure's `draw`; a name that it does not know is refused."""
+    known = sorted(named(name).options - _BY_OPTION)
+    if strange := [setting for setting in settings if setting not in known]:
+        has = f"it has {', '.join(known)}" if known else "it has none"
+        raise OptionError(f"{name} has no setting {strange[0]!r}; {has}")
+    for setting, value in settings.items():
+        numbers = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(n, int | float) and np.isfinite(n) for n in numbers):
+            raise OptionError(f"--set {setting}={value}: give a number, or numbers with commas")
+    return dict(settings)
+
+
+def read_inputs(name: str, given: Given, *, inputs: Inputs | None = None) -> list[Any]:
     """What a figure is drawn of; one that is lacking, or not needed, is refused.
 
-    Where a study awaits its counts, the answers to both data sets may stand for it. What people
-    see is in tables of `objects` and `counts`.
+    Parameters
+    ----------
+    name
+        Of the figure.
+    given
+        The user's files.
+    inputs
+        Of the same files, where several figures are drawn of them.
     """
-    figure = named(name)
-    needed = {"study": figure.needs_study, "posterior": figure.needs_posterior}
-    for what, path in (("study", study), ("posterior", posterior)):
-        if needed[what] and path is None:
-            raise OptionError(f"{name} is drawn of a {what}; name one after it")
-        if path is not None and not needed[what]:
-            raise OptionError(f"{name} takes no {what}; leave out {path}")
-    tables = {what: path for what, path in people.items() if path is not None}
-    if figure.takes_people and study is not None:
-        if not tables:
-            raise OptionError(f"{name} is drawn of --objects, --counts or both; give one")
-        (answers,) = read_predictions(study, roles[:1])
-        return [answers, read_people(answers, **tables)]
-    if tables:
-        raise OptionError(f"{name} takes no --{next(iter(tables))}")
-    inputs: list[Any] = []
-    if study is not None:
-        of_answers = figure.takes_answers and awaits_counts(study)
-        inputs.append(read_predictions(study, roles, ranks=1) if of_answers else read_study(study))
-    return inputs if posterior is None else [*inputs, read_posterior(posterior)]
+    figure, needs = named(name), _needs(name)
+    wants_study = bool(set(needs) & set(catalogue.NEEDS) - {"posterior"})
+    if wants_study and given.study is None:
+        raise OptionError(f"{name} is drawn of a study; name one after it")
+    if "posterior" in needs and given.posterior is None:
+        raise OptionError(f"{name} is drawn of a posterior; name one after it")
+    there = given.names()
+    for need in needs:
+        choices = need.split("|")
+        if need.startswith("--") and not there & set(choices):
+            many = f"{', '.join(choices)} or both; give one" if len(choices) > 1 else need
+            raise OptionError(f"{name} is drawn of {many}")
+    taken = {part for need in needs for part in need.split("|")} | figure.optional
+    taken |= {"study"} if wants_study else set()
+    if "people" in figure.inputs:
+        taken |= {"--objects", "--counts"}
+    for what in sorted(there - taken):
+        path = getattr(given, what.removeprefix("--"))
+        rest = f"; leave out {path}" if not what.startswith("--") else ""
+        raise OptionError(f"{name} takes no {what}{rest}")
+    every = inputs or Inputs(given)
+    return [getattr(every, each) for each in figure.inputs]
+
+
+def _needs(name: str) -> tuple[str, ...]:
+    return next(entry.needs for entry in catalogue.entries() if entry.name == name)

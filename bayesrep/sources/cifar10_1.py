@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.sources.pickles.safe_pickle import read_array
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Ints
 
+VERSIONS = ("v4", "v6")
 SUFFIX = "_predictions"  # of the names of the JSON files
 CLASSES = (
     "airplane",
@@ -77,6 +78,33 @@ def read_answers(
             "only; every classifier needs both"
         )
     return one, other
+
+
+def read_imported(paths: Sequence[str | Path], *, version: str = "v6") -> list[Predictions]:
+    """Read the repository's folder and the labels of CIFAR-10, in any order: see `read_answers`.
+
+    Parameters
+    ----------
+    paths
+        The upstream repository's folder, and the labels of CIFAR-10's test set (.npy).
+    version
+        Of CIFAR-10.1: "v4" or "v6".
+
+    Raises
+    ------
+    StudyError
+        As `read_answers`, and where these are not given.
+    """
+    if version not in VERSIONS:
+        raise OptionError(f"version is {version!r}; CIFAR-10.1 has {' and '.join(VERSIONS)}")
+    folders = [path for path in map(Path, paths) if path.is_dir()]
+    files = [path for path in map(Path, paths) if not path.is_dir()]
+    if len(folders) != 1 or len(files) != 1:
+        raise StudyError(
+            "cifar10.1: give the repository's folder and one .npy of the labels of CIFAR-10's "
+            "test set"
+        )
+    return list(read_answers(folders[0], files[0], version=version))
 
 
 def _read(dataset: str, folder: Path, labels_path: str | Path) -> Predictions:

@@ -1,16 +1,15 @@
 """From the files of a source to a study's folder, as far as the files go."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_bytes
 from typing import Any, TypeAlias
 
 from bayesrep.errors import OptionError, StudyError, listing
-from bayesrep.sources import ANSWERED, READERS
+from bayesrep.sources import ANSWERED, ANSWERS, READERS
 from bayesrep.sources.evals import Evaluations, read_evaluations
-from bayesrep.sources.imagenetv2 import read_answers
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.study import AnnotatedSet, Study
@@ -34,14 +33,14 @@ def import_files(
 ) -> Imported:
     """Read published data or tables, write what they hold, and return it.
 
-    A study lacks its counts where ImageNet-v2's folder or logs of evaluations come alone, and its
-    predictions where tables hold none. Options are those of the source's reader, None where they
-    are left to it; any other is an `OptionError`. Workers' names are personal data: codes that
-    cannot be undone, new ones every time, are written in their place unless they are to be kept.
-    `selections` are the rules by which the counts kept images, by the data set's name
-    (`Selection.of` takes them).
+    A study lacks its counts where ImageNet-v2's folder or logs of evaluations come alone or the
+    source has none (`bayesrep.sources.ANSWERS`), and its predictions where tables hold none.
+    Options are those of the source's reader, None where they are left to it; any other is an
+    `OptionError`. Workers' names are personal data: codes that cannot be undone, new ones every
+    time, are written in their place unless they are to be kept. `selections` are the rules by
+    which the counts kept images, by the data set's name (`Selection.of` takes them).
     """
-    reader = READERS[source]
+    reader: Callable[..., Any] = READERS.get(source) or ANSWERS[source]
     options = {name: value for name, value in options.items() if value is not None}
     door = read_evaluations if source == "evals" else reader
     known = inspect.signature(door).parameters
@@ -67,16 +66,17 @@ def import_files(
             found = replace(found, study=study)
         return found
     answers: list[Predictions] = []
-    if source == "imagenetv2" and all(path.is_dir() for path in files):
+    alone = source in ANSWERS and all(path.is_dir() for path in files)
+    if source not in READERS or alone:
         if rules:
             raise OptionError("--selection is about counts, and these files hold none")
-        answers = read_answers(files, **options)
+        answers = ANSWERS[source](files, **options)
         write_answers(answers, out, force=force)
         return answers
     if source in ANSWERED:
         study, answers = ANSWERED[source](files, **options)
     else:
-        study = reader(files, **options)
+        study = READERS[source](files, **options)
     if not keep_workers:
         study = _with_codes(study)
     if isinstance(study, Study):

@@ -278,6 +278,20 @@ def patterns_of(data: AnnotatedSet) -> Patterns:
     )
 
 
+def statistics_on(study: Study, rows: Mapping[str, NDArray[np.intp]]) -> SufficientStatistics:
+    """Sufficient statistics of some images.
+
+    Parameters
+    ----------
+    study
+        The study to reduce.
+    rows
+        Role to numbers of images; other data sets are left out.
+    """
+    cells = {role: _count(study.datasets[role], numbers) for role, numbers in rows.items()}
+    return SufficientStatistics(study.classifiers, cells)
+
+
 def statistics_by_group(
     study: Study, column: str, roles: Sequence[str] = REQUIRED_ROLES
 ) -> dict[str, SufficientStatistics]:

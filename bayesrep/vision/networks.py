@@ -1,4 +1,4 @@
-"""Classifiers from timm: their names, their weights, and what they want to see.
+"""Classifiers from timm, or torchvision: their names, their weights, and what they want to see.
 
 Weights come from the hub through timm's own loader, or from a folder of files. Nothing in a file of
 weights is executed: safetensors hold none, and other checkpoints go through torch's loader of
@@ -19,6 +19,14 @@ from bayesrep.studies import rules
 from bayesrep.studies.imagenet import CLASSES
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
+from bayesrep.vision.torchvision_networks import (
+    PREFIX,
+    build,
+    data_config,
+    is_torchvision,
+    weights_of,
+)
+from bayesrep.vision.torchvision_networks import unknown as not_in_torchvision
 
 _SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
 
@@ -79,7 +87,10 @@ def check_names(names: Sequence[str]) -> None:
     for violation in rules.classifier_violations("classifiers", names):
         raise PredictionError(violation)
     timm = load_timm()
-    if unknown := [name for name in names if not timm.is_model(name)]:
+    for name in filter(is_torchvision, names):
+        if (why := not_in_torchvision(name)) is not None:
+            raise PredictionError(why)
+    if unknown := [name for name in names if not (is_torchvision(name) or timm.is_model(name))]:
         base = unknown[0].split(".")[0]
         near = difflib.get_close_matches(base, timm.list_models(), n=1)
         hint = f"the nearest is {near[0]!r}" if near else "timm.list_models() has them all"
@@ -94,7 +105,8 @@ def describe(name: str, weights: Path | None = None) -> Architecture:
     Parameters
     ----------
     name
-        timm's name, with or without a tag; names of earlier versions are followed.
+        timm's name, with or without a tag; names of earlier versions are followed. Or one of
+        torchvision's (`bayesrep.vision.torchvision_networks`).
     weights
         A folder with a file of weights for it, instead of timm's own.
 
@@ -104,6 +116,8 @@ def describe(name: str, weights: Path | None = None) -> Architecture:
         Where the tag is unknown, the head is not that of the 1,000 ImageNet classes, the input is
         not RGB, or there are no weights.
     """
+    if is_torchvision(name):
+        return _of_torchvision(name, weights)
     timm = load_timm()
     config = _pretrained_config(name)
     tagged = config.tag and config.tag != "untrained"
@@ -123,10 +137,36 @@ def describe(name: str, weights: Path | None = None) -> Architecture:
     )
 
 
+def _of_torchvision(name: str, folder: Path | None) -> Architecture:
+    weights = weights_of(name)
+    full = f"{name.split('.')[0]}.{weights.name}"
+    file = None if folder is None else _weights_file(name, full, folder)
+    source = _file_digest(file) if file else f"url:{weights.url}"
+    data = data_config(weights)
+    return Architecture(name, full, source, file, Preprocessing.of(data), data["mean"], data["std"])
+
+
+def _load_torchvision(architecture: Architecture) -> Any:
+    """A network of torchvision with its weights and without the heads that only training uses."""
+    module = build(architecture.full_name)
+    try:
+        state = (
+            weights_of(architecture.full_name).get_state_dict(progress=False, check_hash=True)
+            if architecture.file is None
+            else _read_weights(architecture)
+        )
+        module.load_state_dict(state)
+    except PredictionError:
+        raise
+    except Exception as error:  # the network, the file system, torch: each raises its own
+        raise PredictionError(_load_failure(architecture, error)) from error
+    return module
+
+
 def load_network(architecture: Architecture, device: Any) -> Network:
     """Load a classifier with its weights; a PredictionError where they cannot be had or not fit."""
-    import torch
-
+    if is_torchvision(architecture.name):
+        return _ready(architecture, _load_torchvision(architecture), device)
     timm = load_timm()
     own = architecture.file is None
     overlay = None if own else {"state_dict": _read_weights(architecture), "url": "", "file": ""}
@@ -143,6 +183,12 @@ def load_network(architecture: Architecture, device: Any) -> Network:
     if module.num_classes != CLASSES:
         heads = _head(module.num_classes)
         raise PredictionError(f"classifier {architecture.name!r} has {heads}, not 1,000")
+    return _ready(architecture, module, device)
+
+
+def _ready(architecture: Architecture, module: Any, device: Any) -> Network:
+    import torch
+
     module = module.eval().to(device, memory_format=torch.channels_last)
     tensors: Iterable[Any] = [*module.parameters(), *module.buffers()]
     return Network(architecture, module, sum(t.numel() * t.element_size() for t in tensors))
@@ -154,7 +200,7 @@ def offline_without_hub(architectures: Sequence[Architecture]) -> Generator[None
 
     Where all that will be loaded comes from files, nothing is asked.
     """
-    if all(architecture.file is not None for architecture in architectures):
+    if all(each.file is not None or is_torchvision(each.name) for each in architectures):
         yield
         return
     import huggingface_hub
@@ -214,7 +260,8 @@ def _own_weights(name: str, config: Any) -> str:
 def _weights_file(name: str, full: str, folder: Path) -> Path:
     if not folder.is_dir():
         raise PredictionError(f"{folder} is not a folder; give one with files of weights")
-    stems = dict.fromkeys((name, full, full.split(".")[0]))
+    plain = [each.removeprefix(PREFIX) for each in (name, full)]
+    stems = dict.fromkeys((*plain, plain[1].split(".")[0]))
     for stem in stems:
         for suffix in _SUFFIXES:
             for file in (folder / f"{stem}{suffix}", folder / stem / f"model{suffix}"):

@@ -147,6 +147,19 @@ def cifar10_1_files() -> Files:
     return files
 
 
+def array_files() -> Files:
+    """Two folders of arrays: labels, names, probabilities and class numbers."""
+    rng = np.random.default_rng(0)
+    files: Files = {}
+    for folder, size in (("one", 30), ("two", 20)):
+        scores = rng.dirichlet(np.ones(4), size)
+        files[f"{folder}/labels.npy"] = npy(rng.integers(0, 4, size))
+        files[f"{folder}/classes.txt"] = b"ant\nbee\ncat\ndog\n"
+        files[f"{folder}/net.npy"] = npy(scores)
+        files[f"{folder}/top.npy"] = npy(np.argsort(-scores, axis=1)[:, :2])
+    return files
+
+
 def imagenetv2_files() -> Files:
     """The upstream data folder with two test sets, and counts."""
     wnids = [f"n{number:08}" for number in range(10)]

@@ -118,6 +118,12 @@ def _cifar10_1(root: Path) -> Any:
     return cifar10_1.read_answers(root, root / "labels.npy")
 
 
+def _array_folders(root: Path) -> Any:
+    from bayesrep.sources import arrays
+
+    return arrays.read_answers([root / "one", root / "two"])
+
+
 def _imagenetv2(root: Path) -> Any:
     from bayesrep.sources import imagenetv2
 
@@ -280,6 +286,7 @@ TARGETS: dict[str, Target] = {
     "people": Target(samples.answered_files, _people, 2, changed=("people.csv",)),
     "cifar10h": Target(samples.cifar10h_files, _cifar10h, 3),
     "cifar10_1": Target(samples.cifar10_1_files, _cifar10_1, 3),
+    "arrays": Target(samples.array_files, _array_folders, 3),
     "imagenetv2": Target(samples.imagenetv2_files, _imagenetv2, 4),
     "evals": Target(samples.evals_files, _evals, 5),
     "madrylab": Target(samples.madrylab_files, _madrylab, 3),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
+from bayesrep.errors import OptionError
 from bayesrep.report.figures import BLUE, INK, RED, legend_below, panels
 
 DISTRIBUTIONS = {"1": (8.0, 2.0), "flickr": (3.0, 2.5)}  # a and b
@@ -23,17 +24,44 @@ GRID = np.linspace(0, 1, 401)
 READING, ANNOTATORS = 7, 10
 
 
-def numbers(*, selected: int = READING, annotators: int = ANNOTATORS) -> dict[str, Any]:
-    """Densities on a grid of s, before and after ``selected`` of ``annotators`` chose the image."""
+def numbers(
+    *,
+    selected: Any = READING,
+    annotators: Any = ANNOTATORS,
+    reference: Any = DISTRIBUTIONS["1"],
+    candidates: Any = DISTRIBUTIONS["flickr"],
+) -> dict[str, Any]:
+    """Densities on a grid of s, before and after ``selected`` of ``annotators`` chose the image.
+
+    Parameters
+    ----------
+    selected, annotators
+        Whole numbers.
+    reference, candidates
+        a and b of the two beta distributions.
+
+    Raises
+    ------
+    OptionError
+        Where a distribution is not two positive numbers, or more are selected than were asked.
+    """
+    distributions = {"1": reference, "flickr": candidates}
+    for name, pair in (("reference", reference), ("candidates", candidates)):
+        if not isinstance(pair, tuple) or len(pair) != 2 or min(pair) <= 0:
+            raise OptionError(f"{name} is {pair}; give the a,b of a beta distribution, above 0")
+    if not (isinstance(selected, int) and isinstance(annotators, int)):
+        raise OptionError("selected and annotators are whole numbers")
+    if not 0 <= selected <= annotators or annotators < 1:
+        raise OptionError(f"selected is {selected} of {annotators}; give 0 to all of them")
     missed = annotators - selected
     return {
         "s": GRID.tolist(),
         "selected": selected,
         "annotators": annotators,
-        "density": {i: beta.pdf(GRID, a, b).tolist() for i, (a, b) in DISTRIBUTIONS.items()},
+        "density": {i: beta.pdf(GRID, a, b).tolist() for i, (a, b) in distributions.items()},
         "given_reading": {
             i: beta.pdf(GRID, a + selected, b + missed).tolist()
-            for i, (a, b) in DISTRIBUTIONS.items()
+            for i, (a, b) in distributions.items()
         },
     }
 

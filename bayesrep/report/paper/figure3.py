@@ -13,13 +13,13 @@ density of s among the accepted is equation 1 (section 2, appendix C):
         = n/(n + α + β) · p₁(s) + (α + β)/(n + α + β) · p_flickr(s).
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import beta as beta_distribution
 
+from bayesrep.errors import OptionError
 from bayesrep.report.figures import INK, legend_below, panels, shades
 from bayesrep.types import Floats
 
@@ -53,9 +53,28 @@ def replication_density(
 
 
 def numbers(
-    *, annotators: Sequence[int] = ANNOTATORS, alpha: float = ALPHA, beta: float = BETA
+    *, annotators: Any = ANNOTATORS, alpha: Any = ALPHA, beta: Any = BETA
 ) -> dict[str, Any]:
-    """Densities of reference, candidates and the replications of every n on a grid of s."""
+    """Densities of reference, candidates and the replications of every n on a grid of s.
+
+    Parameters
+    ----------
+    annotators
+        One n or several.
+    alpha, beta
+        As `replication_density` takes them.
+
+    Raises
+    ------
+    OptionError
+        Where alpha or beta is not positive, or n is no whole number from 1.
+    """
+    annotators = [annotators] if isinstance(annotators, int) else list(annotators)
+    if not all(isinstance(n, int) and n >= 1 for n in annotators):
+        raise OptionError("annotators are whole numbers from 1, such as 1,5,20")
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if isinstance(value, tuple) or not value > 0:
+            raise OptionError(f"{name} is {value}; give a number above 0")
     return {
         "s": GRID.tolist(),
         "alpha": alpha,

@@ -1,8 +1,9 @@
 """Lists of classifiers that papers evaluated, under the names they have in timm today.
 
-Each catalog is a table: the paper's name, timm's name with the tag of the same weights (empty where
-timm has them no longer), and a note. Where an architecture has several weights, the tag is that of
-the weights timm gave in the paper's year, checked against the accuracies the paper prints.
+Each catalog is a table: the paper's name, timm's name with the tag of the same weights (or, of what
+timm lacks, torchvision's with the prefix "torchvision/"; empty where neither has them), and a note.
+Where an architecture has several weights, the tag is that of the weights timm gave in the paper's
+year, checked against the accuracies the paper prints.
 """
 
 import csv
@@ -12,10 +13,13 @@ from importlib.resources import files
 
 from bayesrep.errors import PredictionError
 from bayesrep.vision.imports import load_timm
+from bayesrep.vision.torchvision_networks import is_torchvision, unknown
 
 __all__ = ["CATALOGS", "Entry", "catalog_names", "read_catalog"]
 
 CATALOGS = {
+    "anzaku2022": "Anzaku et al. (2022), A principled evaluation protocol, table 3 (of its 286 "
+    "networks of ImageNet the paper names these)",
     "engstrom2020": "Engstrom et al. (2020), Identifying Statistical Bias in Dataset Replication, "
     "table 2",
     "shankar2020": "Shankar et al. (2020), Evaluating Machine Accuracy on ImageNet, table 1 (of "
@@ -33,7 +37,8 @@ class Entry:
     classifier
         The paper's name.
     timm
-        Today's name in timm with the tag of the same weights; empty where it has vanished.
+        Today's name in timm with the tag of the same weights, or torchvision's; empty where it has
+        vanished.
     note
         What to know about it.
     """
@@ -60,14 +65,19 @@ def read_catalog(name: str) -> tuple[Entry, ...]:
 
 
 def catalog_names(name: str) -> tuple[list[str], list[Entry]]:
-    """The names that timm has of a catalog's classifiers, and the entries that timm does not have.
+    """The names of a catalog's classifiers that can be had, and the entries that cannot.
 
     Raises
     ------
     PredictionError
         Where there is no such catalog.
     """
-    available = set(load_timm().list_pretrained())
+    available = {*load_timm().list_pretrained()}
+    available |= {entry.timm for entry in read_catalog(name) if _in_torchvision(entry.timm)}
     entries = read_catalog(name)
     here = [entry.timm for entry in entries if entry.timm in available]
     return here, [entry for entry in entries if entry.timm not in available]
+
+
+def _in_torchvision(name: str) -> bool:
+    return is_torchvision(name) and unknown(name) is None

@@ -1,0 +1,182 @@
+"""Which predictions nobody has judged yet, and who is to judge them.
+
+Shankar et al. (2020), section 3.2: every distinct first prediction of all classifiers on an image
+is judged right or wrong by people, so that an image may have several right labels. Afterwards
+people's own answers are judged too (section 4.3), by nobody who gave them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.studies.predictions import Predictions
+
+KEY = ("dataset", "image", "label")
+
+
+@dataclass(frozen=True, eq=False)
+class Review:
+    """What is to be judged, and what has been.
+
+    Attributes
+    ----------
+    tasks
+        One row a prediction that nobody judged: `dataset`, `image`, `label`, `own` (whether it is
+        the image's own), `classifiers` and `people` (how many predict it) and, where there are
+        reviewers, `reviewer`; `right` is empty, to be filled in.
+    statistics
+        One row a data set: `dataset`, `images`, `predictions` (distinct), `judged`, `right`,
+        `share` (of the judged), `several` (of the images with a right label, the share of those
+        with more than one) and `labels` (right ones of an image that has several).
+    """
+
+    tasks: pl.DataFrame
+    statistics: pl.DataFrame
+
+
+def review(
+    predictions: Sequence[Predictions],
+    judged: pl.DataFrame | None = None,
+    *,
+    humans: Sequence[Predictions] | None = None,
+    reviewers: Sequence[str] = (),
+    seed: int = 0,
+) -> Review:
+    """Find predictions that are to be judged.
+
+    Parameters
+    ----------
+    predictions
+        Answers of classifiers on each data set, of which the first counts.
+    judged
+        What is known: `dataset`, `image`, `label`, `right` (bool). Further rows are passed over.
+    humans
+        People's answers on the same data sets, which are to be judged too.
+    reviewers
+        Names among whom the work is parted evenly, at random. Who gave an answer is not asked to
+        judge it.
+    seed
+        Of that.
+
+    Returns
+    -------
+    Review
+
+    Raises
+    ------
+    StudyError
+        Where a prediction was judged right and wrong, or all reviewers gave an answer.
+    OptionError
+        Where a reviewer is named twice.
+    """
+    if len(set(reviewers)) < len(reviewers):
+        raise OptionError(f"{listing(reviewers, 'reviewer')}: one is named twice; name each once")
+    people = humans or [None] * len(predictions)
+    every = pl.concat(
+        _distinct(data, person) for data, person in zip(predictions, people, strict=True)
+    )
+    known = _known(judged)
+    joined = every.join(known, on=KEY, how="left", maintain_order="left")
+    statistics = pl.concat(_statistics(data, joined, known) for data in predictions)
+    tasks = joined.filter(pl.col("right").is_null())
+    if reviewers:
+        tasks = _assigned(tasks, reviewers, seed)
+    names = [*KEY, "own", "classifiers", "people", *(["reviewer"] if reviewers else []), "right"]
+    return Review(tasks.select(names), statistics)
+
+
+def _distinct(data: Predictions, humans: Predictions | None) -> pl.DataFrame:
+    """Every label that anybody predicts of an image, its own first, and by whom."""
+    rows = []
+    for part, kind in ((data, "classifiers"), (humans, "people")):
+        if part is None:
+            continue
+        who, image = np.nonzero(part.answered)
+        rows.append(
+            pl.DataFrame(
+                {
+                    "place": image.astype(np.int64),
+                    "code": part.first[who, image].astype(np.int64),
+                    "kind": kind,
+                    "who": np.asarray(part.classifiers)[who],
+                }
+            )
+        )
+    is_person = pl.col("kind") == "people"
+    found = (
+        pl.concat(rows)
+        .group_by("place", "code")
+        .agg(
+            classifiers=(~is_person).sum().cast(pl.Int64),
+            people=is_person.sum().cast(pl.Int64),
+            by=pl.col("who").filter(is_person),
+        )
+    )
+    own = pl.Series(np.asarray(data.labels))
+    found = found.with_columns(own=pl.col("code") == own.gather(found["place"]).cast(pl.Int64))
+    found = found.sort("place", "own", "code", descending=[False, True, False])
+    return found.with_columns(
+        dataset=pl.lit(data.dataset),
+        image=pl.Series(data.images).gather(found["place"]),
+        label=pl.Series(data.classes).gather(found["code"]),
+    )
+
+
+def _known(judged: pl.DataFrame | None) -> pl.DataFrame:
+    schema = dict.fromkeys(KEY, pl.String) | {"right": pl.Boolean}
+    if judged is None:
+        return pl.DataFrame(schema=schema)
+    rows = judged.select(pl.col(KEY).cast(pl.String), "right").drop_nulls().unique()
+    both = rows.filter(rows.select(KEY).is_duplicated())
+    if len(both):
+        names = listing(both["image"].unique(maintain_order=True))
+        raise StudyError(f"{names}: a prediction is judged right and wrong; keep one row")
+    return rows
+
+
+def _statistics(data: Predictions, joined: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    rows = joined.filter(pl.col("dataset") == data.dataset)
+    done = rows.filter(pl.col("right").is_not_null())
+    right = int(done["right"].sum())
+    of_images = known.filter("right", pl.col("dataset") == data.dataset)
+    of_images = of_images.filter(pl.col("image").is_in(data.images.tolist()))
+    sizes = of_images.group_by("image").len()["len"].to_numpy()
+    several = sizes[sizes > 1]
+    return pl.DataFrame(
+        {
+            "dataset": data.dataset,
+            "images": len(data.images),
+            "predictions": len(rows),
+            "judged": len(done),
+            "right": right,
+            "share": right / len(done) if len(done) else None,
+            "several": len(several) / len(sizes) if len(sizes) else None,
+            "labels": float(several.mean()) if len(several) else None,
+        },
+        schema_overrides={"share": pl.Float64, "several": pl.Float64, "labels": pl.Float64},
+    )
+
+
+def _assigned(tasks: pl.DataFrame, reviewers: Sequence[str], seed: int) -> pl.DataFrame:
+    """Give every task to the reviewer with the least work of those who did not give the answer.
+
+    Tasks that fewest may judge are given out first, so that the work is as even as it can be.
+    """
+    order = np.random.default_rng(seed).permutation(len(tasks))
+    barred = [set(names) & set(reviewers) for names in tasks["by"].to_list()]
+    given = dict.fromkeys(reviewers, 0)
+    chosen = [""] * len(tasks)
+    for number in sorted(order.tolist(), key=lambda n: -len(barred[n])):
+        free = [name for name in reviewers if name not in barred[number]]
+        if not free:
+            image = tasks["image"][number]
+            raise StudyError(
+                f"image {image!r}: all reviewers gave the answer {tasks['label'][number]!r}; name "
+                "another one who did not"
+            )
+        name = min(free, key=given.__getitem__)
+        chosen[number], given[name] = name, given[name] + 1
+    return tasks.with_columns(reviewer=pl.Series(chosen))

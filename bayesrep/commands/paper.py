@@ -1,0 +1,53 @@
+"""`bayesrep paper`: everything of one paper that a study can show, beside its printed numbers."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from bayesrep.commands.figure import add_files, files_given, given_files
+from bayesrep.commands.options import add_datasets, add_shared, keep_compiled
+from bayesrep.commands.output import emit, new_study
+
+
+def add(parser: ArgumentParser) -> None:
+    from bayesrep.report.catalogue import PAPERS
+
+    option = parser.add_argument
+    option("paper", choices=tuple(PAPERS), metavar="PAPER", help=", ".join(PAPERS))
+    add_shared(parser, "study")
+    option("--out", type=Path, required=True, metavar="DIR", help="figures and index.html")
+    add_datasets(parser)
+    option(
+        "--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (the paper's)"
+    )
+    add_files(parser)
+    add_shared(parser, "--no-progress", "--seed", "--force")
+
+
+def run(arguments: Namespace) -> int:
+    new_study(arguments.out, force=arguments.force)
+    keep_compiled()
+    from bayesrep.report.figure_names import Inputs
+    from bayesrep.report.paper_page import write_paper
+    from bayesrep.studies.held import held
+
+    roles = (arguments.reference, arguments.replication)
+    there = held(arguments.study, roles) | files_given(arguments)
+    asked = {"bootstrap": arguments.bootstrap, "seed": arguments.seed}
+    figures = write_paper(
+        arguments.paper,
+        Inputs(given_files(arguments)),
+        there,
+        arguments.out,
+        options={name: value for name, value in asked.items() if value is not None},
+        progress=not arguments.no_progress,
+    )
+    drawn = [each for each in figures if each["file"]]
+    lines = [
+        f"{each['number']:>5}  " + (each["file"] if each["file"] else f"not drawn: {each['why']}")
+        for each in figures
+    ]
+    lines.append(
+        f"{len(drawn)} of {len(figures)} figures; written to {arguments.out / 'index.html'}"
+    )
+    facts = {"figures": figures, "out": str(arguments.out)}
+    return emit(arguments, "\n".join(lines), facts)

@@ -1,0 +1,158 @@
+"""What hangs on which images were drawn: means, accuracies, and an estimate from half of them.
+
+Engstrom et al. (2020) give mean selection frequencies with bootstrap intervals (section 3, figure
+4), leave the *finite-sample* term A_D2 − A_S2 out of the drop's parts as negligible (section 4.2),
+and say that half the images change the naive estimate negligibly (footnote 12). All three can be
+had of any study. Where it is known who answered, other people are left out of these intervals.
+"""
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from bayesrep import bounds
+from bayesrep.errors import InterpolationWarning, OptionError, StudyError
+from bayesrep.estimators.naive import Naive, fewest_annotators
+from bayesrep.estimators.replicates import Replicates
+from bayesrep.numerics.estimands import INTERVAL, NORMAL
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.studies.statistics import SufficientStatistics, statistics_on
+from bayesrep.studies.study import Study
+
+BOOTSTRAP, REPEATS = 1000, 20
+
+
+def mean_frequencies(study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0) -> pl.DataFrame:
+    """Mean observed selection frequency of every data set, with its bootstrap over images.
+
+    Parameters
+    ----------
+    study
+        With counts.
+    bootstrap
+        Replicates of the images.
+    seed
+        Of these.
+
+    Returns
+    -------
+    polars.DataFrame
+        dataset (its role), images, mean, lower, upper (95 %), standard_error (analytic; null of one
+        image). Images count alike, whatever their number of annotators.
+
+    Raises
+    ------
+    OptionError
+        For no replicate, or too many.
+    """
+    if bootstrap < 1:
+        raise OptionError(f"bootstrap is {bootstrap}; an interval needs replicates")
+    bounds.at_most("bootstrap", bootstrap, bounds.BOOTSTRAP)
+    rows = []
+    for number, (role, data) in enumerate(study.datasets.items()):
+        values, images = np.unique(data.selected / data.shown, return_counts=True)
+        size = int(images.sum())
+        rng = np.random.default_rng([seed, number])
+        means = rng.multinomial(size, images / size, size=bootstrap) @ values / size
+        mean = float(values @ images / size)
+        error = np.sqrt(images @ (values - mean) ** 2 / (size - 1) / size) if size > 1 else None
+        low, high = np.quantile(means, INTERVAL)
+        rows.append((role, size, mean, float(low), float(high), error))
+    names = ["dataset", "images", "mean", "lower", "upper", "standard_error"]
+    return pl.DataFrame(rows, names, orient="row")
+
+
+def finite_sample_gaps(study: Study) -> pl.DataFrame:
+    """The third term of equation 2, A_D2 − A_S2, of every classifier: nought, and how exactly.
+
+    The replication's images stand for all that could have been drawn. The expected difference is
+    nought, and its standard error that of a share of N images, √(A (1 − A) / N).
+
+    Returns
+    -------
+    polars.DataFrame
+        classifier, accuracy (on the replication), standard_error, lower, upper (95 % of the term,
+        normal); last the mean over classifiers, whose answers to the same images go together
+        (classifier null).
+
+    Raises
+    ------
+    StudyError
+        Where the study has no classifier.
+    """
+    correct = study.replication.correct
+    if not correct.shape[1]:
+        raise StudyError("the study has no classifier; add predictions")
+    each = correct.mean(axis=0)
+    size = len(correct)
+    means = correct.mean(axis=1)
+    accuracy = np.append(each, means.mean())
+    error = np.append(np.sqrt(each * (1 - each) / size), means.std() / np.sqrt(size))
+    return pl.DataFrame(
+        {
+            "classifier": [*study.classifiers, None],
+            "accuracy": accuracy,
+            "standard_error": error,
+            "lower": -NORMAL * error,
+            "upper": NORMAL * error,
+        }
+    )
+
+
+def half_the_images(study: Study, *, repeats: int = REPEATS, seed: int = 0) -> pl.DataFrame:
+    """The naive estimate's mean gap from a random half of the images of each data set: footnote 12.
+
+    Parameters
+    ----------
+    study
+        With counts and classifiers.
+    repeats
+        How many halves.
+    seed
+        Of these.
+
+    Returns
+    -------
+    polars.DataFrame
+        repeat (0 is all images), reference_images, replication_images, gap (mean over classifiers),
+        change (from that of all images).
+
+    Raises
+    ------
+    OptionError
+        For no repeat, or too many.
+    StudyError
+        Where a data set has one image, or there is no classifier.
+    """
+    if repeats < 1:
+        raise OptionError(f"{repeats} halves; give at least one")
+    bounds.at_most("repeats", repeats, bounds.BOOTSTRAP)
+    sizes = [len(study.datasets[role].images) for role in REQUIRED_ROLES]
+    if min(sizes) < 2 or not study.classifiers:
+        raise StudyError("half the images: a data set has one image, or there is no classifier")
+    whole = SufficientStatistics.of(study)
+    naive = Naive(fewest_annotators(Replicates.of(whole)))
+    found = [(0, *sizes, _gap(whole, naive))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InterpolationWarning)  # said of all images already
+        for number, statistics in enumerate(_halves(study, sizes, repeats, seed), 1):
+            found.append((number, *(-(-size // 2) for size in sizes), _gap(statistics, naive)))
+    names = ["repeat", "reference_images", "replication_images", "gap"]
+    table = pl.DataFrame(found, names, orient="row")
+    return table.with_columns(change=pl.col("gap") - pl.col("gap").first())
+
+
+def _halves(
+    study: Study, sizes: list[int], repeats: int, seed: int
+) -> Iterator[SufficientStatistics]:
+    rng = np.random.default_rng(seed)
+    for _ in range(repeats):
+        rows = [np.sort(rng.permutation(size)[: -(-size // 2)]) for size in sizes]
+        yield statistics_on(study, dict(zip(REQUIRED_ROLES, rows, strict=True)))
+
+
+def _gap(statistics: SufficientStatistics, naive: Naive) -> float:
+    adjusted = naive(Replicates.of(statistics)).value[0]
+    return float((statistics.accuracy("reference") - adjusted).mean())

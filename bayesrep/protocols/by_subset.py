@@ -1,0 +1,215 @@
+"""Classifiers and people side by side on parts of the images: table 2 of Shankar et al. (2020).
+
+Parts are of classes (objects, without dogs, your own) or of images: a list or columns of a table,
+and the *fast* images, those to which people's median time was at most a minute.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.protocols.comparison import accuracy_rows, side_of
+from bayesrep.protocols.label_sets import LabelSets
+from bayesrep.sources.table_files import read_table, require
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.rules import REQUIRED_ROLES
+from bayesrep.types import Bools
+
+ALL = "all images"
+FAST = 60.0
+_FALSE = ("", "false", "0", "no")
+_TRUE = ("true", "1", "yes")
+
+
+def compare_subsets(
+    reference: Predictions,
+    replication: Predictions,
+    subsets: Mapping[str, Sequence[Bools]],
+    *,
+    humans: tuple[Predictions, ...] | None = None,
+    sets: tuple[LabelSets, LabelSets] | None = None,
+    interval: str = "clopper-pearson",
+) -> pl.DataFrame:
+    """Accuracies of classifiers and people on subsets of the images of both data sets.
+
+    Parameters
+    ----------
+    reference, replication
+        Answers of the same classifiers on both.
+    subsets
+        Name to two masks over images, [N] of the reference and [N'] of the replication.
+    humans, sets, interval
+        As `compare` takes them.
+
+    Returns
+    -------
+    polars.DataFrame
+        subset and the columns of `Comparison.accuracies`, then reference_change and
+        replication_change: the accuracy less that on all images. The subset "all images" comes
+        first. Null where somebody answered nothing.
+
+    Raises
+    ------
+    StudyError
+        As `compare`, where a subset has no image, or takes the name "all images".
+    """
+    if ALL in subsets:
+        raise StudyError(f"subset {ALL!r}: the name is taken; rename it")
+    if reference.classifiers != replication.classifiers:
+        raise StudyError("the two data sets have different classifiers; read them together")
+    people = (None, None) if humans is None else humans
+    given = (None, None) if sets is None else sets
+    both = (reference, replication)
+    sides = [side_of(*each) for each in zip(both, people, given, strict=True)]
+    names, machines = sides[0].names, len(reference.classifiers)
+    kinds = ["classifier"] * machines + ["human"] * (len(names) - machines)
+    metric = "top-1" if sets is None else "multi-label"
+    every = {ALL: [np.ones(len(each.images), np.bool_) for each in both], **subsets}
+    tables = []
+    for name, masks in every.items():
+        counts = [
+            ((side.right & mask).sum(axis=1), (side.answered & mask).sum(axis=1))
+            for side, mask in zip(sides, masks, strict=True)
+        ]
+        for role, (_, images) in zip(REQUIRED_ROLES, counts, strict=True):
+            if not images.any():
+                raise StudyError(f"subset {name!r}: nobody answered an image of it in the {role}")
+        rows = accuracy_rows(names, kinds, metric, counts, interval)
+        tables.append(rows.select(pl.lit(name).alias("subset"), pl.all()))
+    changes = [
+        pl.concat(
+            [table[f"{role}_accuracy"] - tables[0][f"{role}_accuracy"] for table in tables]
+        ).alias(f"{role}_change")
+        for role in REQUIRED_ROLES
+    ]
+    return pl.concat(tables).with_columns(changes)
+
+
+def of_classes(
+    masks: Mapping[str, Bools], *predictions: Predictions
+) -> dict[str, tuple[Bools, ...]]:
+    """Subsets of classes, from `class_subsets`, as masks over the images of each data set."""
+    return {name: tuple(mask[each.labels] for each in predictions) for name, mask in masks.items()}
+
+
+def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str, tuple[Bools, ...]]:
+    """Read which images belong to what.
+
+    Parameters
+    ----------
+    path
+        A table (CSV or Parquet) with the column image and, where there are several data sets,
+        dataset. Each further column is a way to part the images: of true and false, the subset of
+        that name; of texts, a subset for each text. Without further columns the images are one
+        subset, by the file's name. Images that have no row are in none.
+    predictions
+        Whose images count.
+
+    Raises
+    ------
+    StudyError
+        Naming the file: no column image, an image twice, or none of the images.
+    """
+    file = Path(path)
+    table = read_table(file, text=("dataset", "image"))
+    require(table, ("image",), str(file))
+    text = table.select(pl.all().cast(pl.String).str.strip_chars().fill_null(""))
+    columns = [name for name in text.columns if name not in ("image", "dataset")]
+    if not columns:
+        text, columns = text.with_columns(pl.lit("true").alias(file.stem)), [file.stem]
+    parts = [_rows_of(text, each, str(file)) for each in predictions]
+    if not any(len(part) for part in parts):
+        raise StudyError(
+            f"{file}: none of the images, which are called {str(predictions[0].images[0])!r} and "
+            "so on; use the same names"
+        )
+    found: dict[str, tuple[Bools, ...]] = {}
+    for column in columns:
+        kinds = sorted({value for part in parts for value in part[column].str.to_lowercase()})
+        flags = set(kinds) <= {*_FALSE, *_TRUE}
+        values = [column] if flags else sorted({v for part in parts for v in part[column] if v})
+        for value in values:
+            yes = pl.col(column).str.to_lowercase().is_in(_TRUE)
+            wanted = yes if flags else pl.col(column) == value
+            masks = tuple(
+                _mask(part.filter(wanted), each)
+                for part, each in zip(parts, predictions, strict=True)
+            )
+            found[f"{column}: {value}" if value in found else value] = masks
+    return found
+
+
+def _rows_of(table: pl.DataFrame, data: Predictions, where: str) -> pl.DataFrame:
+    if "dataset" in table.columns:
+        table = table.filter(pl.col("dataset") == data.dataset)
+    rows = table.filter(pl.col("image").is_in(data.images.tolist()))
+    if (twice := rows.filter(rows["image"].is_duplicated())).height:
+        names = listing(twice["image"].unique(maintain_order=True))
+        raise StudyError(f"{where}: {names} of {data.dataset!r} given twice; keep one row")
+    return rows
+
+
+def _mask(rows: pl.DataFrame, data: Predictions) -> Bools:
+    return np.isin(data.images, rows["image"].to_numpy().astype(np.str_))
+
+
+def fast_images(
+    path: str | Path, *predictions: Predictions, seconds: float = FAST
+) -> tuple[Bools, ...]:
+    """Images to which people's median time was at most so many seconds.
+
+    Parameters
+    ----------
+    path
+        The table of people's answers (`read_humans`), with the column seconds: how long each took.
+        Answers without a time do not count.
+    predictions
+        Whose images count.
+    seconds
+        60 by Shankar et al. (2020), section 5.
+
+    Raises
+    ------
+    StudyError
+        Naming the file: without the column, or with something else than times in it.
+    OptionError
+        Where seconds are not positive.
+    """
+    if not seconds > 0:
+        raise OptionError(f"fast images are those of at most {seconds:g} seconds; give more than 0")
+    where = str(path)
+    table = read_table(path, text=("dataset", "image", "task"))
+    if "image" not in table.columns and "task" in table.columns:
+        table = table.rename({"task": "image"})
+    require(table, ("image", "seconds"), where)
+    times = table["seconds"].cast(pl.Float64, strict=False)
+    strange = times.is_null() & table["seconds"].is_not_null()
+    if strange.any() or bool((times < 0).any()):
+        row = int((strange | (times < 0).fill_null(value=False)).arg_true()[0]) + 2
+        raise StudyError(f"{where}, line {row}: seconds is no time; give a number of seconds")
+    rows = table.with_columns(pl.col("image").cast(pl.String), times.alias("seconds"))
+    found = []
+    for data in predictions:
+        mine = rows
+        if "dataset" in rows.columns:
+            mine = rows.filter(pl.col("dataset").cast(pl.String) == data.dataset)
+        medians = mine.group_by("image").agg(pl.col("seconds").median()).drop_nulls()
+        found.append(_mask(medians.filter(pl.col("seconds") <= seconds), data))
+    return tuple(found)
+
+
+def missed_by_all(data: Predictions, sets: LabelSets) -> Bools:
+    """Images [N] that somebody answered and nobody right (Shankar et al., 2020, section 5).
+
+    Parameters
+    ----------
+    data
+        Answers of classifiers, or of people.
+    sets
+        The right labels; images without one are left out.
+    """
+    asked = sets.known & (sets.sizes > 0) & data.answered.any(axis=0)
+    return asked & ~(sets.contain(data.first) & data.answered).any(axis=0)

@@ -1,0 +1,270 @@
+"""Figures of photographs: which images, and a grid of them.
+
+Pictures are the user's: a folder in which an image of the study lies by its name, or by its file
+name (with or without the suffix) anywhere below, where that is distinct. They are decoded by
+Pillow, within its limit of pixels, and shown small.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import OptionError, StudyError, kind_and_reason, listing
+from bayesrep.protocols.by_subset import missed_by_all as by_all
+from bayesrep.protocols.label_sets import LabelSets
+from bayesrep.protocols.people import People
+from bayesrep.report.figures import panels
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.study import Study
+from bayesrep.types import Bools
+
+KINDS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp"})
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
+COLUMNS, MOST, SIDE = 5, 15, 160  # of a grid; pixels of a thumbnail
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Where the pictures are.
+
+    Attributes
+    ----------
+    folder
+        As the user names it.
+    files
+        Every picture by its path below the folder.
+    by_name
+        And by its file name, with and without the suffix, where only one has it.
+    """
+
+    folder: Path
+    files: dict[str, Path]
+    by_name: dict[str, Path]
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> "Pictures":
+        """Find all pictures below a folder; links are not followed.
+
+        Raises
+        ------
+        StudyError
+            Where there are none.
+        """
+        if not folder.is_dir():
+            raise StudyError(f"{folder} is no folder; give the one that holds the images")
+        found: dict[str, Path] = {}
+        for here, folders, names in os.walk(folder):
+            folders[:] = sorted(each for each in folders if not each.startswith("."))
+            for name in sorted(names):
+                if Path(name).suffix.lower() in KINDS:
+                    path = Path(here) / name
+                    found[path.relative_to(folder).as_posix()] = path
+        if not found:
+            raise StudyError(f"{folder} holds no images; known are {', '.join(sorted(KINDS))}")
+        times: dict[str, list[Path]] = {}
+        for path in found.values():
+            for name in {path.name, path.stem}:
+                times.setdefault(name, []).append(path)
+        return cls(folder, found, {k: v[0] for k, v in times.items() if len(v) == 1})
+
+    def has(self, image: str) -> bool:
+        """Whether there is a picture of an image."""
+        return image in self.files or image.rsplit("/", 1)[-1] in self.by_name
+
+    def thumbnail(self, image: str) -> NDArray[np.uint8]:
+        """An image as RGB [height, width, 3], small.
+
+        Raises
+        ------
+        StudyError
+            Where it cannot be decoded.
+        """
+        import warnings
+
+        from PIL import Image, ImageOps
+
+        path = self.files.get(image) or self.by_name[image.rsplit("/", 1)[-1]]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", Image.DecompressionBombWarning)
+                with Image.open(path, formats=FORMATS) as picture:
+                    picture.draft("RGB", (2 * SIDE, 2 * SIDE))
+                    upright = ImageOps.exif_transpose(picture).convert("RGB")
+                    upright.thumbnail((SIDE, SIDE))
+                    return np.asarray(upright)
+        except Exception as error:  # whatever a stranger's picture makes Pillow say
+            raise StudyError(f"{path} cannot be decoded ({kind_and_reason(error)})") from None
+
+
+def grid(pictures: Pictures, images: Sequence[str], texts: Sequence[str], *, title: str) -> Any:
+    """Pictures in rows with a text below each.
+
+    Parameters
+    ----------
+    pictures, images
+        Which, by name.
+    texts
+        One an image.
+    title
+        Above all of them.
+    """
+    columns = min(COLUMNS, len(images))
+    figure, every = panels(len(images), rows=-(-len(images) // columns))
+    figure.set_size_inches(2.0 * columns + 0.4, 2.3 * -(-len(images) // columns) + 0.4)
+    for axes, image, text in zip(every, images, texts, strict=True):
+        axes.imshow(pictures.thumbnail(image))
+        axes.set_axis_off()
+        axes.set_title(text.replace("$", r"\$"), fontsize=7)
+    figure.suptitle(title.replace("$", r"\$"), fontsize=10)
+    return figure
+
+
+def _there(pictures: Pictures, images: NDArray[np.str_], wanted: Bools, what: str) -> Any:
+    """Numbers of the wanted images of which there are pictures; none of them is refused."""
+    numbers = np.flatnonzero(wanted)
+    if not len(numbers):
+        raise StudyError(f"there are no images {what}")
+    found = [int(n) for n in numbers if pictures.has(str(images[n]))]
+    if not found:
+        names = listing(images[numbers].tolist())
+        raise StudyError(
+            f"{pictures.folder} holds no picture of {names} ({what}); name files as the study does"
+        )
+    return found
+
+
+def three_of_a_class(
+    study: Study, pictures: Pictures, *, classes: Sequence[str] = (), seed: int = 0
+) -> Any:
+    """Figure 1 of Engstrom et al. (2020): least, median and most often selected of a class.
+
+    Parameters
+    ----------
+    study
+        Whose reference is shown; where it has no labels of images, all are one class.
+    pictures
+        Of its images.
+    classes
+        One class by its name; by default one at random.
+    seed
+        Of that.
+    """
+    data = study.reference
+    labels = _labels_of(data)
+    there = _there(pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference")
+    names = sorted({labels[n] for n in there})
+    if len(classes) > 1:
+        raise OptionError(f"this figure shows one class, not {len(classes)}")
+    if classes and names == [""]:
+        raise StudyError("the study has no labels of images, so that none is of a class")
+    if classes and classes[0] not in names:
+        raise StudyError(f"no picture of class {classes[0]!r}, but of {listing(names, 'class')}")
+    chosen = classes[0] if classes else names[int(np.random.default_rng(seed).integers(len(names)))]
+    mine = [n for n in there if labels[n] == chosen]
+    frequency = data.selected / data.shown
+    order = sorted(mine, key=lambda n: (frequency[n], str(data.images[n])))
+    picked = list(dict.fromkeys([order[0], order[(len(order) - 1) // 2], order[-1]]))
+    texts = [f"selected by {100 * frequency[n]:.0f} %" for n in picked]
+    title = f"{chosen}: least, median, most often selected" if chosen else "by selection frequency"
+    return grid(pictures, [str(data.images[n]) for n in picked], texts, title=title)
+
+
+def _labels_of(data: AnnotatedSet) -> list[str]:
+    return [""] * len(data.images) if data.labels is None else [str(x) for x in data.labels]
+
+
+def of_all_frequencies(study: Study, pictures: Pictures, *, seed: int = 0) -> Any:
+    """Figure 8 of Engstrom et al. (2020): images drawn at random, by selection frequency."""
+    data = study.reference
+    there = _there(pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference")
+    frequency, labels = data.selected / data.shown, _labels_of(data)
+    rng = np.random.default_rng(seed)
+    edges = np.linspace(0, 1, 6)
+    picked: list[int] = []
+    for number, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        inside = [n for n in there if low <= frequency[n] and (frequency[n] < high or number == 4)]
+        picked += rng.permutation(inside)[: MOST // 5].astype(int).tolist()
+    picked.sort(key=lambda n: frequency[n])
+    texts = [f"{labels[n]} {100 * frequency[n]:.0f} %".strip() for n in picked]
+    names = [str(data.images[n]) for n in picked]
+    return grid(pictures, names, texts, title="images by selection frequency")
+
+
+def _random_grid(
+    data: Predictions,
+    pictures: Pictures,
+    wanted: Bools,
+    what: str,
+    seed: int,
+    said: NDArray[Any] | None = None,
+) -> Any:
+    """Some of the wanted images at random, with their labels and what is said instead."""
+    there = _there(pictures, data.images, wanted, what)
+    picked = np.random.default_rng(seed).permutation(there)[:MOST]
+    classes = data.classes
+    texts = [classes[data.labels[n]] for n in picked]
+    if said is not None:
+        texts = [
+            f"label {classes[data.labels[n]]}"
+            + (f"\nseen as {classes[said[n]]}" if said[n] >= 0 else "")
+            for n in picked
+        ]
+    title = f"images {what} ({int(wanted.sum()):,} in all)"
+    return grid(pictures, [str(data.images[n]) for n in picked], texts, title=title)
+
+
+def several_labels(data: Predictions, sets: LabelSets, pictures: Pictures, *, seed: int = 0) -> Any:
+    """Figure 3 of Shankar et al. (2020): images of several right labels."""
+    return _random_grid(data, pictures, sets.sizes > 1, "with several right labels", seed)
+
+
+def missed_by_all(data: Predictions, sets: LabelSets, pictures: Pictures, *, seed: int = 0) -> Any:
+    """Figure 5 of Shankar et al. (2020): images that no classifier gets right."""
+    return _random_grid(
+        data, pictures, by_all(data, sets), "that every classifier gets wrong", seed
+    )
+
+
+def another_main(data: Predictions, people: People, pictures: Pictures, *, seed: int = 0) -> Any:
+    """Figures 1 and 19 of Tsipras et al. (2020): the main object's label is another."""
+    number, main = _classified(people)
+    wanted = (number > 0) & (main != data.labels)
+    return _random_grid(data, pictures, wanted, "with another main label", seed, main)
+
+
+def several_objects(data: Predictions, people: People, pictures: Pictures, *, seed: int = 0) -> Any:
+    """Figure 17 of Tsipras et al. (2020): images of several objects."""
+    number, _ = _classified(people)
+    return _random_grid(data, pictures, number > 1, "of several objects", seed)
+
+
+def selected_by_nobody(
+    data: Predictions, people: People, pictures: Pictures, *, seed: int = 0
+) -> Any:
+    """Figure 25 of Tsipras et al. (2020): images whose own label nobody selects."""
+    if people.frequency is None:
+        raise StudyError("this figure is drawn of how often labels are selected; give --counts")
+    wanted = people.frequency.at(data.labels, np.nan) == 0
+    return _random_grid(data, pictures, wanted, "whose label nobody selects", seed)
+
+
+def chosen_by_nobody(
+    data: Predictions, people: People, pictures: Pictures, *, seed: int = 0
+) -> Any:
+    """Figure 26 of Tsipras et al. (2020): images whose own label is chosen for no object."""
+    number, main = _classified(people)
+    assert people.chosen is not None
+    wanted = (number > 0) & (people.chosen.at(data.labels, 0) == 0)
+    return _random_grid(data, pictures, wanted, "whose label is chosen for no object", seed, main)
+
+
+def _classified(people: People) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    if people.number is None or people.main is None:
+        raise StudyError("this figure is drawn of objects; give --objects")
+    return people.number, people.main

@@ -1,0 +1,182 @@
+"""The figures of Anzaku et al. (2022): accuracy by confidence, and matched accuracy.
+
+All are drawn of the classifiers' answers with their probabilities on both data sets. Figures 3 and
+4, and 6 and 7, differ in the pair of data sets alone, figures 5 and 8 in the classifier.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import OptionError, StudyError
+from bayesrep.protocols.matched import CRITERIA, MatchedAccuracy, match
+from bayesrep.report.figures import BLUE, GREEN, GREY, INK, PURPLE, RED, legend_below, panels
+from bayesrep.studies.predictions import Predictions
+from bayesrep.types import Floats
+
+SUBSETS = (("all", "-", INK), ("matched", "--", BLUE), ("unmatched", ":", RED))
+
+
+def scatter(both: Sequence[Predictions]) -> Any:
+    """Figure 1: accuracy against mean confidence, a point for each classifier and data set."""
+    return confidence_scatter(match(*both, runs=1, progress=False).confidence)
+
+
+def _over_classifiers(criterion: str) -> Any:
+    def draw(
+        both: Sequence[Predictions],
+        *,
+        epsilon: float = 0.005,
+        runs: int = 10,
+        seed: int = 0,
+        progress: bool = False,
+    ) -> Any:
+        found = match(*both, epsilon=epsilon, runs=runs, seed=seed, progress=progress)
+        return matched_accuracy_figure(found.accuracies, criterion)
+
+    return draw
+
+
+by_label, by_probability = map(_over_classifiers, CRITERIA)
+"""Figures 3 and 4 (algorithm 1), and 6 and 7 (algorithm 2)."""
+
+
+def one_classifier(
+    both: Sequence[Predictions],
+    *,
+    classifiers: Sequence[str] = (),
+    epsilon: float = 0.005,
+    runs: int = 10,
+    seed: int = 0,
+) -> Any:
+    """Figures 5 and 8: curves and densities of one classifier, by default the most accurate.
+
+    Raises
+    ------
+    OptionError
+        Where several are named.
+    StudyError
+        Where there is none of that name.
+    """
+    if len(classifiers) > 1:
+        raise OptionError(f"this figure shows one classifier, not {len(classifiers)}")
+    best = both[0].classifiers[int(both[0].correct.mean(axis=1).argmax())]
+    name = classifiers[0] if classifiers else best
+    if name not in both[0].classifiers:
+        some = ", ".join(both[0].classifiers[:5])
+        raise StudyError(f"the study has no classifier {name!r}; it has {some}, ...")
+    alone = [only(each, name) for each in both]
+    found: MatchedAccuracy = match(*alone, epsilon=epsilon, runs=runs, seed=seed, progress=False)
+    return confidence_figure(found.curves, name, CRITERIA[0])
+
+
+def only(data: Predictions, name: str) -> Predictions:
+    """The answers of one classifier."""
+    row = [data.classifiers.index(name)]
+    confidence = None if data.confidence is None else data.confidence[row]
+    return Predictions(
+        data.dataset,
+        data.images,
+        data.classes,
+        data.labels,
+        (name,),
+        data.answers[row],
+        confidence,
+    )
+
+
+def matched_accuracy_figure(accuracies: pl.DataFrame, criterion: str) -> Any:
+    """Accuracies on all and on matched images, and their differences, over classifiers.
+
+    Parameters
+    ----------
+    accuracies
+        Of `bayesrep.protocols.MatchedAccuracy`.
+    criterion
+        Which to show.
+    """
+    rows = accuracies.filter(pl.col("criterion") == criterion)
+    wide = rows.pivot("quantity", index="classifier", values=["estimate", "lower", "upper"])
+    wide = wide.sort("estimate_reference_accuracy")
+    figure, (left, right) = panels(2)
+    place = np.arange(len(wide))
+    dots = {"marker": "o", "ms": 3} if len(wide) < 40 else {}
+
+    def column(name: str) -> Floats:
+        return 100 * wide[name].to_numpy().astype(float)
+
+    for role, color in (("reference", BLUE), ("replication", RED)):
+        left.plot(place, column(f"estimate_{role}_accuracy"), color=color, label=role, **dots)
+        matched = column(f"estimate_matched_{role}_accuracy")
+        left.plot(place, matched, color=color, ls="--", label=f"{role}, matched", **dots)
+    left.set_ylabel("accuracy (%)")
+    for name, color, label in (("gap", INK, "gap"), ("matched_gap", GREEN, "matched gap")):
+        right.plot(place, column(f"estimate_{name}"), color=color, label=label, **dots)
+        ends = column(f"lower_{name}"), column(f"upper_{name}")
+        right.fill_between(place, *ends, color=color, alpha=0.18, lw=0)
+    right.axhline(0, color=GREY, lw=0.8)
+    right.set_ylabel("difference of accuracies (%)")
+    twin = right.twinx()
+    unmatched = column("estimate_fraction_unmatched")
+    twin.plot(place, unmatched, color=PURPLE, ls=":", label="unmatched", **dots)
+    twin.set_ylabel("images without a match (%)")
+    twin.set_ylim(0, None)
+    twin.spines[["top"]].set_visible(False)
+    for axes in (left, right):
+        axes.set_xlabel("classifiers by accuracy on the reference")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    legend_below(figure)
+    return figure
+
+
+def confidence_figure(curves: pl.DataFrame, classifier: str, criterion: str) -> Any:
+    """Accuracy and density by confidence, on all, matched and unmatched images of both data sets.
+
+    Parameters
+    ----------
+    curves
+        Of `bayesrep.protocols.MatchedAccuracy`.
+    classifier, criterion
+        Which to show.
+    """
+    chosen = curves.filter(pl.col("classifier") == classifier, pl.col("criterion") == criterion)
+    figure, axes = panels(2)
+    axes[0].plot([0, 1], [0, 100], color=GREY, lw=1, ls="--", label="calibrated")
+    for role, marker in (("reference", "o"), ("replication", "s")):
+        for subset, style, color in SUBSETS:
+            rows = chosen.filter(pl.col("dataset") == role, pl.col("subset") == subset)
+            label = f"{role}, {subset}"
+            shown = {"marker": marker, "ms": 3, "ls": style, "color": color, "lw": 1.2}
+            shown["mfc"] = color if role == "reference" else "white"
+            axes[0].plot(rows["confidence"], 100 * rows["accuracy"], label=label, **shown)
+            middle = (rows["low"] + rows["high"]) / 2
+            axes[1].plot(middle, rows["density"], label=label, **shown)
+    for each in axes:
+        each.set_xlabel("confidence")
+    axes[0].set_ylabel("accuracy (%)")
+    axes[1].set_ylabel("density")
+    axes[1].set_yscale("log")
+    legend_below(figure, columns=4)
+    return figure
+
+
+def confidence_scatter(confidence: pl.DataFrame) -> Any:
+    """Accuracy against mean confidence, a point for each classifier and data set.
+
+    Parameters
+    ----------
+    confidence
+        Of `bayesrep.protocols.MatchedAccuracy`.
+    """
+    figure, (axes,) = panels(1)
+    for role, color in (("reference", BLUE), ("replication", RED)):
+        rows = confidence.filter(pl.col("dataset") == role)
+        x, y = 100 * rows["confidence"].to_numpy(), 100 * rows["accuracy"].to_numpy()
+        axes.plot(x, y, "o", ms=4, color=color, label=role)
+    ends = np.array(axes.get_xlim())
+    axes.plot(ends, ends, color=GREY, lw=1, ls="--", label="calibrated", zorder=1)
+    axes.set(xlabel="mean confidence (%)", ylabel="accuracy (%)")
+    legend_below(figure)
+    return figure

@@ -1,0 +1,145 @@
+"""Everything of one paper that a study can show: its figures, and a page beside printed numbers.
+
+index.html       the page
+numbers.csv      what is printed, and what it is of the study
+NAME.png         every figure that can be drawn
+"""
+
+from collections.abc import Collection, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from bayesrep.atomic import replaced_folder
+from bayesrep.errors import BayesrepError, OptionError, plain, reason
+from bayesrep.progress import progress_bar
+from bayesrep.report import catalogue, methods
+from bayesrep.report.figure_names import FIGURES, Inputs
+from bayesrep.report.figures import save_figure
+from bayesrep.report.printed import ours, printed_numbers
+from bayesrep.studies.study import Study
+from bayesrep.version import __version__
+
+_LEFT_OUT = "no number of a study"
+
+
+def write_paper(
+    paper: str,
+    inputs: Inputs,
+    there: Collection[str],
+    out: Path,
+    *,
+    options: Mapping[str, Any],
+    progress: bool = False,
+) -> list[dict[str, Any]]:
+    """Draw what can be drawn, and write the page; the folder is there whole or not at all.
+
+    Parameters
+    ----------
+    paper
+        A key of `catalogue.PAPERS`.
+    inputs, there
+        What is given, and what that holds: keys of `catalogue.NEEDS` and options.
+    out
+        The folder.
+    options
+        Of figures, those that take them: bootstrap, seed.
+    progress
+        Show a bar on standard error.
+
+    Returns
+    -------
+    list of dict
+        Of every figure number, name, shows, file (None where it is not drawn) and why not.
+
+    Raises
+    ------
+    OptionError
+        For an unknown paper.
+    """
+    if paper not in catalogue.PAPERS:
+        raise OptionError(f"unknown paper {paper!r}; there are {', '.join(catalogue.PAPERS)}")
+    entries = list(catalogue.of_paper(paper))
+    figures: list[dict[str, Any]] = []
+    with replaced_folder(out) as partial:
+        with progress_bar(len(entries), "figure", show=progress) as bar:
+            for entry in entries:
+                why = entry.why or _lacking(entry, there)
+                if not why:
+                    try:
+                        _draw(entry.name, inputs, options, partial)
+                    except BayesrepError as error:
+                        why = reason(error)
+                shown = {"number": entry.number, "name": entry.name or None, "shows": entry.shows}
+                file = None if why else f"{entry.name}.png"
+                command = f"bayesrep figure {entry.name}"
+                figures.append(
+                    shown | {"file": file, "why": plain(why) or None, "command": command}
+                )
+                bar.advance(1)
+        values = ours(paper, inputs, there, **options)
+        rows = [
+            {
+                "what": each.what,
+                "place": each.place,
+                "printed": each.printed,
+                "ours": plain(values.get(each.key, f"({_LEFT_OUT})")),
+            }
+            for each in printed_numbers()
+            if each.paper == paper
+        ]
+        table = pl.DataFrame(rows)
+        table.write_csv(partial / "numbers.csv")
+        (partial / "index.html").write_text(
+            _page(paper, _summary(inputs, there), rows, figures), encoding="utf-8"
+        )
+    return figures
+
+
+def _lacking(entry: catalogue.Entry, there: Collection[str]) -> str:
+    lacks = [catalogue.NEEDS.get(need, catalogue.in_words(need)) for need in entry.lacks(there)]
+    return f"it needs {', '.join(lacks)}" if lacks else ""
+
+
+def _draw(name: str, inputs: Inputs, options: Mapping[str, Any], folder: Path) -> None:
+    figure = FIGURES[name]
+    known = {key: value for key, value in options.items() if key in figure.options}
+    drawn = figure.draw(*(getattr(inputs, each) for each in figure.inputs), **known)
+    save_figure(drawn, folder / f"{name}.png")
+
+
+def _summary(inputs: Inputs, there: Collection[str]) -> str:
+    path = inputs.given.study
+    if path is None:
+        return "Of no study."
+    if "study" in there:
+        study: Study = inputs.study
+        sizes = ", ".join(
+            f"{data.name} ({len(data.images):,} images)" for data in study.datasets.values()
+        )
+        return f"Study {study.name}: {len(study.classifiers)} classifiers on {sizes}."
+    return f"Answers in {path.name}, without counts."
+
+
+def _page(
+    paper: str, summary: str, numbers: list[dict[str, str]], figures: list[dict[str, Any]]
+) -> str:
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    assets = files("bayesrep.report").joinpath("assets")
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    css = methods.style() + assets.joinpath("page.css").read_text(encoding="utf-8")
+    text = assets.joinpath("paper.html").read_text(encoding="utf-8")
+    return environment.from_string(text).render(
+        version=__version__,
+        title=catalogue.PAPERS[paper],
+        summary=summary,
+        css=Markup(css),
+        numbers=numbers,
+        figures=figures,
+    )

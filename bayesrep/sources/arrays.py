@@ -1,0 +1,180 @@
+"""Answers of classifiers as NumPy arrays, for data sets that come as arrays: CIFAR-10.2, CINIC-10.
+
+One folder a data set, nothing in which is executed:
+
+    labels.npy         whole numbers [N], the class of each image from 0 on
+    classes.txt        names of the K classes, a line each; without it classes are their numbers
+    NAME.npy           one classifier: probabilities [N, K] (floats, rows sum to 1), class numbers
+                       [N], or the R most probable classes [N, R] (whole numbers, best first)
+
+Rows are in the order of the labels, and images are called by their place in it. Both folders have
+the same classifiers and classes. Of the published data sets this order is
+
+    CIFAR-10           test_batch: np.array(batch[b"labels"])
+    CIFAR-10.1         cifar10.1_v6_labels.npy
+    CIFAR-10.2         cifar102_test.npz: the array labels
+    CINIC-10           test/CLASS/FILE, classes and then files sorted by name; classes are numbered
+                       in that order, which is CIFAR-10's
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError, listing, reason
+from bayesrep.files import npy
+from bayesrep.sources.cifar10_1 import check_range, whole_array
+from bayesrep.studies.folder import RANKS
+from bayesrep.studies.predictions import Predictions, code_type
+from bayesrep.types import Floats
+
+LABELS, CLASSES = "labels.npy", "classes.txt"
+_SUM = 1e-3
+_LONGEST = 1_000_000  # bytes of names of classes
+
+
+def read_answers(
+    paths: Sequence[str | Path],
+    *,
+    reference: str | None = None,
+    replication: str | None = None,
+) -> list[Predictions]:
+    """Read what classifiers answered on two data sets.
+
+    Parameters
+    ----------
+    paths
+        The reference's folder, then the replication's.
+    reference, replication
+        Names of the data sets; by default those of the folders.
+
+    Returns
+    -------
+    list of Predictions
+        With probabilities, where all arrays are probabilities.
+
+    Raises
+    ------
+    StudyError
+        Naming the folder or file: one that is missing, cannot be read or does not fit the others.
+    """
+    folders = [Path(path) for path in paths]
+    if len(folders) != 2:
+        raise StudyError(f"arrays: {len(folders)} folders given; give the reference's and then the "
+                         "replication's")  # fmt: skip
+    names = [
+        given or folder.resolve().name
+        for given, folder in zip((reference, replication), folders, strict=True)
+    ]
+    if names[0] == names[1]:
+        raise StudyError(
+            f"arrays: both data sets are called {names[0]!r}; give --reference and --replication"
+        )
+    both = [_read(name, folder) for name, folder in zip(names, folders, strict=True)]
+    if both[0].classifiers != both[1].classifiers:
+        differing = sorted(set(both[0].classifiers) ^ set(both[1].classifiers))
+        raise StudyError(
+            f"{folders[0]}, {folders[1]}: {listing(differing, 'classifier')} in one of them only; "
+            "every classifier needs both"
+        )
+    if both[0].classes != both[1].classes:
+        raise StudyError(f"{folders[0]}, {folders[1]}: the folders name their classes differently")
+    return both
+
+
+def _read(dataset: str, folder: Path) -> Predictions:
+    if not folder.is_dir():
+        raise StudyError(
+            f"{folder}: is no folder; give one with {LABELS} and an array a classifier"
+        )
+    labels = whole_array(folder / LABELS, _array(folder / LABELS), dimensions=1)
+    files = sorted(path for path in folder.glob("*.npy") if path.name != LABELS)
+    if not files:
+        raise StudyError(f"{folder}: holds no classifier's array beside {LABELS}")
+    found = [_one(path, len(labels)) for path in files]
+    columns = {scores.shape[1] for _, scores in found if scores is not None}
+    classes = _classes(folder, columns, [labels, *(answers for answers, _ in found)])
+    check_range(folder / LABELS, labels, len(classes))
+    for path, (answers, _) in zip(files, found, strict=True):
+        check_range(path, answers, len(classes))
+    ranks = min(answers.shape[1] for answers, _ in found)
+    stacked = np.stack([answers[:, :ranks] for answers, _ in found])
+    scores = [scores for _, scores in found if scores is not None]
+    confidence = None
+    if len(scores) == len(found):
+        confidence = np.stack([each.max(axis=1) for each in scores]).clip(0, 1)
+    return Predictions(
+        dataset,
+        np.arange(len(labels)).astype(np.str_),
+        classes,
+        labels,
+        tuple(path.stem for path in files),
+        stacked.astype(code_type(len(classes))),
+        confidence,
+    )
+
+
+def _array(path: Path) -> NDArray[Any]:
+    if not path.is_file():
+        raise StudyError(f"{path} is missing; give it, or another folder")
+    try:
+        with path.open("rb") as stream:
+            return npy.read(stream, path.stat().st_size)
+    except (OSError, ValueError, MemoryError) as error:
+        raise StudyError(f"{path} is no readable array ({reason(error)}); save it anew") from None
+
+
+def _one(path: Path, images: int) -> tuple[NDArray[np.int64], Floats | None]:
+    """The most probable classes [N, R] of one classifier, and its probabilities [N, K]."""
+    values = _array(path)
+    if values.ndim not in (1, 2) or len(values) != images or values.size == 0:
+        raise StudyError(
+            f"{path}: shape {list(values.shape)} for {images:,} images; give [{images}], or a row "
+            "an image, in the order of the labels"
+        )
+    if values.dtype.kind in "iu":
+        numbers = whole_array(path, values, dimensions=values.ndim)
+        return numbers.reshape(images, -1)[:, :RANKS], None
+    if values.dtype.kind != "f" or values.ndim != 2:
+        raise StudyError(
+            f"{path}: holds {values.dtype} of shape {list(values.shape)}; give probabilities of "
+            "every class, or class numbers"
+        )
+    scores = values.astype(np.float64)
+    inside = np.isfinite(scores).all(axis=1) & (scores >= 0).all(axis=1)
+    inside &= np.abs(np.where(np.isfinite(scores), scores, 0).sum(axis=1) - 1) <= _SUM
+    if not inside.all():
+        raise StudyError(
+            f"{path}: {listing(np.flatnonzero(~inside).tolist(), 'row')} do not hold probabilities "
+            "that sum to 1; give a softmax over all classes, not logits"
+        )
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return order[:, :RANKS].astype(np.int64), scores
+
+
+def _classes(
+    folder: Path, columns: set[int], numbers: Sequence[NDArray[np.integer[Any]]]
+) -> tuple[str, ...]:
+    """Names of the classes, as many as there are probabilities."""
+    if len(columns) > 1:
+        counts = " and ".join(map(str, sorted(columns)))
+        raise StudyError(f"{folder}: arrays of {counts} classes; give those of one set of classes")
+    path = folder / CLASSES
+    if not path.exists():
+        largest = max(int(each.max()) for each in numbers) + 1
+        return tuple(map(str, range(next(iter(columns), largest))))
+    try:
+        if path.stat().st_size > _LONGEST:
+            raise ValueError("too long")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise StudyError(f"{path} cannot be read as names, a line each ({reason(error)})") from None
+    names = [line.strip() for line in text.splitlines() if line.strip()]
+    if columns and len(names) != next(iter(columns)):
+        raise StudyError(
+            f"{path}: {len(names)} names for {next(iter(columns))} probabilities; give one a class"
+        )
+    return tuple(names)

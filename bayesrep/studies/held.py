@@ -1,0 +1,67 @@
+"""What a study's folder holds, as far as names of files and columns tell: nothing is read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from bayesrep.errors import StudyError
+from bayesrep.studies import folder
+from bayesrep.studies.manifest import read_manifest, read_roles
+from bayesrep.studies.rules import REQUIRED_ROLES, collected
+
+
+def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozenset[str]:
+    """What is there of both data sets.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    datasets
+        The data sets by role, where the study says which they are, or by name.
+
+    Returns
+    -------
+    frozenset of str
+        Of "counts" (of annotators), "answers" (of a classifier to both data sets), "study" (both),
+        "labels" (which class was answered), "top-5" and "probabilities".
+
+    Raises
+    ------
+    StudyError
+        Where the folder holds neither a study nor predictions.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        state = "is no folder" if root.exists() else "does not exist"
+        raise StudyError(f"{root} {state}; give the folder of a study")
+    manifest = collected(read_manifest(root))[0] if (root / folder.MANIFEST).exists() else None
+    roles = manifest.roles if manifest is not None else read_roles(root)
+    found = set[str]()
+    if manifest is not None and any(
+        (root / file).is_file() for file in (folder.COUNTS, folder.ANNOTATIONS)
+    ):
+        found.add("counts")
+    names = [roles.get(role, role) for role in datasets]
+    common = set.intersection(*(folder.predicted_by(root, name) for name in names))
+    if common:
+        found.add("answers")
+        files = [root / folder.prediction_file(name, min(common)) for name in names]
+        columns = set.intersection(*map(_columns, files))
+        every = {
+            "labels": folder.LABELS[:1],
+            "top-5": folder.LABELS,
+            "probabilities": (folder.LABELS[0], folder.PROBABILITIES[0]),
+        }
+        found |= {what for what, needed in every.items() if columns.issuperset(needed)}
+    if not found:
+        raise StudyError(f"{root} holds neither a study nor predictions; give the folder of one")
+    return frozenset(found | ({"study"} if {"counts", "answers"} <= found else set()))
+
+
+def _columns(file: Path) -> set[str]:
+    try:
+        return set(pl.read_parquet_schema(file))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return set()  # who reads it will say what is wrong

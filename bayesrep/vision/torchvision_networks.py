@@ -1,0 +1,95 @@
+"""Classifiers that timm does not have, from torchvision: `torchvision/alexnet`.
+
+A name may have the tag of its weights, `torchvision/mobilenet_v2.IMAGENET1K_V1`; without, they are
+torchvision's newest. What images go through is what torchvision states for the weights: the shorter
+side resized, and the centre cut out.
+"""
+
+import difflib
+import math
+from typing import Any
+
+from bayesrep.errors import PredictionError
+from bayesrep.studies.imagenet import CLASSES
+from bayesrep.vision.imports import load_timm
+
+PREFIX = "torchvision/"
+
+
+def is_torchvision(name: str) -> bool:
+    """Whether a name is one of torchvision's."""
+    return name.startswith(PREFIX)
+
+
+def _models() -> Any:
+    load_timm()  # which imports torchvision also where its compiled part does not load
+    import torchvision
+
+    return torchvision.models
+
+
+def known_names() -> list[str]:
+    """The networks for the 1,000 classes of ImageNet, with their prefix."""
+    models = _models()
+    return [PREFIX + name for name in models.list_models(module=models)]
+
+
+def unknown(name: str) -> str | None:
+    """Why a name is none of torchvision's, with the nearest one; nothing where it is one."""
+    base = name.removeprefix(PREFIX).split(".")[0]
+    names = [each.removeprefix(PREFIX) for each in known_names()]
+    if base in names:
+        return None
+    near = difflib.get_close_matches(base, names, n=1)
+    hint = f"; the nearest is {PREFIX + near[0]!r}" if near else ""
+    return f"torchvision has no classifier {name!r}{hint}"
+
+
+def weights_of(name: str) -> Any:
+    """The weights that a name means, an entry of torchvision's enumeration.
+
+    Raises
+    ------
+    PredictionError
+        For a tag that there is not, or a head of other classes.
+    """
+    base, _, tag = name.removeprefix(PREFIX).partition(".")
+    every = _models().get_model_weights(base)
+    if tag and tag not in every.__members__:
+        raise PredictionError(
+            f"classifier {name!r}: torchvision has no such weights; there are "
+            f"{', '.join(every.__members__)}"
+        )
+    weights = every[tag] if tag else every.DEFAULT
+    if len(weights.meta["categories"]) != CLASSES:
+        raise PredictionError(f"classifier {name!r} has not the 1,000 ImageNet classes; drop it")
+    return weights
+
+
+def data_config(weights: Any) -> dict[str, Any]:
+    """What images go through, in the terms of timm's data configuration."""
+    asked = weights.transforms()
+    (size,), (resized,) = asked.crop_size, asked.resize_size
+    return {
+        "input_size": (3, size, size),
+        "crop_pct": _crop_pct(size, resized),
+        "crop_mode": "center",
+        "interpolation": asked.interpolation.value,
+        "mean": tuple(asked.mean),
+        "std": tuple(asked.std),
+    }
+
+
+def _crop_pct(size: int, resized: int) -> float:
+    """The ratio from which timm gets `resized` back, as the whole number below size / ratio."""
+    ratio = size / resized
+    return ratio if math.floor(size / ratio) == resized else math.nextafter(ratio, 0)
+
+
+def build(full_name: str) -> Any:
+    """A network without trained weights, as its published weights fit it."""
+    base = full_name.removeprefix(PREFIX).split(".")[0]
+    options: dict[str, Any] = {}
+    if base in ("googlenet", "inception_v3"):  # weights were trained with auxiliary heads
+        options = {"transform_input": True, "aux_logits": True, "init_weights": False}
+    return _models().get_model(base, weights=None, **options)

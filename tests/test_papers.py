@@ -1,0 +1,310 @@
+"""Figures and numbers of the papers: drawn of small worlds, counted against loops, refused."""
+
+import csv
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bayesrep import OptionError, StudyError, cli, simulate_study
+from bayesrep.estimators.other_images import (
+    finite_sample_gaps,
+    half_the_images,
+    mean_frequencies,
+)
+from bayesrep.report import catalogue, printed
+from bayesrep.report.figure_names import FIGURES, Given, Inputs
+from bayesrep.report.gallery import Pictures, grid
+from bayesrep.report.paper.tsipras2020 import label_numbers
+from bayesrep.studies.held import held
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.writing import write_answers
+
+pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # a small study
+CLASSES = tuple("abcdef")
+NAMES = ("p", "q$", "<b>r", "s")
+
+
+def answers(dataset, images, seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(6, size=images)
+    ranked = np.argsort(rng.random((4, images, 6)), axis=2)
+    right = rng.random((4, images)) < np.array([0.3, 0.5, 0.6, 0.8])[:, None]
+    for c, n in zip(*np.nonzero(right), strict=True):
+        place = int(np.flatnonzero(ranked[c, n] == labels[n])[0])
+        ranked[c, n, [0, place]] = ranked[c, n, [place, 0]]
+    for c in range(4):  # nobody gets the first image right
+        if ranked[c, 0, 0] == labels[0]:
+            ranked[c, 0, :2] = ranked[c, 0, 1::-1]
+    confidence = rng.uniform(0.4, 1, (4, images))
+    names = [f"{CLASSES[k]}/{dataset}-{n}.png" for n, k in enumerate(labels)]
+    return Predictions(dataset, names, CLASSES, labels, NAMES, ranked[:, :, :5], confidence)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A folder of answers, with everything that figures take beside it."""
+    from PIL import Image
+
+    root = tmp_path_factory.mktemp("papers")
+    both = [answers("v1", 80, 0), answers("v2", 60, 1)]
+    write_answers(both, root / "study")
+    rng = np.random.default_rng(2)
+    sets, counts, objects, humans = [], [], [], []
+    for data in both:
+        for n, image in enumerate(data.images.tolist()):
+            own = int(data.labels[n])
+            other = (own + 1 + n % 5) % 6
+            sets += [(data.dataset, image, CLASSES[k]) for k in ([own, other] if n % 4 else [own])]
+            for person in ("Ann", "Bob"):
+                said = own if rng.random() < 0.9 else other
+                humans.append((data.dataset, image, person, CLASSES[said], float(n)))
+    data = both[0]
+    for n, image in enumerate(data.images.tolist()):
+        own = int(data.labels[n])
+        other = (own + 1 + n % 5) % 6
+        for label, selected in ((own, int(rng.integers(0, 10))), (other, int(rng.integers(0, 10)))):
+            counts.append(("v1", image, CLASSES[label], selected, 9))
+        several = n % 3 == 0
+        main = other if n % 6 == 0 else own
+        for place, label in enumerate([own, other] if several else [own], 1):
+            row = ("v1", image, CLASSES[label], 0 if n == 7 else 8, place, True, 1 + several)
+            objects.append((*row, CLASSES[main], 6 if label == main else 2, 9))
+    tables = {
+        "sets": (sets, ["dataset", "image", "label"]),
+        "counts": (counts, ["dataset", "image", "label", "selected", "shown"]),
+        "humans": (humans, ["dataset", "image", "labeler", "answer", "seconds"]),
+        "objects": (
+            objects,
+            "dataset image label selected object names objects main_label main shown".split(),
+        ),
+    }
+    for name, (rows, columns) in tables.items():
+        pl.DataFrame(rows, columns, orient="row").write_csv(root / f"{name}.csv")
+    groups = {"class": CLASSES, "kind": ["x", "x", "x", "y", "y", ""]}
+    pl.DataFrame(groups).write_csv(root / "classes.csv")
+    for n, image in enumerate(data.images.tolist()):
+        path = root / "pictures" / image
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (40, 30), (3 * n, 100, 50)).save(path)
+    return root, both
+
+
+def given(root):
+    return Given(
+        root / "study",
+        labels=(root / "sets.csv",),
+        humans=root / "humans.csv",
+        objects=root / "objects.csv",
+        counts=root / "counts.csv",
+        classes=root / "classes.csv",
+        images=root / "pictures",
+    )
+
+
+OF_ANSWERS = [
+    name for name in FIGURES if name.partition("-")[0] in ("anzaku", "shankar", "tsipras")
+]
+
+
+@pytest.fixture(scope="module")
+def inputs(world):
+    return Inputs(given(world[0]))
+
+
+@pytest.mark.parametrize("name", OF_ANSWERS)
+def test_every_figure_of_answers_is_drawn(name, inputs):
+    figure = FIGURES[name]
+    few = {"runs": 2} if "runs" in figure.options else {}
+    drawn = figure.draw(*(getattr(inputs, each) for each in figure.inputs), **few)
+    drawn.canvas.draw()
+    assert drawn.axes
+
+
+def test_every_input_of_a_figure_is_what_its_entry_needs():
+    """The list promises what drawing then takes."""
+    reads = {
+        "study": {"study", "counts"},
+        "posterior": {"posterior"},
+        "confident": {"probabilities"},
+    }
+    reads |= {"people": {"--objects", "--counts", "--objects|--counts"}, "groups": {"--classes"}}
+    reads |= {"sets": {"--labels"}, "both_sets": {"--labels"}, "pictures": {"--images"}}
+    reads |= {"reference": {"labels", "top-5"}, "both": {"labels"}, "humans": set()}
+    reads |= {"study_or_answers": {"answers"}}
+    for entry in catalogue.entries():
+        if entry.name:
+            possible = set().union(*(reads[each] for each in FIGURES[entry.name].inputs))
+            assert set(entry.needs) <= possible, entry.name
+            for each in FIGURES[entry.name].inputs:
+                assert not reads[each] or reads[each] & set(entry.needs), (entry.name, each)
+        else:
+            assert entry.why
+
+
+def test_held_is_what_columns_tell(world, tmp_path):
+    root, both = world
+    assert held(root / "study") == {"answers", "labels", "top-5", "probabilities"}
+    simulate_study(seed=0, images=20, annotators=3, classifiers=2).write(tmp_path / "sim")
+    assert held(tmp_path / "sim") == {"counts", "answers", "study"}
+    with pytest.raises(StudyError, match="holds neither a study nor predictions"):
+        held(tmp_path)
+    with pytest.raises(StudyError, match="does not exist"):
+        held(tmp_path / "none")
+
+
+def test_labels_of_an_image_are_counted_once(world):
+    data = world[1][0]
+    expected = [
+        len({*data.answers[:2, n].ravel().tolist(), int(data.labels[n])}) for n in range(80)
+    ]
+    assert label_numbers(data, [0, 1]).tolist() == expected
+    missing = np.array(data.answers)
+    missing[0, :5] = -1
+    holes = Predictions("v1", data.images, CLASSES, data.labels, NAMES, missing)
+    expected[:5] = [
+        len({*data.answers[1, n].ravel().tolist(), int(data.labels[n])}) for n in range(5)
+    ]
+    assert label_numbers(holes, [0, 1]).tolist() == expected
+
+
+@pytest.mark.parametrize("paper", list(catalogue.PAPERS))
+def test_all_of_a_paper_on_one_page(paper, world, tmp_path, capsys):
+    root, _ = world
+    out = tmp_path / "page"
+    arguments = ["paper", paper, root / "study", "--out", out, "--json", "--no-progress"]
+    arguments += ["--labels", root / "sets.csv", "--humans", root / "humans.csv"]
+    arguments += ["--objects", root / "objects.csv", "--counts", root / "counts.csv"]
+    arguments += ["--classes", root / "classes.csv", "--images", root / "pictures"]
+    assert cli.main([str(each) for each in arguments]) == 0
+    figures = json.loads(capsys.readouterr().out)["figures"]
+    assert len(figures) == sum(1 for _ in catalogue.of_paper(paper))
+    page = (out / "index.html").read_text(encoding="utf-8")
+    for each in figures:
+        if each["file"]:
+            assert (out / each["file"]).stat().st_size > 2_000
+            assert f'src="{each["file"]}"' in page
+        else:
+            assert each["why"]
+    needed = {entry.name for entry in catalogue.of_paper(paper) if not entry.lacks(_there())}
+    assert {each["name"] for each in figures if each["file"]} == needed - {""}
+    assert "<b>r" not in page
+    with (out / "numbers.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == sum(each.paper == paper for each in printed.printed_numbers())
+    if paper == "tsipras2020":
+        by = {row["what"]: row["ours"] for row in rows}
+        assert by["images of several objects"] == "27"
+        assert by["images of the Classify task, of 10,000"] == "80"
+    assert cli.main([str(each) for each in arguments]) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+def _there():
+    options = ("labels", "humans", "objects", "counts", "classes", "images")
+    return {"answers", "labels", "top-5", "probabilities", *(f"--{name}" for name in options)}
+
+
+def test_keys_of_numbers_are_those_that_are_printed():
+    known = {(each.paper, each.key) for each in printed.printed_numbers()}
+    assert len(known) == len(printed.printed_numbers())
+    for paper, keys, needs, _ in printed._MADE:
+        assert {(paper, key) for key in keys} <= known
+        assert all(part in {*catalogue.NEEDS, "--labels", "--objects", "--counts"}
+                   for need in needs for part in need.split("|"))  # fmt: skip
+
+
+def test_pictures_that_cannot_be_shown(tmp_path):
+    with pytest.raises(StudyError, match="holds no images"):
+        Pictures.in_folder(tmp_path)
+    with pytest.raises(StudyError, match="is no folder"):
+        Pictures.in_folder(tmp_path / "none")
+    (tmp_path / "a.png").write_bytes(b"not an image")
+    pictures = Pictures.in_folder(tmp_path)
+    assert pictures.has("some/where/a.png")
+    assert pictures.has("a")
+    assert not pictures.has("b")
+    with pytest.raises(StudyError, match=r"a\.png cannot be decoded"):
+        grid(pictures, ["a.png"], [""], title="")
+
+
+def test_images_by_selection_frequency(tmp_path, capsys):
+    from PIL import Image
+
+    study = simulate_study(seed=0, images=60, annotators=10, classifiers=2)
+    study.write(tmp_path / "sim")
+    names = study.reference.images.tolist()
+    (tmp_path / "pictures").mkdir()
+    for name in names[:40]:
+        Image.new("L", (20, 30)).save(tmp_path / "pictures" / f"{name}.jpg")
+    for figure in ("paper-1", "paper-8"):
+        out = tmp_path / f"{figure}.svg"
+        arguments = ["figure", figure, tmp_path / "sim", "--images", tmp_path / "pictures"]
+        assert cli.main([str(each) for each in (*arguments, "--out", out)]) == 0
+        shown = [float(text) for text in re.findall(r"([\d.]+) %", out.read_text("utf-8"))]
+        frequency = 100 * study.reference.selected / study.reference.shown
+        assert shown == sorted(shown)
+        assert set(shown) <= set(np.round(frequency[:40]).tolist())
+        if figure == "paper-1":
+            assert (shown[0], shown[-1]) == (frequency[:40].min(), frequency[:40].max())
+        assert cli.main([str(each) for each in (*arguments, "--class", "x", "--out", out)]) == 2
+    assert "takes no --class" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------ other images
+
+
+@pytest.fixture(scope="module")
+def study():
+    return simulate_study(seed=0, images=600, annotators=(8, 9), classifiers=4)
+
+
+def test_means_and_their_bootstrap(study):
+    table = mean_frequencies(study, bootstrap=4000)
+    for row in table.iter_rows(named=True):
+        data = study.datasets[row["dataset"]]
+        values = data.selected / data.shown
+        assert row["mean"] == pytest.approx(values.mean(), abs=1e-14)
+        error = values.std(ddof=1) / np.sqrt(len(values))
+        assert row["standard_error"] == pytest.approx(error, rel=1e-12)
+        # 4,000 replicates find a quantile to about 2 % of the width: four of its errors.
+        assert row["lower"] == pytest.approx(values.mean() - 1.96 * error, abs=0.15 * error)
+        assert row["upper"] == pytest.approx(values.mean() + 1.96 * error, abs=0.15 * error)
+    assert table.equals(mean_frequencies(study, bootstrap=4000))
+    with pytest.raises(OptionError, match="needs replicates"):
+        mean_frequencies(study, bootstrap=0)
+
+
+def test_the_finite_sample_term_is_binomial(study):
+    table = finite_sample_gaps(study)
+    accuracy = study.replication.correct.mean(axis=0)
+    error = np.sqrt(accuracy * (1 - accuracy) / 600)
+    np.testing.assert_allclose(table["standard_error"][:-1], error, rtol=1e-12)
+    together = study.replication.correct.mean(axis=1).std() / np.sqrt(600)
+    assert table["standard_error"][-1] == pytest.approx(together, rel=1e-12)
+    assert table["classifier"].to_list() == [*study.classifiers, None]
+    # Half as exact of the classifiers that Engstrom et al. print (table 2, 10,000 images): not 0.1.
+    assert 100 * 1.96 * np.sqrt(0.6576 * 0.3424 / 10_000) == pytest.approx(0.93, abs=0.005)
+
+
+def test_half_the_images_change_the_estimate_by_chance_alone(study):
+    table = half_the_images(study, repeats=6, seed=1)
+    assert table["repeat"].to_list() == list(range(7))
+    assert table["reference_images"].to_list() == [600, *[300] * 6]
+    assert table["change"][0] == 0
+    assert len(set(table["gap"].to_list())) == 7
+    assert abs(table["change"][1:]).max() < 0.15
+    with pytest.raises(OptionError, match="at least one"):
+        half_the_images(study, repeats=0)
+
+
+def test_check_and_annotators_print_them(study, tmp_path, capsys):
+    study.write(tmp_path / "sim")
+    assert cli.main(["check", str(tmp_path / "sim")]) == 0
+    said = capsys.readouterr().out
+    assert "for other images)" in said
+    assert "finite-sample term of the drop: 0 ± " in said
+    assert cli.main(["annotators", str(tmp_path / "sim"), "--half", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["half"]) == 21

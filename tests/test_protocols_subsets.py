@@ -1,0 +1,299 @@
+"""Subsets of images, images that all miss, categories of labels, and what is left to review."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bayesrep import OptionError, StudyError, cli
+from bayesrep.collect.review import review
+from bayesrep.protocols import (
+    class_subsets,
+    compare,
+    compare_subsets,
+    fast_images,
+    missed_by_all,
+    multilabel,
+    read_humans,
+    read_image_subsets,
+    read_label_sets,
+    shankar2020,
+)
+from bayesrep.protocols.by_subset import ALL, of_classes
+from bayesrep.report.subsets import subsets_text
+from bayesrep.studies.imagenet import synsets
+from bayesrep.studies.predictions import Predictions
+from bayesrep.studies.writing import write_answers
+
+CLASSES = tuple("abcde")
+
+
+def answers(dataset, images, seed, networks=("p", "q", "r")):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(5, size=images)
+    shape = (len(networks), images)
+    right = rng.random(shape) < np.array([0.4, 0.6, 0.8])[: len(networks), None]
+    first = np.where(right, labels, (labels + rng.integers(1, 5, shape)) % 5)
+    names = [f"{dataset} {n}" for n in range(images)]
+    return Predictions(dataset, names, CLASSES, labels, networks, first[:, :, None])
+
+
+@pytest.fixture
+def both():
+    return answers("v1", 70, 0), answers("v2", 50, 1)
+
+
+@pytest.fixture
+def world(both, tmp_path):
+    """A folder of answers, of people's with their times, and of label sets with categories."""
+    write_answers(both, tmp_path / "study")
+    rng = np.random.default_rng(3)
+    people, sets = [], []
+    for data in both:
+        for n, image in enumerate(data.images.tolist()):
+            own = int(data.labels[n])
+            for who in ("Ann", "Bob", "Cem"):
+                if rng.random() < 0.9:
+                    said = own if rng.random() < 0.8 else int(rng.integers(5))
+                    row = (data.dataset, image, who, CLASSES[said], float(rng.integers(1, 120)))
+                    people.append(row)
+            sets.append((data.dataset, image, CLASSES[own], None))
+            if n % 3 == 0:
+                more = CLASSES[(own + 1) % 5]
+                sets.append((data.dataset, image, more, ["several objects", "unclear"][n % 2]))
+    names = ["dataset", "image", "labeler", "answer", "seconds"]
+    pl.DataFrame(people, names, orient="row").write_csv(tmp_path / "people.csv")
+    names = ["dataset", "image", "label", "category"]
+    pl.DataFrame(sets, names, orient="row").write_csv(tmp_path / "sets.csv")
+    return tmp_path, people, sets
+
+
+def run(capsys, *arguments):
+    status = cli.main([str(each) for each in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_subsets_are_counted_one_by_one(both, world):
+    folder, people, sets = world
+    humans = read_humans(folder / "people.csv", *both)
+    labels = tuple(read_label_sets([folder / "sets.csv"], data) for data in both)
+    vowels = np.isin(CLASSES, ["a", "e"])
+    table = compare_subsets(
+        *both, of_classes({"vowels": vowels}, *both), humans=humans, sets=labels
+    )
+    allowed = {(d, i): {x for e, j, x, _ in sets if (e, j) == (d, i)} for d, i, _, _ in sets}
+    seen = {(d, i) for d, i, *_ in people}
+    for row in table.iter_rows(named=True):
+        for role, data in zip(("reference", "replication"), both, strict=True):
+            if row["kind"] == "classifier":
+                number = data.classifiers.index(row["participant"])
+                said = {
+                    i: CLASSES[data.first[number, n]] for n, i in enumerate(data.images.tolist())
+                }
+            else:
+                said = {
+                    i: a for d, i, w, a, _ in people if (d, w) == (data.dataset, row["participant"])
+                }
+            own = dict(zip(data.images.tolist(), data.labels.tolist(), strict=True))
+            said = {i: a for i, a in said.items() if (data.dataset, i) in seen}
+            if row["subset"] == "vowels":
+                said = {i: a for i, a in said.items() if vowels[own[i]]}
+            right = sum(a in allowed[data.dataset, i] for i, a in said.items())
+            assert row[f"{role}_images"] == len(said)
+            assert row[f"{role}_accuracy"] == pytest.approx(right / len(said))
+    every = table.filter(subset=ALL).drop("subset", "reference_change", "replication_change")
+    same = compare(*both, humans=humans, sets=labels, interval="clopper-pearson").accuracies
+    assert every.equals(same)
+    part = table.filter(subset="vowels")
+    change = part["reference_accuracy"] - every["reference_accuracy"]
+    np.testing.assert_allclose(part["reference_change"], change, atol=1e-15)
+    text = subsets_text(table)
+    assert "vowels" in text
+    assert text.count("\n") == 2 + 1 + 6 + 2 - 1
+
+
+def test_the_published_table_has_its_four_subsets():
+    assert shankar2020()["subset"].unique(maintain_order=True).to_list() == [
+        "all", "without dogs", "objects", "fast images",
+    ]  # fmt: skip
+    assert {"objects", "without dogs"} < set(class_subsets(synsets()))
+
+
+def test_subsets_of_images_are_read(both, tmp_path):
+    rows = [(n % 2 == 0, ["day", "night", ""][n % 3]) for n in range(70)]
+    table = pl.DataFrame({"image": both[0].images, "sharp": [a for a, _ in rows]})
+    table = table.with_columns(light=pl.Series([b for _, b in rows]))
+    table.write_csv(tmp_path / "t.csv")
+    found = read_image_subsets(tmp_path / "t.csv", *both)
+    assert list(found) == ["sharp", "day", "night"]
+    assert found["sharp"][0].tolist() == [n % 2 == 0 for n in range(70)]
+    assert found["night"][0].tolist() == [n % 3 == 1 for n in range(70)]
+    assert not found["day"][1].any()
+    table.select("image").head(4).write_csv(tmp_path / "few.csv")
+    (name,) = read_image_subsets(tmp_path / "few.csv", *both)
+    assert name == "few"
+    with pytest.raises(StudyError, match="subset 'day': nobody answered an image of it in the rep"):
+        compare_subsets(*both, {"day": found["day"]})
+    with pytest.raises(StudyError, match="the name is taken"):
+        compare_subsets(*both, {ALL: found["day"]})
+    pl.concat([table, table.head(1)]).write_csv(tmp_path / "twice.csv")
+    with pytest.raises(StudyError, match=r"twice\.csv: image 'v1 0' of 'v1' given twice"):
+        read_image_subsets(tmp_path / "twice.csv", *both)
+    pl.DataFrame({"image": ["x"]}).write_csv(tmp_path / "none.csv")
+    with pytest.raises(StudyError, match="none of the images"):
+        read_image_subsets(tmp_path / "none.csv", *both)
+
+
+def test_fast_images_are_those_of_a_low_median(both, world):
+    folder, people, _ = world
+    masks = fast_images(folder / "people.csv", *both, seconds=50)
+    for data, mask in zip(both, masks, strict=True):
+        for image, fast in zip(data.images.tolist(), mask.tolist(), strict=True):
+            times = [t for d, i, _, _, t in people if (d, i) == (data.dataset, image)]
+            assert fast == (bool(times) and float(np.median(times)) <= 50)
+    with pytest.raises(OptionError, match="more than 0"):
+        fast_images(folder / "people.csv", *both, seconds=0)
+    table = pl.read_csv(folder / "people.csv")
+    table.with_columns(seconds=pl.lit("soon")).write_csv(folder / "bad.csv")
+    with pytest.raises(StudyError, match=r"bad\.csv, line 2: seconds is no time"):
+        fast_images(folder / "bad.csv", *both)
+    table.drop("seconds").write_csv(folder / "bad.csv")
+    with pytest.raises(StudyError, match=r"bad\.csv: .*'seconds'"):
+        fast_images(folder / "bad.csv", *both)
+
+
+def test_images_that_all_miss(both, world, capsys):
+    folder, _, sets = world
+    labels = read_label_sets([folder / "sets.csv"], both[0])
+    allowed = {i: {x for d, j, x, _ in sets if (d, j) == ("v1", i)} for d, i, _, _ in sets}
+    expected = [
+        all(CLASSES[each] not in allowed[i] for each in both[0].first[:, n])
+        for n, i in enumerate(both[0].images.tolist())
+    ]
+    assert missed_by_all(both[0], labels).tolist() == expected
+    arguments = ["compare", folder / "study", "--table", "missed"]
+    arguments += ["--labels", folder / "sets.csv", "--humans", folder / "people.csv", "--json"]
+    status, out, _ = run(capsys, *arguments)
+    assert status == 0
+    rows = json.loads(out)["rows"]
+    counted = Counter((row["dataset"], row["missed_by"]) for row in rows)
+    assert counted["v1", "all classifiers"] == sum(expected)
+    assert counted["v1", "everybody"] <= counted["v1", "all people"]
+
+
+def test_the_command_prints_everybody_on_subsets(world, capsys):
+    folder, *_ = world
+    files = ["--humans", folder / "people.csv", "--labels", folder / "sets.csv"]
+    base = ["compare", folder / "study", "--table", "subsets"]
+    status, out, _ = run(capsys, *base, *files, "--fast", "60")
+    assert status == 0
+    assert "fast images (60 s)" in out
+    assert out.count("Ann") == 1
+    for more, message in (
+        (["--table", "lines", "--fast", "60"], "--fast is for --table subsets"),
+        (["--fast", "60"], "--fast takes --humans"),
+        (["--table", "missed"], "--table missed takes --labels"),
+    ):
+        status, _, err = run(capsys, *base, *more)
+        assert (status, err.count("\n")) == (2, 1)
+        assert message in err
+
+
+# ------------------------------------------------------------------ categories
+
+
+def test_categories_are_parts_of_the_images(both, world):
+    folder, _, sets = world
+    labels = read_label_sets([folder / "sets.csv"], both[0])
+    assert set(labels.categories) == {"several objects", "unclear"}
+    table = multilabel(both[0], labels, subsets={}, trials=5)
+    of = {n for n in range(70) if n % 3 == 0 and n % 2}
+    rows = table.filter(subset="category: unclear", metric="multi-label")
+    assert rows["images"].to_list() == [len(of)] * 3
+    allowed = {i: {x for d, j, x, _ in sets if (d, j) == ("v1", i)} for d, i, _, _ in sets}
+    right = sum(CLASSES[both[0].first[2, n]] in allowed[f"v1 {n}"] for n in of)
+    assert rows["right"][2] == right
+    assert rows["p_value"].null_count() == 3
+
+
+# ------------------------------------------------------------------ review
+
+
+def test_what_is_left_to_review(both, world):
+    folder, people, _ = world
+    humans = read_humans(folder / "people.csv", *both)
+    found = review(both, humans=humans)
+    expected = {
+        (data.dataset, str(i), CLASSES[k])
+        for data in both
+        for n, i in enumerate(data.images)
+        for k in data.first[:, n]
+    } | {(d, i, a) for d, i, _, a, _ in people}
+    rows = set(found.tasks.select("dataset", "image", "label").iter_rows())
+    assert rows == expected
+    assert len(found.tasks) == len(expected)
+    one = found.tasks.filter(pl.col("people") > 0).row(0, named=True)
+    said = [a for d, i, _, a, _ in people if (d, i) == (one["dataset"], one["image"])]
+    assert one["people"] == said.count(one["label"])
+    assert found.statistics["predictions"].sum() == len(expected)
+    judged = found.tasks.head(40).with_columns(right=pl.col("own"))
+    rest = review(both, judged, humans=humans)
+    assert len(rest.tasks) == len(expected) - 40
+    row = rest.statistics.row(0, named=True)
+    assert (row["judged"], row["right"]) == (40, judged["right"].sum())
+    assert row["share"] == pytest.approx(judged["right"].mean())
+    torn = pl.concat([judged, judged.with_columns(right=~pl.col("right"))])
+    with pytest.raises(StudyError, match="judged right and wrong"):
+        review(both, torn)
+
+
+def test_nobody_reviews_their_own(both, world):
+    folder, people, _ = world
+    humans = read_humans(folder / "people.csv", *both)
+    found = review(both, humans=humans, reviewers=("Ann", "Bob", "Cem", "Dan"), seed=3)
+    given = {(d, i, a, w) for d, i, w, a, _ in people}
+    for row in found.tasks.iter_rows(named=True):
+        assert (row["dataset"], row["image"], row["label"], row["reviewer"]) not in given
+    work = Counter(found.tasks["reviewer"])
+    assert max(work.values()) - min(work.values()) <= 1
+    again = review(both, humans=humans, reviewers=("Ann", "Bob", "Cem", "Dan"), seed=3)
+    assert found.tasks.equals(again.tasks)
+    with pytest.raises(StudyError, match="all reviewers gave the answer"):
+        review(both, humans=humans, reviewers=("Ann",))
+    with pytest.raises(OptionError, match="named twice"):
+        review(both, reviewers=("Ann", "Ann"))
+
+
+def test_the_step_goes_round(world, capsys):
+    """Tasks out, filled in, back again: nothing is left, and the right ones are label sets."""
+    folder, *_ = world
+    study, tasks = folder / "study", folder / "tasks.csv"
+    step = ["collect", "review", study, "--humans", folder / "people.csv"]
+    status, out, _ = run(capsys, *step, "--reviewers", "Dan,Eve", "--out", tasks)
+    assert status == 0
+    assert "predictions to be judged" in out
+    table = pl.read_csv(tasks)
+    assert set(table["reviewer"]) == {"Dan", "Eve"}
+    filled = table.with_columns(right=pl.col("own"), category=pl.lit("unclear"))
+    filled.write_csv(folder / "done.csv")
+    more = ["--judged", folder / "done.csv", "--sets", folder / "right.csv"]
+    status, out, _ = run(capsys, *step, *more, "--out", folder / "rest.csv", "--json")
+    assert status == 0
+    assert json.loads(out)["tasks"] == 0
+    sets = pl.read_csv(folder / "right.csv")
+    assert len(sets) == table["own"].sum()
+    assert set(sets["category"]) == {"unclear"}
+    status, _, err = run(
+        capsys, *step, "--sets", folder / "x.csv", "--out", folder / "y.csv", "--force"
+    )
+    assert status == 2
+    assert "nothing is judged yet" in err
+    assert not (folder / "x.csv").exists()
+    assert not (folder / "y.csv").exists()
+    filled.with_columns(right=pl.lit("perhaps")).write_csv(folder / "done.csv")
+    status, _, err = run(capsys, *step, "--judged", folder / "done.csv", "--out", folder / "z.csv")
+    assert status == 2
+    assert "right is neither true nor false" in err

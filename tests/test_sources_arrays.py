@@ -1,0 +1,136 @@
+"""Sources without counts: arrays of two data sets, and CIFAR-10.1 as published."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayesrep import StudyError, cli
+from bayesrep.protocols import read_predictions
+from bayesrep.sources import ANSWERS
+from bayesrep.sources.arrays import read_answers
+
+DATA = Path(
+    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+)
+NAMES = ["ant", "bee", "cat"]
+
+
+def folders(root, *, top=False):
+    rng = np.random.default_rng(0)
+    for name, size in (("old", 40), ("new", 30)):
+        folder = root / name
+        folder.mkdir()
+        np.save(folder / "labels.npy", rng.integers(0, 3, size).astype(np.uint8))
+        for net in ("one", "two"):
+            scores = rng.dirichlet(np.ones(3), size).astype(np.float32)
+            np.save(folder / f"{net}.npy", np.argsort(-scores, axis=1) if top else scores)
+        (folder / "classes.txt").write_text("\n".join(NAMES) + "\n")
+    return [root / "old", root / "new"]
+
+
+def run(capsys, *arguments):
+    status = cli.main(["import", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_probabilities_become_answers_with_confidence(tmp_path, capsys):
+    paths = folders(tmp_path)
+    status, out, _ = run(capsys, "arrays", *paths, "--out", tmp_path / "study")
+    assert status == 0
+    assert "Answers of 2 classifiers on old and new" in out
+    both = read_predictions(tmp_path / "study", confidence=True)
+    for data, path in zip(both, paths, strict=True):
+        assert data.dataset == path.name
+        assert data.classes == tuple(NAMES)
+        scores = np.stack([np.load(path / f"{net}.npy") for net in ("one", "two")])
+        np.testing.assert_array_equal(data.first, scores.argmax(axis=2))
+        np.testing.assert_allclose(data.confidence, scores.max(axis=2), rtol=1e-6)
+        np.testing.assert_array_equal(data.labels, np.load(path / "labels.npy"))
+    assert cli.main(["match", str(tmp_path / "study"), "--no-progress", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"]
+
+
+def test_class_numbers_do_as_well(tmp_path):
+    paths = folders(tmp_path, top=True)
+    for path in paths:
+        (path / "classes.txt").unlink()
+    one, other = read_answers(paths, reference="a", replication="b")
+    assert (one.dataset, other.dataset) == ("a", "b")
+    assert one.classes == ("0", "1", "2")
+    assert one.confidence is None
+    np.testing.assert_array_equal(one.answers[0], np.load(paths[0] / "one.npy"))
+    np.save(paths[0] / "one.npy", np.zeros(40, dtype=int))
+    assert read_answers(paths)[0].answers.shape == (2, 40, 1)
+
+
+def spoil(name, values):
+    return lambda root: np.save(root / "old" / name, values)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (spoil("one.npy", np.ones((40, 3))), r"old/one\.npy: rows '0', .* not hold probabilities"),
+        (spoil("one.npy", np.full((40, 3), np.nan)), "do not hold probabilities"),
+        (spoil("one.npy", np.full((39, 3), 1 / 3)), r"shape \[39, 3\] for 40 images"),
+        (spoil("one.npy", np.full((40, 4), 0.25)), "arrays of 3 and 4 classes"),
+        (spoil("one.npy", np.full(40, 9)), r"old/one\.npy"),
+        (spoil("one.npy", np.full(40, -1)), "negative numbers"),
+        (spoil("one.npy", np.full(40, 0.5)), "give probabilities of every class, or class numbers"),
+        (spoil("one.npy", np.array([object()] * 40)), "no readable array"),
+        (spoil("labels.npy", np.full(40, 7)), r"labels\.npy"),
+        (spoil("three.npy", np.zeros(40, dtype=int)), "classifier 'three' in one of them only"),
+        (lambda r: (r / "old" / "labels.npy").unlink(), r"labels\.npy is missing"),
+        (lambda r: (r / "old" / "one.npy").write_bytes(b"\x93NUMPYxx"), "no readable array"),
+        (lambda r: (r / "old" / "classes.txt").write_text("a\nb\n"), "2 names for 3"),
+        (lambda r: (r / "old" / "classes.txt").write_text("a\nb\nc\n"), "classes differently"),
+        (lambda r: (r / "old" / "classes.txt").write_bytes(b"\xff\xfe"), "cannot be read as names"),
+    ],
+)
+def test_bad_arrays_are_one_line(tmp_path, capsys, how, message):
+    paths = folders(tmp_path)
+    how(tmp_path)
+    with pytest.raises(StudyError, match=message) as caught:
+        read_answers(paths)
+    assert "\n" not in str(caught.value)
+    assert run(capsys, "arrays", *paths, "--out", tmp_path / "s")[0] == 2
+    assert not (tmp_path / "s").exists()
+
+
+def test_folders_that_do_not_do(tmp_path, capsys):
+    paths = folders(tmp_path)
+    for given, message in (
+        (paths[:1], "1 folders given"),
+        ([paths[0], paths[0]], "both data sets are called 'old'"),
+        ([paths[0], tmp_path / "none"], "is no folder"),
+    ):
+        with pytest.raises(StudyError, match=message):
+            read_answers(given)
+    status, _, err = run(capsys, "arrays", *paths, "--version", "v4", "--out", tmp_path / "s")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "takes no --version" in err
+
+
+@pytest.mark.skipif(
+    not (DATA / "cifar10.1").is_dir(), reason="no published files of CIFAR-10.1; set BAYESREP_DATA"
+)
+def test_cifar_10_1_is_imported(tmp_path, capsys):
+    labels = DATA / "cifar10h" / "cifar10_test_set_original_labels.npy"
+    for version, size in (("v4", 2021), ("v6", 2000)):
+        out = tmp_path / version
+        arguments = ["cifar10.1", DATA / "cifar10.1", labels, "--version", version, "--out", out]
+        assert run(capsys, *arguments)[0] == 0
+        one, other = read_predictions(out)
+        assert (len(one.images), len(other.images)) == (10_000, size)
+        assert len(one.classifiers) == 20
+    status, _, err = run(capsys, "cifar10.1", DATA / "cifar10.1", "--out", tmp_path / "none")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "give the repository's folder and one .npy" in err
+
+
+def test_sources_without_counts_are_registered():
+    assert set(ANSWERS) == {"arrays", "cifar10.1", "imagenetv2"}
