@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bayesrep.estimators import estimate, estimate_gaps
     from bayesrep.inference import fit, prior_predictive
     from bayesrep.posterior import read_posterior, write_posterior
+    from bayesrep.sources.frames import read_frames
     from bayesrep.studies.reading import read_study
     from bayesrep.studies.simulate import simulate_study
     from bayesrep.studies.statistics import SufficientStatistics
@@ -70,6 +71,7 @@ __all__ = [
     "predict",
     "prior_predictive",
     "rank_classifiers",
+    "read_frames",
     "read_posterior",
     "read_study",
     "simulate_study",
@@ -86,6 +88,7 @@ _ROOMS = {
     "estimators": "estimate estimate_gaps",
     "inference": "fit prior_predictive",
     "posterior": "read_posterior write_posterior",
+    "sources.frames": "read_frames",
     "studies.simulate": "simulate_study",
     "studies.statistics": "SufficientStatistics",
     "studies.reading": "read_study",
@@ -107,5 +110,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List the public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """List the public names, loaded or not, and nothing else."""
+    return sorted(__all__)

@@ -16,7 +16,7 @@ from bayesrep.checks import prior as sensitivity
 from bayesrep.numerics import pareto
 from bayesrep.posterior.files import arviz, build_posterior
 from bayesrep.posterior.groups import CellNames, find_group, thinned_draws
-from bayesrep.report.text import diagnosis_text, fits_text
+from bayesrep.report.text import fits_text
 
 SHORT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False, "degree": 8, "terms": 3}
 
@@ -386,7 +386,7 @@ def test_a_good_fit_is_trusted(posterior):
     assert checks["chains agree on the adjusted accuracies"] == "yes"
     assert checks["curves fit the classifiers"] == "yes"
     assert checks["mixture fits the counts of the reference"] == "yes"
-    lines = diagnosis_text(told).splitlines()
+    lines = str(told).splitlines()
     assert lines[0].startswith(f"Trust: {told.trust}. ")
     assert any(line.startswith("check ") for line in lines)
     assert told.predictions is not None
@@ -511,7 +511,7 @@ def test_remedies_name_options_the_fit_did_not_have():
 
 def test_names_cannot_steer_a_terminal(posterior):
     told = diagnosis.diagnose(_changed(posterior, attributes={"advice": "\x1b[2Jbad"}))
-    assert "\x1b" not in diagnosis_text(told)
+    assert "\x1b" not in str(told)
 
 
 def test_draws_are_spread_evenly():

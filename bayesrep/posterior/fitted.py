@@ -33,6 +33,7 @@ from bayesrep.posterior.workers import (
     leniency_covariance,
     worker_covariance,
 )
+from bayesrep.studies.shown import brief, number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
@@ -101,6 +102,16 @@ class Fitted:
                 "crowd_sd: the study says who answered, so intervals allow for it and nothing is "
                 "left to assume; leave it out"
             )
+
+    def __repr__(self) -> str:
+        made, sizes = self.recorded, self.group.sizes
+        return brief(
+            self,
+            f"{made.name} by {made.method}",
+            f"{sizes['chain']} x {sizes['draw']:,} draws",
+            number(sizes["classifier"], "classifier"),
+            f"of {self.study!r}",
+        )
 
     @cached_property
     def statistics(self) -> SufficientStatistics:

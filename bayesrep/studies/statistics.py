@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, listing
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.rules import REQUIRED_ROLES
-from bayesrep.studies.study import Study
+from bayesrep.studies.shown import Compared, brief, number
+from bayesrep.studies.study import Study, need_study
 from bayesrep.types import Bools, Floats, Ints
 
 _CHUNK = 16_384  # images reduced at a time: bounds the memory and keeps the copy inside the cache
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(Compared):
     """One data set's cells, sorted by (shown, selected).
 
     Attributes
@@ -52,6 +53,10 @@ class Cells:
     def __post_init__(self) -> None:
         for violation in self._violations():
             raise StudyError(f"cells: {violation}")
+
+    def __repr__(self) -> str:
+        cells, images = number(len(self.shown), "cell"), number(int(self.images.sum()), "image")
+        return brief(self, f"{cells} of {images}", number(self.correct.shape[1], "classifier"))
 
     def _violations(self) -> Iterator[str]:
         size = self.shown.shape
@@ -128,7 +133,7 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class SufficientStatistics:
+class SufficientStatistics(Compared):
     """All that the estimators and models of single classifiers need to know about a study.
 
     Attributes
@@ -158,10 +163,20 @@ class SufficientStatistics:
                     f"{len(self.classifiers)} classifiers; give one column per classifier"
                 )
 
+    def __repr__(self) -> str:
+        cells = (f"{role} {number(len(c.shown), 'cell')}" for role, c in self.cells.items())
+        return brief(self, number(len(self.classifiers), "classifier"), *cells)
+
     @classmethod
     def of(cls, study: "Study | SufficientStatistics") -> "SufficientStatistics":
-        """Those of a study; where there are statistics only, these."""
-        return cls.from_study(study) if isinstance(study, Study) else study
+        """Those of a study; where there are statistics only, these.
+
+        Raises
+        ------
+        StudyError
+            If it is neither.
+        """
+        return study if isinstance(study, SufficientStatistics) else cls.from_study(study)
 
     @classmethod
     def from_study(cls, study: Study) -> Self:
@@ -173,7 +188,7 @@ class SufficientStatistics:
             The study to reduce. Data sets without correctness (candidates) have cells with no
             columns in `correct`.
         """
-        cells = {role: _count(data) for role, data in study.datasets.items()}
+        cells = {role: _count(data) for role, data in need_study(study).datasets.items()}
         return cls(study.classifiers, cells)
 
     def __add__(self, other: Self) -> "SufficientStatistics":
