@@ -57,7 +57,7 @@ NAMES = (
 )
 
 
-def _changed(posterior, *, without=(), lacking=(), attributes=None, variables=None):
+def _changed(posterior, *, without=(), attributes=None, variables=None):
     """A copy with groups or sites left out, attributes changed or variables replaced."""
     groups, coordinates = _parts(posterior, *(name for name in NAMES if name not in without))
     for name in lacking:
