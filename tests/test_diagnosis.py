@@ -58,10 +58,8 @@ NAMES = (
 
 
 def _changed(posterior, *, without=(), attributes=None, variables=None):
-    """A copy with groups or sites left out, attributes changed or variables replaced."""
+    """A copy with groups left out, attributes changed or variables replaced."""
     groups, coordinates = _parts(posterior, *(name for name in NAMES if name not in without))
-    for name in lacking:
-        del groups["posterior"][name]
     for name, changes in (variables or {}).items():
         groups[name] |= {key: (groups[name][key][0], value) for key, value in changes.items()}
     facts = {**posterior.posterior.attrs, **(attributes or {})}

@@ -1,4 +1,4 @@
-"""Studies from tables in memory: the same study, and the same complaints, whoever made the table."""
+"""Studies from tables in memory: the same study and the same complaints, whoever made them."""
 
 import sys
 
@@ -140,7 +140,7 @@ WRONG = {
     "not whole": (lambda c, p: (c.assign(shown=9.5), p), "counts: shown is not a whole number"),
     "one lacks": (lambda c, p: (c, p.iloc[1:]), "no prediction of classifier 'resnet' for image"),
     "neither": (lambda c, p: (c, p.assign(correct=2)), "correct is neither true nor false in rows"),
-    "nested": (lambda c, p: (c, p.assign(image=c["picture"][0])), "'image'"),
+    "nested": (lambda c, p: (c, p.assign(image=[[1]] * 80)), "column 'image' is List"),
     "bytes": (lambda c, p: (c.assign(image=[b"\xff"] * 40), p), "column 'image' is Binary"),
     "lengths": (lambda c, p: ({"dataset": ["v1", "v2"], "image": ["a"]}, p), "cannot be read as"),
 }
@@ -149,8 +149,8 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_one_line(case, counts, predictions):
     change, message = WRONG[case]
+    first, second = change(counts, predictions)
     with pytest.raises(StudyError, match=message) as caught:
-        first, second = change(counts, predictions)
         Study.from_frames(counts=first, predictions=second, **CALLED)
     assert "\n" not in str(caught.value)
 
@@ -193,6 +193,6 @@ def test_data_introduce_themselves_in_a_line(study):
 
 
 @pytest.mark.parametrize("given", ["nope", 3, None])
-def test_what_is_no_study_is_refused(given):
+def test_what_is_no_study_is_refused(given, unannotated):
     with pytest.raises(StudyError, match="no study"):
         bayesrep.estimate(given)

@@ -1,9 +1,8 @@
-"""What a notebook shows of a fit: figures, the report, the diagnosis; and what ArviZ makes of it."""
+"""What a notebook shows of a fit: figures, report, diagnosis; and what ArviZ makes of it."""
 
-import base64
 import re
 import warnings
-from html import unescape
+from html import escape, unescape
 
 import matplotlib as mpl
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 import vl_convert
 
 import bayesrep
-from bayesrep.commands import diagnose
+from bayesrep.cli import main
 from bayesrep.errors import BayesrepError, OptionError
 from bayesrep.inference import cells
 from bayesrep.posterior.files import arviz
@@ -52,7 +51,6 @@ def plot(request, study, posterior):
 def test_a_plot_shows_itself_and_is_saved(plot, tmp_path):
     bundle = plot._repr_mimebundle_()
     assert bundle["image/png"].startswith(b"\x89PNG")
-    assert base64.b64encode(bundle["image/png"])
     assert (VEGA_LITE in bundle) == (plot.spec is not None)
     for suffix in (".pdf", ".svg", ".png"):
         file = plot.save(tmp_path / f"figure{suffix}")
@@ -131,13 +129,10 @@ def test_a_diagnosis_reads_as_the_command_prints_it(study, posterior, capsys, tm
     assert repr(told).count("\n") == 0
     assert len(repr(told)) < 100
     page = told._repr_html_()
-    assert all(row[0] in page for row in told.checks.iter_rows())
+    assert all(escape(row[0]) in page for row in told.checks.iter_rows())
     bayesrep.write_posterior(posterior, tmp_path / "posterior.nc")
-    from bayesrep.cli import main
-
     main(["diagnose", str(tmp_path / "posterior.nc")])
     assert capsys.readouterr().out == text + "\n"
-    assert diagnose.__doc__
     assert repr(Fitted(study, posterior)).startswith("<Fitted: joint by laplace, 2 x 100 draws, 3 ")
 
 
@@ -189,18 +184,6 @@ def _pit(module, posterior):
     if hasattr(module, "psens"):
         return module.plot_loo_pit(posterior, y="correct")
     return module.plot_loo_pit(posterior, var_names=["correct"])
-
-
-def test_the_prior_is_that_of_the_sites(posterior):
-    """Of one draw, site by site, with SciPy: the curve's level and what classifiers share."""
-    from bayesrep.checks import prior
-
-    parts = prior.prior_parts(posterior)
-    assert parts.shared.shape == (2, 100)
-    assert parts.own.shape == (2, 100, 3)
-    total = parts.shared + parts.own.sum(axis=2) + prior.log_likelihood(posterior)
-    joint = prior.log_joint(posterior)
-    assert np.corrcoef(total.ravel(), joint.ravel())[0, 1] > 0.5
 
 
 def test_predictions_are_of_some_draws_where_they_are_many(monkeypatch, study):
