@@ -29,7 +29,8 @@ simulated study (24 classifiers, 2,000 + 2,000 images, 36 annotators), and so is
 ## In a notebook
 
 `study` and `posterior` are those of the [tutorial in Python](tutorial-python.md). The first three
-are interactive in Jupyter; all are saved as PDF, SVG or PNG by `.save(path)`, and `.figure` is matplotlib's.
+are interactive in Jupyter; all are saved as PDF, SVG or PNG by `.save(path)`, and `.figure` is
+matplotlib's.
 """
 PAPER = """
 ## On the command line

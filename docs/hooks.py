@@ -24,7 +24,6 @@ _NAME = re.compile(r'(?<!">)<code>(bayesrep\.[\w.]+)</code>')  # not in a link a
 # the first. The signature above them has every default right.
 _DEFAULT = re.compile(r",\s+default:\s+<code>.*?</code>\s*\)", flags=re.DOTALL)
 _WIDTH = "88"
-_RESULT = re.compile(r"^\| .*\]\(([\w.-]+\.md)\).* \| (.+) \|$", flags=re.M)
 _FOUND_LAST = 0.5
 """How much a page of results counts in the search, where a guide counts 1."""
 
@@ -44,8 +43,9 @@ def what_it_shows() -> dict[str, str]:
     index = (DOCS / "results" / "README.md").read_text(encoding="utf-8")
     said: dict[str, str] = {}
     for line in index.splitlines():
-        if line.startswith("| ") and (names := re.findall(r"\(([\w.-]+\.md)\)", line)):
-            said |= dict.fromkeys(names, line.strip("| ").rpartition(" | ")[2])
+        pages, _, words = line.strip("| ").rpartition(" | ")
+        if names := re.findall(r"\(([\w.-]+\.md)\)", pages):
+            said |= dict.fromkeys(names, words)
     return said
 
 
@@ -59,7 +59,7 @@ def with_sentence(markdown: str, title: str, sentence: str) -> str:
 def changelog() -> str:
     """The changelog, whose links lead from the root of the repository."""
     text = (DOCS.parent / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n")[2]
-    inside = re.sub(r"\]\(docs/", "](", text)
+    inside = re.sub(r"\]\(docs/", "](", re.sub(r"^## \[([^]]*)\]", r"## \1", text, flags=re.M))
     return re.sub(r"\[([^]]*)\]\((?!http)[A-Z]\w*\.md\)", r"\1", inside)
 
 

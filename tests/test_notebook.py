@@ -132,7 +132,8 @@ def test_a_diagnosis_reads_as_the_command_prints_it(study, posterior, capsys, tm
     assert all(escape(row[0]) in page for row in told.checks.iter_rows())
     bayesrep.write_posterior(posterior, tmp_path / "posterior.nc")
     main(["diagnose", str(tmp_path / "posterior.nc")])
-    assert capsys.readouterr().out == text + "\n"
+    printed = capsys.readouterr()
+    assert printed.out == text + "\n", printed.err
     assert repr(Fitted(study, posterior)).startswith("<Fitted: joint by laplace, 2 x 100 draws, 3 ")
 
 

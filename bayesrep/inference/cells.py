@@ -182,7 +182,7 @@ def cell_groups(
     images, right = _answers(tables["replication"])
     dims = ("classifier", "replication_cell")
     log_density["log_right"] = (("chain", "draw", *dims), values["log_right"])
-    log_likelihood = {"correct": (("chain", "draw", *dims), values["correct"])}
+    log_likelihood: dict[str, Any] = {"correct": (("chain", "draw", *dims), values["correct"])}
     thinned = (log_likelihood, every.likelihood), (log_density, every.likelihood)
     for group, step in (*thinned, (predictive, every.predictive)):
         if step > 1:

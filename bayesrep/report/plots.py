@@ -112,7 +112,7 @@ def _draw_accuracies(rows: pl.DataFrame) -> Any:
     axes.vlines(reference, measured, adjusted, color="#cccccc", lw=0.8, zorder=1)
     style = {"ms": 3.5, "mfc": "none", "color": methods.RAW.paper, "label": MEASURED}
     axes.plot(reference, measured, "o", **style)
-    style = {"color": methods.POSTERIOR.paper, "ms": 3.5, "label": ADJUSTED}
+    style: dict[str, Any] = {"color": methods.POSTERIOR.paper, "ms": 3.5, "label": ADJUSTED}
     interval_points(axes, reference, adjusted, low, high, **style)
     legend_below(figure)
     return figure
