@@ -13,6 +13,8 @@ from bayesrep.report.figure_names import FIGURES, Figure
 
 DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "images" / "gallery"
+PAGE = DOCS / "gallery.md"
+REPLICATES = 10
 PLOTS = {
     "accuracies": "every classifier on both data sets, as measured and adjusted",
     "gaps": "what every method leaves of the mean drop",
@@ -25,6 +27,7 @@ BEGIN = """# Gallery
 
 Every figure, with the code or the command that makes it. Made by `python docs/gallery.py`, of a
 simulated study (24 classifiers, 2,000 + 2,000 images, 36 annotators), and so is this page.
+Intervals of the paper's figures are of ten replicates here; the commands take the paper's number.
 
 ## In a notebook
 
@@ -44,11 +47,15 @@ END = """
 """
 
 
-def save(figure: Any, name: str) -> str:
-    """Write a picture; its line on the page."""
+def save(figure: Any, name: str) -> None:
+    """Write a picture."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     figure.savefig(PICTURES / f"{name}.png", dpi=80)
-    return f"![{name}](images/gallery/{name}.png)"
+
+
+def shown(name: str) -> str:
+    """A picture's line on the page."""
+    return f"![{name}](images/gallery/{name}.png)\n"
 
 
 def command(name: str, figure: Figure) -> str:
@@ -59,10 +66,27 @@ def command(name: str, figure: Figure) -> str:
 
 
 def drawn(name: str, figure: Figure, study: Any, posterior: Any) -> Any:
-    """A figure, without the bootstrap where it takes long."""
+    """A figure, of few replicates where the paper's number takes long."""
     inputs = [study] * figure.needs_study + [posterior] * figure.needs_posterior
-    options = {"bootstrap": 0} if name.startswith("paper") and "bootstrap" in figure.options else {}
-    return figure.draw(*inputs, **options)
+    paper = name.startswith("paper") and "bootstrap" in figure.options
+    return figure.draw(*inputs, **({"bootstrap": REPLICATES} if paper else {}))
+
+
+def text() -> str:
+    """The page."""
+    parts = [BEGIN]
+    for name, words in PLOTS.items():
+        code = f"```py\nbayesrep.plot_{name}(study, posterior)\n```"
+        parts.append(f"### plot_{name}\n\n{words.capitalize()}.\n\n{code}\n")
+        parts.append(shown(f"plot-{name}"))
+    parts.append(PAPER)
+    for name, figure in FIGURES.items():
+        if name in NEED_TABLES:
+            continue
+        words = figure.description[0].upper() + figure.description[1:]
+        parts.append(f"### {name}\n\n{words}.\n\n```console\n$ {command(name, figure)}\n```\n")
+        parts.append(shown(name))
+    return "\n".join([*parts, END.lstrip()])
 
 
 def main() -> None:
@@ -70,21 +94,13 @@ def main() -> None:
     warnings.simplefilter("ignore")
     study = bayesrep.simulate_study(images=2000, classifiers=24)
     posterior = bayesrep.fit(study)
-    page = [BEGIN]
-    for name, words in PLOTS.items():
-        plot = getattr(bayesrep, f"plot_{name}")(study, posterior)
-        code = f"```py\nbayesrep.plot_{name}(study, posterior)\n```"
-        page.append(f"### plot_{name}\n\n{words.capitalize()}.\n\n{code}\n")
-        page.append(save(plot.figure, f"plot-{name}") + "\n")
-    page.append(PAPER)
+    for name in PLOTS:
+        save(getattr(bayesrep, f"plot_{name}")(study, posterior).figure, f"plot-{name}")
     for name, figure in FIGURES.items():
-        if name in NEED_TABLES:
-            continue
-        sys.stderr.write(f"{name}\n")
-        words = figure.description[0].upper() + figure.description[1:]
-        page.append(f"### {name}\n\n{words}.\n\n```console\n$ {command(name, figure)}\n```\n")
-        page.append(save(drawn(name, figure, study, posterior), name) + "\n")
-    (DOCS / "gallery.md").write_text("\n".join([*page, END.lstrip()]), encoding="utf-8")
+        if name not in NEED_TABLES:
+            sys.stderr.write(f"{name}\n")
+            save(drawn(name, figure, study, posterior), name)
+    PAGE.write_text(text(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -224,7 +224,10 @@ def test_the_tutorial_in_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_every_figure_is_in_the_gallery():
-    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    gallery = runpy.run_path(str(DOCS / "gallery.py"))
+    text = gallery["PAGE"].read_text(encoding="utf-8")
+    assert text == gallery["text"](), "run python docs/gallery.py"
+    assert all((DOCS / name).exists() for name in re.findall(r"\]\((images/[^)]+)\)", text))
     for name in (*FIGURES, *(n for n in bayesrep.__all__ if n.startswith("plot_"))):
         assert f"### {name}\n" in text or f"`{name}`" in text, name
 
