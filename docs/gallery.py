@@ -59,7 +59,8 @@ def shown(name: str) -> str:
     """A picture's line on the page."""
     if name in RESULTS:
         page = RESULTS[name]
-        return f"![{name}](results/{page}.png)\n\n(Of the paper's size: [results](results/{page}.md).)\n"
+        size = f"(Of the paper's size: [results](results/{page}.md).)"
+        return f"![{name}](results/{page}.png)\n\n{size}\n"
     return f"![{name}](images/gallery/{name}.png)\n"
 
 
