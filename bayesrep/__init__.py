@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from bayesrep.estimators import estimate, estimate_gaps
     from bayesrep.inference import fit, prior_predictive
     from bayesrep.posterior import read_posterior, write_posterior
+    from bayesrep.report.notebook import report
+    from bayesrep.report.plots import (
+        plot_accuracies,
+        plot_curves,
+        plot_frequencies,
+        plot_gaps,
+        plot_ranks,
+    )
+    from bayesrep.sources.frames import read_frames
     from bayesrep.studies.reading import read_study
     from bayesrep.studies.simulate import simulate_study
     from bayesrep.studies.statistics import SufficientStatistics
@@ -68,12 +77,19 @@ __all__ = [
     "estimate_gaps",
     "fit",
     "intraclass_correlation",
+    "plot_accuracies",
+    "plot_curves",
+    "plot_frequencies",
+    "plot_gaps",
+    "plot_ranks",
     "predict",
     "prior_predictive",
     "rank_classifiers",
+    "read_frames",
     "read_posterior",
     "read_study",
     "remeasure",
+    "report",
     "simulate_study",
     "summarize",
     "summarize_gaps",
@@ -88,6 +104,9 @@ _ROOMS = {
     "estimators": "estimate estimate_gaps",
     "inference": "fit prior_predictive",
     "posterior": "read_posterior write_posterior",
+    "report.notebook": "report",
+    "report.plots": "plot_accuracies plot_curves plot_frequencies plot_gaps plot_ranks",
+    "sources.frames": "read_frames",
     "studies.simulate": "simulate_study",
     "studies.statistics": "SufficientStatistics",
     "studies.reading": "read_study",
@@ -105,10 +124,9 @@ def __getattr__(name: str) -> object:
     if name not in _DEFINED_IN:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_DEFINED_IN[name]), name)
-    globals()[name] = value
-    return value
+    return globals().setdefault(name, value)  # the room `report` stays, which can be called
 
 
 def __dir__() -> list[str]:
-    """List the public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """List the public names, loaded or not, and nothing else."""
+    return sorted(__all__)

@@ -2,12 +2,21 @@
 
 import contextlib
 import io
+import logging
 import os
 import re
+import sys
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from bayesrep.cli import main
+
+DOCS = Path(__file__).resolve().parent
+sys.path.append(str(DOCS))  # for the files beside this one
+
+import execute  # noqa: E402
+import live  # noqa: E402
 
 _HELP = re.compile(r"<!-- help:? ?([a-z ]*?) -->")
 _NAME = re.compile(r'(?<!">)<code>(bayesrep\.[\w.]+)</code>')  # not in a link already
@@ -15,6 +24,8 @@ _NAME = re.compile(r'(?<!">)<code>(bayesrep\.[\w.]+)</code>')  # not in a link a
 # the first. The signature above them has every default right.
 _DEFAULT = re.compile(r",\s+default:\s+<code>.*?</code>\s*\)", flags=re.DOTALL)
 _WIDTH = "88"
+_FOUND_LAST = 0.5
+"""How much a page of results counts in the search, where a guide counts 1."""
 
 
 def help_text(command: str) -> str:
@@ -27,8 +38,41 @@ def help_text(command: str) -> str:
     return printed.getvalue().rstrip()
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put the help of a command where its comment is."""
+def what_it_shows() -> dict[str, str]:
+    """What the index of results says of every page."""
+    index = (DOCS / "results" / "README.md").read_text(encoding="utf-8")
+    said: dict[str, str] = {}
+    for line in index.splitlines():
+        pages, _, words = line.strip("| ").rpartition(" | ")
+        if names := re.findall(r"\(([\w.-]+\.md)\)", pages):
+            said |= dict.fromkeys(names, words)
+    return said
+
+
+def with_sentence(markdown: str, title: str, sentence: str) -> str:
+    """A page of results under its name on the site, and what it shows before its numbers."""
+    _, _, rest = markdown.partition("\n")
+    said = f"{sentence[0].upper()}{sentence[1:]}." if sentence else ""
+    return f"# {title}\n\n{said}\n{rest}"
+
+
+def changelog() -> str:
+    """The changelog, whose links lead from the root of the repository."""
+    text = (DOCS.parent / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n")[2]
+    inside = re.sub(r"\]\(docs/", "](", re.sub(r"^## \[([^]]*)\]", r"## \1", text, flags=re.M))
+    return re.sub(r"\[([^]]*)\]\((?!http)[A-Z]\w*\.md\)", r"\1", inside)
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Put the help of a command, the changelog and what a result shows where they belong."""
+    place = page.file.src_uri
+    if place.startswith("results/"):
+        page.meta.setdefault("search", {"boost": _FOUND_LAST})
+        if not place.endswith("README.md"):
+            sentence = what_it_shows().get(place.removeprefix("results/"), "")
+            title = page.title if page.parent else markdown.partition("\n")[0].lstrip("# ")
+            markdown = with_sentence(markdown, title, sentence)
+    markdown = markdown.replace("<!-- changelog -->", changelog() if "changelog" in place else "")
     return _HELP.sub(lambda found: f"```text\n{help_text(found[1])}\n```", markdown)
 
 
@@ -36,3 +80,12 @@ def on_page_content(html: str, **_: Any) -> str:
     """Turn the package's names into links, where there is such an entry."""
     link = r'<autoref identifier="\1" optional><code>\1</code></autoref>'
     return _DEFAULT.sub(")", _NAME.sub(link, html))
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Write what is no page: the tutorial as a notebook, and the live report."""
+    site = Path(config.site_dir)
+    execute.write_notebook(site / "tutorial-python.ipynb")
+    if live.wanted():
+        logging.getLogger("mkdocs").info("Fitting the study of the live report")
+        live.write_report(site / "live.html")

@@ -116,9 +116,9 @@ def test_log_likelihood_is_that_of_the_cells(study, posterior):
         w * stats.betabinom(cells.shown, m * t, (1 - m) * t).pmf(cells.selected)
         for m, t, w in zip(mean, total, weight, strict=True)
     )
-    variable = posterior.log_likelihood["reference_images"]
+    variable = posterior.log_density["reference_images"]
     place = place_of_cells(
-        cells_along(find_group(posterior, "log_likelihood"), "reference"),
+        cells_along(find_group(posterior, "log_density"), "reference"),
         np.full(len(cells.shown), ""),
         cells.selected,
         cells.shown,
@@ -346,7 +346,7 @@ def test_groups_get_their_own_accuracies_with_ragged_annotators():
     # Partial pooling draws both towards each other; the sd of each is about 0.02.
     assert 0.8 < float(means.sel(group="bird")) < 0.95
     assert 0.45 < float(means.sel(group="dog")) < 0.62
-    group, selected, shown = cells_along(find_group(posterior, "log_likelihood"), "reference")
+    group, selected, shown = cells_along(find_group(posterior, "log_density"), "reference")
     assert (group[0], selected[0], shown[0]) == ("bird", 0, 3)
     assert len(group) == 2 * sum(range(4, 11))
     assert np.isfinite(_values(posterior)).all()
@@ -547,8 +547,8 @@ def test_no_method_certifies_one_of_two_modes(method):
 
 
 def test_arviz_reads_our_groups(posterior):
-    """LOO on the cells of one data set runs through ArviZ."""
+    """LOO on the cells of the answers runs through ArviZ, which finds them by itself."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # whole cells are influential, and ArviZ says so
-        result = arviz().loo(posterior, var_name="reference_images")
+        result = arviz().loo(posterior)
     assert np.isfinite(float(getattr(result, "elpd_loo", getattr(result, "elpd", np.nan))))

@@ -135,7 +135,7 @@ def test_moved_draws_have_the_correlations_and_their_own_spread():
 
 def test_images_of_the_study_are_in_their_cells(study):
     fitted = Fitted(study, samples.posterior())
-    cells = find_group(fitted.posterior, "log_likelihood")["replication_selected"].values
+    cells = find_group(fitted.posterior, "log_density")["replication_selected"].values
     place = fitted.cell_of_images("replication")
     np.testing.assert_array_equal(cells[place], study.replication.selected)
 
@@ -238,22 +238,22 @@ def test_population_draws_of_many_are_those_of_few(monkeypatch):
 def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     """What is kept of some draws only is combined with these."""
     posterior = samples.posterior()
-    some = {"log_likelihood": find_group(posterior, "log_likelihood").isel(draw=slice(0, None, 3))}
-    for name in ("posterior", "observed_data", "sample_stats"):
+    some = {"log_density": find_group(posterior, "log_density").isel(draw=slice(0, None, 3))}
+    for name in ("posterior", "observed_data", "sample_stats", "log_likelihood"):
         some[name] = find_group(posterior, name)
     thinned = type(posterior)(**some) if hasattr(arviz(), "InferenceData") else None
     thinned = thinned or xr.DataTree.from_dict(some)
     kept = np.arange(0, 20, 3)
-    np.testing.assert_array_equal(draws_of(some["log_likelihood"], some["posterior"]), kept)
+    np.testing.assert_array_equal(draws_of(some["log_density"], some["posterior"]), kept)
     write_posterior(thinned, tmp_path / "thinned.nc")
     again = read_posterior(tmp_path / "thinned.nc")
     fitted = Fitted(study, again)
     assert fitted.joint_draws().adjusted.shape == fitted.adjusted.shape
-    log_right = some["log_likelihood"]["log_right"].values
+    log_right = some["log_density"]["log_right"].values
     among = fitted.cell_of_images("replication"), study.replication.correct
     wanted = moved(fitted.adjusted, excess_covariance(fitted.adjusted[:, kept], log_right, *among))
     np.testing.assert_array_equal(fitted.joint_draws().adjusted, wanted)
     assert len(compare_fits({"a": again})) == 1
-    foreign = some["log_likelihood"].assign_coords(draw=kept + 100)
+    foreign = some["log_density"].assign_coords(draw=kept + 100)
     with pytest.raises(PosteriorError, match="other draws"):
         draws_of(foreign, some["posterior"])

@@ -178,13 +178,13 @@ def test_images_left_out_are_counted(study):
 def test_a_missing_group_leaves_out_what_takes_it(study, posterior):
     part = posterior.copy()
     if hasattr(part, "children"):  # a DataTree, as of ArviZ 1
-        del part["log_likelihood"]
+        del part["log_density"]
     else:
-        del part.log_likelihood
+        del part.log_density
     content = gather(study, part, bootstrap=0)
-    assert "log_likelihood" in content.missing["posterior"]
+    assert "log_density" in content.missing["posterior"]
     assert content[Curves].bands.shape == (3, 4, 41)
-    assert "log_likelihood" in page(content)
+    assert "log_density" in page(content)
 
 
 def test_every_method_has_a_name_and_a_colour():

@@ -424,7 +424,7 @@ def test_what_a_fit_holds(study, posterior):
     truth = study.truth.reference_accuracy
     sd = population.std(axis=(0, 1))
     assert (np.abs(population.mean(axis=(0, 1)) - truth) < 4 * sd).all()
-    assert posterior.log_likelihood["log_right"].shape[2] == 4
+    assert posterior.log_density["log_right"].shape[2] == 4
     assert group.attrs["model"] == "shared-difficulty"
 
 

@@ -111,7 +111,7 @@ def no_images(file):
 
 def cells_of_old(file):
     """What versions before wrote: a cell's name and nothing else."""
-    for group in ("log_likelihood", "observed_data"):
+    for group in ("log_density", "observed_data"):
         for name in ("reference_group", "reference_selected", "reference_shown"):
             del file[group][name]
 
@@ -145,9 +145,9 @@ FORGED = {
     "not a number": (set_values("posterior/adjusted_accuracy", np.nan), "not between 0 and 1"),
     "out of range": (set_values("posterior/adjusted_accuracy", 7.0), "not between 0 and 1"),
     "names twice": (set_values("posterior/classifier", "a"), "holds a name twice"),
-    "no counts": (set_values("log_likelihood/reference_selected", 11), "none of 0 <= selected"),
+    "no counts": (set_values("log_density/reference_selected", 11), "none of 0 <= selected"),
     "huge counts": (set_values("observed_data/reference_shown", 2**40), "none of 0 <= selected"),
-    "cells twice": (set_values("log_likelihood/reference_selected", 3), "holds a cell twice"),
+    "cells twice": (set_values("log_density/reference_selected", 3), "holds a cell twice"),
     "cells of old": (cells_of_old, "does not say which images its cells are about"),
     "model": (set_attribute("model", "odd"), "its model 'odd' is not one of"),
     "option": (set_attribute("options", '{"odd": 1}'), "its options are not those of the joint"),

@@ -126,7 +126,7 @@ def _predictions(
     """Answers [N, C] on the replication's images, draw by draw."""
     law, cell = fitted.recorded.model.answers, fitted.cell_of_images("replication")
     if law is None:
-        log_right = fitted.need("log_likelihood", "log_right")["log_right"]
+        log_right = fitted.need("log_density", "log_right")["log_right"]
         for log_q in thinned_draws(log_right, draws):
             chance = np.exp(log_q.astype(float)).T[cell]
             yield random.random(chance.shape) < chance

@@ -73,7 +73,7 @@ def left_out(posterior: Posterior) -> dict[str, LeftOut]:
     PosteriorError
         If the posterior lacks a group.
     """
-    likelihood = need_group(posterior, "log_likelihood", "log_right", "correct")
+    likelihood = need_group(posterior, "log_density", "log_right")
     observed = need_group(posterior, "observed_data", "correct")
     parts: dict[str, LeftOut] = {}
     for role in recorded(posterior).roles:

@@ -15,12 +15,20 @@ from bayesrep.checks.dependence import assumption, judge_dependence
 from bayesrep.checks.finding import Finding, Trust
 from bayesrep.checks.predictions import judge_predictions
 from bayesrep.checks.prior import judge_prior
-from bayesrep.errors import PosteriorError
+from bayesrep.errors import PosteriorError, plain
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group, need_group
-from bayesrep.studies.study import Study
+from bayesrep.studies.shown import aligned, brief, html_table, number
+from bayesrep.studies.study import Study, need_study
 
+SAYS: Mapping[Trust, str] = {
+    "yes": "The adjusted accuracies can be used as they are, if {assumption}.",
+    "with care": "The adjusted accuracies can be used with care; read on.",
+    "no": "Do not use these adjusted accuracies; read on.",
+}
 RANK: Mapping[Trust, int] = {"yes": 0, "with care": 1, "no": 2}
+
+HEADER = ("check", "found", "wanted", "trust")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +61,28 @@ class Diagnosis:
     assumption: str
     dependence: pl.DataFrame | None
 
+    def __str__(self) -> str:
+        """What `bayesrep diagnose` prints."""
+        sentences = [f"- {plain(sentence)}" for sentence in self.sentences]
+        table = aligned([HEADER, *self.checks.iter_rows()])
+        return "\n".join([self.verdict, "", *sentences, *[""] * bool(sentences), table])
+
+    def __repr__(self) -> str:
+        sentences, checks = (
+            number(len(self.sentences), "sentence"),
+            number(len(self.checks), "check"),
+        )
+        return brief(self, f"trust {self.trust!r}", sentences, checks)
+
+    def _repr_html_(self) -> str:
+        rows = [[str(cell) for cell in row] for row in self.checks.iter_rows()]
+        return html_table(self.verdict, HEADER, rows, *self.sentences)
+
+    @property
+    def verdict(self) -> str:
+        """Whether to use the adjusted accuracies, in words."""
+        return plain(f"Trust: {self.trust}. {SAYS[self.trust].format(assumption=self.assumption)}")
+
 
 def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
     """Say what to believe of a fit.
@@ -73,7 +103,7 @@ def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
     group = find_group(posterior, "posterior")
     if group is None or "adjusted_accuracy" not in group:
         raise PosteriorError("this is not a posterior of bayesrep: it has no adjusted_accuracy")
-    return examine(posterior, None if study is None else Fitted(study, posterior))
+    return examine(posterior, None if study is None else Fitted(need_study(study), posterior))
 
 
 def examine(

@@ -83,7 +83,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     are approximate.
     """
     observed = need_group(posterior, "observed_data", "correct")
-    likelihood = need_group(posterior, "log_likelihood", "log_right")
+    likelihood = need_group(posterior, "log_density", "log_right")
     roles = recorded(posterior).roles
     cells = {role: cells_along(observed, role) for role in roles}
     alike = {role for role in roles if _equal(cells[role], cells["replication"])}

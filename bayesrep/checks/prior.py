@@ -15,9 +15,7 @@ the two pull in different directions; beside an insensitive one that the data ha
 What is scaled for the mean gap is the prior of what all classifiers share (the mixtures, the
 population's curve), as Kallioinen et al. advise for hierarchical models; for one classifier also
 the prior of its own curve. The priors of the other classifiers' curves act on it only through the
-shared parameters, and would drown the answer in noise: 136 classifiers have 680 parameters. Where
-the model's sites are not all in the file the whole prior is scaled: the log joint density less the
-log likelihood on the cells.
+shared parameters, and would drown the answer in noise: 136 classifiers have 680 parameters.
 
 `shift_se` and `noise` say how far both numbers are chance (the latter: the index of the same
 weights given to the wrong draws), and nothing is called sensitive that is not well above its noise.
@@ -30,14 +28,11 @@ for the distance.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import polars as pl
 
 from bayesrep.checks.finding import Finding
 from bayesrep.errors import PosteriorError
-from bayesrep.models.model import Form
 from bayesrep.numerics.convergence import mean_ess
 from bayesrep.numerics.pareto import pareto_smooth
 from bayesrep.posterior.groups import Posterior, draws_of, need_group, recorded
@@ -64,8 +59,9 @@ def log_likelihood(posterior: Posterior) -> Float[np.ndarray, "chain draw"]:
     PosteriorError
         If the posterior lacks the group.
     """
-    group = need_group(posterior, "log_likelihood", "correct")
-    parts = (values.values for name, values in group.data_vars.items() if name != "log_right")
+    answers = need_group(posterior, "log_likelihood", "correct")["correct"]
+    images = need_group(posterior, "log_density", "reference_images").data_vars.items()
+    parts = [answers.values, *(each.values for name, each in images if name != "log_right")]
     # In float64: a sum over thousands of cells in float32 loses what matters here.
     sums = [each.sum(axis=tuple(range(2, each.ndim)), dtype=np.float64) for each in parts]
     return np.sum(sums, axis=0)
@@ -89,8 +85,8 @@ class PriorParts(NamedTuple):
     own: Float[np.ndarray, "chain draw classifier"]
 
 
-def prior_parts(posterior: Posterior, draws: Ints | slice = slice(None)) -> PriorParts | None:
-    """The prior's density by what it speaks of; None where not all sites are in the file.
+def prior_parts(posterior: Posterior, draws: Ints | slice = slice(None)) -> PriorParts:
+    """The prior's density by what it speaks of.
 
     Parameters
     ----------
@@ -98,21 +94,15 @@ def prior_parts(posterior: Posterior, draws: Ints | slice = slice(None)) -> Prio
         From `bayesrep.fit`.
     draws
         Which draws of each chain.
+
+    Raises
+    ------
+    PosteriorError
+        If the posterior does not hold it.
     """
-    group = need_group(posterior, "posterior", "adjusted_accuracy")
-    made = recorded(posterior)
-    groups = len(group["group"]) if made.grouping and "group" in group.coords else 1
-    form = Form(group["adjusted_accuracy"].shape[2], made.roles, groups)
-    with jax.enable_x64(new_val=True):
-        latent = made.model.sites(made.options, form)
-        if any(name not in group for name in latent):
-            return None
-        by_draw = jax.jit(jax.vmap(lambda v: made.model.log_prior(v, made.options, form)))
-        chains = [  # one at a time: the curves of thousands of classifiers are large
-            by_draw({name: jnp.asarray(group[name].values[chain, draws]) for name in latent})
-            for chain in range(group.sizes["chain"])
-        ]
-        return PriorParts(*(np.stack([np.asarray(c[i]) for c in chains]) for i in (0, 1)))
+    group = need_group(posterior, "log_prior", *PriorParts._fields)
+    parts = (group[name].values[:, draws].astype(np.float64) for name in PriorParts._fields)
+    return PriorParts(*parts)
 
 
 def jensen_shannon(values: Float[np.ndarray, "draw"], weights: Float[np.ndarray, "draw"]) -> float:
@@ -215,11 +205,8 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     kept = draws_of(answers, group)
     by_classifier = answers["correct"].values.sum(axis=3, dtype=np.float64)
     likelihood, parts = log_likelihood(posterior), prior_parts(posterior, kept)
-    apart = made.model.collapsed or parts is None
-    if parts is None:  # the whole prior, for every quantity
-        whole = log_joint(posterior)[:, kept] - likelihood
-        parts = PriorParts(whole, np.zeros(by_classifier.shape))
-    elif not apart:  # all answers have one likelihood: what the prior leaves of the density
+    apart = made.model.collapsed
+    if not apart:  # all answers have one likelihood: what the prior leaves of the density
         likelihood = log_joint(posterior)[:, kept] - parts.shared - parts.own.sum(axis=2)
     counts = likelihood - by_classifier.sum(axis=2)
     mean_gap = group["bias_corrected_gap"].values[:, kept].mean(axis=2)

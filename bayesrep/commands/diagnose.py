@@ -15,8 +15,6 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.report.text import diagnosis_text
-
     study = bayesrep.read_study(arguments.study) if arguments.study else None
     diagnosis = bayesrep.diagnose(bayesrep.read_posterior(arguments.posterior), study)
     tables = {
@@ -29,7 +27,7 @@ def run(arguments: Namespace) -> int:
         "checks": diagnosis.checks.to_dicts(),
         **{name: None if table is None else table.to_dicts() for name, table in tables.items()},
     }
-    emit(arguments, diagnosis_text(diagnosis), facts, study.left_out if study else None)
+    emit(arguments, str(diagnosis), facts, study.left_out if study else None)
     if diagnosis.trust == "no":
         return finding(f"{arguments.posterior}: do not trust this fit")
     return 0

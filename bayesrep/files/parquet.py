@@ -83,7 +83,7 @@ def examine(
         return _unreadable(where, error)
     size = Path(file).stat().st_size
     return (
-        _strange_type(table, columns, where)
+        strange_type(table, columns, where)
         or _too_long(table, size, where)
         or too_wide(table, size, where)
     )
@@ -131,7 +131,8 @@ def _unreadable(where: str, error: BaseException) -> str:
     return f"{where} is not a readable Parquet file ({reason(error)}); restore or rewrite it"
 
 
-def _strange_type(table: pl.DataFrame, columns: Collection[str], where: str) -> str | None:
+def strange_type(table: pl.DataFrame, columns: Collection[str], where: str) -> str | None:
+    """Say which column is of a type that no table here has; `columns` are those needed."""
     for name, kind in table.schema.items():
         # A column without any value has no type, and says nothing where it is not needed.
         if not isinstance(kind, _PLAIN) and not (isinstance(kind, pl.Null) and name not in columns):

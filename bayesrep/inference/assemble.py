@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bayesrep.inference.cells import cell_groups, cell_names, evaluate_cells, thinning
 from bayesrep.inference.density import Draws
-from bayesrep.inference.problem import Problem, Programs
+from bayesrep.inference.problem import PRIOR, Problem, Programs
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import Coordinate
 from bayesrep.posterior.groups import cell_coordinates
@@ -63,6 +63,10 @@ def posterior_groups(
     values = evaluate_cells(problem, tools, data, draws, every)
     return {
         "posterior": posterior_group(problem, data, values),
+        "log_prior": {
+            "shared": (("chain", "draw"), values[f"{PRIOR}shared"]),
+            "own": (("chain", "draw", "classifier"), values[f"{PRIOR}own"].astype(np.float32)),
+        },
         "sample_stats": {name: (("chain", "draw"), value) for name, value in stats.items()},
         **cell_groups(problem, values, every, seed=seed),
     }

@@ -19,6 +19,8 @@ from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Int
 
 PREDICTIVE_EVERY = 10
+LARGEST_PREDICTIONS = 2**22
+"""Answers that are predicted of every draw at most, 16 MB."""
 LARGEST_LIKELIHOOD = 2**27
 """Numbers that the log likelihood of the answers holds at most, half a gigabyte."""
 
@@ -69,15 +71,21 @@ class Thinning(NamedTuple):
     """Every how many draws of a chain the log likelihood of the cells is kept, or predicted."""
 
     likelihood: int
-    predictive: int = PREDICTIVE_EVERY
+    predictive: int
 
 
 def thinning(problem: Problem, chains: int, length: int) -> Thinning:
-    """That of a fit: the log likelihood of all draws, unless it is too large."""
+    """That of a fit: the log likelihood of all draws, unless it is too large.
+
+    Predictions are of all draws where they are few, so that ArviZ finds both of the same draws, and
+    else of about every tenth of those of which the log likelihood is kept.
+    """
     cells = completed_cells(problem)["replication"]
     answers = len(problem.statistics.classifiers) * sum(len(each.images) for each in cells)
     numbers = chains * length * answers
-    return Thinning(min(length, -(-numbers // LARGEST_LIKELIHOOD)))
+    kept = min(length, -(-numbers // LARGEST_LIKELIHOOD))
+    few = numbers <= LARGEST_PREDICTIONS
+    return Thinning(kept, 1 if few else kept * -(-PREDICTIVE_EVERY // kept))
 
 
 def evaluate_cells(
@@ -133,7 +141,7 @@ def cell_groups(
     seed: int,
     new_images: bool = False,
 ) -> dict[str, Any]:
-    """Groups `log_likelihood`, `posterior_predictive` and `observed_data`.
+    """Groups `log_likelihood`, `log_density`, `posterior_predictive` and `observed_data`.
 
     Parameters
     ----------
@@ -151,13 +159,13 @@ def cell_groups(
     Returns
     -------
     dict
-        `log_likelihood` holds for every data set `ROLE_images` (the images of a cell
-        together), `correct` (the answers in a cell together, binomial) and `log_right`, the
-        logarithm of P(correct | k, n), from which single answers follow. Where it is thinned,
-        `draw` says which draws it has.
+        `log_likelihood` holds `correct` alone, of the answers in a cell together (binomial), so
+        that ArviZ takes it unasked. `log_density` holds for every data set `ROLE_images` (the
+        images of a cell together) and `log_right`, the logarithm of P(correct | k, n), from which
+        single answers follow. Where a group is thinned, its `draw` says which draws it has.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
-    log_likelihood, predictive, observed = {}, {}, {}
+    log_density, predictive, observed = {}, {}, {}
     tables = completed_cells(problem)
     for index, (role, groups) in enumerate(tables.items()):
         log_mass = values[f"log_mass_{index}"][..., pair_of_cells(groups[0])]
@@ -167,17 +175,18 @@ def cell_groups(
         drawn = predicted_images(rng, groups, thin.reshape(-1, *thin.shape[2:]))
         kept = log_mass[:, :: every.likelihood]
         kept = images * kept.reshape(*kept.shape[:2], -1)
-        log_likelihood[name] = (("chain", "draw", *dims), kept)
+        log_density[name] = (("chain", "draw", *dims), kept)
         predictive[name] = (("chain", "draw", *dims), drawn.reshape(*thin.shape[:2], -1))
         observed[name] = (dims, images)
 
     images, right = _answers(tables["replication"])
     dims = ("classifier", "replication_cell")
-    for name in ("correct", "log_right"):
-        log_likelihood[name] = (("chain", "draw", *dims), values[name])
-    if every.likelihood > 1:
-        draws = np.arange(values["log_mass_0"].shape[1])[:: every.likelihood]
-        log_likelihood["draw"] = (("draw",), draws)
+    log_density["log_right"] = (("chain", "draw", *dims), values["log_right"])
+    log_likelihood: dict[str, Any] = {"correct": (("chain", "draw", *dims), values["correct"])}
+    thinned = (log_likelihood, every.likelihood), (log_density, every.likelihood)
+    for group, step in (*thinned, (predictive, every.predictive)):
+        if step > 1:
+            group["draw"] = (("draw",), np.arange(0, values["log_mass_0"].shape[1], step))
     shown = predictive["replication_images"][1] if new_images else images
     shown = np.broadcast_to(shown, (*values["accuracy"].shape[:2], len(images)))
     drawn = np.empty(values["accuracy"].shape, dtype=np.int32)
@@ -187,6 +196,7 @@ def cell_groups(
     observed["correct"] = (dims, right)
     return {
         "log_likelihood": log_likelihood,
+        "log_density": log_density,
         "posterior_predictive": predictive,
         "observed_data": observed,
     }

@@ -153,9 +153,11 @@ def fit(
     arviz.InferenceData (ArviZ 0.23) or xarray.DataTree (ArviZ 1.x)
         Group `posterior`: `adjusted_accuracy`, `bias_corrected_gap` and `selection_gap`
         (chain, draw, classifier), `mean_selection_frequency` (chain, draw, dataset), mixture
-        and curve parameters with named dimensions. Groups `log_likelihood`,
-        `posterior_predictive` (every tenth draw) and `observed_data` hold one entry per
-        (k, n) cell. `sample_stats`: `diverging`, `num_steps`, `energy`,
+        and curve parameters with named dimensions. Groups `log_likelihood`
+        (`correct` alone, so that ArviZ takes it unasked), `log_density`,
+        `posterior_predictive` (some draws where they are many) and `observed_data` hold one
+        entry per (k, n) cell; `log_prior` the prior's density at every draw.
+        `sample_stats`: `diverging`, `num_steps`, `energy`,
         `acceptance_rate` (of the steps that make chains exact), `step_size`, `lp`; of Laplace
         `lp` and `log_weight`. Attributes: versions, device, precision, seed,
         options, the convergence verdict, `seconds` (of every stage of the fit, as JSON),

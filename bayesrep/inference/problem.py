@@ -26,7 +26,7 @@ from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense
 from bayesrep.inference.density import Density, Draws, Position, build_density
 from bayesrep.inference.mode import Climb, climb
 from bayesrep.models import MODELS, Model
-from bayesrep.models.model import Data, Options
+from bayesrep.models.model import Data, Form, Options
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import thinned_draws
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -42,6 +42,8 @@ from bayesrep.types import Floats, Ints, no_type_check
 MOST_AT_ONCE = 50
 NUMBERS_AT_ONCE = 2**24
 """Draws that are evaluated together: so many, or as many as the data fit into this."""
+PRIOR = "log_prior_"
+"""What the names of prior densities among the quantities begin with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,11 +254,12 @@ def programs(problem: Problem, data: Data) -> Programs:
     """The programs for a problem, shared with earlier problems of the same shape."""
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple(jnp.shape(leaf) for leaf in leaves)
-    return _programs(problem.model, problem.options, structure, shapes)
+    form = Form(len(problem.statistics.classifiers), problem.roles, len(problem.groups))
+    return _programs(problem.model, problem.options, form, structure, shapes)
 
 
 @lru_cache(maxsize=16)
-def _programs(model: Model, options: Options, structure: Any, shapes: Any) -> Programs:
+def _programs(model: Model, options: Options, form: Form, structure: Any, shapes: Any) -> Programs:
     example = jax.tree.unflatten(structure, [np.zeros(shape) for shape in shapes])
 
     def build(function: Callable[[Data, Options], None]) -> Density:
@@ -280,6 +283,9 @@ def _programs(model: Model, options: Options, structure: Any, shapes: Any) -> Pr
     def quantities(draws: Position, data: Data) -> dict[str, Array]:
         def one(position: Position) -> dict[str, Array]:
             values = density.quantities(position, data)
+            latent = {name: values[name] for name in density.sites}
+            prior = model.log_prior(latent, options, form)
+            values |= {PRIOR + name: value for name, value in prior._asdict().items()}
             return {name: value for name, value in values.items() if jnp.size(value)}
 
         return jax.vmap(one)(draws)

@@ -26,8 +26,9 @@ DIMS: Mapping[str, Mapping[str, Dims]] = {
         "population_reference_accuracy": BY_CLASSIFIER,
         "mean_selection_frequency": (*EVERY, "dataset"),
     },
-    "log_likelihood": {
-        "correct": BY_CELL,
+    "log_prior": {"shared": EVERY, "own": BY_CLASSIFIER},
+    "log_likelihood": {"correct": BY_CELL},
+    "log_density": {
         "log_right": BY_CELL,
         "reference_images": (*EVERY, "reference_cell"),
         "replication_images": (*EVERY, "replication_cell"),
@@ -50,8 +51,12 @@ NAMES = ("classifier", "dataset", "group")
 CELLS = ("reference_cell", "replication_cell")
 """Dimensions along which `CellNames` says what they are."""
 IMAGES = ("reference_images", "replication_images")
-"""What observed_data and log_likelihood hold, where they are there at all."""
-THINNED = (("posterior_predictive", "draw"), ("log_likelihood", "draw"))
+"""What observed_data and log_density hold, where they are there at all."""
+THINNED = (
+    ("posterior_predictive", "draw"),
+    ("log_likelihood", "draw"),
+    ("log_density", "draw"),
+)
 """Groups that may have some draws only: predictions, and what would be too large otherwise."""
 TEXTS = ("study_fingerprint", "model", "options", "datasets", "groups")
 JSON: Mapping[str, type] = {
@@ -91,9 +96,9 @@ def violations(posterior: Posterior) -> Iterator[str]:
             known = f"{name}, {dim}" if (name, dim) in THINNED else dim
             if sizes.setdefault(str(known), size) != size and dim in (*EVERY, *NAMES, *CELLS):
                 yield f"its groups differ in the number of {dim}"
-    if "log_likelihood" in groups:
+    for name in {"log_likelihood", "log_density"} & groups.keys():
         try:
-            draws_of(groups["log_likelihood"], groups["posterior"])
+            draws_of(groups[name], groups["posterior"])
         except (KeyError, TypeError, PosteriorError):
             yield "its groups differ in their draws"
     accuracy = groups["posterior"]["adjusted_accuracy"].values
@@ -107,7 +112,7 @@ def _within(accuracy: Floats) -> bool:
 
 def _group_violations(name: str, group: xr.Dataset) -> Iterator[str]:
     known = DIMS[name]
-    if name in ("observed_data", "log_likelihood"):
+    if name in ("observed_data", "log_density"):
         yield from (f"it has no {name}/{each}" for each in IMAGES if each not in group)
     for variable in map(str, group.data_vars):
         array = group[variable]

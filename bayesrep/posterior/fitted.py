@@ -33,6 +33,7 @@ from bayesrep.posterior.workers import (
     leniency_covariance,
     worker_covariance,
 )
+from bayesrep.studies.shown import brief, number
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 from bayesrep.types import Float, Int
@@ -102,6 +103,16 @@ class Fitted:
                 "left to assume; leave it out"
             )
 
+    def __repr__(self) -> str:
+        made, sizes = self.recorded, self.group.sizes
+        return brief(
+            self,
+            f"{made.name} by {made.method}",
+            f"{sizes['chain']} x {sizes['draw']:,} draws",
+            number(sizes["classifier"], "classifier"),
+            f"of {self.study!r}",
+        )
+
     @cached_property
     def statistics(self) -> SufficientStatistics:
         """The study's sufficient statistics."""
@@ -154,7 +165,7 @@ class Fitted:
                 f"the posterior has groups by {column[:50]!r}, which the study lacks"
             )
         group = data.groups[column] if column else np.full(len(data.shown), "")
-        cells = cells_along(self.need("log_likelihood"), role)
+        cells = cells_along(self.need("log_density"), role)
         return place_of_cells(cells, group, data.selected, data.shown)
 
     @cached_property
@@ -188,7 +199,7 @@ class Fitted:
         self,
     ) -> tuple[Float[np.ndarray, "classifier direction"], Float[np.ndarray, "direction direction"]]:
         """What shared images add to a collapsed model's covariance, and in which directions."""
-        log_right = self.need("log_likelihood", "log_right")["log_right"].values
+        log_right = self.need("log_density", "log_right")["log_right"].values
         among = (
             self._kept,
             log_right,
@@ -204,7 +215,7 @@ class Fitted:
     @cached_property
     def _kept(self) -> Float[np.ndarray, "chain kept classifier"]:
         """The draws of the adjusted accuracies of which there are log likelihoods."""
-        return self.adjusted[:, draws_of(self.need("log_likelihood"), self.group)]
+        return self.adjusted[:, draws_of(self.need("log_density"), self.group)]
 
     @property
     def knows_workers(self) -> bool:
@@ -274,7 +285,7 @@ class Fitted:
 
     def _answered(self, role: str) -> Answered:
         """A data set with what the posterior says of its images."""
-        likelihood = self.need("log_likelihood", "log_right")
+        likelihood = self.need("log_density", "log_right")
         return Answered(
             self.images.datasets[role],
             cells_along(likelihood, role),
@@ -287,7 +298,7 @@ class Fitted:
         """Draws of log P(k | n), for one image of each cell of a data set."""
         name = f"{role}_images"
         images = self.need("observed_data", name)[name].values
-        return self.need("log_likelihood", name)[name].values / np.maximum(images, 1)
+        return self.need("log_density", name)[name].values / np.maximum(images, 1)
 
     def joint_draws(self, seed: int = 0) -> JointDraws:
         """Draws of all classifiers' accuracies that know of the images these share.
@@ -300,7 +311,7 @@ class Fitted:
         if "population_reference_accuracy" in self.group:
             population = self.group["population_reference_accuracy"].values
             return JointDraws(self.together, np.asarray(population, dtype=float))
-        self.need("log_likelihood", "reference_images")
+        self.need("log_density", "reference_images")
         reference = reference_draws(
             self._kept,
             self.together,

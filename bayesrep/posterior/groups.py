@@ -33,6 +33,15 @@ def find_group(posterior: Posterior, name: str) -> xr.Dataset | None:
         group = posterior[name]
     except KeyError:
         return None
+    except TypeError:
+        what = (
+            repr(posterior)
+            if isinstance(posterior, str)
+            else f"an object of type {type(posterior).__name__}"
+        )
+        raise PosteriorError(
+            f"{what} is no posterior; give what bayesrep.fit or bayesrep.read_posterior returns"
+        ) from None
     return group.to_dataset() if isinstance(group, xr.DataTree) else group
 
 

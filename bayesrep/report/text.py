@@ -10,21 +10,16 @@ import polars as pl
 from bayesrep.errors import plain
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.report.answer import Estimate, is_share
+from bayesrep.studies.shown import aligned
 from bayesrep.studies.study import Study
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.answers.crowd import CrowdDescription
     from bayesrep.answers.quality import Cleaned
-    from bayesrep.checks.diagnosis import Diagnosis
     from bayesrep.studies.allows import Allowed
     from bayesrep.studies.selection import Selection
 
 MISSING = "-"
-TRUST = {
-    "yes": "The adjusted accuracies can be used as they are, if {assumption}.",
-    "with care": "The adjusted accuracies can be used with care; read on.",
-    "no": "Do not use these adjusted accuracies; read on.",
-}
 
 Row: TypeAlias = Mapping[str, Any]
 Cell: TypeAlias = str | Callable[[Row], str]
@@ -610,23 +605,6 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
     rows = [[_cell(row, cell) for cell in cells] for row in table.iter_rows(named=True)]
     text = columns(header, rows)
     return f"{text}\n\n{rows_table(lines)}" if len(lines) else text
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of words in columns, all to the left."""
-    table = [[plain(cell) for cell in row] for row in rows]
-    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)) for row in table]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def diagnosis_text(diagnosis: "Diagnosis") -> str:
-    """What `bayesrep.diagnose` says: the verdict, sentences, and the table of checks."""
-    says = TRUST[diagnosis.trust].format(assumption=diagnosis.assumption)
-    verdict = f"Trust: {diagnosis.trust}. {says}"
-    sentences = [f"- {plain(sentence)}" for sentence in diagnosis.sentences]
-    table = aligned([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
-    return "\n".join([verdict, "", *sentences, *[""] * bool(sentences), table])
 
 
 def fits_text(table: pl.DataFrame) -> str:

@@ -32,6 +32,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.files.parquet import strange_type
 from bayesrep.sources.table_files import (
     all_flags,
     numbers,
@@ -44,10 +45,11 @@ from bayesrep.sources.table_files import (
 )
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.folder import LABELS, PROBABILITIES
+from bayesrep.studies.manifest import JSON
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import COLUMNS, ENTRY, in_our_words
+from bayesrep.studies.words import COLUMNS, in_our_words
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools, Ints
 
@@ -125,7 +127,7 @@ def read_tables(
         to do.
     """
     tables = _recognised(paths, _called(reference, replication, candidates), _LONG, _WIDE)
-    return _study(tables, paths, name)
+    return _study(tables, _provenance(paths), name)
 
 
 def read_answered(
@@ -156,7 +158,7 @@ def read_answered(
     """
     tables = _recognised(paths, _called(reference, replication, candidates))
     if tables.of(_LONG, _WIDE):
-        return _study(tables, paths, name), _answered(tables)
+        return _study(tables, _provenance(paths), name), _answered(tables)
     return _annotated_sets(tables, []), []
 
 
@@ -170,12 +172,17 @@ def _called(reference: str, replication: str, candidates: str | None) -> dict[st
 
 def _recognised(paths: Sequence[str | Path], datasets: Mapping[str, str], *needed: str) -> _Tables:
     """Read every file; counts or annotations have to be there, and one of the kinds `needed`."""
-    tables = _Tables([table for path in paths for table in _tables(path)], datasets)
+    read = [table for path in paths for table in _tables(path)]
+    return _checked(_Tables(read, datasets), _files(paths), *needed)
+
+
+def _checked(tables: _Tables, where: str, *needed: str) -> _Tables:
+    """The same tables, where none is lacking and none is of another data set."""
     required = {"counts or annotations": ("counts", "annotations"), "predictions": needed}
     for noun, kinds in required.items():
         if kinds and not tables.of(*kinds):
             raise StudyError(
-                f"{_files(paths)}: no table of {noun}; give one with the columns "
+                f"{where}: no table of {noun}; give one with the columns "
                 + " or ".join(", ".join(_KINDS[kind]) for kind in kinds)
             )
     _refuse_others(tables)
@@ -196,12 +203,65 @@ def _refuse_others(tables: _Tables) -> None:
         )
 
 
+def of_frames(
+    frames: Mapping[str, pl.DataFrame],
+    *,
+    reference: str,
+    replication: str,
+    candidates: str | None,
+    name: str,
+) -> Study:
+    """Make a study from tables in memory, as `read_tables` does from files.
+
+    Parameters
+    ----------
+    frames
+        By what they hold: counts, annotations, predictions, images.
+    reference, replication, candidates, name
+        As for `read_tables`.
+
+    Raises
+    ------
+    StudyError
+        As `read_tables`.
+    """
+    given = [_of_kind(frame, kind) for kind, frame in frames.items()]
+    called = _called(reference, replication, candidates)
+    tables = _checked(_Tables(given, called), _files([*frames]), _LONG, _WIDE)
+    return _study(tables, {"source": "frames"}, name)
+
+
+def _of_kind(frame: pl.DataFrame, kind: str) -> _Table:
+    """A table of a kind that is known, which is also what a message calls it."""
+    where, rows = kind, _renamed(frame)
+    others = in_our_words(rows.columns)
+    rows = rows.rename(others)
+    if kind == _LONG and not {"classifier", "correct"} & set(rows.columns):
+        kind = _WIDE
+    require(rows, _KINDS[kind], where)
+    if kind not in (_WIDE, "images"):  # whose other columns are classifiers and groups
+        rows = rows.select(pl.col(*_KINDS[kind], "^(position|time)$"))
+    if line := strange_type(rows, rows.columns, where):
+        raise StudyError(line)
+    rows = _converted(rows, kind, where)
+    if kind == "counts" and {"classifier", "model"} & set(
+        frame.columns
+    ):  # the counts beside each prediction
+        rows = rows.unique(maintain_order=True)
+    return _Table(kind, rows, where, bool(others))
+
+
+def _renamed(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same with our names of columns, where the table has those of crowd-kit."""
+    if not {"task", "worker"} <= set(frame.columns):
+        return frame
+    new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
+    return frame.rename({old: new for old, new in new.items() if new not in frame.columns})
+
+
 def _tables(path: str | Path) -> Iterator[_Table]:
     """Read a file, find its kind by its columns, and convert those; yield each kind that it is."""
-    frame, where = read_table(path, text=_TEXT), str(path)
-    if {"task", "worker"} <= set(frame.columns):
-        new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
-        frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
+    frame, where = _renamed(read_table(path, text=_TEXT)), str(path)
     others = in_our_words(frame.columns)
     frame = frame.rename(others)
     kind = _kind(frame.columns, where)
@@ -250,15 +310,18 @@ def _converted(frame: pl.DataFrame, kind: str, where: str) -> pl.DataFrame:
     return pl.DataFrame([types.get(column, texts)(frame[column], where) for column in kept])
 
 
-def _study(tables: _Tables, paths: Sequence[str | Path], name: str) -> Study:
+def _provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
+    return {"source": "tables", "files": [Path(path).name for path in paths]}
+
+
+def _study(tables: _Tables, provenance: Mapping[str, JSON], name: str) -> Study:
     classifiers = _classifiers(tables)
     return Study(
         datasets=_annotated_sets(tables, classifiers),
         classifiers=tuple(classifiers),
         name=name,
         provenance={
-            "source": "tables",
-            "files": [Path(path).name for path in paths],
+            **provenance,
             **({ENTRY: "evaluation"} if any(each.others for each in tables.tables) else {}),
         },
     )

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from bayesrep.errors import listing
 from bayesrep.studies import rules
 from bayesrep.studies.selection import Selection
+from bayesrep.studies.shown import Compared, brief, number, spread
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class AnnotatedSet:
+class AnnotatedSet(Compared):
     """One annotated data set: its images, their counts, and who classified them correctly.
 
     Arrays are kept as read-only views of what was given where the type already fits: a caller who
@@ -69,6 +70,15 @@ class AnnotatedSet:
         groups = {name: _frozen(values, np.str_) for name, values in self.groups.items()}
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "left_out", dict(self.left_out))
+
+    def __repr__(self) -> str:
+        return brief(
+            self,
+            f"{self.name!r}",
+            number(len(self.images), "image"),
+            f"{spread(self.shown)} annotators each",
+            number(self.correct.shape[1], "classifier"),
+        )
 
     def _violations(self, where: str) -> Iterator[str]:
         yield from rules.image_violations(where, self.images)

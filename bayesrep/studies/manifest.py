@@ -14,13 +14,14 @@ from bayesrep.files import strict_json
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.selection import Selection
+from bayesrep.studies.shown import Compared, brief, number
 from bayesrep.types import Floats
 
 JSON: TypeAlias = "Mapping[str, JSON] | Sequence[JSON] | str | int | float | bool | None"
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class Truth(Compared):
     """The known truth of a simulated study: population values, not this sample's.
 
     Attributes
@@ -35,6 +36,9 @@ class Truth:
     reference_accuracy: Floats
     replication_accuracy: Floats
     mean_selection_frequency: Mapping[str, float]
+
+    def __repr__(self) -> str:
+        return brief(self, number(len(self.adjusted_accuracy), "classifier"))
 
 
 @dataclass(frozen=True)

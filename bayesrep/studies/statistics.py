@@ -20,14 +20,15 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection, truncating
-from bayesrep.studies.study import Study
+from bayesrep.studies.shown import Compared, brief, number
+from bayesrep.studies.study import Study, need_study
 from bayesrep.types import Bools, Floats, Ints
 
 _CHUNK = 16_384  # images reduced at a time: bounds the memory and keeps the copy inside the cache
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(Compared):
     """One data set's cells, sorted by (shown, selected).
 
     Attributes
@@ -58,6 +59,10 @@ class Cells:
     def __post_init__(self) -> None:
         for violation in self._violations():
             raise StudyError(f"cells: {violation}")
+
+    def __repr__(self) -> str:
+        cells, images = number(len(self.shown), "cell"), number(int(self.images.sum()), "image")
+        return brief(self, f"{cells} of {images}", number(self.correct.shape[1], "classifier"))
 
     def _violations(self) -> Iterator[str]:
         size = self.shown.shape
@@ -134,7 +139,7 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class SufficientStatistics:
+class SufficientStatistics(Compared):
     """All that the estimators and models of single classifiers need to know about a study.
 
     Attributes
@@ -164,10 +169,20 @@ class SufficientStatistics:
                     f"{len(self.classifiers)} classifiers; give one column per classifier"
                 )
 
+    def __repr__(self) -> str:
+        cells = (f"{role} {number(len(c.shown), 'cell')}" for role, c in self.cells.items())
+        return brief(self, number(len(self.classifiers), "classifier"), *cells)
+
     @classmethod
     def of(cls, study: "Study | SufficientStatistics") -> "SufficientStatistics":
-        """Those of a study; where there are statistics only, these."""
-        return cls.from_study(study) if isinstance(study, Study) else study
+        """Those of a study; where there are statistics only, these.
+
+        Raises
+        ------
+        StudyError
+            If it is neither.
+        """
+        return study if isinstance(study, SufficientStatistics) else cls.from_study(study)
 
     @classmethod
     def from_study(cls, study: Study) -> Self:
@@ -179,7 +194,7 @@ class SufficientStatistics:
             The study to reduce. Data sets without correctness (candidates) have cells with no
             columns in `correct`.
         """
-        cells = {role: _count(data) for role, data in study.datasets.items()}
+        cells = {role: _count(data) for role, data in need_study(study).datasets.items()}
         return cls(study.classifiers, cells)
 
     def __add__(self, other: Self) -> "SufficientStatistics":

@@ -19,8 +19,11 @@ from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.manifest import JSON, Manifest, Truth, selections_of
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.selection import Selection, truncating
+from bayesrep.studies.shown import Compared, brief, html_table, number, spread
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from bayesrep.studies.attempts import Attempts  # needs polars, which a study does not
 
 _ENTRIES = {
@@ -30,7 +33,7 @@ _ENTRIES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class Study(Compared):
     """Annotated data sets keyed by role, and the classifiers evaluated on all of them.
 
     Attributes
@@ -64,6 +67,40 @@ class Study:
         object.__setattr__(self, "classifiers", tuple(str(name) for name in self.classifiers))
         object.__setattr__(self, "provenance", dict(self.provenance))
         rules.raise_first(self._violations())
+
+    def __repr__(self) -> str:
+        sizes = (
+            f"{role} {data.name!r} ({number(len(data.images), 'image')})"
+            for role, data in self.datasets.items()
+        )
+        return brief(self, f"{self.name!r}", number(len(self.classifiers), "classifier"), *sizes)
+
+    def _repr_html_(self) -> str:
+        header = (
+            "role",
+            "data set",
+            "images",
+            "annotators each",
+            "selected (%)",
+            "mean accuracy (%)",
+        )
+        rows = [
+            (
+                role,
+                data.name,
+                f"{len(data.images):,}",
+                spread(data.shown),
+                f"{100 * (data.selected / data.shown).mean():.2f}",
+                f"{100 * data.correct.mean():.2f}" if data.correct.size else "-",
+            )
+            for role, data in self.datasets.items()
+        ]
+        left_out = (
+            f"{number(len(images), 'image')} of {name} left out, which could not be decoded."
+            for name, images in self.left_out.items()
+        )
+        caption = f"{self.name}: {number(len(self.classifiers), 'classifier')}"
+        return html_table(caption, header, rows, *left_out)
 
     def _violations(self) -> Iterator[str]:
         where = f"study {self.name!r}"
@@ -164,6 +201,76 @@ class Study:
             truth=truth,
         )
 
+    @classmethod
+    def from_frames(
+        cls,
+        *,
+        predictions: Any,
+        counts: Any = None,
+        annotations: Any = None,
+        images: Any = None,
+        reference: str = "reference",
+        replication: str = "replication",
+        candidates: str | None = None,
+        name: str = "study",
+    ) -> "Study":
+        """Build a study from tables of pandas, polars, Arrow or Hugging Face datasets.
+
+        Parameters
+        ----------
+        predictions, counts, annotations, images
+            Tables with the columns of `bayesrep import tables`; see `bayesrep.read_frames`.
+        reference, replication, candidates
+            What the column dataset calls the data sets.
+        name
+            The study's name.
+
+        Raises
+        ------
+        StudyError
+            Naming the table, the rows, images or classifiers, the rule broken and what to do.
+        """
+        import bayesrep  # whose readers of tables lie above studies
+
+        return bayesrep.read_frames(
+            predictions=predictions,
+            counts=counts,
+            annotations=annotations,
+            images=images,
+            reference=reference,
+            replication=replication,
+            candidates=candidates,
+            name=name,
+        )
+
+    def describe(self) -> "pl.DataFrame":
+        """What the study holds.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row a data set: role, dataset, images, left_out (images that could not be decoded),
+            fewest_annotators and most_annotators of an image, mean_selection_frequency and
+            mean_accuracy (over images and classifiers; null without predictions).
+        """
+        from bayesrep.studies.frames import described  # needs polars, which a study does not
+
+        return described(self)
+
+    @property
+    def accuracies(self) -> "pl.DataFrame":
+        """Measured accuracies: classifier, and ROLE_accuracy of every data set with predictions."""
+        from bayesrep.studies.frames import accuracies
+
+        return accuracies(self)
+
+    @property
+    def counts(self) -> "pl.DataFrame":
+        """The counts of all data sets: dataset, image, selected, shown."""
+        from bayesrep.studies.frames import counts
+
+        return counts(self)
+
     @property
     def left_out(self) -> dict[str, dict[str, str]]:
         """The images, by data set, that the study is left without, and why."""
@@ -234,6 +341,27 @@ class Study:
         told = self.name, roles, self.classifiers, self.provenance, self.truth
         manifest = Manifest(*told, selections_of(held))
         write_study(manifest, held, path, force=force, answers=answers, attempts=attempts)
+
+
+def need_study(study: object) -> Study:
+    """What is given as a study, if it is one.
+
+    Raises
+    ------
+    StudyError
+        Saying what it is instead, and how one is had.
+    """
+    if isinstance(study, Study):
+        return study
+    if isinstance(study, str | Path):
+        raise StudyError(
+            f"{str(study)!r} is a path or a name and no study; read it: "
+            f"bayesrep.read_study({str(study)!r})"
+        )
+    raise StudyError(
+        f"an object of type {type(study).__name__} is no study; give what bayesrep.read_study, "
+        "Study.from_frames or Study.from_arrays returns"
+    )
 
 
 def _annotated_set(

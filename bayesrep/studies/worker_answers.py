@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import listing
 from bayesrep.studies import rules
+from bayesrep.studies.shown import Compared, brief, number
 from bayesrep.types import Bools, Ints
 
 
@@ -27,7 +28,7 @@ def code(name: str, salt: bytes) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class WorkerAnswers:
+class WorkerAnswers(Compared):
     """The answers of single annotators about the images of one data set.
 
     Attributes
@@ -61,6 +62,10 @@ class WorkerAnswers:
             values = np.asarray(getattr(self, name)).astype(dtype, copy=False).view()
             values.flags.writeable = False
             object.__setattr__(self, name, values)
+
+    def __repr__(self) -> str:
+        answers = number(len(self.selected), "answer")
+        return brief(self, f"{answers} of {number(len(self.workers), 'worker')}")
 
     @classmethod
     def of(cls, image: Ints, worker: Any, selected: Any, position: Any = None) -> Self:

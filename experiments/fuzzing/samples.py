@@ -289,9 +289,11 @@ def posterior() -> Any:
             "energy": drawn(*every),
         },
         "log_likelihood": {
+            "correct": logarithms(*every, "classifier", "replication_cell"),
+        },
+        "log_density": {
             "reference_images": logarithms(*every, "reference_cell"),
             "replication_images": logarithms(*every, "replication_cell"),
-            "correct": logarithms(*every, "classifier", "replication_cell"),
             "log_right": logarithms(*every, "classifier", "replication_cell"),
         },
         "observed_data": {

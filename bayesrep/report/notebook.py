@@ -1,0 +1,190 @@
+"""The report and its figures as objects that a notebook shows and `save` writes."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from bayesrep.atomic import replaced_file
+from bayesrep.errors import OptionError
+from bayesrep.posterior.groups import Posterior
+from bayesrep.report.figures import FORMATS, check_format, save_figure
+from bayesrep.studies.shown import brief
+from bayesrep.studies.study import Study, need_study
+
+HEIGHT = 800
+"""Of the report in a notebook, in pixels."""
+VEGA_LITE = "application/vnd.vegalite.v5+json"
+"""What Jupyter draws with Vega by itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The page of all results; a notebook shows it in a frame of its own.
+
+    Attributes
+    ----------
+    html
+        The page, which needs no network.
+    missing
+        What it cannot show, and why.
+    """
+
+    html: str
+    missing: Mapping[str, str]
+
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the page, whole or not at all.
+
+        Parameters
+        ----------
+        path
+            A name that ends in .html.
+        force
+            Replace a file that is there.
+
+        Raises
+        ------
+        OptionError
+            If the name ends in something else, or exists and `force` is not given.
+        """
+        file = _new(path, (".html", ".htm"), force=force)
+        with replaced_file(file) as partial:
+            partial.write_text(self.html, encoding="utf-8")
+        return file
+
+    def __repr__(self) -> str:
+        return brief(self, f"{len(self.html) / 1e6:.1f} MB of HTML; .save(path) writes it")
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, whose scripts reach nothing of the notebook."""
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" title="bayesrep report" width="100%" '
+            f'height="{HEIGHT}" style="border: 0" sandbox="allow-scripts allow-downloads"></iframe>'
+        )
+
+
+def report(
+    study: Study,
+    posterior: Posterior | None = None,
+    out: str | Path | None = None,
+    *,
+    bootstrap: int = 50,
+    seed: int = 0,
+    crowd_sd: float = 0.0,
+) -> Report:
+    """All results as one page: shown in a notebook, or saved.
+
+    Parameters
+    ----------
+    study
+        The study.
+    posterior
+        From `bayesrep.fit` or `bayesrep.read_posterior`; None leaves out what takes one.
+    out
+        Save the page there too; a file that exists is not replaced (`Report.save` can).
+    bootstrap
+        Replicates for the intervals of the point estimates; 0 leaves these out.
+    seed
+        Of the bootstrap.
+    crowd_sd
+        As `bayesrep.summarize` takes it.
+
+    Raises
+    ------
+    OptionError
+        If `out` exists or is no name of a page, or `crowd_sd` is out of range.
+    PosteriorError
+        If the posterior belongs to another study.
+    StudyError
+        If the study is none.
+    """
+    from bayesrep.report.page import page
+    from bayesrep.report.sections import gather
+
+    if out is not None:
+        _new(out, (".html", ".htm"), force=False)
+    options: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "crowd_sd": crowd_sd}
+    content = gather(need_study(study), posterior, **options)
+    made = Report(page(content), content.missing)
+    if out is not None:
+        made.save(out)
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Plot:
+    """A figure: interactive in a notebook where it can be, and a drawing for a paper.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    spec
+        The figure as Vega-Lite, with its data; None where it is a drawing only. Altair takes it:
+        `altair.Chart.from_dict(plot.spec)`.
+    draw
+        Makes the drawing.
+    """
+
+    name: str
+    draw: Callable[[], Any]
+    spec: Mapping[str, Any] | None = None
+
+    @cached_property
+    def figure(self) -> Any:
+        """The drawing, a `matplotlib.figure.Figure` to change at will before it is saved."""
+        return self.draw()
+
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the figure, whole or not at all.
+
+        Parameters
+        ----------
+        path
+            A name that ends in .pdf, .svg or .png (the drawing) or .json (Vega-Lite).
+        force
+            Replace a file that is there.
+
+        Raises
+        ------
+        OptionError
+            If the name ends in something else, or exists and `force` is not given; if the figure
+            is a drawing only.
+        """
+        if Path(path).suffix.lower() != ".json":
+            check_format(Path(path))
+        file = _new(path, (*FORMATS, ".json"), force=force)
+        if file.suffix.lower() != ".json":
+            save_figure(self.figure, file)
+            return file
+        if self.spec is None:
+            raise OptionError(f"{self.name} is a drawing; give a name that ends in .pdf or .svg")
+        with replaced_file(file) as partial:
+            partial.write_text(json.dumps(self.spec, allow_nan=False), encoding="utf-8")
+        return file
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.name}; .save(path) writes it, .figure is matplotlib's")
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """Vega-Lite for Jupyter, and a picture for whatever cannot draw it."""
+        stream = BytesIO()
+        self.figure.savefig(stream, format="png", dpi=110)
+        bundle: dict[str, Any] = {"image/png": stream.getvalue(), "text/plain": repr(self)}
+        return bundle if self.spec is None else {VEGA_LITE: dict(self.spec), **bundle}
+
+
+def _new(path: str | Path, endings: tuple[str, ...], *, force: bool) -> Path:
+    file = Path(path)
+    if file.suffix.lower() not in endings:
+        raise OptionError(f"{file} ends in none of {', '.join(endings)}; choose another name")
+    if file.exists() and not force:
+        raise OptionError(f"{file} exists; choose another name or pass force=True")
+    if not file.parent.is_dir():
+        raise OptionError(f"{file} cannot be written: {file.parent} is no folder")
+    return file

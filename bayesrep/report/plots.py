@@ -1,0 +1,345 @@
+"""Figures of a study and its posterior for notebooks and papers: `bayesrep.plot_*`.
+
+Where a figure is interactive, its Vega-Lite and its drawing show the rows of one public table.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import OptionError, listing
+from bayesrep.estimators import estimate_gaps
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior
+from bayesrep.report import methods, vega
+from bayesrep.report.figures import (
+    GREY,
+    INK,
+    accuracy_axes,
+    interval_points,
+    legend_below,
+    panels,
+)
+from bayesrep.report.methods import color_of, label_of, title_of
+from bayesrep.report.notebook import Plot
+from bayesrep.report.sections import curves, frequencies
+from bayesrep.report.sections.section import quiet
+from bayesrep.studies.study import Study, need_study
+from bayesrep.summary import rank_classifiers, summarize, summarize_gaps
+
+MEASURED, ADJUSTED = "as measured", "at equal selection frequencies"
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+
+
+def plot_accuracies(study: Study, posterior: Posterior, *, allow_unconverged: bool = False) -> Plot:
+    """Every classifier's accuracy on the replication, as measured and adjusted.
+
+    Parameters
+    ----------
+    study, posterior, allow_unconverged
+        As `bayesrep.summarize`, whose table is shown.
+
+    Raises
+    ------
+    ConvergenceError, PosteriorError, StudyError
+        As `bayesrep.summarize`.
+    """
+    table = summarize(need_study(study), posterior, allow_unconverged=allow_unconverged)
+    columns = ("reference_accuracy", "replication_accuracy", "adjusted_accuracy", "lower", "upper")
+    rows = table.select("classifier", pl.col(columns) * 100)
+    return Plot("accuracies", partial(_draw_accuracies, rows), _accuracies(rows))
+
+
+def _accuracies(rows: pl.DataFrame) -> vega.Spec:
+    values = [column for column in rows.columns if column not in ("classifier",)]
+    low, high = float(rows[values].to_numpy().min()), float(rows[values].to_numpy().max())
+    ends = [np.floor(low), np.ceil(high)]
+    scale = {"domain": ends, "nice": False}
+    x = vega.number("reference_accuracy", title="accuracy on the reference (%)", scale=scale)
+    title = "accuracy on the replication (%)"
+    tooltip = [
+        vega.name("classifier"),
+        vega.number("reference_accuracy", format=".1f", title="reference (%)"),
+        vega.number("replication_accuracy", format=".1f", title="replication (%)"),
+        vega.number("adjusted_accuracy", format=".1f", title="adjusted (%)"),
+        vega.number("lower", format=".1f", title="95 % from"),
+        vega.number("upper", format=".1f", title="to"),
+    ]
+
+    def y(field: str) -> vega.Spec:
+        return vega.number(field, title=title, scale=scale)
+
+    same = {
+        "data": {"values": [{"x": end} for end in ends]},
+        "mark": {"type": "line", "strokeDash": [5, 4], "color": GREY},
+        "encoding": {"x": vega.number("x", scale=scale), "y": vega.number("x", scale=scale)},
+    }
+    shades = [methods.RAW.paper, methods.POSTERIOR.paper]
+    color = {"scale": {"domain": [MEASURED, ADJUSTED], "range": shades}, "title": None}
+    moved: vega.Spec = {"type": "rule", "color": "#bbbbbb"}
+    interval: vega.Spec = {"type": "rule", "color": methods.POSTERIOR.paper, "opacity": 0.5}
+    return _chart(
+        rows,
+        same,
+        _mark(moved, x=x, y=y("replication_accuracy"), y2={"field": "adjusted_accuracy"}),
+        _mark(interval, x=x, y=y("lower"), y2={"field": "upper"}),
+        _mark(
+            {"type": "point", "size": 30},
+            x=x,
+            y=y("replication_accuracy"),
+            color={"datum": MEASURED, **color},
+            tooltip=tooltip,
+        ),
+        _mark(
+            {"type": "circle", "size": 40},
+            x=x,
+            y=y("adjusted_accuracy"),
+            color={"datum": ADJUSTED, **color},
+            tooltip=tooltip,
+        ),
+        width=440,
+        height=440,
+    )
+
+
+def _draw_accuracies(rows: pl.DataFrame) -> Any:
+    figure, (axes,) = panels(1)
+    reference, measured, adjusted, low, high = rows[:, 1:].to_numpy().T
+    accuracy_axes(axes, reference / 100)
+    axes.vlines(reference, measured, adjusted, color="#cccccc", lw=0.8, zorder=1)
+    style = {"ms": 3.5, "mfc": "none", "color": methods.RAW.paper, "label": MEASURED}
+    axes.plot(reference, measured, "o", **style)
+    style: dict[str, Any] = {"color": methods.POSTERIOR.paper, "ms": 3.5, "label": ADJUSTED}
+    interval_points(axes, reference, adjusted, low, high, **style)
+    legend_below(figure)
+    return figure
+
+
+@quiet()
+def plot_gaps(
+    study: Study,
+    posterior: Posterior,
+    *,
+    bootstrap: int = 50,
+    seed: int = 0,
+    progress: bool = False,
+    allow_unconverged: bool = False,
+) -> Plot:
+    """The mean accuracy drop: as measured, and what every method leaves of it.
+
+    Parameters
+    ----------
+    study, posterior, allow_unconverged
+        As `bayesrep.summarize_gaps`.
+    bootstrap, seed
+        Replicates for the intervals of the point estimates, and their seed, as
+        `bayesrep.estimate_gaps` takes them; 0 leaves these intervals out.
+    progress
+        Show a bar on standard error.
+
+    Raises
+    ------
+    ConvergenceError, OptionError, PosteriorError, StudyError
+        As `bayesrep.summarize_gaps` and `bayesrep.estimate_gaps`.
+    """
+    options: dict[str, Any] = {"seed": seed, "allow_unconverged": allow_unconverged}
+    found = summarize_gaps(need_study(study), posterior, **options)
+    points = estimate_gaps(study, bootstrap=bootstrap, seed=seed, progress=progress)
+    columns = ("method", "quantity", "estimate", "lower", "upper")
+    table = pl.concat([points.select(columns), found.select(columns)], how="vertical_relaxed")
+    rows = table.filter(quantity="bias_corrected_gap").select(
+        "method", pl.col("estimate", "lower", "upper") * 100
+    )
+    return Plot("gaps", partial(_draw_gaps, rows), _gaps(rows))
+
+
+def _gaps(rows: pl.DataFrame) -> vega.Spec:
+    titles = [title_of(method) for method in rows["method"]]
+    shades = [color_of(method) for method in rows["method"]]
+    rows = rows.with_columns(method=pl.Series(titles))
+    y = vega.name("method", sort=titles, title=None)
+    color = vega.colors("method", titles, shades, legend=None)
+    title = "mean accuracy gap (points)"
+    tooltip = [
+        vega.name("method"),
+        *(vega.number(name, format=".2f") for name in ("estimate", "lower", "upper")),
+    ]
+    zero = {
+        "data": {"values": [{"at": 0}]},
+        "mark": {"type": "rule", "color": GREY},
+        "encoding": {"x": vega.number("at", title=title)},
+    }
+    interval = {"x": vega.number("lower", title=title), "x2": {"field": "upper"}}
+    return _chart(
+        rows,
+        zero,
+        _mark({"type": "rule", "strokeWidth": 2}, y=y, color=color, **interval),
+        _mark(
+            {"type": "circle", "size": 90, "opacity": 1},
+            y=y,
+            x=vega.number("estimate", title=title),
+            color=color,
+            tooltip=tooltip,
+        ),
+        width=440,
+        height={"step": 28},
+    )
+
+
+def _draw_gaps(rows: pl.DataFrame) -> Any:
+    figure, (axes,) = panels(1)
+    figure.set_size_inches(7.2, 0.4 * len(rows) + 1)
+    place = _forest(axes, rows, [label_of(name) for name in rows["method"]], "estimate")
+    axes.scatter(
+        rows["estimate"], place, s=36, c=[color_of(name) for name in rows["method"]], zorder=3
+    )
+    axes.axvline(0, color=GREY, lw=1)
+    axes.set_xlabel("mean accuracy gap (points)")
+    return figure
+
+
+def plot_ranks(
+    study: Study,
+    posterior: Posterior,
+    *,
+    top: int = 40,
+    seed: int = 0,
+    allow_unconverged: bool = False,
+) -> Plot:
+    """Ranks of classifiers at equal selection frequencies, with 95 % intervals.
+
+    Parameters
+    ----------
+    study, posterior, seed, allow_unconverged
+        As `bayesrep.rank_classifiers`, whose table is shown.
+    top
+        How many classifiers, from the best, a figure shows.
+
+    Raises
+    ------
+    ConvergenceError, OptionError, PosteriorError, StudyError
+        As `bayesrep.rank_classifiers`.
+    """
+    if top < 1:
+        raise OptionError(f"top is {top}; show at least one classifier")
+    options: dict[str, Any] = {"seed": seed, "allow_unconverged": allow_unconverged}
+    rows = rank_classifiers(need_study(study), posterior, **options).head(top)
+    return Plot("ranks", partial(_draw_ranks, rows), _ranks(rows))
+
+
+def _ranks(rows: pl.DataFrame) -> vega.Spec:
+    y = vega.name("classifier", sort=rows["classifier"].to_list(), title=None)
+    title = "rank (1 is the best)"
+    scale = {"zero": False}
+    tooltip = [
+        vega.name("classifier"),
+        *(vega.number(name, format=".1f") for name in ("rank", "lower", "upper")),
+        vega.number("replication_rank", title="as measured"),
+        vega.number("best", format=".0%", title="probability to be the best"),
+    ]
+    return _chart(
+        rows,
+        _mark(
+            {"type": "rule", "color": methods.POSTERIOR.paper},
+            y=y,
+            x=vega.number("lower", title=title, scale=scale),
+            x2={"field": "upper"},
+        ),
+        _mark(
+            {"type": "point", "color": methods.RAW.paper},
+            y=y,
+            x=vega.number("replication_rank"),
+            tooltip=tooltip,
+        ),
+        _mark(
+            {"type": "circle", "size": 50, "color": methods.POSTERIOR.paper},
+            y=y,
+            x=vega.number("rank", title=title),
+            tooltip=tooltip,
+        ),
+        width=440,
+        height={"step": 18},
+    )
+
+
+def _draw_ranks(rows: pl.DataFrame) -> Any:
+    figure, (axes,) = panels(1)
+    figure.set_size_inches(7.2, max(2.5, 0.2 * len(rows) + 1.2))
+    place = _forest(axes, rows, rows["classifier"].to_list(), "rank", label=ADJUSTED)
+    style = {"mfc": "none", "ms": 5, "color": methods.RAW.paper, "label": MEASURED}
+    axes.plot(rows["replication_rank"], place, "o", **style)
+    axes.set_xlabel("rank (1 is the best)")
+    legend_below(figure)
+    return figure
+
+
+def plot_curves(
+    study: Study, posterior: Posterior, classifiers: Sequence[str] | None = None
+) -> Plot:
+    """Accuracy by selection frequency: curves with 95 % bands, and what was observed.
+
+    Parameters
+    ----------
+    study, posterior
+        As `bayesrep.summarize`.
+    classifiers
+        Names of those to show; None for a few over the whole range.
+
+    Raises
+    ------
+    OptionError
+        If the study has no classifier of some name.
+    PosteriorError, StudyError
+        As `bayesrep.summarize`.
+    """
+    known = Fitted(need_study(study), posterior).statistics.classifiers
+    if strange := [name for name in classifiers or () if name not in known]:
+        raise OptionError(f"the study has no {listing(strange, 'classifier')}")
+    options = {} if classifiers is None else {"classifiers": list(classifiers)}
+    return Plot("curves", partial(curves.figure, study, posterior, **options))
+
+
+def plot_frequencies(study: Study, posterior: Posterior) -> Plot:
+    """Selection frequencies of both data sets: observed, expected by the fit, and the true ones.
+
+    Parameters
+    ----------
+    study, posterior
+        As `bayesrep.summarize`.
+
+    Raises
+    ------
+    PosteriorError, StudyError
+        As `bayesrep.summarize`.
+    """
+    Fitted(need_study(study), posterior)
+    return Plot("frequencies", partial(frequencies.figure, study, posterior))
+
+
+def _forest(axes: Any, rows: pl.DataFrame, labels: Sequence[str], value: str, **style: Any) -> Any:
+    """Points and intervals, one row each, the first on top; returns their places."""
+    place = np.arange(len(rows))[::-1]
+    low, high, at = (rows[name].to_numpy().astype(float) for name in ("lower", "upper", value))
+    axes.hlines(place, low, high, color=INK, lw=1.2)
+    axes.plot(at, place, "o", **{"color": methods.POSTERIOR.paper, "ms": 5, **style})
+    axes.set_yticks(place, labels)
+    axes.grid(visible=False, axis="y")
+    return place
+
+
+def _mark(kind: vega.Spec, **encoding: Any) -> vega.Spec:
+    return {"mark": kind, "encoding": encoding}
+
+
+def _chart(rows: pl.DataFrame, *layers: Mapping[str, Any], **more: Any) -> vega.Spec:
+    """A figure with its data, rounded, which needs nothing else."""
+    rounded = rows.with_columns(pl.selectors.float().round(4)).fill_nan(None)
+    return {
+        "$schema": SCHEMA,
+        "data": {"values": rounded.to_dicts()},
+        "layer": list(layers),
+        **more,
+    }

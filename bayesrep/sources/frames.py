@@ -1,0 +1,142 @@
+"""Tables in memory: pandas, polars, Arrow, Hugging Face datasets, or columns by name.
+
+The tables are those of `bayesrep.sources.tables`, with the same columns and rules. polars reads
+whatever exports Arrow (`__arrow_c_stream__`: pandas, pyarrow, DuckDB); where that fails, as pandas
+does without pyarrow, a frame is read column by column.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import polars as pl
+
+from bayesrep.errors import StudyError, reason
+from bayesrep.sources import tables
+from bayesrep.studies.study import Study
+
+
+def read_frames(
+    *,
+    predictions: Any,
+    counts: Any = None,
+    annotations: Any = None,
+    images: Any = None,
+    reference: str = "reference",
+    replication: str = "replication",
+    candidates: str | None = None,
+    name: str = "study",
+) -> Study:
+    """Make a study from tables in memory.
+
+    Parameters
+    ----------
+    predictions
+        Columns dataset, image, classifier, correct; or dataset, image and one column of true and
+        false per classifier. Like all tables a pandas or polars frame, a pyarrow table, a Hugging
+        Face dataset, a mapping of columns or a sequence of rows (mappings); its other columns are
+        ignored, and an index is no column.
+    counts
+        Columns dataset, image, selected, shown: how many of those who saw an image selected it.
+    annotations
+        Instead of counts, columns dataset, image, worker, selected: one row per answer.
+    images
+        Columns dataset, image, label, and any further ones as groups of images.
+    reference, replication
+        What the column dataset calls the two data sets.
+    candidates
+        What it calls the pool that the replication was chosen from, if the tables hold it too.
+    name
+        The study's name.
+
+    Returns
+    -------
+    Study
+        Images in the order of the counts or annotations, classifiers in that of the predictions.
+
+    Raises
+    ------
+    StudyError
+        In one line, naming the table, the rows, images or classifiers, the rule broken and what
+        to do.
+
+    Examples
+    --------
+    >>> import bayesrep
+    >>> counts = {"dataset": ["v1", "v2"], "image": ["a", "b"], "selected": [9, 8], "shown": 10}
+    >>> right = {"dataset": ["v1", "v2"], "image": ["a", "b"], "resnet18": [True, False]}
+    >>> study = bayesrep.read_frames(
+    ...     counts=counts, predictions=right, reference="v1", replication="v2"
+    ... )
+    >>> study.replication.images.tolist()
+    ['b']
+    """
+    given = {
+        "counts": counts,
+        "annotations": annotations,
+        "predictions": predictions,
+        "images": images,
+    }
+    frames = {kind: as_polars(table, kind) for kind, table in given.items() if table is not None}
+    return tables.of_frames(
+        frames, reference=reference, replication=replication, candidates=candidates, name=name
+    )
+
+
+def as_polars(table: Any, where: str) -> pl.DataFrame:
+    """A table of another library as a polars frame.
+
+    Parameters
+    ----------
+    table
+        As `read_frames` takes it.
+    where
+        What a message calls it.
+    """
+    try:
+        frame = _frame(table)
+    except Exception as error:  # whatever the other library raises
+        raise StudyError(f"{where}: cannot be read as a table ({reason(error)})") from error
+    if frame is None:
+        raise StudyError(
+            f"{where}: an object of type {type(table).__name__} is no table; give a pandas or "
+            "polars frame, a pyarrow table, a Hugging Face dataset or a mapping of columns (files "
+            "are read by bayesrep import tables)"
+        )
+    return frame
+
+
+def _frame(table: Any) -> pl.DataFrame | None:
+    if isinstance(table, pl.DataFrame):
+        return table
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    if hasattr(table, "to_polars"):  # Hugging Face datasets, Ibis
+        return table.to_polars()
+    if hasattr(table, "__arrow_c_stream__"):
+        try:
+            return pl.DataFrame(table)
+        except Exception:  # pandas without pyarrow, or with columns of several types
+            if not hasattr(table, "columns"):
+                raise
+            return _of_columns(table, table.columns)
+    if isinstance(table, Mapping):
+        return _of_columns(cast(Mapping[Any, Any], table), cast(Mapping[Any, Any], table))
+    if _is_rows(table):
+        return pl.DataFrame(table, strict=False, infer_schema_length=None)
+    return None
+
+
+def _of_columns(table: Any, names: Iterable[Any]) -> pl.DataFrame:
+    columns = {str(name): _plain_values(table[name]) for name in names}
+    return pl.DataFrame(columns, strict=False)
+
+
+def _plain_values(column: Any) -> Any:
+    return column.tolist() if hasattr(column, "tolist") else column
+
+
+def _is_rows(table: Any) -> bool:
+    if not isinstance(table, Sequence) or isinstance(table, str | bytes):
+        return False
+    rows = cast(Sequence[Any], table)
+    return all(isinstance(row, Mapping) for row in rows)

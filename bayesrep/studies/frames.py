@@ -1,0 +1,54 @@
+"""A study as frames of polars."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from bayesrep.studies.study import Study
+
+
+def described(study: "Study") -> pl.DataFrame:
+    """The table of `bayesrep.Study.describe`."""
+    return pl.DataFrame(
+        [
+            {
+                "role": role,
+                "dataset": data.name,
+                "images": len(data.images),
+                "left_out": len(data.left_out),
+                "fewest_annotators": int(data.shown.min()),
+                "most_annotators": int(data.shown.max()),
+                "mean_selection_frequency": float((data.selected / data.shown).mean()),
+                "mean_accuracy": float(data.correct.mean()) if data.correct.size else None,
+            }
+            for role, data in study.datasets.items()
+        ],
+        schema_overrides={"mean_accuracy": pl.Float64},
+    )
+
+
+def accuracies(study: "Study") -> pl.DataFrame:
+    """The table of `bayesrep.Study.accuracies`."""
+    measured = {
+        f"{role}_accuracy": data.correct.mean(axis=0)
+        for role, data in study.datasets.items()
+        if data.correct.shape[1]
+    }
+    return pl.DataFrame({"classifier": list(study.classifiers), **measured})
+
+
+def counts(study: "Study") -> pl.DataFrame:
+    """The table of `bayesrep.Study.counts`."""
+    return pl.concat(
+        pl.DataFrame(
+            {
+                "dataset": np.full(len(data.images), data.name),
+                "image": data.images,
+                "selected": data.selected,
+                "shown": data.shown,
+            }
+        )
+        for data in study.datasets.values()
+    )

@@ -1,0 +1,113 @@
+"""Draw every figure of a simulated study and write docs/gallery.md: `python docs/gallery.py`.
+
+It fits the study of `bayesrep demo --quick` and takes some minutes.
+"""
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import bayesrep
+from bayesrep.report.figure_names import FIGURES, Figure
+
+DOCS = Path(__file__).resolve().parent
+PICTURES = DOCS / "images" / "gallery"
+PAGE = DOCS / "gallery.md"
+REPLICATES = 10
+RESULTS = {"paper-13": "figure-13-simulated", "paper-14": "figure-14-simulated"}
+"""Figures that take long, which are shown as pages of results have them."""
+PLOTS = {
+    "accuracies": "every classifier on both data sets, as measured and adjusted",
+    "gaps": "what every method leaves of the mean drop",
+    "ranks": "ranks of classifiers at equal selection frequencies",
+    "curves": "accuracy by selection frequency",
+    "frequencies": "selection frequencies, observed, expected and true",
+}
+NEED_TABLES = ("people", "judged")  # of what people see, from `bayesrep collect`
+BEGIN = """# Gallery
+
+Every figure, with the code or the command that makes it. Made by `python docs/gallery.py`, of a
+simulated study (24 classifiers, 2,000 + 2,000 images, 36 annotators), and so is this page.
+Intervals of the paper's figures are of ten replicates here; the commands take the paper's number.
+
+## In a notebook
+
+`study` and `posterior` are those of the [tutorial in Python](tutorial-python.md). The first three
+are interactive in Jupyter; all are saved as PDF, SVG or PNG by `.save(path)`, and `.figure` is
+matplotlib's.
+"""
+PAPER = """
+## On the command line
+
+`my-study` and `posterior.nc` are those of the [tutorial](tutorial.md); `--out` ends in .pdf, .svg
+or .png.
+"""
+END = """
+`people` and `judged` show what people see on the images, from the tables of
+[`bayesrep collect`](how-to/collect.md).
+"""
+
+
+def save(figure: Any, name: str) -> None:
+    """Write a picture."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    figure.savefig(PICTURES / f"{name}.png", dpi=80)
+
+
+def shown(name: str) -> str:
+    """A picture's line on the page."""
+    if name in RESULTS:
+        page = RESULTS[name]
+        size = f"(Of the paper's size: [results](results/{page}.md).)"
+        return f"![{name}](results/{page}.png)\n\n{size}\n"
+    return f"![{name}](images/gallery/{name}.png)\n"
+
+
+def command(name: str, figure: Figure) -> str:
+    """The command that draws a figure."""
+    parts = ["bayesrep figure", name]
+    parts += ["my-study"] * figure.needs_study + ["posterior.nc"] * figure.needs_posterior
+    return " ".join([*parts, f"--out {name}.pdf"])
+
+
+def drawn(name: str, figure: Figure, study: Any, posterior: Any) -> Any:
+    """A figure, of few replicates where the paper's number takes long."""
+    inputs = [study] * figure.needs_study + [posterior] * figure.needs_posterior
+    paper = name.startswith("paper") and "bootstrap" in figure.options
+    return figure.draw(*inputs, **({"bootstrap": REPLICATES} if paper else {}))
+
+
+def text() -> str:
+    """The page."""
+    parts = [BEGIN]
+    for name, words in PLOTS.items():
+        code = f"```py\nbayesrep.plot_{name}(study, posterior)\n```"
+        parts.append(f"### plot_{name}\n\n{words.capitalize()}.\n\n{code}\n")
+        parts.append(shown(f"plot-{name}"))
+    parts.append(PAPER)
+    for name, figure in FIGURES.items():
+        if name in NEED_TABLES:
+            continue
+        words = figure.description[0].upper() + figure.description[1:]
+        parts.append(f"### {name}\n\n{words}.\n\n```console\n$ {command(name, figure)}\n```\n")
+        parts.append(shown(name))
+    return "\n".join([*parts, END.lstrip()])
+
+
+def main() -> None:
+    """Fit, draw and write."""
+    warnings.simplefilter("ignore")
+    study = bayesrep.simulate_study(images=2000, classifiers=24)
+    posterior = bayesrep.fit(study)
+    for name in PLOTS:
+        save(getattr(bayesrep, f"plot_{name}")(study, posterior).figure, f"plot-{name}")
+    for name, figure in FIGURES.items():
+        if name not in (*NEED_TABLES, *RESULTS):
+            sys.stderr.write(f"{name}\n")
+            save(drawn(name, figure, study, posterior), name)
+    PAGE.write_text(text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""What a notebook shows of a fit: figures, report, diagnosis; and what ArviZ makes of it."""
+
+import re
+import warnings
+from html import escape, unescape
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import vl_convert
+
+import bayesrep
+from bayesrep.cli import main
+from bayesrep.errors import BayesrepError, OptionError
+from bayesrep.inference import cells
+from bayesrep.posterior.files import arviz
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.report.notebook import VEGA_LITE
+
+SMALL = {"components": 1, "terms": 2, "degree": 6, "chains": 2, "draws": 100}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return bayesrep.simulate_study(images=300, annotators=12, classifiers=3)
+
+
+@pytest.fixture(scope="module")
+def posterior(study):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
+        return bayesrep.fit(study, method="laplace", progress=False, **SMALL)
+
+
+ANYWAY = {"allow_unconverged": True}
+PLOTS = {
+    "accuracies": (bayesrep.plot_accuracies, ANYWAY),
+    "gaps": (bayesrep.plot_gaps, {"bootstrap": 0, **ANYWAY}),
+    "ranks": (bayesrep.plot_ranks, {"top": 2, **ANYWAY}),
+    "curves": (bayesrep.plot_curves, {}),
+    "frequencies": (bayesrep.plot_frequencies, {}),
+}
+
+
+@pytest.fixture(scope="module", params=PLOTS)
+def plot(request, study, posterior):
+    function, options = PLOTS[request.param]
+    return function(study, posterior, **options)
+
+
+def test_a_plot_shows_itself_and_is_saved(plot, tmp_path):
+    bundle = plot._repr_mimebundle_()
+    assert bundle["image/png"].startswith(b"\x89PNG")
+    assert (VEGA_LITE in bundle) == (plot.spec is not None)
+    for suffix in (".pdf", ".svg", ".png"):
+        file = plot.save(tmp_path / f"figure{suffix}")
+        assert file.stat().st_size > 1000
+    with pytest.raises(OptionError, match="exists"):
+        plot.save(file)
+    plot.save(file, force=True)
+    with pytest.raises(OptionError, match="ends in"):
+        plot.save(tmp_path / "figure.docx")
+    if plot.spec is None:
+        with pytest.raises(OptionError, match="is a drawing"):
+            plot.save(tmp_path / "figure.json")
+    else:
+        text = plot.save(tmp_path / "figure.json").read_text("utf-8")
+        drawn = vl_convert.vegalite_to_svg(text, vl_version="5.20")
+        assert "NaN" not in drawn
+        for row in plot.spec["data"]["values"]:
+            assert str(row.get("classifier", "")) in text
+    assert mpl.get_backend().lower() == "agg"
+
+
+def test_a_plot_shows_the_rows_of_its_table(study, posterior):
+    table = bayesrep.summarize(study, posterior, **ANYWAY)
+    plot = bayesrep.plot_accuracies(study, posterior, **ANYWAY)
+    rows = plot.spec["data"]["values"]
+    assert [row["classifier"] for row in rows] == table["classifier"].to_list()
+    shown = [row["adjusted_accuracy"] for row in rows]
+    np.testing.assert_allclose(shown, 100 * table["adjusted_accuracy"], atol=1e-4)
+    (axes,) = plot.figure.axes
+    points = next(line for line in axes.get_lines() if "equal" in str(line.get_label()))
+    np.testing.assert_allclose(points.get_ydata(), 100 * table["adjusted_accuracy"])
+    ranks = bayesrep.plot_ranks(study, posterior, **ANYWAY)
+    assert len(ranks.spec["data"]["values"]) == 3
+
+
+def test_a_plot_refuses_what_the_tables_refuse(study, posterior):
+    with pytest.raises(OptionError, match="no classifier 'nope'"):
+        bayesrep.plot_curves(study, posterior, ["nope"])
+    with pytest.raises(OptionError, match="top is 0"):
+        bayesrep.plot_ranks(study, posterior, top=0)
+    other = bayesrep.simulate_study(images=300, annotators=12, classifiers=3, seed=5)
+    for function, options in PLOTS.values():
+        with pytest.raises(bayesrep.PosteriorError, match="another study"):
+            function(other, posterior, **options)
+        with pytest.raises(bayesrep.StudyError, match=r"bayesrep\.read_study\('folder'\)"):
+            function("folder", posterior, **options)
+
+
+def test_the_report_is_shown_in_a_frame_and_saved(study, posterior, tmp_path):
+    made = bayesrep.report(study, posterior, tmp_path / "report.html", bootstrap=0)
+    assert (tmp_path / "report.html").read_text("utf-8") == made.html
+    frame = made._repr_html_()
+    assert frame.count("<iframe") == 1
+    assert 'sandbox="allow-scripts' in frame
+    assert unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == made.html
+    assert dict(made.missing) == {}
+    assert len(repr(made)) < 80
+    with pytest.raises(OptionError, match="exists"):
+        bayesrep.report(study, posterior, tmp_path / "report.html")
+    with pytest.raises(OptionError, match=r"ends in none of \.html"):
+        bayesrep.report(study, posterior, tmp_path / "report")
+
+
+def test_the_room_of_that_name_stays_a_module():
+    import bayesrep.report.figures as figures
+
+    assert bayesrep.report.figures is figures
+    with pytest.raises(bayesrep.StudyError, match="no study"):
+        bayesrep.report("folder")
+
+
+def test_a_diagnosis_reads_as_the_command_prints_it(study, posterior, capsys, tmp_path):
+    told = bayesrep.diagnose(posterior)
+    text = str(told)
+    assert text.startswith(f"Trust: {told.trust}. ")
+    assert repr(told).count("\n") == 0
+    assert len(repr(told)) < 100
+    page = told._repr_html_()
+    assert all(escape(row[0]) in page for row in told.checks.iter_rows())
+    bayesrep.write_posterior(posterior, tmp_path / "posterior.nc")
+    main(["diagnose", str(tmp_path / "posterior.nc")])
+    printed = capsys.readouterr()
+    assert printed.out == text + "\n", printed.err
+    assert repr(Fitted(study, posterior)).startswith("<Fitted: joint by laplace, 2 x 100 draws, 3 ")
+
+
+@pytest.mark.parametrize("given", ["posterior.nc", None, 3])
+def test_what_is_no_posterior_is_refused(study, given):
+    for call in (bayesrep.diagnose, lambda it: bayesrep.summarize(study, it)):
+        with pytest.raises(bayesrep.PosteriorError, match="is no posterior; give what"):
+            call(given)
+
+
+def test_public_names_are_all_that_is_listed():
+    assert dir(bayesrep) == sorted(bayesrep.__all__)
+    assert issubclass(bayesrep.StudyError, BayesrepError)
+
+
+# ArviZ
+
+
+def test_arviz_finds_one_likelihood_and_the_prior(study, posterior):
+    """Its own functions, unasked for names: leave-one-out, its PIT and power scaling."""
+    module = arviz()
+    answered = posterior.observed_data["replication_images"].values > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Pareto's k, which is large where a cell is
+        found = module.loo(posterior)
+        scaled = _sensitivity(module, posterior)
+        drawn = _pit(module, posterior)
+    elpd = getattr(found, "elpd_loo", None) or found.elpd
+    likelihood = posterior.log_likelihood["correct"].values[..., answered]
+    assert likelihood.mean(axis=(0, 1)).sum() - 60 < elpd < likelihood.mean(axis=(0, 1)).sum() + 30
+    assert scaled.shape == (3,)
+    assert np.isfinite(scaled).all()
+    assert drawn is not None
+    names = ("log_prior", "log_likelihood", "posterior_predictive", "posterior")
+    assert len({posterior[name].sizes["draw"] for name in names}) == 1
+
+
+def _sensitivity(module, posterior):
+    if hasattr(module, "psens"):
+        chosen = {"component_var_names": ["shared"], "var_names": ["adjusted_accuracy"]}
+        return np.ravel(module.psens(posterior, component="prior", **chosen))
+    table = module.psense_summary(
+        posterior, var_names=["adjusted_accuracy"], prior_var_names=["shared"], round_to="none"
+    )
+    return table["prior"].to_numpy().astype(float)
+
+
+def _pit(module, posterior):
+    if hasattr(module, "psens"):
+        return module.plot_loo_pit(posterior, y="correct")
+    return module.plot_loo_pit(posterior, var_names=["correct"])
+
+
+def test_predictions_are_of_some_draws_where_they_are_many(monkeypatch, study):
+    """And the draws are those that the likelihood has, by name."""
+    from bayesrep.inference.problem import pose
+
+    problem = pose(study, model="joint", options={})
+    assert cells.thinning(problem, 4, 750) == (1, 1)
+    monkeypatch.setattr(cells, "LARGEST_PREDICTIONS", 1000)
+    assert cells.thinning(problem, 4, 750) == (1, 10)
+    monkeypatch.setattr(cells, "LARGEST_LIKELIHOOD", 4 * 750 * 3 * 13 // 3)
+    kept, predicted = cells.thinning(problem, 4, 750)
+    assert kept > 1
+    assert predicted % kept == 0
+    assert predicted >= 10
