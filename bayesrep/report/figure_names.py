@@ -25,7 +25,15 @@ from bayesrep.report.paper import (
 from bayesrep.report.paper.known import Known
 from bayesrep.report.people import judged_figure, people_figure
 from bayesrep.report.robustness import robustness
-from bayesrep.report.sections import accuracies, answer, curves, frequencies, image, trust
+from bayesrep.report.sections import (
+    accuracies,
+    answer,
+    curves,
+    frequencies,
+    image,
+    ranking,
+    trust,
+)
 from bayesrep.studies.answers import read_predictions
 from bayesrep.studies.reading import read_study
 from bayesrep.studies.study import Study
@@ -90,7 +98,11 @@ FIGURES: Mapping[str, Figure] = {
     "image": _of_posterior("what one measurement says of an image, by pool", image.figure),
     "curves": _of_posterior("accuracy curves of classifiers", curves.figure),
     "checks": _of_posterior("posterior predictive checks", trust.checks),
-    "ranks": _of_posterior("rank plots of the chains", trust.ranks),
+    "ranks": _of_posterior("classifiers' ranks, adjusted and as measured", ranking.rank_figure),
+    "pairs": _of_posterior(
+        "how much better a classifier is than its neighbours", ranking.pair_figure
+    ),
+    "chains": _of_posterior("rank plots of the chains", trust.chains),
     "energy": _of_posterior("energy of the chains", trust.energy),
     "robustness": Figure(
         "reference against replication accuracy with linear and probit fits",
