@@ -5,6 +5,8 @@ Fractions throughout; null is what is not known. `FORMAT` rises when a name chan
 
 from typing import Any
 
+import numpy as np
+
 from bayesrep.report.answer import Estimate
 from bayesrep.report.sections import Accuracies, Answer, Content, Ranking, Trust
 from bayesrep.report.sections.section import numbers
@@ -82,5 +84,6 @@ def numbers_of(content: Content) -> dict[str, Any]:
 
 
 def _three(estimate: Estimate) -> dict[str, float | None]:
-    value, lower, upper = numbers([estimate.value, estimate.lower, estimate.upper])
+    three = np.array([estimate.value, estimate.lower, estimate.upper], dtype=float)
+    value, lower, upper = numbers(three)
     return {"value": value, "lower": lower, "upper": upper}

@@ -515,6 +515,7 @@
       cell.scope = "col";
       cell.className = column.other ? "other" : "";
       if (column.kind === "bars") {
+        cell.className = "bars";
         cell.textContent = column.title;
         head.append(cell);
         continue;
@@ -666,6 +667,14 @@
     draw("hero");
   });
   addEventListener("hashchange", linked);
+  const PAPER = 660; // pixels of A4 and of Letter between their margins
+  const fitted = (width) => {
+    for (const [id, view] of Object.entries(views))
+      if (!(specs[id].usermeta && specs[id].usermeta.square)) view.width(width($(id))).run();
+  };
+  addEventListener("beforeprint", () =>
+    fitted((chart) => (chart.closest(".pair") && chart.closest(".pair").children.length > 1 ? PAPER / 2 - 8 : PAPER)));
+  addEventListener("afterprint", () => fitted((chart) => chart.clientWidth));
 
   showSlider();
   fillTable();

@@ -50,8 +50,9 @@ DIAGNOSED = (
 TICK: vega.Spec = {
     "type": "tick",
     "color": vega.INK,
-    "thickness": 1.5,
-    "size": 9,
+    "thickness": 1.3,
+    "size": 8,
+    "opacity": 0.8,
     "orient": "horizontal",
 }
 
@@ -77,8 +78,16 @@ class Estimates(NamedTuple):
 
     def range(self) -> tuple[float, float]:
         """Ends of both axes of the figure of all classifiers, in percent."""
-        names = [*REQUIRED_ROLES, self.methods[-1], *(["truth"] if self.knows_truth else [])]
+        own = self.methods[-1]
+        names = [*REQUIRED_ROLES, own, f"{own}_lower", f"{own}_upper"]
+        names += ["truth"] * self.knows_truth
         return limits(*(self.classifiers[name].to_numpy() for name in names))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether the last method's accuracies have them."""
+        lower = self.classifiers[f"{self.methods[-1]}_lower"]
+        return lower.null_count() < len(lower)
 
     @property
     def knows_truth(self) -> bool:
@@ -416,7 +425,7 @@ def figure(study: Study, posterior: Posterior, *, bootstrap: int = 0, seed: int 
     )
     axes.vlines(x, raw, adjusted, color=color_of(own), lw=0.6, alpha=0.5)
     axes.plot(x, raw, "o", ms=3.2, mfc="none", mec=GREY, label=label_of("raw"))
-    style = {"color": color_of(own), "ms": 3, "label": label_of(own)}
+    style: dict[str, Any] = {"color": color_of(own), "ms": 3, "label": label_of(own)}
     interval_points(axes, x, adjusted, low, high, **style)
     if found.knows_truth:
         axes.plot(x, 100 * rows["truth"].to_numpy(), "_", ms=6, mew=1.4, color=INK, label="truth")

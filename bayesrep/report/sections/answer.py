@@ -116,10 +116,11 @@ class Answer(Section):
             f"{percent(drop.remaining.value)} at the same selection frequency."
         )
         low, high = self.found.range()
+        told = ", with 95 % intervals" * self.found.has_intervals
         reading = (
             "Each ring is a classifier as measured; its dot is where it would stand if the "
             "replication's images were selected as often as the reference's "
-            f"({label_of(method)}, with 95 % intervals). On the line nothing is lost."
+            f"({label_of(method)}{told}). On the line nothing is lost."
         )
         key = [("ring", "as measured"), ("dot", "at the same selection frequency")]
         key += [("truth", "truth, known of a simulation")] * self.found.knows_truth
@@ -177,7 +178,7 @@ class Answer(Section):
         low, high = limits(*ends, [0.0 if self.truth is None else self.truth, 0.0])
         scale = {"domain": [low, high], "nice": False}
         y = vega.name("method", sort=titles, title=None, axis={"labelLimit": 140, "grid": False})
-        x = {"title": "mean drop (points)", "scale": scale}
+        x = {"title": "mean drop (points)", "scale": scale, "axis": {"tickCount": 8}}
         color = vega.colors("method", titles, shades, legend=None)
         zero: vega.Spec = {"type": "rule", "color": vega.SOFT}
         truth: vega.Spec = {"type": "rule", "color": vega.INK, "strokeDash": [5, 4]}

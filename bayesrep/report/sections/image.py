@@ -18,7 +18,6 @@ from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
 EVERY = 4  # draw of a mixture: enough for a mean
-LEAST = 0.005  # of the images have the count that is shown first
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,8 +31,7 @@ class Image(Section):
     densities : mapping of role to float64 [n + 1, 101]
         p(s | k of n) if the image is one of that data set, on 0, 0.01, ..., 1.
     first
-        The count that is shown first: where the pools differ most, among those that some images
-        have.
+        The count that is shown first: where the pools differ most, times how many images have it.
     """
 
     annotators: int
@@ -78,14 +76,13 @@ class Image(Section):
 
 
 def _first(study: Study, n: int, densities: Mapping[str, Floats]) -> int:
-    """The count at which an image's mean frequency differs most between the pools."""
+    """The count of most images whose mean frequency differs most between the pools."""
     one, other = (each @ GRID / each.sum(axis=1) for each in densities.values())
     counts = np.zeros(n + 1)
     for data in study.datasets.values():
         k = np.round(n * data.selected / data.shown).astype(int)
         counts += np.bincount(k, minlength=n + 1) / len(data.images)
-    some = counts >= LEAST * len(study.datasets)
-    return int(np.argmax(np.where(some, np.abs(one - other), -1.0)))
+    return int(np.argmax(counts * np.abs(one - other)))
 
 
 def updated(mixture: Mixture, n: int) -> Floats:

@@ -62,7 +62,7 @@ class Ranking(Section):
         """Take the posterior's joint draws; `StudyError` of a single classifier."""
         fitted, names = source.fitted, source.study.classifiers
         if len(names) < 2:
-            raise StudyError(f"{names[0]} is the only classifier")
+            raise StudyError(f"{', '.join(names)} is the only classifier")
         draws = fitted.together
         ranked = ranks(draws)
         ends = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")

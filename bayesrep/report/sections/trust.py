@@ -197,7 +197,7 @@ def _of_ranks(chains: Floats) -> Figure:
         tooltip=[vega.name("chain"), vega.number("draws")],
     )
     return Figure(
-        "ranks",
+        "chains",
         "Rank histograms of the mean adjusted accuracy by chain",
         vega.chart(lines),
         "Chains that agree have flat lines that lie over each other.",
