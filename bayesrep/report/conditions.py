@@ -87,7 +87,7 @@ def parse_condition(text: str) -> Condition:
     OptionError
         If it is none; the message says what would be.
     """
-    parts = re.split(r"\s+and\s+", text.strip())
+    parts = re.split(r"\s+and\s+(?![^\[]*\])", text.strip())  # not within a name
     return Condition(tuple(_comparison(part, text) for part in parts))
 
 

@@ -237,7 +237,6 @@ class Accuracies(Section):
         own, *others = reversed(self.methods)
         yield {"name": "classifier", "title": "classifier", "kind": "name"}
         yield {"name": own, "title": title_of(own), "kind": "percent"}
-        yield from self._interval(own)
         low, high = limits(
             *(self.classifiers[name].to_numpy() for name in ("replication", own)),
             *(self.classifiers[f"{own}_{end}"].to_numpy() for end in ("lower", "upper")),
@@ -245,6 +244,7 @@ class Accuracies(Section):
         )
         bars = {"name": "bars", "title": f"{low:.0f} to {high:.0f} %", "kind": "bars"}
         yield {**bars, "of": own, "low": low / 100, "high": high / 100}
+        yield from self._interval(own)
         for name in REQUIRED_ROLES:
             yield {"name": name, "title": name, "kind": "percent"}
         for method in reversed(others):

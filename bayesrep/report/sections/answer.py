@@ -175,7 +175,7 @@ class Answer(Section):
     def _chart(self, titles: list[str]) -> vega.Spec:
         shades = [f"var({look_of(method).css})" for method in self.gaps["method"]]
         ends = [self.gaps[name].to_numpy() for name in ("gap", "lower", "upper")]
-        low, high = limits(*ends, [0.0 if self.truth is None else self.truth, 0.0])
+        low, high = limits(*ends, [0.0 if self.truth is None else self.truth, 0.0], pad=0.14)
         scale = {"domain": [low, high], "nice": False}
         y = vega.name("method", sort=titles, title=None, axis={"labelLimit": 140, "grid": False})
         x = {"title": "mean drop (points)", "scale": scale, "axis": {"tickCount": 8}}
