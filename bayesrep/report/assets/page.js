@@ -307,10 +307,11 @@
     return {
       background: null, font: "system-ui, sans-serif",
       axis: { labelColor: soft, titleColor: ink, gridColor: grid, domainColor: soft, tickColor: soft,
-        labelFontSize: 12, titleFontSize: 13, titleFontWeight: "normal", gridOpacity: 0.6 },
+        labelFontSize: 12, titleFontSize: 13, titleFontWeight: "normal", gridOpacity: 0.6, labelOverlap: "parity", labelSeparation: 4 },
       legend: { labelColor: ink, titleColor: ink, labelFontSize: 12, orient: "bottom", title: null,
         symbolOpacity: 1 },
       view: { stroke: null },
+      mark: { aria: false }, // a figure is one picture with one label; its numbers are in tables
     };
   }
 
@@ -415,7 +416,6 @@
     });
   }
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
-  addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
 
   // ---------------------------------------------------------------- one classifier, and a link to it
 

@@ -79,7 +79,7 @@ class Curves(Section):
         """One classifier's curve, and a field to choose which."""
         bands = dict(zip(BAND, map(numbers, np.round(self.bands, 4)), strict=True))
         observed: dict[str, Any] = {"images": self.images.tolist(), "right": self.right.tolist()}
-        key = [("ring", "observed at each count"), ("line", "accuracy by true frequency, 95 %")]
+        key = [("ring raw", "observed at each count"), ("line", "accuracy by true frequency, 95 %")]
         if self.expected is not None:
             expected = map(numbers, np.round(self.expected, 4))
             observed["expected"] = dict(zip(BAND, expected, strict=True))

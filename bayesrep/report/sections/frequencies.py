@@ -95,7 +95,10 @@ class Frequencies(Section):
         """Histograms with what is expected of them, and the fitted distributions."""
         roles = list(self.shares)
         shares, low = self.shares.items(), self.lowest
-        key = [("bar", "observed"), ("line", "expected by the fit, 95 %")]
+        keys = [
+            [(bar, "observed"), ("upright", "expected by the fit, 95 %")]
+            for bar in ("bar", "bar raw", "bar soft")
+        ]
         figures = [
             Figure(
                 f"histogram-{role}",
@@ -105,7 +108,7 @@ class Frequencies(Section):
                 f"{role.capitalize()}: on average {percent(self.means[role])} % selected."
                 + f" {percent(self._left_of(role))} % of its images lie further left." * (low > 0),
                 rows_of(each.bars(), which=role),
-                key if np.isfinite(each.predicted).any() else key[:1],
+                keys[place][: 2 if np.isfinite(each.predicted).any() else 1],
             )
             for place, (role, each) in enumerate(shares)
         ]

@@ -59,10 +59,8 @@ class Ranking(Section):
 
     @classmethod
     def of(cls, source: Source) -> Self:
-        """Take the posterior's joint draws; `StudyError` of a single classifier."""
+        """Take the posterior's joint draws."""
         fitted, names = source.fitted, source.study.classifiers
-        if len(names) < 2:
-            raise StudyError(f"{', '.join(names)} is the only classifier")
         draws = fitted.together
         ranked = ranks(draws)
         ends = np.quantile(ranked, INTERVAL, axis=(0, 1), method="nearest")
@@ -79,7 +77,9 @@ class Ranking(Section):
         )
 
     def blocks(self) -> Iterator[Block]:
-        """Both forest plots."""
+        """Both forest plots; nothing of a single classifier."""
+        if len(self.classifiers) < 2:
+            return
         columns = ("mean", "lower", "upper", "probability")
         shown = min(SHOWN, len(self.classifiers))
         yield self.block(
@@ -175,7 +175,7 @@ def _ranks(shown: int, classifiers: int) -> vega.Spec:
 
 def _pairs(count: int) -> vega.Spec:
     y = vega.name("classifier", sort=None, title=None, axis={"labelLimit": 150, "grid": True})
-    x: vega.Spec = {"title": "points that it is better (right) or worse (left)"}
+    x: vega.Spec = {"title": "points better (below 0: worse)"}
     zero: vega.Spec = {"type": "rule", "color": vega.SOFT}
     tooltip = [
         vega.name("classifier", title="compared with"),
@@ -240,5 +240,5 @@ def pair_figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str
         axes.plot(mean, place, "o", ms=5, color=BLUE)
         axes.set_yticks(place, [study.classifiers[each] for each in others], fontsize=8)
         axes.set_title(name, loc="left", fontsize=9)
-        axes.set_xlabel("points that it is better (right) or worse (left)")
+        axes.set_xlabel("points better (below 0: worse)")
     return figure

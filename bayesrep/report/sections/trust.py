@@ -17,7 +17,6 @@ from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report import vega
 from bayesrep.report.figures import BLUE, GREY, RED, ROLE_COLORS, legend_below, panels, shades
 from bayesrep.report.sections.section import Block, Figure, Section, Source, Table, rows_of
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
@@ -25,7 +24,6 @@ RANK_BINS = 20
 P_BINS = np.linspace(0, 1, 11)
 P_SCALE = {"domain": [-0.02, 1.02], "nice": False}
 """What lies at 0, the worst, is not to lie under the axis."""
-ROLES = (*REQUIRED_ROLES, "candidates")
 VERDICTS = {
     "yes": ("verdict-yes", "Yes, if {assumption}. Every check is fine."),
     "with care": ("verdict-care", "With care: something is not as it should be."),
@@ -152,6 +150,7 @@ def _counts(predictions: pl.DataFrame) -> dict[str, float]:
 def _of_p_values(predictions: pl.DataFrame) -> Figure:
     counts = np.histogram(_answers(predictions), P_BINS)[0]
     told = [f"{p_text(p)} for the counts of the {name}" for name, p in _counts(predictions).items()]
+    names = list(_counts(predictions))
     mixtures = [
         {"p": p, "name": name, "told": p_text(p)} for name, p in _counts(predictions).items()
     ]
@@ -168,7 +167,7 @@ def _of_p_values(predictions: pl.DataFrame) -> Figure:
         "mark": {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 2},
         "encoding": {
             "x": vega.number("p", scale=P_SCALE),
-            "color": vega.colors("name", ROLES, [vega.POSTERIOR, vega.RAW, vega.SOFT], title=None),
+            "color": vega.colors("name", names, vega.ROLES[: len(names)], title=None),
             "tooltip": [vega.name("name"), vega.name("told", title="counts")],
         },
     }
