@@ -104,7 +104,7 @@ def headline(drop: Drop, *, classifiers: int) -> str:
     size = f"{_number(measured.value, _digits(measured))}-point drop"
     if remaining.lower is None:
         left = _number(remaining.value, 1)
-        return f"Of a {size}, {left} points remain at the same selection frequency"
+        return f"A {size}; by an estimate without interval, {left} points remain"
     if remaining.below:
         return f"Selection more than explains the {size}"
     if not remaining.above:
