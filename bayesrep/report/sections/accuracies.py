@@ -52,7 +52,7 @@ TICK: vega.Spec = {
     "color": vega.INK,
     "thickness": 1.3,
     "size": 8,
-    "opacity": 0.8,
+    "opacity": 0.65,
     "orient": "horizontal",
 }
 

@@ -142,7 +142,9 @@ def _differences(draws: Floats, neighbours: Ints) -> Floats:
 
 def _ranks(shown: int, classifiers: int) -> vega.Spec:
     y = vega.name("classifier", sort=None, title=None, axis={"labelLimit": 150, "grid": True})
-    x = {"title": "rank, 1 the best", "scale": {"domain": [0.5, classifiers + 0.5], "nice": False}}
+    whole = {"domain": [0.5, classifiers + 0.5], "nice": False}
+    scale = whole if shown == classifiers else {"zero": False}
+    x = {"title": "rank, 1 the best", "scale": scale}
     tooltip = [
         vega.name("classifier"),
         vega.name("told", title="rank"),
