@@ -10,11 +10,19 @@ from hypothesis import strategies as st
 
 import bayesrep
 from bayesrep.numerics.estimands import measured_gap
-from bayesrep.report.answer import Drop, Estimate, answer, answer_for, drop_of, measured_drop
+from bayesrep.report.answer import (
+    Drop,
+    Estimate,
+    answer,
+    answer_for,
+    drop_of,
+    headline,
+    measured_drop,
+)
 from bayesrep.report.text import gaps_table
 
 
-def said(measured, remaining, selection=None, share=None, classifiers=3, images=(500, 500)):
+def dropped(measured, remaining, selection=None, share=None):
     """Of three (or two) intervals; selection and share follow from a fixed measured drop."""
     d = measured[0]
     if selection is None:
@@ -22,7 +30,11 @@ def said(measured, remaining, selection=None, share=None, classifiers=3, images=
         selection = d - value, d - high, d - low
     if share is None:
         share = tuple(part / d for part in selection)
-    drop = Drop(*(Estimate(*three) for three in (measured, remaining, selection, share)))
+    return Drop(*(Estimate(*three) for three in (measured, remaining, selection, share)))
+
+
+def said(*intervals, classifiers=3, images=(500, 500)):
+    drop = dropped(*intervals)
     return answer(drop, classifiers=classifiers, images=images, names=("v1", "v2"))
 
 
@@ -85,6 +97,25 @@ def test_the_sentence_is_that_of_its_case(case):
     numbers, wanted = CASES[case]
     assert said(*numbers).endswith(wanted)
     assert ("of the drop" in said(*numbers)) == (case == "all clear")
+
+
+HEADLINES = {
+    "all clear": "71 % (65 to 77) of the 12.4-point drop is selection",
+    "nothing is left": "Selection can explain all of the 1.4-point drop",
+    "all or nothing": "Selection may explain all of the 1.4-point drop, or none of it",
+    "no clear selection": "No part of the 12.4-point drop is clearly selection",
+    "selection the other way": "None of the 12.4-point drop is selection",
+    "more than all": "Selection more than explains the 12.4-point drop",
+    "no interval": "A 12.4-point drop; by an estimate without interval, 3.6 points remain",
+    "no clear drop": "No clear drop in accuracy",
+    "a drop hidden": "No clear drop as measured: selection hides one",
+    "more accurate": "Classifiers are 10.0 points more accurate on the replication",
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_headline_is_that_of_its_case(case):
+    assert headline(dropped(*CASES[case][0]), classifiers=3) == HEADLINES[case]
 
 
 def test_one_classifier_is_one():

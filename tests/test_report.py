@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import polars as pl
@@ -18,14 +19,25 @@ from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.models import MODELS
 from bayesrep.posterior import write_posterior
 from bayesrep.report import methods
-from bayesrep.report.answer import Drop, Estimate, answer_for
+from bayesrep.report.answer import Drop, Estimate, answer_for, headline
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.figures import FORMATS, save_figure
 from bayesrep.report.methods import look_of
-from bayesrep.report.page import page, write_page
-from bayesrep.report.sections import Accuracies, Answer, Curves, Frequencies, Image, gather
+from bayesrep.report.numbers import FORMAT, numbers_of
+from bayesrep.report.page import page, report_html, write_page
+from bayesrep.report.sections import (
+    Accuracies,
+    Answer,
+    Curves,
+    Frequencies,
+    Image,
+    Ranking,
+    Trust,
+    gather,
+)
 from bayesrep.report.sections.curves import GRID as CURVE_GRID
 from bayesrep.report.sections.frequencies import GRID
+from bayesrep.report.sections.ranking import _neighbours
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::bayesrep.errors.EstimateWarning", "ignore::bayesrep.errors.ConvergenceWarning"
@@ -60,23 +72,38 @@ def having(content, *sections):
 def test_every_section_is_there_and_nothing_is_missing(content):
     assert not content.missing
     html = page(content)
-    for name in ("answer", "accuracies", "table", "frequencies", "image-section", "bias", "curves"):
-        assert f'<section id="{name}"' in html
-    assert set(embedded(html, "specs")) >= {"scatter", "histogram", "density", "image", "toy"}
+    order = re.findall(r'<section id="([a-z-]+)"', html)
+    assert order == [
+        *("answer-section", "answer", "trust", "accuracies", "table", "ranks-section"),
+        *("frequencies", "image-section", "bias", "curves", "checks-section", "again"),
+    ]
+    specs = embedded(html, "specs")
+    assert set(specs) >= {"hero", "drops", "ranking", "pairs", "histogram-reference", "density"}
+    for name, spec in specs.items():  # what a drawing says of itself is what the page says of it
+        assert f'id="{name}" role="img" aria-label="{spec["description"]}"' in unescape(html)
+    ids = re.findall(r'<[^>]* id="([^"]+)"', html[: html.index("<script")])
+    assert len(ids) == len(set(ids))
 
 
-def test_the_headline_and_its_bar_are_those_of_the_intervals(content, study):
-    shown = content[Answer]
-    assert f'<p class="answer">{answer_for(study, shown.drop)}</p>' in page(content)
+def test_the_title_is_the_finding_and_the_trust_is_beside_it(content, study):
+    shown, trust = content[Answer], content[Trust]
+    html = page(content)
+    title = headline(shown.drop, classifiers=4)
+    assert f"<title>{title} – {study.name}</title>" in html
+    assert f'<meta property="og:title" content="{title}">' in html
+    assert f'id="told">{answer_for(study, shown.drop)}</p>' in html
+    style, words = trust.badge
+    assert f'<a class="badge {style}" href="#trust">Trust: {words}</a>' in html
+    assert words.startswith(trust.verdict)
     measured, rest = Estimate(0.004, -0.027, 0.049), Estimate(-0.023, -0.052, 0.008)
     drop = Drop(measured, rest, Estimate(0.027, -0.004, 0.056), Estimate(6.75, -1.0, 14.0))
-    html = page(having(content, replace(shown, drop=drop)))
+    html = page(having(content, replace(shown, drops={"joint": drop})))
     assert "No clear drop from the reference to the replication: 0.4 points" in html
-    assert 'class="share"' not in html
+    assert "No clear drop in accuracy</h1>" in html
     parts = Estimate(0.03, 0.02, 0.04), Estimate(0.07, 0.06, 0.08), Estimate(0.7, 0.6, 0.8)
     drop = Drop(Estimate(0.1, 0.09, 0.11), *parts)
-    html = page(having(content, replace(shown, drop=drop)))
-    assert 'aria-label="Selection explains 70 % of the drop (60 to 80)"' in html
+    html = page(having(content, replace(shown, drops={"joint": drop})))
+    assert "70 % (60 to 80) of the 10.0\u2011point drop is selection</h1>" in html
 
 
 def test_naive_accuracies_run_from_none_to_all_annotators(content, study):
@@ -147,6 +174,95 @@ def test_curves_have_the_answers_of_their_cells(content, study):
     assert fitted == pytest.approx(right.mean(), abs=4 * 0.5 / np.sqrt(len(right)))
 
 
+def test_what_is_expected_at_a_count_is_what_the_draws_predict(content, posterior):
+    curves = content[Curves]
+    group = posterior.posterior_predictive
+    right = group["correct"].values.reshape(-1, 4, group["correct"].shape[-1]).sum(axis=2)
+    total = (curves.expected[0] * curves.images).sum(axis=1)
+    np.testing.assert_allclose(total, right.mean(axis=0))
+    mean, lower, upper = curves.expected
+    assert np.all((lower <= mean) & (mean <= upper))
+    seen = curves.right / curves.images
+    # 95 % intervals of 9 counts of 4 classifiers: 25 of 36 or fewer would be one in a million.
+    assert ((lower <= seen) & (seen <= upper)).sum() > 25
+
+
+def test_ranks_and_neighbours_are_those_of_the_tables(content, study, posterior):
+    found = content[Ranking]
+    table = bayesrep.rank_classifiers(study, posterior, allow_unconverged=True)
+    assert [found.classifiers[each] for each in found.order] == table["classifier"].to_list()
+    wanted = table["rank", "lower", "upper"].to_numpy().T
+    np.testing.assert_allclose(found.rank[:, found.order], wanted)
+    pairs = bayesrep.compare_classifiers(study, posterior, allow_unconverged=True)
+    assert found.neighbours.shape == (4, 3)
+    for row in pairs.iter_rows(named=True):
+        one, other = (study.classifiers.index(row[name]) for name in ("classifier", "other"))
+        (at,) = np.flatnonzero(found.neighbours[one] == other)
+        wanted = [row[name] for name in ("difference", "lower", "upper", "probability")]
+        np.testing.assert_allclose(found.differences[:, one, at], wanted)
+
+
+@pytest.mark.parametrize(("size", "count"), [(2, 1), (5, 4), (30, 10)])
+def test_neighbours_are_next_to_it(size, count):
+    order = np.random.default_rng(0).permutation(size)
+    place = np.argsort(order)
+    for each, others in enumerate(_neighbours(order, count)):
+        assert len(set(others)) == count
+        assert each not in others
+        assert list(place[others]) == sorted(place[others])
+        assert np.ptp([*place[others], place[each]]) == count
+
+
+def test_the_count_shown_first_is_where_the_pools_differ(content, study):
+    image = content[Image]
+    one, other = (each @ GRID / each.sum(axis=1) for each in image.densities.values())
+    apart = np.abs(one - other)
+    assert apart[image.first] > np.median(apart) / 2
+    assert (study.reference.selected == image.first).any()
+
+
+def test_axes_are_equal_and_hold_every_point(content):
+    found = content[Answer].found
+    low, high = found.range()
+    spec = content.opening.figure.spec
+    assert spec["width"] == spec["height"]
+    domains = [
+        channel["scale"]["domain"]
+        for layer in spec["layer"]
+        for name, channel in layer["encoding"].items()
+        if name in ("x", "y") and "scale" in channel
+    ]
+    assert len(domains) > 8
+    assert all(domain == [low, high] for domain in domains)
+    own = found.methods[-1]
+    for name in ("reference", "replication", "truth", own, f"{own}_lower", f"{own}_upper"):
+        assert found.classifiers[name].is_between(low / 100, high / 100).all()
+
+
+def test_the_truth_of_a_simulation_is_shown(content, study):
+    answer = content[Answer]
+    wanted = study.reference.correct.mean() - np.mean(study.truth.adjusted_accuracy)
+    assert answer.truth == pytest.approx(wanted)
+    assert f"the truth is {100 * wanted:.1f} points" in page(content)
+    unknown = gather(replace(study, truth=None), bootstrap=0)
+    assert unknown[Answer].truth is None
+    assert "truth" not in numbers_of(unknown)["classifiers"]
+
+
+def test_the_page_is_made_by_one_function(study, posterior, content):
+    assert report_html(study, posterior, bootstrap=5) == page(content)
+
+
+def test_the_numbers_are_a_twin_of_the_page(content):
+    numbers = numbers_of(content)
+    assert numbers["format"] == FORMAT
+    assert json.loads(json.dumps(numbers, allow_nan=False)) == numbers
+    drop = content[Answer].drop
+    assert numbers["drop"]["remaining"]["value"] == pytest.approx(drop.remaining.value, abs=1e-5)
+    assert numbers["trust"]["verdict"] == content[Trust].verdict
+    assert numbers["headline"] == content.opening.title
+
+
 @pytest.mark.parametrize("options", [{"curve": "spline"}, {"monotone": True}])
 def test_every_family_of_curves_is_shown(study, options):
     posterior = bayesrep.fit(study, method="laplace", seed=0, progress=False, **options)
@@ -159,12 +275,19 @@ def test_every_family_of_curves_is_shown(study, options):
 
 def test_without_a_posterior_the_possible_sections_are_shown(study):
     content = gather(study, bootstrap=0)
-    assert set(content.missing) == {"frequencies", "trust", "posterior", "curves"}
+    assert set(content.missing) == {"frequencies", "trust", "posterior", "curves", "ranks"}
     html = page(content)
-    assert html.count("there is no posterior") >= 4
+    assert (
+        "The joint model's answer is not shown: there is no posterior; <code>bayesrep fit" in html
+    )
+    assert "<li>Can I trust this?; Who is better; One image" in html
+    assert "`" not in html[html.index("<body>") : html.index("<script")]
     specs = embedded(html, "specs")
-    assert {"answer-chart", "scatter", "histogram", "toy"} <= set(specs)
-    assert not {"density", "image", "curve", "ranks"} & set(specs)
+    assert {"answer-chart", "hero", "drops", "histogram-reference", "toy"} <= set(specs)
+    assert not {"density", "image", "curve", "chains", "ranking"} & set(specs)
+    numbers = embedded(html, "numbers")
+    assert numbers["trust"] is numbers["ranks"] is None
+    assert numbers["method"] == "em-spline"
 
 
 def test_images_left_out_are_counted(study):
@@ -229,9 +352,9 @@ def test_names_stay_text(study):
     html = page(gather(named, bootstrap=0))
     assert HOSTILE not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
-    assert embedded(html, "content")["classifiers"]["classifier"][0] == HOSTILE
-    # Nothing but our own four scripts opens or ends one.
-    assert len(re.findall(r"<script", html, re.I)) == len(re.findall(r"</script", html, re.I)) == 4
+    assert embedded(html, "numbers")["classifiers"]["classifier"][0] == HOSTILE
+    # Nothing but our own five scripts opens or ends one.
+    assert len(re.findall(r"<script", html, re.I)) == len(re.findall(r"</script", html, re.I)) == 5
 
 
 def test_the_page_asks_no_other_host(content):
@@ -247,7 +370,11 @@ def test_the_command_writes_whole_files_and_refuses_to_replace(study, posterior,
     arguments = ["report", str(tmp_path / "study"), str(tmp_path / "p.nc"), "--out", str(out)]
     arguments += ["--bootstrap", "0"]
     assert main([*arguments, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"out": str(out), "missing": {}}
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["out"] == str(out)
+    assert facts["failed"] == []
+    written = embedded(out.read_text(encoding="utf-8"), "numbers")
+    assert {name: facts[name] for name in written} == written
     assert main(arguments) == 2
     assert "exists" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
@@ -257,18 +384,22 @@ def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
     """The page of the small study, its classifiers repeated."""
     times = 500
     names = [f"classifier {number}" for number in range(4 * times)]
-    accuracies, curves = content[Accuracies], content[Curves]
+    accuracies, curves, answer = content[Accuracies], content[Curves], content[Answer]
     rows = pl.concat([accuracies.classifiers] * times).with_columns(pl.Series("classifier", names))
-    curves = replace(
-        curves, bands=np.tile(curves.bands, (1, times, 1)), right=np.tile(curves.right, (times, 1))
-    )
+    three = {name: np.tile(getattr(curves, name), (1, times, 1)) for name in ("bands", "expected")}
+    curves = replace(curves, **three, right=np.tile(curves.right, (times, 1)))
     naive = np.tile(accuracies.naive, (5, times))[:41]
     data = {
         role: replace(each, correct=np.tile(each.correct, (1, times)))
         for role, each in content.study.datasets.items()
     }
     many = replace(
-        having(content, replace(accuracies, classifiers=rows, naive=naive), curves),
+        having(
+            content,
+            replace(accuracies, classifiers=rows, naive=naive),
+            replace(answer, found=answer.found._replace(classifiers=rows)),
+            curves,
+        ),
         study=bayesrep.Study(data, tuple(names)),
     )
     write_page(many, tmp_path / "many.html")

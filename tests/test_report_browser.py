@@ -15,6 +15,9 @@ from bayesrep.report.lab_page import write_lab
 from bayesrep.report.page import write_page
 from bayesrep.report.sections import Accuracies, Answer, gather
 
+pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+from axe_playwright_python.sync_playwright import Axe
+
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -82,14 +85,105 @@ def slide(page, control, value):
     )
 
 
-FIGURES = ["answer-chart", "scatter", "histogram", "density", "image", "toy", "curve"]
-FIGURES += ["pvalues", "ranks", "energy"]
+FIGURES = ["hero", "answer-chart", "drops", "ranking", "pairs", "histogram-reference"]
+FIGURES += [
+    "histogram-replication",
+    "density",
+    "image",
+    "toy",
+    "curve",
+    "pvalues",
+    "chains",
+    "energy",
+]
 
 
 def test_every_figure_is_drawn_and_has_a_reading(opened):
     for name in FIGURES:
         assert opened.locator(f"#{name} svg path").count() > 0, name
         assert len(opened.inner_text(f"#{name}-reading")) > 20, name
+
+
+def test_a_figure_is_called_what_it_shows_once_it_is_drawn(opened, report):
+    """Vega gives every drawing a label of its own; that is not "Vega visualization"."""
+    content, _ = report
+    labels = {figure.id: figure.label for block in content.blocks() for figure in block.figures}
+    labels["hero"] = content.opening.figure.label
+    for name in FIGURES:
+        assert opened.get_attribute(f"#{name}", "aria-label") == labels[name]
+        assert "(" in labels["answer-chart"]  # its numbers
+
+
+def test_dots_rise_where_motion_is_wanted(opened):
+    places = (
+        "[...document.querySelectorAll('#hero svg g.mark-symbol path')].map((p) => p.outerHTML)"
+    )
+    still = opened.evaluate(places)
+    opened.click("#hero-play")
+    opened.wait_for_function(f"before => ({places}).join() !== before", arg=",".join(still))
+    assert "points lost, as measured" in opened.text_content("#hero")
+    opened.wait_for_selector("#hero-play:enabled")
+    assert opened.evaluate(places) == still
+    assert "selection" in opened.text_content("#hero")
+
+
+def test_nothing_moves_where_it_is_not_wanted(browser, report):
+    page = browser.new_page(reduced_motion="reduce")
+    page.goto(report[1].as_uri())
+    page.wait_for_selector(READY, timeout=60_000)
+    page.evaluate(
+        """() => {
+            const places = () => [...document.querySelectorAll("#hero svg g.mark-symbol path")];
+            window.seen = new Set();
+            new MutationObserver(() => seen.add(places().map((p) => p.outerHTML).join())).observe(
+                document.getElementById("hero"),
+                { subtree: true, attributes: true, childList: true });
+        }"""
+    )
+    page.click("#hero-play")
+    page.wait_for_selector("#hero-play:disabled")
+    page.wait_for_selector("#hero-play:enabled")
+    assert page.evaluate("seen.size") <= 2  # as measured, and adjusted; nothing between
+    page.close()
+
+
+def test_a_link_leads_to_a_classifier(browser, report):
+    page = browser.new_page()
+    page.goto(report[1].as_uri() + "#vit%2C%20base")
+    page.wait_for_selector(READY, timeout=60_000)
+    assert page.inner_text("#one-told").startswith("vit, base: ")
+    assert page.inner_text("#classifiers tr.chosen th") == "vit, base"
+    assert page.input_value("#curve-classifier") == "vit, base"
+    assert page.inner_text("#pairs-reading").startswith("vit, base against the 3")
+    page.fill("#classifier", "resnet18")
+    assert page.inner_text("#one-told").startswith("resnet18: ")
+    assert page.url.endswith("#resnet18")
+    assert page.get_attribute("#one-link", "href") == "#resnet18"
+    page.close()
+
+
+def test_sentence_and_picture_are_copied(browser, report):
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(report[1].as_uri())
+    page.wait_for_selector(READY, timeout=60_000)
+    page.click("[data-copy=told]")
+    page.wait_for_selector("[data-copy=told]:text-is('Copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == page.inner_text("#told")
+    page.click("[data-picture=hero]")
+    page.wait_for_selector("[data-picture=hero]:text-matches('Copied|Saved')")
+    context.close()
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser, report, width, scheme):
+    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page.goto(report[1].as_uri())
+    page.wait_for_selector(READY, timeout=60_000)
+    found = Axe().run(page).response["violations"]
+    assert [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in found] == []
+    page.close()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +194,8 @@ def test_every_figure_is_drawn_and_has_a_reading(opened):
         ("beta", 5, "toy"),
         ("toy-annotators", 80, "toy"),
         ("curve-classifier", "resnet50", "curve"),
-        ("search", "resnet", "scatter"),
+        ("rank-classifier", "resnet18", "pairs"),
+        ("search", "resnet", "drops"),
     ],
 )
 def test_controls_change_what_is_drawn(opened, control, value, figure):
@@ -123,10 +218,10 @@ def test_the_slider_of_naive_matching_shows_its_accuracies(opened, report):
     slide(opened, "annotators", 3)
     accuracies = content[Accuracies]
     gap = 100 * float(np.mean(accuracies.classifiers["reference"].to_numpy() - accuracies.naive[3]))
-    assert f"on average {gap:.2f} points" in opened.inner_text("#scatter-reading")
+    assert f"on average {gap:.2f} points" in opened.inner_text("#drops-reading")
     slide(opened, "annotators", 0)
     raw = 100 * content[Answer].gaps["gap"][0]
-    assert f"on average {raw:.2f} points" in opened.inner_text("#scatter-reading")
+    assert f"on average {raw:.2f} points" in opened.inner_text("#drops-reading")
 
 
 def test_sliders_answer_within_a_tenth_of_a_second(opened):
@@ -151,18 +246,39 @@ def test_sliders_answer_within_a_tenth_of_a_second(opened):
 
 
 def test_hovering_shows_a_name_as_text(opened):
-    point = opened.locator("#scatter svg g.mark-symbol path").first
+    point = opened.locator("#drops svg g.mark-symbol path").first
     point.scroll_into_view_if_needed()
     box = point.bounding_box()
-    opened.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    opened.wait_for_selector("#vg-tooltip-element.visible")
-    shown = opened.inner_text("#vg-tooltip-element")
+    opened.mouse.move(box["x"] + box["width"] / 2 + 14, box["y"] + 9)  # near is near enough
+    opened.wait_for_selector("#tip:visible")
+    shown = opened.inner_text("#tip")
     assert any(name in shown for name in (HOSTILE, "resnet18", "resnet50", "vit, base"))
+    assert "at the same selection frequency" in shown
+    opened.keyboard.press("Escape")
+    assert opened.locator("#tip").is_hidden()
+
+
+def test_touching_shows_a_name_and_chooses_it(browser, report):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = context.new_page()
+    page.goto(report[1].as_uri())
+    page.wait_for_selector(READY, timeout=60_000)
+    for figure in ("hero", "drops", "ranking"):
+        point = page.locator(f"#{figure} svg g.mark-symbol path").last
+        point.scroll_into_view_if_needed()
+        box = point.bounding_box()
+        page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2 + 4)
+        page.wait_for_selector("#tip:visible")
+        name = page.locator("#tip b").inner_text()
+        assert name in (HOSTILE, "resnet18", "resnet50", "vit, base")
+        assert page.inner_text("#one-told").startswith(f"{name}: ")
+        page.keyboard.press("Escape")
+    context.close()
 
 
 def test_a_hostile_name_stays_text(opened):
-    assert HOSTILE in opened.inner_text("h1")
-    cells = opened.locator("#classifiers td.name").all_inner_texts()
+    assert HOSTILE in opened.inner_text(".kicker")
+    cells = opened.locator("#classifiers th.name").all_inner_texts()
     assert HOSTILE in cells
     slide(opened, "curve-classifier", HOSTILE)
     opened.wait_for_function(
@@ -174,14 +290,18 @@ def test_the_table_sorts_and_searches(opened, report):
     content, _ = report
     rows = content[Accuracies].classifiers.sort("em-spline", descending=True)
     order = rows["classifier"].to_list()
+    heads = opened.locator("#classifiers thead th").all_inner_texts()
+    assert heads[:2] == ["classifier", "Posterior ▼"] or heads[:2] == ["classifier", "Posterior"]
+    assert "EM + spline" not in heads
+    opened.check("#all-methods")
     opened.click("#classifiers th button:text-is('EM + spline')")
-    assert opened.locator("#classifiers td.name").all_inner_texts() == order
+    assert opened.locator("#classifiers tbody th").all_inner_texts() == order
     heading = opened.locator("#classifiers th:has(button:text-is('EM + spline'))")
     assert heading.get_attribute("aria-sort") == "descending"
     opened.keyboard.press("Enter")
-    assert opened.locator("#classifiers td.name").all_inner_texts() == order[::-1]
+    assert opened.locator("#classifiers tbody th").all_inner_texts() == order[::-1]
     opened.fill("#table-search", "resnet")
-    assert sorted(opened.locator("#classifiers td.name").all_inner_texts()) == [
+    assert sorted(opened.locator("#classifiers tbody th").all_inner_texts()) == [
         "resnet18",
         "resnet50",
     ]
@@ -200,7 +320,7 @@ def test_numbers_download_as_csv(opened, report, tmp_path):
     assert found == pytest.approx(wanted, abs=1e-5)
 
 
-@pytest.mark.parametrize("figures", [FIGURES[:5], FIGURES[5:]], ids=["first", "last"])
+@pytest.mark.parametrize("figures", [FIGURES[:7], FIGURES[7:]], ids=["first", "last"])
 def test_the_numbers_of_every_figure_download(opened, tmp_path, figures):
     """In two halves: Chromium asks a person before a page's eleventh download."""
     for name in figures:
@@ -286,6 +406,15 @@ def test_the_printed_page_holds_all_sections(browser, report, tmp_path):
     page.wait_for_selector(READY, timeout=60_000)
     page.emulate_media(media="print")
     assert page.locator(".controls").first.is_hidden()
+    heads = page.locator("#classifiers thead th:visible")
+    assert heads.count() == 6
+    assert page.evaluate("getComputedStyle(document.body).printColorAdjust") == "exact"
+    page.set_viewport_size({"width": 680, "height": 1000})  # of A4 between its margins
+    right = page.evaluate(
+        "Math.max(...[...document.querySelectorAll('#classifiers td')]"
+        ".map((cell) => cell.getBoundingClientRect().right))"
+    )
+    assert right <= 680
     page.pdf(path=os.fspath(tmp_path / "report.pdf"))
     assert (tmp_path / "report.pdf").stat().st_size > 50_000
     page.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep.commands.options import add_shared, given, keep_compiled
-from bayesrep.commands.output import emit, new_file
+from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.errors import OptionError
 
 
@@ -16,7 +16,15 @@ def add(parser: ArgumentParser) -> None:
     option("posterior", type=Path, nargs="?", metavar="posterior.nc")
     option("--out", type=Path, required=True, metavar="report.html")
     option("--bootstrap", type=int, metavar="B", help="replicates for intervals (50)")
-    add_shared(parser, "--objects", "--counts", "--crowd-sd", "--seed", "--force")
+    option(
+        "--fail-if",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help='exit with status 1 where it holds, such as "adjusted_gap > 2" (points) or '
+        '"trust == no"; may be given several times',
+    )
+    add_shared(parser, "--objects", "--counts", "--crowd-sd", "--no-progress", "--seed", "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -27,9 +35,12 @@ def run(arguments: Namespace) -> int:
     from bayesrep.files import trial
 
     trial.start()  # beside the import of JAX
+    from bayesrep.report.conditions import parse_condition
+    from bayesrep.report.numbers import numbers_of
     from bayesrep.report.page import write_page
     from bayesrep.report.sections import gather
 
+    conditions = [parse_condition(text) for text in arguments.fail_if]
     file = arguments.posterior
     posterior = None if file is None else bayesrep.read_posterior(file)
     study = bayesrep.read_study(arguments.study)
@@ -39,11 +50,14 @@ def run(arguments: Namespace) -> int:
 
         (answers,) = read_predictions(arguments.study, ("reference",))
         options["people"] = answers, read_people(answers, **given(arguments, read_people))
-    content = gather(study, **options)
+    content = gather(study, progress=not arguments.no_progress, **options)
+    numbers = numbers_of(content)
+    failed = [found for each in conditions if (found := each.finding(numbers))]
     write_page(content, arguments.out)
-    lines = [f"Written to {arguments.out}"]
+    lines = [f"Written to {arguments.out}", str(numbers["answer"] or "")]
     for why in dict.fromkeys(content.missing.values()):
         names = (name for name, each in content.missing.items() if each == why)
         lines.append(f"Not shown ({', '.join(names)}): {why}")
-    facts = {"out": str(arguments.out), "missing": dict(content.missing)}
-    return emit(arguments, "\n".join(lines), facts, study.left_out)
+    facts = {"out": str(arguments.out), "failed": failed, **numbers}
+    status = emit(arguments, "\n".join(filter(None, lines)), facts, study.left_out)
+    return finding(f"failed: {'; '.join(failed)}") if failed else status

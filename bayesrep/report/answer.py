@@ -88,6 +88,38 @@ def _estimate(row: Mapping[str, Any]) -> Estimate:
     return Estimate(np.nan if value is None else value, row["lower"], row["upper"])
 
 
+def headline(drop: Drop, *, classifiers: int) -> str:
+    """The finding in one short sentence; the same intervals choose it as choose the `answer`."""
+    measured, remaining, selection = drop.measured, drop.remaining, drop.selection
+    they = "The classifier is" if classifiers == 1 else "Classifiers are"
+    if measured.below:
+        rise = _number(-measured.value, _digits(measured))
+        return f"{they} {rise} points more accurate on the replication"
+    if not measured.above:
+        if remaining.above:
+            return "No clear drop as measured: selection hides one"
+        if remaining.below:
+            return "No clear drop as measured, and a rise at the same selection frequency"
+        return "No clear drop in accuracy"
+    size = f"{_number(measured.value, _digits(measured))}-point drop"
+    if remaining.lower is None:
+        left = _number(remaining.value, 1)
+        return f"A {size}; by an estimate without interval, {left} points remain"
+    if remaining.below:
+        return f"Selection more than explains the {size}"
+    if not remaining.above:
+        if selection.above:
+            return f"Selection can explain all of the {size}"
+        return f"Selection may explain all of the {size}, or none of it"
+    if selection.below:
+        return f"None of the {size} is selection"
+    if not selection.above:
+        return f"No part of the {size} is clearly selection"
+    if (share := drop.told_share) is None:
+        return f"Part of the {size} is selection, and part remains"
+    return f"{_interval(share, 0, unit=' %')} of the {size} is selection"
+
+
 def answer_for(study: Study, drop: Drop) -> str:
     """The `answer` in a study's own words."""
     sides = {"reference": study.reference, "replication": study.replication}

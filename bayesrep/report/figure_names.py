@@ -38,7 +38,15 @@ from bayesrep.report.paper import (
 from bayesrep.report.paper.known import Known
 from bayesrep.report.people import judged_figure, people_figure
 from bayesrep.report.robustness import robustness
-from bayesrep.report.sections import accuracies, answer, curves, frequencies, image, trust
+from bayesrep.report.sections import (
+    accuracies,
+    answer,
+    curves,
+    frequencies,
+    image,
+    ranking,
+    trust,
+)
 from bayesrep.studies.answers import read_predictions
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.reading import read_study
@@ -225,7 +233,9 @@ FIGURES: Mapping[str, Figure] = {
     "image": _of_posterior(image.figure),
     "curves": _of_posterior(curves.figure),
     "checks": _of_posterior(trust.checks),
-    "ranks": _of_posterior(trust.ranks),
+    "ranks": _of_posterior(ranking.rank_figure),
+    "pairs": _of_posterior(ranking.pair_figure),
+    "chains": _of_posterior(trust.chains),
     "energy": _of_posterior(trust.energy),
     "robustness": _of(robustness, "study_or_answers"),
     "people": _of(people_figure, *_PEOPLE),

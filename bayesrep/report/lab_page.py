@@ -9,7 +9,7 @@ import numpy as np
 from bayesrep.atomic import replaced_file
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.report import vega
-from bayesrep.report.page import page_of
+from bayesrep.report.page import Front, page_of
 from bayesrep.report.sections.bias import ROLES
 from bayesrep.report.sections.section import Block, Figure, Table, slider
 from bayesrep.report.vega import Spec
@@ -46,7 +46,7 @@ def lab_page(reference: BetaMixture, pool: BetaMixture, rows: Sequence[Mapping[s
         "frequencies are the reference's. The measurement is noisy, and the candidates are another "
         "population: so what is chosen is not as easy as the reference. Move the populations."
     )
-    return page_of(TITLE, summary, [_lab(reference, pool), _table(rows)])
+    return page_of(Front(TITLE, summary), [_lab(reference, pool), _table(rows)])
 
 
 def _lab(reference: BetaMixture, pool: BetaMixture) -> Block:

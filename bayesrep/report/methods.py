@@ -74,4 +74,6 @@ def style() -> str:
         " ".join(f"{look.css}: {getattr(look, scheme)};" for look in looks)
         for scheme in ("light", "dark")
     )
-    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+    return f":root {{ {light} }}\n" + (
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+    )

@@ -6,17 +6,69 @@ script, and in JSON whose "<" is written as an escape.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bayesrep.atomic import replaced_file
+from bayesrep.posterior.groups import Posterior
 from bayesrep.report import methods, vega
-from bayesrep.report.sections import Content
-from bayesrep.report.sections.section import Block
+from bayesrep.report.numbers import numbers_of
+from bayesrep.report.sections import Content, Trust, gather
+from bayesrep.report.sections.section import Block, Figure
 from bayesrep.studies.study import Study
 from bayesrep.version import __version__
+
+
+class Front(NamedTuple):
+    """What the first screen holds.
+
+    Attributes
+    ----------
+    title
+        The finding, or what the page is about.
+    summary
+        The data.
+    kicker
+        The study's name, above the title.
+    sentence
+        The finding in full.
+    badge
+        Style and words of the verdict.
+    figure
+        That shows the finding.
+    missing
+        What is not in it, and why.
+    """
+
+    title: str
+    summary: str
+    kicker: str = ""
+    sentence: str = ""
+    badge: tuple[str, str] | None = None
+    figure: Figure | None = None
+    missing: str = ""
+
+
+def report_html(study: Study, posterior: Posterior | None = None, **options: Any) -> str:
+    """The report of a study as one HTML page.
+
+    Parameters
+    ----------
+    study
+        The study.
+    posterior
+        Of it; None leaves out what takes one.
+    **options
+        Of `bayesrep.report.sections.gather`: bootstrap, seed, crowd_sd, points, people, progress.
+
+    Raises
+    ------
+    OptionError, PosteriorError
+        As `gather`.
+    """
+    return page(gather(study, posterior, **options))
 
 
 def write_page(content: Content, path: str | Path) -> None:
@@ -27,11 +79,29 @@ def write_page(content: Content, path: str | Path) -> None:
 
 def page(content: Content) -> str:
     """The report as HTML."""
-    title = f"{content.study.name}: how much of the accuracy drop is real?"
-    return page_of(title, _summary(content.study), list(content.blocks()))
+    data: dict[str, Any] = {"numbers": numbers_of(content)}
+    if (opening := content.opening) is not None:
+        data.update(opening.data)
+    return page_of(_front(content), list(content.blocks()), data)
 
 
-def page_of(title: str, summary: str, blocks: Sequence[Block]) -> str:
+def _front(content: Content) -> Front:
+    study, trust = content.study, content.sections[Trust]
+    summary = _summary(study)
+    if (opening := content.opening) is None:
+        return Front(f"{study.name}: how much of the accuracy drop is real?", summary)
+    return Front(
+        title=opening.title,
+        summary=summary,
+        kicker=study.name,
+        sentence=opening.sentence,
+        badge=trust.badge if isinstance(trust, Trust) else None,
+        figure=opening.figure,
+        missing=opening.missing,
+    )
+
+
+def page_of(front: Front, blocks: Sequence[Block], data: Mapping[str, Any] | None = None) -> str:
     """Parts under one title as HTML, with the script that draws their figures."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
@@ -44,21 +114,38 @@ def page_of(title: str, summary: str, blocks: Sequence[Block]) -> str:
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    figures = [figure for block in blocks for figure in block.figures]
-    data: dict[str, Any] = {figure.id: figure.rows for figure in figures if figure.rows}
+    environment.filters["code"] = _with_code
+    figures = [*([front.figure] if front.figure else [])]
+    figures += [figure for block in blocks for figure in block.figures]
+    content: dict[str, Any] = {figure.id: figure.rows for figure in figures if figure.rows}
+    content.update(data or {})
     for block in blocks:
-        data.update(block.data)
+        content.update(block.data)
+    numbers = content.pop("numbers", {})
+    # A description becomes the figure's label, which its drawing would take away otherwise.
+    specs = {figure.id: {"description": figure.label, **figure.spec} for figure in figures}
     return environment.from_string(asset("page.html")).render(
         version=__version__,
-        title=title,
-        summary=summary,
+        front=front,
         blocks=blocks,
         css=Markup(methods.style() + asset("page.css")),
         script=Markup(_inline(asset("page.js"))),
         bundle=Markup(_inline(vega.bundle())),
-        content=Markup(_json(data)),
-        specs=Markup(_json({figure.id: figure.spec for figure in figures})),
+        numbers=Markup(_json(numbers)),
+        content=Markup(_json(content)),
+        specs=Markup(_json(specs)),
     )
+
+
+def _with_code(text: str) -> Any:
+    """A sentence, escaped, in which `commands` are set as such."""
+    from markupsafe import Markup, escape
+
+    def parts() -> Iterator[Any]:
+        for place, part in enumerate(text.split("`")):
+            yield Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+
+    return Markup("").join(parts())
 
 
 def _inline(script: str) -> str:
@@ -72,10 +159,18 @@ def _json(value: Any) -> str:
 
 
 def _summary(study: Study) -> str:
+    count = len(study.classifiers)
     sizes = ", ".join(
-        f"{role} ({data.name}): {len(data.images):,} images"
+        f"{role}{f' ({data.name})' * (data.name != role)}: {len(data.images):,} images"
         + f", {len(data.left_out):,} more left out, which could not be decoded"
         * bool(data.left_out)
         for role, data in study.datasets.items()
     )
-    return f"{len(study.classifiers)} classifiers. {sizes}."
+    low, high = (
+        pick(int(pick(data.shown)) for data in study.datasets.values()) for pick in (min, max)
+    )
+    each = f"{low}" if low == high else f"{low} to {high}"
+    return (
+        f"{count:,} classifier{'s' * (count != 1)}. {sizes[0].upper()}{sizes[1:]}. "
+        f"{each} annotator{'s' * (high != 1)} an image."
+    )

@@ -18,6 +18,7 @@ Spec = dict[str, Any]
 POSTERIOR, RAW, SOFT, INK = (
     f"var({name})" for name in (methods.POSTERIOR.css, methods.RAW.css, "--soft", "--ink")
 )
+GREY, PAPER = "var(--grey)", "var(--paper)"
 ROLES = (POSTERIOR, RAW, SOFT)
 """Colours of the reference, the replication and the candidates."""
 
@@ -51,6 +52,22 @@ def chart(first: Spec, *others: Spec, height: int = 280, **more: Any) -> Spec:
         "autosize": {"type": "fit-x", "contains": "padding"},
         **more,
     }
+
+
+def square(first: Spec, *others: Spec, side: int) -> Spec:
+    """A figure of marks over each other as high as it is wide, up to so many pixels."""
+    return {
+        "layer": [first, *others],
+        "width": side,
+        "height": side,
+        "autosize": {"type": "pad"},
+        "usermeta": {"square": side},
+    }
+
+
+def found(this: Any, other: Any) -> Spec:
+    """One value for what is looked for, another for the rest."""
+    return {"condition": {"test": "datum['found']", "value": this}, "value": other}
 
 
 def densities(names: Sequence[str], each: Sequence[str]) -> Spec:

@@ -9,13 +9,15 @@ from bayesrep.errors import BayesrepError, PosteriorError, reason
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
+from bayesrep.progress import progress_bar
 from bayesrep.protocols.people import People
 from bayesrep.report.sections.accuracies import Accuracies
-from bayesrep.report.sections.answer import Answer
+from bayesrep.report.sections.answer import Answer, Opening
 from bayesrep.report.sections.bias import Bias
 from bayesrep.report.sections.curves import Curves
 from bayesrep.report.sections.frequencies import Frequencies
 from bayesrep.report.sections.image import Image
+from bayesrep.report.sections.ranking import Ranking
 from bayesrep.report.sections.section import Block, Section, Source, point_estimates, quiet
 from bayesrep.report.sections.seen import Seen
 from bayesrep.report.sections.trust import Trust
@@ -24,13 +26,14 @@ from bayesrep.studies.study import Study
 
 SECTIONS: Sequence[type[Section]] = (
     Answer,
+    Trust,
     Accuracies,
+    Ranking,
     Frequencies,
     Image,
     Bias,
     Curves,
     Seen,
-    Trust,
 )
 
 Kind = TypeVar("Kind", bound=Section)
@@ -61,18 +64,30 @@ class Content:
         }
 
     @property
+    def opening(self) -> Opening | None:
+        """The first screen; None where there is no answer."""
+        answer = self.sections[Answer]
+        return answer.opening() if isinstance(answer, Answer) else None
+
+    @property
     def _shown(self) -> list[type[Section]]:
         """All but the optional ones of which nothing is given."""
         return [k for k in SECTIONS if not (k.optional and isinstance(self.sections[k], str))]
 
     def blocks(self) -> Iterator[Block]:
-        """The parts of the page in order; those that cannot be shown say why."""
+        """The parts of the page in order; what cannot be shown is told at the end, and why."""
+        made = [s for k in self._shown if not isinstance(s := self.sections[k], str)]
+        every = [block for section in made for block in section.blocks()]
+        yield from sorted(every, key=lambda block: block.last)
+        lacking: dict[str, list[str]] = {}
         for kind in self._shown:
-            section = self.sections[kind]
-            if isinstance(section, str):
-                yield kind.block(missing=section)
-            else:
-                yield from section.blocks()
+            if isinstance(why := self.sections[kind], str):
+                lacking.setdefault(why, []).append(kind.title)
+        if lacking:
+            sentences = [f"{'; '.join(titles)}: {why}." for why, titles in lacking.items()]
+            yield Block(
+                id="missing", short="Not shown", title="What is not shown", sentences=sentences
+            )
 
 
 @quiet()
@@ -85,6 +100,7 @@ def gather(
     crowd_sd: float = 0.0,
     points: Sequence[Analysis] = (),
     people: tuple[Predictions, People] | None = None,
+    progress: bool = False,
 ) -> Content:
     """Compute everything that a report shows.
 
@@ -105,6 +121,8 @@ def gather(
     people
         The answers to the reference, and what people see on its images, from
         `bayesrep.protocols.read_people`.
+    progress
+        Show on standard error what is being made.
 
     Raises
     ------
@@ -116,11 +134,17 @@ def gather(
     fitted = None if posterior is None else Fitted(study, posterior, crowd_sd)
     with ThreadPoolExecutor(max_workers=1) as beside:
         # The point estimates and what is read off the posterior are two halves of the time: the
-        # first sections, which wait for the one, come after the last, which take the other.
+        # sections that wait for the one come after those that take the other.
         estimated = None if points else beside.submit(point_estimates, study, bootstrap, seed)
         waits = estimated.result if estimated else lambda: points
         source = Source(study, fitted, waits, people)
-        return Content(study, {kind: _made(kind, source) for kind in reversed(SECTIONS)})
+        sections: dict[type[Section], Section | str] = {}
+        with progress_bar(len(SECTIONS), "part", show=progress) as bar:
+            for kind in sorted(SECTIONS, key=lambda kind: kind.waits):
+                bar.stage(f"report: {kind.title.lower()}")
+                sections[kind] = _made(kind, source)
+                bar.advance(1)
+        return Content(study, sections)
 
 
 def _made(kind: type[Section], source: Source) -> Section | str:

@@ -1,9 +1,9 @@
-"""The answer: how much of the drop is real, in a sentence and by method."""
+"""The answer: how much of the drop is real, in a sentence, in one figure and by method."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -12,21 +12,42 @@ from bayesrep.estimators import gap_table
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
-from bayesrep.report.answer import Drop, Estimate, answer_for, drop_of, is_share, measured_drop
+from bayesrep.report.answer import (
+    Drop,
+    Estimate,
+    answer_for,
+    drop_of,
+    headline,
+    is_share,
+    measured_drop,
+)
 from bayesrep.report.figures import INK, panels
 from bayesrep.report.methods import color_of, label_of, look_of, title_of
+from bayesrep.report.sections.accuracies import Estimates, estimates, hero
 from bayesrep.report.sections.section import (
     Block,
     Figure,
     Section,
     Source,
-    Table,
+    limits,
     point_estimates,
     quiet,
 )
-from bayesrep.report.text import ends, percent
+from bayesrep.report.text import percent
 from bayesrep.studies.study import Study
 from bayesrep.summary.tables import gaps
+
+COMPARE = "Compare at the same selection frequency"
+
+
+class Opening(NamedTuple):
+    """The first screen: what was found, how it reads in full, and the figure that shows it."""
+
+    title: str
+    sentence: str
+    figure: Figure
+    data: Mapping[str, Any]
+    missing: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,22 +58,30 @@ class Answer(Section):
     ----------
     study
         Of which it is.
+    found
+        What every method says of every classifier.
     gaps
         method, gap, lower, upper (mean bias-corrected gap and its 95 % interval), share (of the
         drop that selection explains; null of raw, and where no drop is clear or it is none).
-    drop
-        The drop as the last of these methods divides it.
+    drops
+        The drop as each method divides it.
+    truth
+        Mean gap of these reference images to the true adjusted accuracies, where they are known.
     """
 
     study: Study
+    found: Estimates
     gaps: pl.DataFrame
-    drop: Drop
+    drops: Mapping[str, Drop]
+    truth: float | None
 
-    id, short, title, takes = "answer", "Answer", "The answer", "posterior"
+    id, short, title, takes = "answer", "Methods", "The same drop by every method", "posterior"
+    waits = True
 
     @classmethod
     def of(cls, source: Source) -> Self:
         """Take the point estimates and, where there is one, the posterior."""
+        found = estimates(source)
         divided, missing = source.attempt(gaps)
         points, measured = gap_table(source.points()), measured_drop(source.study)
         tables = points if divided is None else pl.concat([points, divided])
@@ -64,98 +93,156 @@ class Answer(Section):
             [_row(method, drop) for method, drop in drops.items()],
             {"method": pl.String, **dict.fromkeys(("gap", "lower", "upper", "share"), pl.Float64)},
         )
-        return cls(study=source.study, gaps=rows, drop=[*drops.values()][-1], missing=missing)
+        truth = None
+        if found.knows_truth:
+            table = found.classifiers
+            truth = float((table["reference"] - table["truth"]).to_numpy().mean())
+        return cls(
+            study=source.study, found=found, gaps=rows, drops=drops, truth=truth, missing=missing
+        )
+
+    @property
+    def drop(self) -> Drop:
+        """The drop as the last of the methods divides it."""
+        return [*self.drops.values()][-1]
+
+    def opening(self) -> Opening:
+        """The first screen."""
+        drop, method = self.drop, self.found.methods[-1]
+        label = (
+            "Every classifier's accuracy on the replication against that on the reference, as "
+            "measured and at the same selection frequency, on equal axes; below the diagonal is a "
+            f"drop. On average {percent(drop.measured.value)} points are lost as measured, and "
+            f"{percent(drop.remaining.value)} at the same selection frequency."
+        )
+        low, high = self.found.range()
+        told = ", with 95 % intervals" * self.found.has_intervals
+        reading = (
+            "Each ring is a classifier as measured; its dot is where it would stand if the "
+            "replication's images were selected as often as the reference's "
+            f"({label_of(method)}{told}). On the line nothing is lost."
+        )
+        key = [("ring", "as measured"), ("dot", "at the same selection frequency")]
+        key += [("truth", "truth, known of a simulation")] * self.found.knows_truth
+        figure = Figure("hero", label, hero(self.found), reading, key=key, play=COMPARE)
+        parts = {
+            name: {"value": each.value, "lower": each.lower, "upper": each.upper}
+            for name, each in (("selection", drop.selection), ("remaining", drop.remaining))
+        }
+        mean = float(self.found.classifiers["reference"].to_numpy().mean())
+        return Opening(
+            title=headline(drop, classifiers=len(self.study.classifiers)),
+            sentence=answer_for(self.study, drop),
+            figure=figure,
+            data={"opening": {"method": method, "mean": mean, "low": low, "high": high, **parts}},
+            missing=self.missing,
+        )
 
     def blocks(self) -> Iterator[Block]:
-        """The sentence, its bar, and the gaps as a chart and as a table."""
+        """The gaps by method."""
         titles = [title_of(method) for method in self.gaps["method"]]
         told = [
-            [
-                title,
-                percent(row["gap"], 2),
-                ends(row["lower"], row["upper"], 2, none="–"),
-                "–" if row["share"] is None else percent(row["share"], 0),
-            ]
-            for title, row in zip(titles, self.gaps.to_dicts(), strict=True)
+            f"{percent(row['gap'])}" + f" ({percent(row['lower'])} to {percent(row['upper'])})"
+            if row["lower"] is not None
+            else percent(row["gap"])
+            for row in self.gaps.to_dicts()
         ]
-        reading = (
-            "The first bar is the drop as measured, the others what is left of it once "
-            "images are compared at the same selection frequency; lines are 95 % intervals."
+        told = [each.replace("-", "\N{MINUS SIGN}") for each in told]
+        rows = self.gaps.with_columns(
+            (pl.col("gap", "lower", "upper", "share") * 100).round(3),
+            method=pl.Series(titles),
+            told=pl.Series(told),
         )
-        header = ["method", "mean gap (%)", "95 % interval", "share explained (%)"]
-        label = "Bars of the mean accuracy gap by method, with intervals"
-        percents = self.gaps.with_columns(
-            (pl.col("gap", "lower", "upper") * 100).round(3), method=pl.Series(titles)
+        reading = (
+            "The first dot is the mean drop as measured, the others what is left of it once images "
+            "are compared at the same selection frequency, by five ways to estimate it; lines are "
+            "95 % intervals."
+        ).replace("five", _count(len(titles) - 1))
+        if self.truth is not None:
+            reading += (
+                f" This study is simulated: the truth is {percent(self.truth)} points, the dashed "
+                "line. Methods that lie apart from it are biased, as intervals by resampling "
+                "images do not know."
+            )
+        label = "Mean drop in points by method: " + "; ".join(
+            f"{title} {each}" for title, each in zip(titles, told, strict=True)
         )
         yield self.block(
-            lead=answer_for(self.study, self.drop),
-            lead_class="answer",
-            share=_share(self.drop.told_share),
-            missing=self.missing,
-            figures=[
-                Figure("answer-chart", label, self._chart(titles), reading, percents.to_dicts())
-            ],
-            table=Table("gaps", "Mean gaps", header, told),
+            figures=[Figure("answer-chart", label, self._chart(titles), reading, rows.to_dicts())],
+            data={"truth": None if self.truth is None else round(100 * self.truth, 3)},
         )
 
     def _chart(self, titles: list[str]) -> vega.Spec:
         shades = [f"var({look_of(method).css})" for method in self.gaps["method"]]
-        y = vega.name("method", sort=titles, title=None, axis={"labelLimit": 220})
-        bars = vega.mark(
-            {"type": "bar", "height": 18},
-            y=y,
-            x=vega.number("gap", title="mean accuracy gap (%)"),
-            color=vega.colors("method", titles, shades, legend=None),
-            tooltip=[
-                vega.name("method"),
-                vega.number("gap", format=".2f", title="gap (%)"),
-                vega.number("lower", format=".2f"),
-                vega.number("upper", format=".2f"),
-            ],
+        ends = [self.gaps[name].to_numpy() for name in ("gap", "lower", "upper")]
+        low, high = limits(*ends, [0.0 if self.truth is None else self.truth, 0.0], pad=0.14)
+        scale = {"domain": [low, high], "nice": False}
+        y = vega.name("method", sort=titles, title=None, axis={"labelLimit": 140, "grid": False})
+        x = {"title": "mean drop (points)", "scale": scale, "axis": {"tickCount": 8}}
+        color = vega.colors("method", titles, shades, legend=None)
+        zero: vega.Spec = {"type": "rule", "color": vega.SOFT}
+        truth: vega.Spec = {"type": "rule", "color": vega.INK, "strokeDash": [5, 4]}
+        rule: vega.Spec = {"type": "rule", "strokeWidth": 2}
+        text: vega.Spec = {"type": "text", "dy": -13, "fontSize": 12, "color": vega.INK}
+        return vega.chart(
+            vega.mark(zero, data="zero", x=vega.number("x", **x)),
+            vega.mark(truth, data="truth", x=vega.number("x", **x)),
+            vega.mark(rule, y=y, x=vega.number("lower", **x), x2={"field": "upper"}, color=color),
+            vega.mark(
+                {"type": "circle", "size": 90, "opacity": 1},
+                y=y,
+                x=vega.number("gap", **x),
+                color=color,
+                tooltip=[
+                    vega.name("method"),
+                    vega.name("told", title="points"),
+                    vega.number("share", format=".0f", title="explained (%)"),
+                ],
+            ),
+            vega.mark(
+                {**text, "color": vega.INK}, y=y, x=vega.number("gap", **x), text=vega.name("told")
+            ),
+            height=44 * len(titles) + 20,
         )
-        rule: vega.Spec = {"type": "rule", "color": vega.INK, "strokeWidth": 1.5}
-        rules = vega.mark(rule, y=y, x=vega.number("lower"), x2={"field": "upper"})
-        return vega.chart(bars, rules, height=190)
+
+
+def _count(number: int) -> str:
+    words = ("no", "one", "two", "three", "four", "five", "six")
+    return words[number] if number < len(words) else str(number)
 
 
 def _row(method: str, drop: Drop) -> dict[str, Any]:
     measured, raw = drop.measured, method == "raw"
-    gap = measured if raw else drop.remaining
+    gap: Estimate = measured if raw else drop.remaining
     told = not raw and measured.above and is_share(drop.share)
     share = drop.share.value if told else None
     ends = {"lower": gap.lower, "upper": gap.upper}
     return {"method": method, "gap": gap.value, **ends, "share": share}
 
 
-def _share(told: Estimate | None) -> dict[str, Any] | None:
-    """One bar: what selection explains of the drop, and what remains."""
-    if told is None:
-        return None
-    label = (
-        f"Selection explains {percent(told.value, 0)} % of the drop "
-        f"({percent(told.lower, 0)} to {percent(told.upper, 0)})"
-    )
-    parts = {"selection": told.value, "remains": 1 - told.value}
-    return {
-        "label": label,
-        "parts": [
-            {"kind": kind, "percent": round(100 * part, 1), "text": f"{kind} {percent(part, 0)} %"}
-            for kind, part in parts.items()
-        ],
-    }
-
-
 @quiet()
 def figure(study: Study, posterior: Posterior, *, bootstrap: int = 50, seed: int = 0) -> Any:
     """Mean gaps by method with 95 % intervals."""
     points = partial(point_estimates, study, bootstrap, seed)
-    rows = Answer.of(Source(study, Fitted(study, posterior), points)).gaps
+    shown = Answer.of(Source(study, Fitted(study, posterior), points))
     figure, (axes,) = panels(1)
-    place = np.arange(len(rows))[::-1]
-    gap, low, high = (100 * rows[end].to_numpy().astype(float) for end in ("gap", "lower", "upper"))
-    axes.barh(place, gap, color=[color_of(name) for name in rows["method"]], height=0.6)
-    axes.hlines(place, low, high, color=INK, lw=1.5)
-    axes.set_yticks(place, [label_of(name) for name in rows["method"]])
-    axes.set_xlabel("mean accuracy gap (%)")
+    place = np.arange(len(shown.gaps))[::-1]
+    gap, low, high = (
+        100 * shown.gaps[end].to_numpy().astype(float) for end in ("gap", "lower", "upper")
+    )
+    for at, method, *ends in zip(place, shown.gaps["method"], gap, low, high, strict=True):
+        value, lower, upper = ends
+        axes.hlines(at, lower, upper, color=color_of(method), lw=2)
+        axes.plot(value, at, "o", color=color_of(method), ms=7)
+        axes.annotate(
+            f"{value:.1f}", (value, at), xytext=(0, 8), textcoords="offset points", ha="center"
+        )
+    axes.axvline(0, color=INK, lw=0.8)
+    if shown.truth is not None:
+        axes.axvline(100 * shown.truth, color=INK, lw=1, ls="--")
+        axes.annotate("truth", (100 * shown.truth, place[0] + 0.45), ha="center", fontsize=9)
+    axes.set_yticks(place, [label_of(name) for name in shown.gaps["method"]])
+    axes.set_ylim(-0.6, place[0] + 0.75)
+    axes.set_xlabel("mean accuracy gap (points)")
     axes.grid(visible=False, axis="y")
     return figure

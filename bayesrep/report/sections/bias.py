@@ -27,14 +27,15 @@ class Bias(Section):
         roles, colors = zip(*ROLES.items(), strict=True)
         label = "Distributions of selection frequency in the two-beta model"
         yield self.block(
-            lead="A model of two betas: the reference's selection frequencies follow "
-            "Beta(α + 1, β), the candidates' Beta(α, β). Candidates are picked so that their "
-            "counts match the reference's; the replication that results (equation 1 of Engstrom "
-            "et al., 2020) still lies lower, and lower the fewer annotators count.",
+            lead="The candidates are harder than the reference. Those are picked whose counts "
+            "match the reference's, and yet the replication that results lies lower: among images "
+            "with a high count more were lucky where most are hard. The fewer annotators count, "
+            "the lower. (The reference follows Beta(α + 1, β), the candidates Beta(α, β); "
+            "equation 1 of Engstrom et al., 2020.)",
             controls=[
-                slider("alpha", "α of the candidates", 0.5, 8, 2, step=0.5),
-                slider("beta", "β of both", 0.5, 8, 2, step=0.5),
-                slider("toy-annotators", "Annotators", 0, 100, 10),
+                slider("alpha", "Candidates (α)", 0.5, 8, 2, step=0.5, ends=("hard", "easy")),
+                slider("beta", "Both (β)", 0.5, 8, 2, step=0.5, ends=("easy", "hard")),
+                slider("toy-annotators", "Annotators", 0, 100, 10, ends=("few", "many")),
             ],
             figures=[Figure("toy", label, vega.densities(roles, colors))],
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import Posterior, thinned_draws
+from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
 from bayesrep.report import vega
 from bayesrep.report.figures import BLUE, RED, legend_below, panels
 from bayesrep.report.sections.frequencies import BARS
@@ -21,6 +21,7 @@ from bayesrep.report.sections.section import (
     Section,
     Source,
     band,
+    chooser,
     numbers,
 )
 from bayesrep.studies.study import AnnotatedSet, Study
@@ -46,6 +47,9 @@ class Curves(Section):
         How many images have each.
     right : int [C, F]
         How many of these each classifier got right.
+    expected : float64 [3, C, F] or None
+        Mean, lower and upper end (95 %) of the share of right answers that the fit expects of so
+        many images at each frequency; None where the posterior holds no predictions.
     """
 
     classifiers: tuple[str, ...]
@@ -53,6 +57,7 @@ class Curves(Section):
     frequency: Floats
     images: Ints
     right: Ints
+    expected: Floats | None = None
 
     id, short, takes = "curves", "Curves", "curves"
     title = "Accuracy by selection frequency"
@@ -67,20 +72,25 @@ class Curves(Section):
             frequency=frequency,
             images=images,
             right=right,
+            expected=_expected(source.fitted, frequency, images),
         )
 
     def blocks(self) -> Iterator[Block]:
         """One classifier's curve, and a field to choose which."""
-        first = {"label": "Classifier", "value": self.classifiers[0]}
-        bands = dict(zip(BAND, map(numbers, self.bands), strict=True))
-        observed = {"images": self.images.tolist(), "right": self.right.tolist()}
+        bands = dict(zip(BAND, map(numbers, np.round(self.bands, 4)), strict=True))
+        observed: dict[str, Any] = {"images": self.images.tolist(), "right": self.right.tolist()}
+        key = [("ring raw", "observed at each count"), ("line", "accuracy by true frequency, 95 %")]
+        if self.expected is not None:
+            expected = map(numbers, np.round(self.expected, 4))
+            observed["expected"] = dict(zip(BAND, expected, strict=True))
+            key.insert(1, ("bar", "expected by the fit, 95 %"))
         label = "Accuracy of a classifier against selection frequency"
         yield self.block(
-            lead="The line is the fitted curve g(s) with its 95 % band, against the true selection "
-            "frequency; points are observed frequencies, which are noisy, so that the points are "
-            "flatter than the curve.",
-            controls=[{"kind": "list", "id": "curve-classifier", **first}],
-            figures=[Figure("curve", label, _chart())],
+            lead="At each count the ring is the share of images that the classifier gets right, "
+            "the bar what the fit expects of so many images: where rings lie in bars, it fits. The "
+            "line is accuracy by the true frequency, which is steeper, since counts are noisy.",
+            controls=[chooser("curve-classifier", self.classifiers[0])],
+            figures=[Figure("curve", label, _chart(), key=key)],
             data={"curves": {**bands, "frequency": numbers(self.frequency), **observed}},
         )
 
@@ -95,6 +105,21 @@ def curve_draws(fitted: Fitted) -> Floats:
         share = np.mean(of_images[:, None] == group["group"].values, axis=0)
     with jax.enable_x64(new_val=True):
         return np.asarray(made.model.curves(draws, made.options, GRID, share))
+
+
+def _expected(fitted: Fitted, frequency: Floats, images: Ints) -> Floats | None:
+    """Right answers that the fit predicts of the images at each frequency, as shares."""
+    group = find_group(fitted.posterior, "posterior_predictive")
+    if group is None or "correct" not in group:
+        return None
+    cells = cells_along(group, "replication")
+    right = np.asarray(group["correct"].values)
+    right = right.reshape(-1, *right.shape[2:])  # [draw, C, cell]
+    own = np.asarray(cells.selected) / np.asarray(cells.shown)
+    place = np.abs(own[:, None] - frequency).argmin(axis=1)
+    into = np.zeros((len(own), len(frequency)))
+    into[np.arange(len(own)), place] = 1
+    return band(right @ into / images)
 
 
 def _cells(data: AnnotatedSet) -> tuple[Floats, Ints, Ints]:
@@ -115,23 +140,33 @@ def _chart() -> vega.Spec:
     percent = {"domain": [0, 100]}
     x = vega.number("s", title="selection frequency (%)")
     lower = vega.number("lower", title="accuracy (%)", scale=percent)
-    area: vega.Spec = {"type": "area", "opacity": 0.25, "color": vega.POSTERIOR}
-    line: vega.Spec = {"type": "line", "color": vega.POSTERIOR}
+    area: vega.Spec = {"type": "area", "opacity": 0.18, "color": vega.POSTERIOR}
+    line: vega.Spec = {"type": "line", "color": vega.POSTERIOR, "strokeWidth": 1.5}
+    bars = vega.mark(
+        {"type": "rule", "color": vega.POSTERIOR, "strokeWidth": 5, "opacity": 0.45},
+        data="cells",
+        x=vega.number("frequency"),
+        y=vega.number("low", scale=percent),
+        y2={"field": "high"},
+    )
     cells = vega.mark(
-        {"type": "circle", "color": vega.RAW, "opacity": 0.65},
+        {"type": "point", "color": vega.RAW, "strokeWidth": 1.6, "opacity": 1},
         data="cells",
         x=vega.number("frequency"),
         y=vega.number("accuracy", scale=percent),
-        size=vega.number("images", legend=None, scale={"range": [8, 260]}),
+        size=vega.number("images", legend=None, scale={"range": [12, 120]}),
         tooltip=[
             vega.number("frequency", format=".0f", title="selected (%)"),
             vega.number("images"),
             vega.number("right"),
+            vega.number("accuracy", format=".1f", title="right (%)"),
+            vega.name("told", title="expected (%)"),
         ],
     )
     return vega.chart(
         vega.mark(area, x=x, y=lower, y2={"field": "upper"}),
         vega.mark(line, x=x, y=vega.number("mean", scale=percent)),
+        bars,
         cells,
     )
 
@@ -153,10 +188,17 @@ def figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = (
     for axes, name in zip(every, chosen, strict=True):
         number = study.classifiers.index(name)
         mean, low, high = 100 * curves.bands[:, number]
-        axes.plot(100 * GRID, mean, color=BLUE, lw=1.6, label="posterior")
-        axes.fill_between(100 * GRID, low, high, color=BLUE, alpha=0.25, lw=0)
+        axes.plot(100 * GRID, mean, color=BLUE, lw=1.6)
+        axes.fill_between(
+            100 * GRID, low, high, color=BLUE, alpha=0.2, lw=0, label="by true frequency, 95 %"
+        )
+        if curves.expected is not None:
+            _, low, high = 100 * curves.expected[:, number]
+            style = {"color": BLUE, "lw": 3, "alpha": 0.5, "label": "expected at each count, 95 %"}
+            axes.vlines(100 * curves.frequency, low, high, **style)
         seen = 100 * curves.right[number] / curves.images
-        axes.scatter(100 * curves.frequency, seen, s=size, color=RED, label="observed")
+        style = {"facecolors": "none", "edgecolors": RED, "label": "observed at each count"}
+        axes.scatter(100 * curves.frequency, seen, s=size, zorder=3, **style)
         axes.set_title(name, loc="left", fontsize=9)
         axes.set(xlabel="selection frequency (%)", ylabel="accuracy (%)", ylim=(-2, 102))
     legend_below(figure)

@@ -28,7 +28,7 @@ from bayesrep.types import Floats, Ints
 
 BARS = 40  # of a histogram of selection frequencies, at most
 GRID = np.linspace(0, 1, 101)
-TOP = 12  # of a density, which may be infinite at an end
+OUTSIDE = 0.005  # of the images may lie left of what is shown
 
 
 class Mixture(NamedTuple):
@@ -95,14 +95,24 @@ class Frequencies(Section):
     def blocks(self) -> Iterator[Block]:
         """Histograms with what is expected of them, and the fitted distributions."""
         roles = list(self.shares)
-        told = ", ".join(f"{role} {percent(mean)} %" for role, mean in self.means.items())
-        reading = f"Observed mean selection frequencies: {told}."
-        if any(np.isfinite(each.predicted).any() for each in self.shares.values()):
-            reading += " Vertical lines are what the fit expects of such counts (95 %)."
-        label = "Histograms of observed selection frequencies"
-        shares = self.shares.items()
-        rows = [row for role, each in shares for row in rows_of(each.bars(), which=role)]
-        figures = [Figure("histogram", label, _histogram(roles), reading, rows)]
+        shares, low = self.shares.items(), self.lowest
+        keys = [
+            [(bar, "observed"), ("upright", "expected by the fit, 95 %")]
+            for bar in ("bar", "bar raw", "bar soft")
+        ]
+        figures = [
+            Figure(
+                f"histogram-{role}",
+                f"Histogram of observed selection frequencies of the {role}, with what the fit "
+                "expects",
+                _histogram(role, vega.ROLES[place], low, self.highest),
+                f"{role.capitalize()}: on average {percent(self.means[role])} % selected."
+                + f" {percent(self._left_of(role))} % of its images lie further left." * (low > 0),
+                rows_of(each.bars(), which=role),
+                keys[place][: 2 if np.isfinite(each.predicted).any() else 1],
+            )
+            for place, (role, each) in enumerate(shares)
+        ]
         percents = 100 * GRID
         rows = [
             row
@@ -118,8 +128,55 @@ class Frequencies(Section):
                 "annotators determine n moments of them, so do not read their details."
             )
             label = "Fitted distributions of the true selection frequency"
-            figures.append(Figure("density", label, _density(roles), reading, rows))
+            figures.append(Figure("density", label, self._density(roles), reading, rows))
         yield self.block(missing=self.missing, figures=figures)
+
+    @property
+    def lowest(self) -> float:
+        """Where the axes begin, in percent: nearly all images lie to the right of it."""
+        return min(_lowest(each) for each in self.shares.values())
+
+    @property
+    def highest(self) -> float:
+        """The highest bar, or what is expected of one, in percent."""
+        parts = (np.ravel([each.observed, *each.predicted]) for each in self.shares.values())
+        return 100 * float(np.nanmax(np.concatenate(list(parts))))
+
+    @property
+    def densest(self) -> float:
+        """Where axes of densities end: at their means, which may be infinite at an end."""
+        inner = 100 * GRID >= self.lowest
+        densities = (each.density for each in self.shares.values())
+        tops = [each[0][inner].max() for each in densities if each is not None]
+        return 1.08 * float(max(tops, default=1.0))
+
+    def _left_of(self, role: str) -> float:
+        shares = self.shares[role]
+        return float(shares.observed[100 * shares.edges[1:] <= self.lowest].sum())
+
+    def _density(self, roles: list[str]) -> vega.Spec:
+        color = vega.colors("which", roles, vega.ROLES)
+        scale = {"domain": [0, self.densest], "nice": False}
+        x = vega.number(
+            "s",
+            title="true selection frequency s (%)",
+            scale={"domain": [self.lowest, 100], "nice": False},
+        )
+        lower = vega.number("lower", title="density p(s)", scale=scale)
+        area: vega.Spec = {"type": "area", "opacity": 0.22, "clip": True}
+        bands = vega.mark(area, color=color, x=x, y=lower, y2={"field": "upper"})
+        line: vega.Spec = {"type": "line", "clip": True}
+        return vega.chart(
+            bands,
+            vega.mark(line, color=color, x=x, y=vega.number("mean", scale=scale)),
+        )
+
+
+def _lowest(shares: Shares) -> float:
+    """The last ten percent below which next to no image lies."""
+    below = np.cumsum(shares.observed)
+    first = int(np.argmax(below > OUTSIDE))
+    return float(np.clip(np.floor(10 * shares.edges[first]) * 10, 0, 90))
 
 
 def mixture_draws(fitted: Fitted) -> dict[str, Mixture]:
@@ -175,47 +232,38 @@ def _into_bars(frequency: Floats, images: Floats, edges: Floats) -> Floats:
     return images @ into / images.sum(axis=-1, keepdims=True)
 
 
-def _histogram(roles: list[str]) -> vega.Spec:
-    color = vega.colors("which", roles, vega.ROLES)
-    title = "share of images (%)"
+def _histogram(role: str, color: str, low: float, high: float) -> vega.Spec:
+    scale = {"domain": [low, 102], "nice": False}
+    y_scale = {"domain": [0, 1.05 * high], "nice": False}
     bars = vega.mark(
-        {"type": "bar", "opacity": 0.35, "stroke": None},
-        color=color,
-        x=vega.number("low", title="observed selection frequency (%)", scale={"nice": False}),
+        {"type": "bar", "opacity": 0.45, "stroke": None, "color": color, "clip": True},
+        x=vega.number("low", title=f"observed selection frequency, {role} (%)", scale=scale),
         x2={"field": "high"},
-        y=vega.number("observed", title=title, stack=None, scale={"zero": True}),
+        y=vega.number("observed", title="share of images (%)", scale=y_scale),
         y2={"datum": 0},
-        tooltip=[vega.name("which"), vega.number("observed", format=".2f", title="observed (%)")],
+        tooltip=[
+            vega.number("low", format=".0f", title="from (%)"),
+            vega.number("high", format=".0f", title="to (%)"),
+            vega.number("observed", format=".2f", title="observed (%)"),
+            vega.number("lower", format=".2f", title="expected from"),
+            vega.number("upper", format=".2f", title="to"),
+        ],
     )
     middle = {"calculate": "(datum.low + datum.high) / 2", "as": "middle"}
     bands = vega.mark(
-        {"type": "rule", "strokeWidth": 2},
-        color=color,
+        {"type": "rule", "strokeWidth": 2, "color": vega.INK, "clip": True},
         x=vega.number("middle"),
-        y=vega.number("lower"),
+        y=vega.number("lower", scale=y_scale),
         y2={"field": "upper"},
     )
-    return vega.chart(bars, {**bands, "transform": [middle]})
-
-
-def _density(roles: list[str]) -> vega.Spec:
-    color = vega.colors("which", roles, vega.ROLES)
-    x = vega.number("s", title="true selection frequency s (%)")
-    top = {"domain": [0, TOP], "clamp": True}
-    lower = vega.number("lower", title="density p(s)", scale=top)
-    area: vega.Spec = {"type": "area", "opacity": 0.25}
-    bands = vega.mark(area, color=color, x=x, y=lower, y2={"field": "upper"})
-    means = vega.mark({"type": "line"}, color=color, x=x, y=vega.number("mean", scale=top))
-    return vega.chart(bands, means)
+    return vega.chart(bars, {**bands, "transform": [middle]}, height=220)
 
 
 def figure(study: Study, posterior: Posterior) -> Any:
     """Observed selection frequencies with predictive bands, and the fitted distributions."""
-    fitted = Fitted(study, posterior)
-    mixtures = mixture_draws(fitted)
+    found = Frequencies.of(Source(study, Fitted(study, posterior)))
     figure, (left, right) = panels(2)
-    for role, data in study.datasets.items():
-        shares = _shares_of(data, role, fitted, mixtures.get(role))
+    for role, shares in found.shares.items():
         color, edges = ROLE_COLORS[role], 100 * shares.edges
         left.stairs(100 * shares.observed, edges, color=color, fill=True, alpha=0.3, label=role)
         _, low, high = 100 * shares.predicted
@@ -225,7 +273,8 @@ def figure(study: Study, posterior: Posterior) -> Any:
             right.plot(100 * GRID, mean, color=color, lw=1.5, label=role)
             right.fill_between(100 * GRID, low, high, color=color, alpha=0.2, lw=0)
     left.set(xlabel="observed selection frequency (%)", ylabel="share of images (%)")
+    left.set_xlim(found.lowest, 102)
     right.set(xlabel="true selection frequency (%)", ylabel="density")
-    right.set_ylim(0, min(right.get_ylim()[1], TOP))
+    right.set(xlim=(found.lowest, 100), ylim=(0, found.densest))
     legend_below(figure)
     return figure

@@ -18,7 +18,6 @@ from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
 EVERY = 4  # draw of a mixture: enough for a mean
-SHARE = 0.7  # of the annotators who select the image that is shown first
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -31,10 +30,13 @@ class Image(Section):
         n, the most that an image of the study has.
     densities : mapping of role to float64 [n + 1, 101]
         p(s | k of n) if the image is one of that data set, on 0, 0.01, ..., 1.
+    first
+        The count that is shown first: where the pools differ most, times how many images have it.
     """
 
     annotators: int
     densities: Mapping[str, Floats]
+    first: int
 
     id, short, takes = "image-section", "One image", "frequencies"
     title = "One image: what its measurement says"
@@ -46,11 +48,12 @@ class Image(Section):
         n = int(max(data.shown.max() for data in source.study.datasets.values()))
         other = "candidates" if "candidates" in mixtures else "replication"
         roles = ("reference", other)
-        return cls(annotators=n, densities={role: updated(mixtures[role], n) for role in roles})
+        densities = {role: updated(mixtures[role], n) for role in roles}
+        return cls(annotators=n, densities=densities, first=_first(source.study, n, densities))
 
     def blocks(self) -> Iterator[Block]:
         """A slider for k, and both densities."""
-        n = self.annotators
+        n, first = self.annotators, self.first
         label = "Distribution of one image's true selection frequency in both pools"
         spec = vega.densities(list(self.densities), [vega.POSTERIOR, vega.RAW])
         densities = {role: numbers(density) for role, density in self.densities.items()}
@@ -58,11 +61,28 @@ class Image(Section):
             lead="The same measurement means different things in different pools: an image is more "
             "likely to come from where its pool is dense.",
             controls=[
-                slider("selected", f"Annotators who selected it, of {n}", 0, n, round(SHARE * n))
+                slider(
+                    "selected",
+                    f"Annotators who selected it, of {n}",
+                    0,
+                    n,
+                    first,
+                    ends=("hard", "easy"),
+                )
             ],
             figures=[Figure("image", label, spec)],
             data={"image": {"annotators": n, "densities": densities}},
         )
+
+
+def _first(study: Study, n: int, densities: Mapping[str, Floats]) -> int:
+    """The count of most images whose mean frequency differs most between the pools."""
+    one, other = (each @ GRID / each.sum(axis=1) for each in densities.values())
+    counts = np.zeros(n + 1)
+    for data in study.datasets.values():
+        k = np.round(n * data.selected / data.shown).astype(int)
+        counts += np.bincount(k, minlength=n + 1) / len(data.images)
+    return int(np.argmax(counts * np.abs(one - other)))
 
 
 def updated(mixture: Mixture, n: int) -> Floats:
@@ -90,9 +110,9 @@ def updated(mixture: Mixture, n: int) -> Floats:
 
 
 def figure(study: Study, posterior: Posterior) -> Any:
-    """True selection frequency of an image that 7 of 10 annotators select, in both pools."""
+    """True selection frequency of an image of the count at which both pools differ most."""
     image = Image.of(Source(study, Fitted(study, posterior)))
-    n, k = image.annotators, round(SHARE * image.annotators)
+    n, k = image.annotators, image.first
     figure, (axes,) = panels(1)
     for role, density in image.densities.items():
         style = {"color": ROLE_COLORS[role], "lw": 1.6, "label": role}

@@ -39,6 +39,13 @@ class Source:
     posterior: Fitted | None
     points: Callable[[], Sequence[Analysis]] = list
     people: tuple[Predictions, People] | None = None
+    kept: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def once(self, name: str, make: Callable[[], Value]) -> Value:
+        """What several sections take, made by the first that asks."""
+        if name not in self.kept:
+            self.kept[name] = make()
+        return self.kept[name]
 
     @property
     def fitted(self) -> Fitted:
@@ -71,7 +78,8 @@ def point_estimates(study: Study, bootstrap: int, seed: int) -> list[Analysis]:
 class Figure(NamedTuple):
     """A figure of the page: what it shows, how it is drawn and read, and rows that do not change.
 
-    Rows are in percent; those that controls change are made by the page's script.
+    Rows are in percent; those that controls change are made by the page's script. The label is what
+    a person hears who does not see it; the key says what its marks are.
     """
 
     id: str
@@ -79,6 +87,8 @@ class Figure(NamedTuple):
     spec: Spec
     reading: str = ""
     rows: Sequence[Mapping[str, Any]] = ()
+    key: Sequence[tuple[str, str]] = ()  # class of a mark in page.css, what it stands for
+    play: str = ""  # what a button says that moves it
 
 
 class Table(NamedTuple):
@@ -99,13 +109,14 @@ class Block:
     short: str  # in the navigation
     title: str
     long: bool = False  # may be broken over printed pages
+    last: bool = False  # comes after the blocks of the other sections
     lead: str = ""
     lead_class: str = ""
-    share: Mapping[str, Any] | None = None  # a bar
     missing: str = ""  # why something is not shown
     controls: Sequence[Mapping[str, Any]] = ()
     figures: Sequence[Figure] = ()
     table: Table | None = None
+    told: bool = False  # whether there is a place for a sentence on the chosen classifier
     sentences: Sequence[str] = ()
     settings: Mapping[str, str] | None = None
     repeat: str = ""
@@ -127,6 +138,7 @@ class Section(ABC):
     title: ClassVar[str]
     takes: ClassVar[str]
     optional: ClassVar[bool] = False  # not there, and not missed, where nothing is given for it
+    waits: ClassVar[bool] = False  # for the point estimates
 
     @classmethod
     @abstractmethod
@@ -143,16 +155,40 @@ class Section(ABC):
         return Block(id=cls.id, short=cls.short, title=cls.title, **contents)
 
 
-def slider(name: str, label: str, low: float, high: float, value: float, step: float = 1) -> Spec:
-    """A control for a number."""
-    ends = {"low": low, "high": high, "step": step, "value": value}
-    return {"kind": "range", "id": name, "label": label, **ends}
+def slider(
+    name: str,
+    label: str,
+    low: float,
+    high: float,
+    value: float,
+    step: float = 1,
+    ends: tuple[str, str] | None = None,
+) -> Spec:
+    """A control for a number; its ends may say in a word what they mean."""
+    numbers = {"low": low, "high": high, "step": step, "value": value}
+    return {"kind": "range", "id": name, "label": label, "ends": ends, **numbers}
 
 
 def search(name: str) -> Spec:
     """A control that looks for a classifier."""
     hint = "part of a name"
     return {"kind": "search", "id": name, "label": "Find a classifier", "placeholder": hint}
+
+
+def chooser(name: str, value: str = "") -> Spec:
+    """A control that chooses one classifier, for every figure that shows one."""
+    return {"kind": "list", "id": name, "label": "Classifier", "value": value}
+
+
+def limits(*values: ArrayLike, least: float = 2.0, pad: float = 0.06) -> tuple[float, float]:
+    """Ends of an axis in percent that hold all of some fractions, with room around them."""
+    every = np.concatenate([np.ravel(np.asarray(each, dtype=float)) for each in values])
+    every = 100 * every[np.isfinite(every)]
+    if not len(every):
+        return 0.0, 100.0
+    middle, half = (every.max() + every.min()) / 2, max(np.ptp(every), least) / 2
+    low, high = middle - (1 + 2 * pad) * half, middle + (1 + 2 * pad) * half
+    return float(np.round(low, 2)), float(np.round(high, 2))
 
 
 def band(values: Floats) -> Floats:

@@ -10,21 +10,22 @@ import polars as pl
 
 from bayesrep.checks.dependence import AGAINST
 from bayesrep.checks.diagnosis import examine
+from bayesrep.checks.finding import p_text
 from bayesrep.checks.predictions import check_predictions
-from bayesrep.posterior.files import arviz
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report import vega
-from bayesrep.report.figures import BLUE, GREY, ROLE_COLORS, legend_below, panels
+from bayesrep.report.figures import BLUE, GREY, RED, ROLE_COLORS, legend_below, panels, shades
 from bayesrep.report.sections.section import Block, Figure, Section, Source, Table, rows_of
-from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
 RANK_BINS = 20
 P_BINS = np.linspace(0, 1, 11)
+P_SCALE = {"domain": [-0.02, 1.02], "nice": False}
+"""What lies at 0, the worst, is not to lie under the axis."""
 VERDICTS = {
-    "yes": ("verdict-yes", "Yes, if {assumption}: every check is fine."),
+    "yes": ("verdict-yes", "Yes, if {assumption}. Every check is fine."),
     "with care": ("verdict-care", "With care: something is not as it should be."),
     "no": ("verdict-no", "No: do not use this fit."),
 }
@@ -79,7 +80,7 @@ class Trust(Section):
         stats = find_group(fitted.posterior, "sample_stats")
         figures: list[Figure] = []
         if found.predictions is not None:
-            figures.append(_of_p_values(_answers(found.predictions)))
+            figures.append(_of_p_values(found.predictions))
         if len(fitted.adjusted) > 1:
             figures.append(_of_ranks(fitted.adjusted.mean(axis=2)))
         if found.dependence is not None:
@@ -100,19 +101,39 @@ class Trust(Section):
         )
 
     def blocks(self) -> Iterator[Block]:
-        """Verdict, figures, checks, sentences, settings."""
+        """The verdict in words; at the end of the page what it rests on, and how to repeat it."""
         style, lead = VERDICTS.get(self.verdict, VERDICTS["with care"])
         checks = [[_cell(value) for value in row] for row in self.checks.select(CHECKED).rows()]
         yield self.block(
             lead=lead.format(assumption=self.assumption),
             lead_class=f"answer {style}",
-            long=True,
-            figures=self.figures,
-            table=Table("checks", "Checks", CHECKED, checks),
             sentences=[*self.sentences, AGREEMENT],
+        )
+        yield Block(
+            id="checks-section",
+            short="Checks",
+            title="What the verdict rests on",
+            long=True,
+            last=True,
+            table=Table("checks", "Checks", CHECKED, checks),
+            figures=self.figures,
+        )
+        yield Block(
+            id="again",
+            short="Settings",
+            title="How it was made",
+            long=True,
+            last=True,
             settings=self.settings,
             repeat=self.commands,
         )
+
+    @property
+    def badge(self) -> tuple[str, str]:
+        """The verdict in a word or two, and its style."""
+        notes = len(self.sentences)
+        many = f", {notes} note{'s' * (notes != 1)}" * bool(notes)
+        return VERDICTS.get(self.verdict, VERDICTS["with care"])[0], f"{self.verdict}{many}"
 
 
 def _answers(predictions: pl.DataFrame) -> Floats:
@@ -120,60 +141,84 @@ def _answers(predictions: pl.DataFrame) -> Floats:
     return predictions.filter(pl.col("kind") == "answers")["p"].to_numpy()
 
 
-def _of_p_values(p_values: Floats) -> Figure:
-    counts = np.histogram(p_values, P_BINS)[0]
+def _counts(predictions: pl.DataFrame) -> dict[str, float]:
+    """The p-value of each data set's counts."""
+    rows = predictions.filter(pl.col("kind") == "counts")
+    return dict(zip(rows["name"], rows["p"], strict=True))
+
+
+def _of_p_values(predictions: pl.DataFrame) -> Figure:
+    counts = np.histogram(_answers(predictions), P_BINS)[0]
+    told = [f"{p_text(p)} for the counts of the {name}" for name, p in _counts(predictions).items()]
+    names = list(_counts(predictions))
+    mixtures = [
+        {"p": p, "name": name, "told": p_text(p)} for name, p in _counts(predictions).items()
+    ]
     bars = vega.mark(
         {"type": "bar", "color": vega.POSTERIOR, "opacity": 0.6},
-        x=vega.number("low", title="p-value of a classifier's answers", scale={"nice": False}),
+        x=vega.number("low", title="p-value of a classifier's answers", scale=P_SCALE),
         x2={"field": "high"},
-        y=vega.number("classifiers", title="classifiers"),
+        y=vega.number("classifiers", title="classifiers", axis={"tickMinStep": 1, "format": "d"}),
         y2={"datum": 0},
+        tooltip=[vega.number("low"), vega.number("high"), vega.number("classifiers")],
     )
+    rules = {
+        "data": {"values": mixtures},
+        "mark": {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 2},
+        "encoding": {
+            "x": vega.number("p", scale=P_SCALE),
+            "color": vega.colors("name", names, vega.ROLES[: len(names)], title=None),
+            "tooltip": [vega.name("name"), vega.name("told", title="counts")],
+        },
+    }
     return Figure(
         "pvalues",
         "Histogram of p-values of the classifiers' answers",
-        vega.chart(bars),
+        vega.chart(bars, rules),
         "Posterior predictive checks of the answers: flat where the curves fit; a heap at the left "
-        "would be classifiers that they do not fit.",
+        "would be classifiers that they do not fit. Dashed lines are the mixtures' own: "
+        + ", ".join(told)
+        + ".",
         rows_of({"low": P_BINS[:-1], "high": P_BINS[1:], "classifiers": counts}),
     )
 
 
 def _of_ranks(chains: Floats) -> Figure:
     """Histograms of the ranks of each chain's mean accuracy [chain, draw] among all draws'."""
-    order = np.argsort(np.argsort(chains, axis=None)).reshape(chains.shape)
-    edges = np.linspace(0, chains.size, RANK_BINS + 1)
-    rank = (np.arange(RANK_BINS) + 0.5) * 100 / RANK_BINS
+    rank, counts = _ranked(chains)
     lines = vega.mark(
         {"type": "line", "interpolate": "step"},
-        x=vega.number("rank", title="rank among the draws of all chains (%)"),
+        x=vega.number(
+            "rank", title="rank among the draws of all chains (%)", scale={"domain": [0, 100]}
+        ),
         y=vega.number("draws", title="draws", scale={"zero": True}),
-        color=vega.name("chain", scale={"scheme": "viridis"}, legend=None),
+        color=vega.name("chain", scale={"scheme": "viridis"}, title=None),
         tooltip=[vega.name("chain"), vega.number("draws")],
     )
     return Figure(
-        "ranks",
+        "chains",
         "Rank histograms of the mean adjusted accuracy by chain",
         vega.chart(lines),
         "Chains that agree have flat lines that lie over each other.",
         [
             row
-            for number, ranks in enumerate(order, start=1)
-            for row in rows_of(
-                {"rank": rank, "draws": np.histogram(ranks, edges)[0]}, chain=f"chain {number}"
-            )
+            for number, draws in enumerate(counts, start=1)
+            for row in rows_of({"rank": rank, "draws": draws}, chain=f"chain {number}")
         ],
     )
 
 
+def _ranked(chains: Floats) -> tuple[Floats, list[Any]]:
+    """Middles of bins of ranks in percent, and each chain's draws in them."""
+    order = np.argsort(np.argsort(chains, axis=None)).reshape(chains.shape)
+    edges = np.linspace(0, chains.size, RANK_BINS + 1)
+    rank = (np.arange(RANK_BINS) + 0.5) * 100 / RANK_BINS
+    return rank, [np.histogram(each, edges)[0] for each in order]
+
+
 def _of_energies(energy: Floats) -> Figure:
     """Energies [chain, draw] less their chain's mean, and their changes from draw to draw."""
-    series = {
-        "energy": (energy - energy.mean(axis=1, keepdims=True)).ravel(),
-        "change from draw to draw": np.diff(energy, axis=1).ravel(),
-    }
-    edges = np.histogram_bin_edges(np.concatenate(list(series.values())), 40)
-    middle = (edges[1:] + edges[:-1]) / 2
+    middle, series = _energy_densities(energy)
     areas = vega.mark(
         {"type": "area", "opacity": 0.2, "line": {"strokeWidth": 2}, "interpolate": "step"},
         x=vega.number("energy", title="energy less its mean"),
@@ -187,11 +232,22 @@ def _of_energies(energy: Floats) -> Figure:
         "A change as wide as the energy itself means that the sampler moves freely.",
         [
             row
-            for which, values in series.items()
-            for density in [np.histogram(values, edges, density=True)[0]]
+            for which, density in series.items()
             for row in rows_of({"energy": middle, "density": density}, which=which)
         ],
     )
+
+
+def _energy_densities(energy: Floats) -> tuple[Floats, dict[str, Floats]]:
+    series = {
+        "energy": (energy - energy.mean(axis=1, keepdims=True)).ravel(),
+        "change from draw to draw": np.diff(energy, axis=1).ravel(),
+    }
+    edges = np.histogram_bin_edges(np.concatenate(list(series.values())), 40)
+    densities = {
+        name: np.histogram(values, edges, density=True)[0] for name, values in series.items()
+    }
+    return (edges[1:] + edges[:-1]) / 2, densities
 
 
 def _of_dependence(band: pl.DataFrame, gap: Floats) -> Figure:
@@ -282,30 +338,39 @@ def checks(study: Study, posterior: Posterior) -> Any:
     table = check_predictions(Fitted(study, posterior).posterior)
     figure, (axes,) = panels(1)
     axes.hist(_answers(table), P_BINS, color=BLUE, alpha=0.5, label="classifiers")
-    for role in REQUIRED_ROLES:
-        counts = table.filter(pl.col("kind") == "counts", pl.col("name") == role)
-        if len(counts):
-            label = f"counts of the {role}"
-            axes.axvline(counts["p"][0], color=ROLE_COLORS[role], lw=1.6, ls="--", label=label)
-    axes.axhline(len(study.classifiers) / 10, color=GREY, lw=1)
-    axes.set(xlim=(0, 1), xlabel="p-value", ylabel="classifiers")
+    for role, p in _counts(table).items():
+        label = f"counts of the {role}, {p_text(p)}"
+        axes.axvline(p, color=ROLE_COLORS.get(role, GREY), lw=1.8, ls="--", label=label)
+    axes.axhline(len(study.classifiers) / 10, color=GREY, lw=1, label="expected")
+    axes.set(xlim=P_SCALE["domain"], xlabel="p-value", ylabel="classifiers")
+    axes.yaxis.get_major_locator().set_params(integer=True)
     legend_below(figure)
     return figure
 
 
-def ranks(study: Study, posterior: Posterior) -> Any:
-    """ArviZ's rank plot of the mean selection frequencies."""
-    fitted = Fitted(study, posterior)
-    return _of_arviz(arviz().plot_rank(fitted.posterior, var_names=["mean_selection_frequency"]))
+def chains(study: Study, posterior: Posterior) -> Any:
+    """Ranks of each chain's mean adjusted accuracy among all draws'."""
+    means = Fitted(study, posterior).adjusted.mean(axis=2)
+    rank, counts = _ranked(means)
+    figure, (axes,) = panels(1)
+    for number, (each, color) in enumerate(zip(counts, shades(len(counts)), strict=True), start=1):
+        axes.step(rank, each, where="mid", color=color, lw=1.4, label=f"chain {number}")
+    axes.axhline(means.shape[1] / RANK_BINS, color=GREY, lw=1, ls="--", label="expected")
+    axes.set(xlim=(0, 100), xlabel="rank among the draws of all chains (%)", ylabel="draws")
+    axes.set_ylim(0, None)
+    legend_below(figure)
+    return figure
 
 
 def energy(study: Study, posterior: Posterior) -> Any:
-    """ArviZ's plot of the energy and its changes from draw to draw."""
-    return _of_arviz(arviz().plot_energy(Fitted(study, posterior).posterior))
-
-
-def _of_arviz(plot: Any) -> Any:
-    """The matplotlib figure of what ArviZ returns: axes in its old version, a plot in its new."""
-    if hasattr(plot, "viz"):
-        return plot.viz["figure"].item()
-    return np.ravel(np.asarray(plot, dtype=object))[0].figure
+    """Energies of the chains less their means, and their changes from draw to draw."""
+    stats = Fitted(study, posterior).need("sample_stats", "energy")
+    middle, densities = _energy_densities(np.asarray(stats["energy"].values, dtype=float))
+    figure, (axes,) = panels(1)
+    for (label, density), color in zip(densities.items(), (BLUE, RED), strict=True):
+        axes.fill_between(middle, density, step="mid", color=color, alpha=0.3, lw=0, label=label)
+        axes.step(middle, density, where="mid", color=color, lw=1.4)
+    axes.set(xlabel="energy less its mean", ylabel="density")
+    axes.set_ylim(0, None)
+    legend_below(figure)
+    return figure

@@ -1,0 +1,167 @@
+"""Conditions on a report's numbers, for pipelines: `bayesrep report --fail-if "adjusted_gap > 2"`.
+
+A condition is one comparison, or several joined by "and":
+
+    comparison = quantity operator number | "trust" ("==" | "!=") verdict
+    quantity   = name, or name "[" classifier "]", then nothing, ".lower" or ".upper"
+    operator   = "<" | "<=" | ">" | ">=" | "==" | "!="
+
+Nothing else is understood, and nothing is executed. Gaps are in points, accuracies and the share in
+percent.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from bayesrep.checks.finding import Trust
+from bayesrep.errors import OptionError, plain
+
+TOGETHER: Mapping[str, str] = {
+    "measured_gap": "measured",
+    "adjusted_gap": "remaining",
+    "selection_gap": "selection",
+    "share_explained": "share",
+}
+"""Means over classifiers, and what they are called in `bayesrep.report.numbers`."""
+EACH = ("reference_accuracy", "replication_accuracy", "adjusted_accuracy", "adjusted_gap", "rank")
+OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_COMPARISON = re.compile(
+    r"(?P<name>[a-z_]+)(?:\[(?P<classifier>.+)\])?(?:\.(?P<end>lower|upper))?\s*"
+    r"(?P<operator><=|>=|==|!=|<|>)\s*(?P<right>[^<>=!]+)"
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison of a quantity with a number, or of the verdict with a word."""
+
+    text: str
+    name: str
+    classifier: str | None
+    end: str
+    operator: str
+    right: float | str
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Comparisons that hold or do not hold together."""
+
+    comparisons: tuple[Comparison, ...]
+
+    def finding(self, numbers: Mapping[str, Any]) -> str:
+        """What holds, with the numbers that make it hold; empty where it does not.
+
+        Parameters
+        ----------
+        numbers
+            From `bayesrep.report.numbers.numbers_of`.
+
+        Raises
+        ------
+        OptionError
+            If a quantity is not known of this study: a classifier that it lacks, an interval
+            without replicates, a verdict without a posterior.
+        """
+        found = [(each, _value(each, numbers)) for each in self.comparisons]
+        if not all(OPERATORS[each.operator](left, each.right) for each, left in found):
+            return ""
+        return " and ".join(f"{each.text} ({_shown(left)})" for each, left in found)
+
+
+def parse_condition(text: str) -> Condition:
+    """Read a condition.
+
+    Raises
+    ------
+    OptionError
+        If it is none; the message says what would be.
+    """
+    parts = re.split(r"\s+and\s+(?![^\[]*\])", text.strip())  # not within a name
+    return Condition(tuple(_comparison(part, text) for part in parts))
+
+
+def _comparison(part: str, whole: str) -> Comparison:
+    found = _COMPARISON.fullmatch(part)
+    if found is None:
+        raise _refused(whole, "write it like adjusted_gap > 2, or trust == no")
+    name, classifier, end = found["name"], found["classifier"], found["end"] or "value"
+    sign, right = found["operator"], found["right"].strip()
+    if name == "trust":
+        verdict = right.strip("\"'")
+        if verdict not in get_args(Trust):
+            raise _refused(whole, f"trust is one of {', '.join(get_args(Trust))}")
+        if classifier or found["end"] or sign not in ("==", "!="):
+            raise _refused(whole, "trust is compared by == or != alone")
+        return Comparison(part, name, None, end, sign, verdict)
+    known = EACH if classifier else tuple(TOGETHER)
+    if name not in known:
+        of = "of a classifier" if classifier else "of all classifiers"
+        raise _refused(whole, f"quantities {of} are {', '.join(known)}")
+    if classifier and name in EACH[:2] and found["end"]:
+        raise _refused(whole, f"{name} has no interval")
+    try:
+        number = float(right)
+    except ValueError:
+        raise _refused(whole, f"{plain(right)!r} is no number") from None
+    return Comparison(part, name, classifier, end, sign, number)
+
+
+def _refused(text: str, why: str) -> OptionError:
+    return OptionError(f"--fail-if {plain(text)!r}: {why}")
+
+
+def _value(each: Comparison, numbers: Mapping[str, Any]) -> float | str:
+    """The left side, in percent or points."""
+    if each.name == "trust":
+        if numbers["trust"] is None:
+            raise _refused(each.text, "the verdict is not known; give a posterior")
+        return str(numbers["trust"]["verdict"])
+    of = each.classifier
+    found = _together(each, numbers) if of is None else _of_one(each, of, numbers)
+    if found is None:
+        raise _refused(each.text, "it is not known of this study (give a posterior or --bootstrap)")
+    return found if each.name == "rank" else 100 * found
+
+
+def _together(each: Comparison, numbers: Mapping[str, Any]) -> float | None:
+    drop = numbers["drop"]
+    return None if drop is None else drop[TOGETHER[each.name]][each.end]
+
+
+def _of_one(each: Comparison, name: str, numbers: Mapping[str, Any]) -> float | None:
+    table, method = numbers["classifiers"], numbers["method"]
+    if table is None:
+        return None
+    if name not in table["classifier"]:
+        raise _refused(each.text, f"{plain(name)!r} is not in the study")
+    row = table["classifier"].index(name)
+    ends = {"value": method, "lower": f"{method}_lower", "upper": f"{method}_upper"}
+    match each.name:
+        case "rank":
+            ranks = numbers["ranks"]
+            return (
+                None if ranks is None else ranks["rank" if each.end == "value" else each.end][row]
+            )
+        case "adjusted_accuracy":
+            return table[ends[each.end]][row]
+        case "adjusted_gap":
+            other = {"value": "value", "lower": "upper", "upper": "lower"}[each.end]
+            adjusted = table[ends[other]][row]
+            return None if adjusted is None else table["reference"][row] - adjusted
+        case _:
+            return table[each.name.removesuffix("_accuracy")][row]
+
+
+def _shown(left: float | str) -> str:
+    return left if isinstance(left, str) else f"{left:.4g}"

@@ -1,0 +1,89 @@
+"""All numbers of a report as one object for programs: in its page, and of `report --json`.
+
+Fractions throughout; null is what is not known. `FORMAT` rises when a name changes its meaning.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bayesrep.report.answer import Estimate
+from bayesrep.report.sections import Accuracies, Answer, Content, Ranking, Trust
+from bayesrep.report.sections.section import numbers
+
+FORMAT = "bayesrep report 1"
+
+
+def numbers_of(content: Content) -> dict[str, Any]:
+    """Everything that the report says in numbers.
+
+    Parameters
+    ----------
+    content
+        From `bayesrep.report.sections.gather`.
+
+    Returns
+    -------
+    dict
+        `format`, `study`, `headline`, `answer`, `drop` (measured, remaining, selection, share: each
+        value, lower, upper), `methods` (rows: method, gap, lower, upper, share), `truth` (mean gap,
+        where known), `method` (whose `drop` is), `classifiers` (by columns), `trust` (verdict,
+        assumption, sentences, checks) or null, `ranks` (by columns) or null, and `missing`: what is
+        not shown, and why.
+    """
+    study = content.study
+    sections = content.sections
+    answer, trust = sections[Answer], sections[Trust]
+    accuracies, ranking = sections[Accuracies], sections[Ranking]
+    found: dict[str, Any] = {
+        "format": FORMAT,
+        "study": {
+            "name": study.name,
+            "classifiers": len(study.classifiers),
+            "images": {role: len(data.images) for role, data in study.datasets.items()},
+        },
+        "headline": None,
+        "answer": None,
+        "method": None,
+        "drop": None,
+        "methods": [],
+        "truth": None,
+        "classifiers": None,
+        "trust": None,
+        "ranks": None,
+        "missing": content.missing,
+    }
+    if isinstance(answer, Answer):
+        opening, drop = answer.opening(), answer.drop
+        parts = ("measured", "remaining", "selection", "share")
+        found |= {
+            "headline": opening.title,
+            "answer": opening.sentence,
+            "method": answer.found.methods[-1],
+            "drop": {name: _three(getattr(drop, name)) for name in parts},
+            "methods": answer.gaps.fill_nan(None).to_dicts(),
+            "truth": answer.truth,
+        }
+    if isinstance(accuracies, Accuracies):
+        found["classifiers"] = accuracies.columns_of()
+    if isinstance(trust, Trust):
+        found["trust"] = {
+            "verdict": trust.verdict,
+            "assumption": trust.assumption,
+            "sentences": list(trust.sentences),
+            "checks": trust.checks.to_dicts(),
+        }
+    if isinstance(ranking, Ranking):
+        rank = dict(zip(("rank", "lower", "upper"), map(numbers, ranking.rank), strict=True))
+        found["ranks"] = {
+            "classifier": list(ranking.classifiers),
+            **rank,
+            "measured": numbers(ranking.measured),
+        }
+    return found
+
+
+def _three(estimate: Estimate) -> dict[str, float | None]:
+    three = np.array([estimate.value, estimate.lower, estimate.upper], dtype=float)
+    value, lower, upper = numbers(three)
+    return {"value": value, "lower": lower, "upper": upper}
