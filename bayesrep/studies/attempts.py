@@ -1,0 +1,254 @@
+"""Repeated attempts: how often each classifier solved each image of a data set, k of n.
+
+A study keeps one answer of a classifier to an image. Where a model was asked several times, the
+study's folder also holds
+
+    attempts.parquet    dataset, image, classifier, solved, attempts
+
+with one row for each data set, image and classifier: `solved` (Int64) of `attempts` (Int64, at
+least 1) attempts were right. Classifiers may differ in their images and in their attempts. Tables
+of others hold the same in CSV or Parquet, where `item` is read as image and `model` as classifier;
+where there is no column `attempts`, each row is one attempt and `solved` is true or false.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError, listing, reason
+from bayesrep.files import parquet
+from bayesrep.studies import rules
+from bayesrep.studies.words import in_our_words
+from bayesrep.types import Ints
+
+ATTEMPTS = "attempts.parquet"
+_NAMES = ["dataset", "image", "classifier"]
+_COUNTS = ["solved", "attempts"]
+_TEXT = (*_NAMES, "item", "question", "model")
+
+
+@dataclass(frozen=True, eq=False)
+class Attempts:
+    """How often one classifier solved each image of one data set.
+
+    Attributes
+    ----------
+    dataset, classifier
+        Their names.
+    images : str [N]
+        Unique names.
+    solved, attempts : int64 [N]
+        k of n: how many of a classifier's attempts at each image were right, and of how many.
+
+    Raises
+    ------
+    StudyError
+        Naming the data set, the classifier, the images and the first rule broken.
+    """
+
+    dataset: str
+    classifier: str
+    images: NDArray[np.str_]
+    solved: Ints
+    attempts: Ints
+
+    def __post_init__(self) -> None:
+        rules.raise_first(self._violations())
+        for name, dtype in (("images", np.str_), ("solved", np.int64), ("attempts", np.int64)):
+            values = np.asarray(getattr(self, name)).astype(dtype, copy=False).view()
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
+    def _violations(self) -> Iterator[str]:
+        where = f"attempts of {self.classifier!r} at {self.dataset!r}"
+        yield from rules.image_violations(where, self.images)
+        for name in _COUNTS:
+            values = rules.as_numbers(getattr(self, name))
+            if values is None or values.shape != (len(self.images),):
+                yield f"{where}: {name} is not one whole number for each image"
+                return
+            whole = np.isfinite(values) & (values == np.floor(values))
+            within = whole & (values >= 0) & (values <= rules.LARGEST_COUNT)
+            yield from self._first(where, ~within, f"{name} is no count (0, 1, 2, ...)")
+        solved, attempts = np.asarray(self.solved), np.asarray(self.attempts)
+        yield from self._first(where, attempts == 0, "no attempts; leave out what was not tried")
+        yield from self._first(where, solved > attempts, "solved more often than attempted")
+
+    def _first(self, where: str, wrong: Any, rule: str) -> Iterator[str]:
+        if np.any(wrong):
+            yield f"{where}: {rule} for {listing(np.asarray(self.images)[wrong].tolist())}"
+
+
+def read_attempts(path: str | Path) -> list[Attempts]:
+    """Read the attempts of a study, or of a table.
+
+    Parameters
+    ----------
+    path
+        A study's folder, or a table in a `.csv` or `.parquet` file.
+
+    Returns
+    -------
+    list of Attempts
+        By data set and then classifier, each in the order in which they are first named. The data
+        set of a table without that column is called as its file.
+
+    Raises
+    ------
+    StudyError
+        In one line, naming the file, the data set, the classifier, the images and what to do.
+    """
+    place = Path(path)
+    if place.is_dir():
+        file = place / ATTEMPTS
+        if not file.exists():
+            raise StudyError(
+                f"{path}: no {ATTEMPTS}, so nothing is known of repeated attempts; import logs "
+                "that hold several attempts at an item, or give a table of them"
+            )
+        return of_table(parquet.read(file, str(file), [*_NAMES, *_COUNTS]), str(file))
+    return of_table(_table(place), str(path), dataset=place.stem)
+
+
+def of_table(table: pl.DataFrame, where: str, *, dataset: str | None = None) -> list[Attempts]:
+    """The attempts that a table holds; see `read_attempts`.
+
+    Parameters
+    ----------
+    table
+        With the columns of `attempts.parquet`, or the names that others have for them.
+    where
+        What a message calls the table.
+    dataset
+        The data set's name where the table has no such column.
+    """
+    table = table.rename(in_our_words(table.columns, ("image",), ("classifier",)))
+    if dataset is not None and "dataset" not in table.columns:
+        table = table.with_columns(dataset=pl.lit(dataset))
+    needed = [*_NAMES, _COUNTS[0]]
+    if missing := [name for name in needed if name not in table.columns]:
+        raise StudyError(
+            f"{where}: {listing(missing, 'column')} missing; attempts have the columns "
+            f"{', '.join([*_NAMES, *_COUNTS])}, or item for image and model for classifier"
+        )
+    if not len(table):
+        raise StudyError(f"{where}: has no rows; give at least one attempt")
+    table = table.with_columns(pl.col(_NAMES).cast(pl.String))
+    for name in _NAMES:
+        if (rows := _rows(table[name].is_null() | (table[name] == ""))) is not None:
+            raise StudyError(f"{where}: {name} is missing in {rows}; fill it in")
+    counted = _counted(table, where) if "attempts" in table.columns else _each(table, where)
+    return [
+        Attempts(
+            str(name),
+            str(classifier),
+            rows["image"].to_numpy().astype(np.str_),
+            rows["solved"].to_numpy(),
+            rows["attempts"].to_numpy(),
+        )
+        for name, of_set in _parts(counted, "dataset")
+        for classifier, rows in _parts(of_set, "classifier")
+    ]
+
+
+def write_attempts(attempts: Sequence[Attempts], study: str | Path) -> None:
+    """Write the attempts into a study's folder, in place of those that are there.
+
+    Parameters
+    ----------
+    attempts
+        Each data set and classifier once.
+    study
+        The folder.
+    """
+    parquet.write(
+        pl.concat(
+            pl.DataFrame(
+                {
+                    "dataset": pl.repeat(each.dataset, len(each.images), eager=True),
+                    "image": each.images,
+                    "classifier": pl.repeat(each.classifier, len(each.images), eager=True),
+                    "solved": each.solved,
+                    "attempts": each.attempts,
+                }
+            )
+            for each in attempts
+        ),
+        Path(study) / ATTEMPTS,
+    )
+
+
+def _parts(table: pl.DataFrame, name: str) -> Iterator[tuple[Any, pl.DataFrame]]:
+    for (value,), rows in table.group_by(name, maintain_order=True):
+        yield value, rows
+
+
+def _counted(table: pl.DataFrame, where: str) -> pl.DataFrame:
+    """A row an image: both counts as whole numbers, each image once for a classifier."""
+    for name in _COUNTS:
+        numbers = table[name].cast(pl.Float64, strict=False)
+        whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
+        small = numbers.abs() <= rules.LARGEST_COUNT
+        if (rows := _rows(~(whole & small.fill_null(value=False)))) is not None:
+            raise StudyError(f"{where}: {name} is not a whole number in {rows}; correct it")
+        table = table.with_columns(numbers.cast(pl.Int64))
+    repeated = table.filter(table.select(_NAMES).is_duplicated())
+    if len(repeated):
+        first = repeated.select("image", "classifier").unique(maintain_order=True)
+        names = [f"{image} by {classifier}" for image, classifier in first.iter_rows()]
+        raise StudyError(
+            f"{where}: several rows for {listing(names, 'item')}; give one row with both counts, "
+            "or a row an attempt without the column attempts"
+        )
+    return table
+
+
+def _each(table: pl.DataFrame, where: str) -> pl.DataFrame:
+    """A row an attempt: counted."""
+    word = table["solved"].cast(pl.String).str.to_lowercase()
+    yes, no = word.is_in(["true", "1", "1.0", "yes"]), word.is_in(["false", "0", "0.0", "no"])
+    if (rows := _rows(~(yes | no).fill_null(value=False))) is not None:
+        raise StudyError(
+            f"{where}: solved is neither true nor false in {rows}; write true or false, or give "
+            "the number of attempts too (column attempts)"
+        )
+    return (
+        table.with_columns(solved=yes)
+        .group_by(_NAMES, maintain_order=True)
+        .agg(pl.col("solved").sum().cast(pl.Int64), pl.len().cast(pl.Int64).alias("attempts"))
+    )
+
+
+def _rows(wrong: pl.Series) -> str | None:
+    """Which rows break a rule, counted from 1; None where none does."""
+    found = wrong.arg_true()
+    return listing((found + 1).to_list(), "row") if len(found) else None
+
+
+def _table(path: Path) -> pl.DataFrame:
+    kind = path.suffix.lower()
+    if kind == ".parquet":
+        return parquet.read(path, str(path), (), further=None)
+    if kind != ".csv":
+        raise StudyError(f"{path}: is neither a study's folder nor a .csv or .parquet table")
+    try:
+        with open(path, "rb") as file:
+            header = pl.read_csv(file, n_rows=0).columns
+            file.seek(0)
+            texts = {name: pl.String() for name in header if name in _TEXT}
+            table = pl.read_csv(file, schema_overrides=texts, infer_schema_length=None)
+            size = file.tell()
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise StudyError(
+            f"{path}: is damaged or not a csv table ({reason(error)}); write the file anew"
+        ) from error
+    if line := parquet.too_wide(table, size, str(path)):
+        raise StudyError(line)
+    return table
