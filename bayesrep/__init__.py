@@ -27,8 +27,10 @@ if TYPE_CHECKING:
         StudyError,
     )
     from bayesrep.estimators import estimate, estimate_gaps
+    from bayesrep.estimators.pass_at_k import PassAtK, pass_at_k
     from bayesrep.inference import fit, prior_predictive
     from bayesrep.posterior import read_posterior, write_posterior
+    from bayesrep.studies.attempts import Attempts, read_attempts
     from bayesrep.studies.reading import read_study
     from bayesrep.studies.simulate import simulate_study
     from bayesrep.studies.statistics import SufficientStatistics
@@ -45,10 +47,12 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "Attempts",
     "BayesrepError",
     "ConvergenceError",
     "ConvergenceWarning",
     "OptionError",
+    "PassAtK",
     "PosteriorError",
     "PredictionError",
     "PredictionWarning",
@@ -67,9 +71,11 @@ __all__ = [
     "estimate_gaps",
     "fit",
     "intraclass_correlation",
+    "pass_at_k",
     "predict",
     "prior_predictive",
     "rank_classifiers",
+    "read_attempts",
     "read_posterior",
     "read_study",
     "simulate_study",
@@ -84,9 +90,11 @@ _ROOMS = {
     "errors": "BayesrepError ConvergenceError ConvergenceWarning OptionError "
     "PosteriorError PredictionError PredictionWarning StudyError",
     "estimators": "estimate estimate_gaps",
+    "estimators.pass_at_k": "PassAtK pass_at_k",
     "inference": "fit prior_predictive",
     "posterior": "read_posterior write_posterior",
     "studies.simulate": "simulate_study",
+    "studies.attempts": "Attempts read_attempts",
     "studies.statistics": "SufficientStatistics",
     "studies.reading": "read_study",
     "studies.study": "Study",

@@ -85,6 +85,12 @@ class PassAtK:
     _k: Ints
     _seed: int
 
+    def at(self, k: Sequence[int]) -> "PassAtK":
+        """The same posteriors at other numbers of attempts."""
+        wanted = _checked(k)
+        posteriors = [(fit.data, fit.posterior) for fit in self._fits]
+        return _assembled(posteriors, wanted, self.target, self._seed)
+
     def differences(self, between: Sequence[str] | None = None) -> pl.DataFrame:
         """One model's pass@k less another's, on every data set that both were tried on.
 
@@ -107,7 +113,9 @@ class PassAtK:
         names = list(dict.fromkeys(fit.data.classifier for fit in self._fits))
         wanted = names if between is None else list(dict.fromkeys(between))
         if unknown := [name for name in wanted if name not in names]:
-            raise OptionError(f"there is no {listing(unknown, 'model')}; there are {listing(names)}")
+            raise OptionError(
+                f"there is no {listing(unknown, 'model')}; there are {listing(names)}"
+            )
         if len(wanted) < 2:
             raise OptionError("a difference is between two models; name two")
         by_name = {(fit.data.dataset, fit.data.classifier): fit for fit in self._fits}
@@ -156,7 +164,9 @@ class PassAtK:
     ) -> tuple[float | None, ...]:
         a, b = one.passes[k], other.passes[k]
         value = float(a.mean() - b.mean())
-        variances = [_unbiased_variance(fit.data, fit.passes[k], k, self.target) for fit in (one, other)]
+        variances = [
+            _unbiased_variance(fit.data, fit.passes[k], k, self.target) for fit in (one, other)
+        ]
         if variances[0] is None or variances[1] is None:
             return value, None, None
         variance = variances[0] + variances[1]
@@ -226,18 +236,28 @@ def pass_at_k(
         raise OptionError(f"draws is {draws}; give at least 1,000")
     bounds.at_most("draws", draws, bounds.DRAWS)
     _check_models(models, int(wanted.max()))
-    fits: list[_Model] = []
+    posteriors: list[tuple[Attempts, RatesPosterior]] = []
     with progress_bar(len(models), " models", show=progress) as bar:
         for data in models:
             bar.stage(data.classifier)
-            fits.append(_fit(data, wanted, target, draws, seed))
+            fit = fit_solve_rates(data.solved, data.attempts, draws=draws, seed=seed)
+            posteriors.append((data, fit))
             bar.advance(1)
+    return _assembled(posteriors, wanted, target, seed)
+
+
+def _assembled(
+    posteriors: Sequence[tuple[Attempts, RatesPosterior]], k: Ints, target: PassTarget, seed: int
+) -> PassAtK:
+    for data, _ in posteriors:
+        _check_attempts(data, int(k.max()))
+    fits = [_model(*each, k, target, seed) for each in posteriors]
     return PassAtK(
-        table=pl.DataFrame([r for fit in fits for r in _rows(fit, wanted, target)], _TABLE),
+        table=pl.DataFrame([row for fit in fits for row in _rows(fit, k, target)], _TABLE),
         models=pl.DataFrame([_model_row(fit) for fit in fits]),
         target=target,
         _fits=fits,
-        _k=wanted,
+        _k=k,
         _seed=seed,
     )
 
@@ -254,7 +274,9 @@ def _checked(k: Sequence[int]) -> Ints:
     try:
         whole = [index(each) for each in k]
     except TypeError:
-        raise OptionError(f"k is {k!r}; give whole numbers of attempts, such as 1, 10, 100") from None
+        raise OptionError(
+            f"k is {k!r}; give whole numbers of attempts, such as 1, 10, 100"
+        ) from None
     if not whole or min(whole) < 1:
         raise OptionError(f"k is {whole}; give numbers of attempts from 1, such as 1, 10, 100")
     for each in whole:
@@ -276,16 +298,21 @@ def _check_models(models: Sequence[Attempts], largest: int) -> None:
                 f"{where}: attempts at {len(data.images)} items say nothing of others; give at "
                 f"least {LEAST_ITEMS}"
             )
-        if largest > 1 and data.attempts.max() == 1:
-            raise OptionError(
-                f"{where}: every item has a single attempt, which gives the mean solve rate and "
-                f"nothing of how rates differ between items, on which pass@{largest} rests; ask for "
-                "k = 1, or make at least two attempts at some items"
-            )
+        _check_attempts(data, largest)
 
 
-def _fit(data: Attempts, k: Ints, target: PassTarget, draws: int, seed: int) -> _Model:
-    posterior = fit_solve_rates(data.solved, data.attempts, draws=draws, seed=seed)
+def _check_attempts(data: Attempts, largest: int) -> None:
+    if largest > 1 and data.attempts.max() == 1:
+        raise OptionError(
+            f"{data.classifier!r} at {data.dataset!r}: every item has a single attempt, which gives "
+            "the mean solve rate and nothing of how rates differ between items, on which "
+            f"pass@{largest} rests; ask for k = 1, or make at least two attempts at some items"
+        )
+
+
+def _model(
+    data: Attempts, posterior: RatesPosterior, k: Ints, target: PassTarget, seed: int
+) -> _Model:
     values = passed(posterior.rates, k)
     influence = posterior.influences(values)
     spread = np.sqrt(np.maximum(values.var(axis=0), np.square(influence).sum(axis=0)))

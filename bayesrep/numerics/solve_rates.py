@@ -83,16 +83,13 @@ def log_parts(
     rates: SolveRates, solved: Int[np.ndarray, "cell"], attempts: Int[np.ndarray, "cell"]
 ) -> Float[np.ndarray, "draw component cell"]:
     """log of (a_j)_c (b_j)_{n−c} / (a_j + b_j)_n."""
-    return (
-        _rising(rates.a, solved)
-        + _rising(rates.b, attempts - solved)
-        - _rising(rates.a + rates.b, attempts)
-    )
-
-
-def _rising(x: Floats, counts: Int[np.ndarray, "cell"]) -> Floats:
+    counts = np.stack([solved, attempts - solved, attempts])
     distinct, place = np.unique(counts, return_inverse=True)
-    return log_rising(x, distinct)[..., place]
+    logs = log_rising(np.stack([rates.a, rates.b, rates.a + rates.b]), distinct)
+    right, wrong, all_of = (
+        each[..., where] for each, where in zip(logs, place.reshape(counts.shape), strict=True)
+    )
+    return right + wrong - all_of
 
 
 def passed(rates: SolveRates, k: Int[np.ndarray, "k"]) -> Float[np.ndarray, "draw k"]:
