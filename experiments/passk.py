@@ -2,15 +2,15 @@
 
     python -m experiments.passk [--studies 200] [--data ../shared/data] [--work DIR]
 
-*Simulated*: 300 items with 5, 10 or 20 attempts each, solve rates inside the fitted family (one beta
-or two) and outside it (logit-normal, or Kumaraswamy on (0, c)), with 0, 10 or 40 % of the items
-unsolvable, each study with parameters of its own. *Differences*: two models on the same 300 items,
-whose difficulties go together or not. *Held out*: people's answers as attempts, where a hundred (or
-forty-odd) were given to each of thousands of images or sentences: 300 of them with 5, 10 or 20 of
-their answers predict what all answers of all of them say. Beside the posterior: one beta (a
-beta-binomial by maximum likelihood, its interval by the normal approximation; the distributional
-forecast of Schaeffer et al., 2025) and a power law −log pass@k = a k^−b through the unbiased estimates
-at 1..n (Brown et al., 2024). Resumable: finished studies are kept in DIR.
+*Simulated*: 300 items with 5, 10 or 20 attempts each, solve rates inside the fitted family (one
+beta or two) and outside it (logit-normal, or Kumaraswamy on (0, c)), with 0, 10 or 40 % of the
+items unsolvable, each study with parameters of its own. *Differences*: two models on the same 300
+items, whose difficulties go together or not. *Held out*: people's answers as attempts, where a
+hundred (or forty-odd) were given to each of thousands of images or sentences: 300 of them with 5,
+10 or 20 of their answers predict what all answers of all of them say. Beside the posterior: one
+beta (a beta-binomial by maximum likelihood, its interval by the normal approximation; it stands for
+the distributional forecast of Schaeffer et al., 2025) and a power law −log pass@k = a k^−b through
+the unbiased estimates at 1..n (Brown et al., 2024). Resumable: finished studies are kept in DIR.
 """
 
 import argparse
@@ -202,7 +202,8 @@ def one_difference(key: str) -> dict[str, Any]:
 def pool(name: str, data: Path) -> tuple[np.ndarray, np.ndarray]:
     """Answers that count as solved, and all answers, of every item of a published data set.
 
-    Of CIFAR-10H the answers that are not the commonest, of ChaosNLI the new ones that say contradiction.
+    Of CIFAR-10H the answers that are not the commonest, of ChaosNLI the new ones that say
+    contradiction.
     """
     if name == "cifar10h":
         counts = np.load(data / "cifar10h" / "cifar10h-counts.npy", allow_pickle=False)
@@ -323,17 +324,17 @@ def remarks(found: Mapping[str, Any]) -> str:
     least = min(cell["studies"] for cell in cells.values())
     spread = 100 * np.sqrt(0.95 * 0.05 / least)
     return (
-        f"{ITEMS} items; {least} studies or more of each kind, each with parameters of its own, so a "
-        f"coverage of 95 % has a standard error of {spread:.1f} points. All in percent or percent "
-        "points; the target is pass@k of the population of items. A name is family/percent of items "
-        "unsolvable/attempts where studies are simulated, correlation of the models' "
+        f"{ITEMS} items; at least {least} studies of each kind, each with parameters of its own, so "
+        f"that a coverage of 95 % has a standard error of {spread:.1f} points. All in percent or "
+        "percent points; the target is pass@k of the population of items. A name is family/percent "
+        "of items unsolvable/attempts where studies are simulated, correlation of the models' "
         "difficulties/attempts for differences, data set/attempts dealt where answers are held out "
-        f"(people's answers as attempts). Over the {len(held)} simulated kinds and k the posterior's "
-        f"intervals hold {100 * np.mean(held):.1f} % of the true values on average, "
-        f"{100 * min(held):.1f} at the least and {100 * max(held):.1f} at the most, "
-        f"{sum(0.93 <= h <= 0.97 for h in held)} of them between 93 and 97. The interval is the hull "
-        "of the equal-tailed and the shortest one, so that it is rather too wide where the posterior "
-        "leans on a bound."
+        "(people's answers as attempts, never the models' own). Over the "
+        f"{len(held)} simulated kinds and k the posterior's intervals hold "
+        f"{100 * np.mean(held):.1f} % of the true values on average, {100 * min(held):.1f} at the "
+        f"least and {100 * max(held):.1f} at the most, {sum(0.93 <= h <= 0.97 for h in held)} of "
+        "them between 93 and 97. The interval is the hull of the equal-tailed and the shortest one, "
+        "so it is rather too wide where the posterior leans on a bound."
     )
 
 

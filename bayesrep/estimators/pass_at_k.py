@@ -114,7 +114,7 @@ class PassAtK:
         wanted = names if between is None else list(dict.fromkeys(between))
         if unknown := [name for name in wanted if name not in names]:
             raise OptionError(
-                f"there is no {listing(unknown, 'model')}; there are {listing(names)}"
+                f"there is no {listing(unknown, 'model')}; there are {listing(names, 'model')}"
             )
         if len(wanted) < 2:
             raise OptionError("a difference is between two models; name two")
@@ -304,8 +304,8 @@ def _check_models(models: Sequence[Attempts], largest: int) -> None:
 def _check_attempts(data: Attempts, largest: int) -> None:
     if largest > 1 and data.attempts.max() == 1:
         raise OptionError(
-            f"{data.classifier!r} at {data.dataset!r}: every item has a single attempt, which gives "
-            "the mean solve rate and nothing of how rates differ between items, on which "
+            f"{data.classifier!r} at {data.dataset!r}: every item has a single attempt, which "
+            "gives the mean solve rate and nothing of how rates differ between items, on which "
             f"pass@{largest} rests; ask for k = 1, or make at least two attempts at some items"
         )
 

@@ -28,7 +28,7 @@ def item_variances(
 ) -> Float[np.ndarray, "item"]:
     """Unbiased estimates of each estimate's variance over attempts at this very item.
 
-    Its square less an unbiased estimate of (1 − s)^{2k}, so no item may have fewer than 2k attempts.
+    Its square less an unbiased estimate of (1 − s)^{2k}: no item may have fewer than 2k attempts.
     """
     failed = 1 - item_passes(solved, attempts, k)
     return np.square(failed) - (1 - item_passes(solved, attempts, 2 * k))

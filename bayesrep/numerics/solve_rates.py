@@ -1,22 +1,22 @@
 """Mixtures of the solve rate s over items: betas, with masses at 0 and at 1.
 
-    p(s) = π_0 δ_0 + π_1 δ_1 + (1 − π_0 − π_1) Σ_j w_j Beta(s; a_j, b_j),    j = 1..3
+    p(s) = π_0 δ_0 + π_1 δ_1 + Σ_j w_j Beta(s; a_j, b_j),    j = 1..3,    π_0 + π_1 + Σ_j w_j = 1
 
 An item whose rate is 0 is never solved, one whose rate is 1 always. Of n attempts c are right with
 probability C(n, c) f(c, n), and all of k attempts fail with probability f(0, k):
 
-    f(c, n) = π_0 [c = 0] + π_1 [c = n] + (1 − π_0 − π_1) Σ_j w_j (a_j)_c (b_j)_{n−c} / (a_j + b_j)_n
+    f(c, n) = π_0 [c = 0] + π_1 [c = n] + Σ_j w_j (a_j)_c (b_j)_{n−c} / (a_j + b_j)_n
 
     pass@k = 1 − E(1 − s)^k = 1 − f(0, k),
 
 exact for any k, however far beyond the attempts.
 
 The prior is stated in independent standard normal numbers z, which is how it is sampled. Each mass
-is nothing with probability 0.6, else a Beta(1, 2) share; weights of the betas are broken off a stick
-in uniform shares; a beta's mean is logit-normal(0, 2) and the logarithm of its a + b is normal about
-log 6 with standard deviation 2. With n attempts nobody can tell a mass at 0 from rates far below
-1/n: the prior gives both a say, and three betas, sharp ones among them, give the density near 0
-forms that the power law of one beta would rule out.
+is nothing with probability 0.6, else a Beta(1, 2) share; weights of the betas are broken off a
+stick in uniform shares; a beta's mean is logit-normal(0, 2) and the logarithm of its a + b is
+normal about log 6 with standard deviation 2. With n attempts nobody can tell a mass at 0 from rates
+far below 1/n: the prior gives both a say, and three betas, sharp ones among them, give the density
+near 0 forms that the power law of one beta would rule out.
 """
 
 from typing import NamedTuple
@@ -48,7 +48,7 @@ class SolveRates(NamedTuple):
 
 
 def of_normal(z: Float[np.ndarray, "draw {DIMENSION}"]) -> SolveRates:
-    """Mixtures from standard normal numbers: the prior. Weights are of all items, not of the rest."""
+    """Mixtures from standard normal numbers: the prior."""
     at_zero = _mass(z[:, 0])
     at_one = (1 - at_zero) * _mass(z[:, 1])
     left = 1 - at_zero - at_one

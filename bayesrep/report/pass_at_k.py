@@ -157,6 +157,7 @@ def draw_pass_at_k(found: "PassAtK") -> Any:
             axes.fill_between(k, 100 * low, 100 * high, color=color, alpha=0.15, lw=0)
             axes.plot(k, 100 * middle, color=color, lw=1.6, label=_label(name))
             axes.plot(k, 100 * points, color=color, lw=0, marker="o", ms=3.5)
+        axes.plot([], [], color=GREY, lw=0, marker="o", ms=3.5, label="unbiased estimate")
         most = int(found.models.filter(pl.col("dataset") == dataset)["most"].max())  # type: ignore[arg-type]
         if most < last:
             axes.axvline(most, color=GREY, lw=0.9, ls="--", label="most attempts made")
