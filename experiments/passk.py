@@ -324,8 +324,8 @@ def remarks(found: Mapping[str, Any]) -> str:
     least = min(cell["studies"] for cell in cells.values())
     spread = 100 * np.sqrt(0.95 * 0.05 / least)
     return (
-        f"{ITEMS} items; at least {least} studies of each kind, each with parameters of its own, so "
-        f"that a coverage of 95 % has a standard error of {spread:.1f} points. All in percent or "
+        f"{ITEMS} items; at least {least} studies of each kind, each with parameters of its own, "
+        f"so that a coverage of 95 % has a standard error of {spread:.1f} points. All in percent or "
         "percent points; the target is pass@k of the population of items. A name is family/percent "
         "of items unsolvable/attempts where studies are simulated, correlation of the models' "
         "difficulties/attempts for differences, data set/attempts dealt where answers are held out "
@@ -333,8 +333,8 @@ def remarks(found: Mapping[str, Any]) -> str:
         f"{len(held)} simulated kinds and k the posterior's intervals hold "
         f"{100 * np.mean(held):.1f} % of the true values on average, {100 * min(held):.1f} at the "
         f"least and {100 * max(held):.1f} at the most, {sum(0.93 <= h <= 0.97 for h in held)} of "
-        "them between 93 and 97. The interval is the hull of the equal-tailed and the shortest one, "
-        "so it is rather too wide where the posterior leans on a bound."
+        "them between 93 and 97. The interval is the hull of the equal-tailed and the shortest "
+        "one, so it is rather too wide where the posterior leans on a bound."
     )
 
 
