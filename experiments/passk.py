@@ -26,7 +26,7 @@ from scipy.special import expit
 
 from bayesrep.estimators.pass_at_k import PassAtK, pass_at_k
 from bayesrep.estimators.unbiased import item_passes
-from bayesrep.numerics.rising import log_rising
+from bayesrep.numerics.rising import log_ratio, log_rising
 from bayesrep.report.figures import BLUE, GREY, RED, YELLOW, interval_points, legend_below, panels
 from bayesrep.report.text import columns, percent
 from bayesrep.studies.attempts import Attempts
@@ -65,7 +65,7 @@ def world(family: str, rng: np.random.Generator) -> tuple[Rates, np.ndarray]:
             return random.beta(a[part], b[part])
 
         k = np.array(K)
-        return betas, 1 - weights @ np.exp(log_rising(b, k) - log_rising(a + b, k))
+        return betas, 1 - weights @ np.exp(log_ratio(b, a, k))
     if rng.random() < 0.5:
         middle, sd = rng.uniform(-3, 1), rng.uniform(0.8, 2.5)
 
@@ -129,7 +129,7 @@ def one_beta(data: Attempts, k: Sequence[int], seed: int) -> list[list[float]]:
 
     def passes(logs: np.ndarray) -> np.ndarray:
         a, b = np.exp(np.clip(logs, -12, 12)).T
-        return 1 - np.exp(log_rising(b, counts) - log_rising(a + b, counts))
+        return 1 - np.exp(log_ratio(b, a, counts))
 
     best = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-5}).x
     step = 1e-3 * np.eye(2)
@@ -324,8 +324,8 @@ def remarks(found: Mapping[str, Any]) -> str:
     least = min(cell["studies"] for cell in cells.values())
     spread = 100 * np.sqrt(0.95 * 0.05 / least)
     return (
-        f"{ITEMS} items; at least {least} studies of each kind, each with parameters of its own, "
-        f"so that a coverage of 95 % has a standard error of {spread:.1f} points. All in percent or "
+        f"{ITEMS} items; at least {least} studies of each kind, each with its own parameters, "
+        f"so a coverage of 95 % has a standard error of {spread:.1f} points. All in percent or "
         "percent points; the target is pass@k of the population of items. A name is family/percent "
         "of items unsolvable/attempts where studies are simulated, correlation of the models' "
         "difficulties/attempts for differences, data set/attempts dealt where answers are held out "

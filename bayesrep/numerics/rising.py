@@ -29,6 +29,25 @@ def log_rising(
     return logs
 
 
+def log_ratio(
+    b: Float[np.ndarray, "*batch"],
+    a: Float[np.ndarray, "*batch"],
+    counts: Int[np.ndarray, "count"],
+) -> Float[np.ndarray, "*batch count"]:
+    """log (b)_r / (a + b)_r for every pair and count r, to the last digit also where r is large.
+
+    The difference of two long rising factorials is turned around: behind the first steps it is
+    Γ(y + a) / Γ(y) at the begin over the same at the end.
+    """
+    few = np.minimum(counts, SUMMED)
+    logs = log_rising(b, few) - log_rising(a + b, few)
+    many = counts > SUMMED
+    if many.any():
+        begin, end = b[..., None] + SUMMED, b[..., None] + counts[many]
+        logs[..., many] += _long(begin, a[..., None]) - _long(end, a[..., None])
+    return logs
+
+
 def _long(y: Floats, m: Floats) -> Floats:
     """log Γ(y + m) − log Γ(y) for y of at least `SUMMED`."""
     end = y + m

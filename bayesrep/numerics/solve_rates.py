@@ -13,27 +13,27 @@ exact for any k, however far beyond the attempts.
 
 The prior is stated in independent standard normal numbers z, which is how it is sampled. Each mass
 is nothing with probability 0.6, else a Beta(1, 2) share; weights of the betas are broken off a
-stick in uniform shares; a beta's mean is logit-normal(0, 2) and the logarithm of its a + b is
-normal about log 6 with standard deviation 2. With n attempts nobody can tell a mass at 0 from rates
-far below 1/n: the prior gives both a say, and three betas, sharp ones among them, give the density
-near 0 forms that the power law of one beta would rule out.
+stick in uniform shares. Of a beta, log(a/b) is normal(0, 2.5) and log min(a, b) normal(0, 1.2): on
+the scale of log odds, of which the smaller of a and b sets the width, a beta near an end may be as
+narrow or as wide as one in the middle. With n attempts nobody can tell a mass at 0 from rates far
+below 1/n. This prior gives both a say: rates may pile up at 0, or around one in a hundred.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtr
+from scipy.special import ndtr
 
-from bayesrep.numerics.rising import log_rising
+from bayesrep.numerics.rising import log_ratio, log_rising
 from bayesrep.types import Float, Floats, Int
 
 COMPONENTS = 3
 DIMENSION = 1 + 3 * COMPONENTS
-"""How many numbers z a mixture takes: two masses, K − 1 weights, K means, K sums a + b."""
+"""How many numbers z a mixture takes: two masses, K − 1 weights, K log odds, K smaller shapes."""
 
 MASS_PRESENT, MASS_SHAPE = 0.4, 2.0
-MEAN_SD = 2.0
-LOG_SUM, LOG_SUM_SD = np.log(6.0), 2.0
+ODDS_SD = 2.5
+SMALLER_SD = 1.2
 _LEAST = 1e-300
 
 
@@ -57,11 +57,10 @@ def of_normal(z: Float[np.ndarray, "draw {DIMENSION}"]) -> SolveRates:
         share = ndtr(z[:, 1 + j])
         weights[:, j], left = left * share, left * (1 - share)
     weights[:, 0] = left
-    means, sums = np.split(z[:, 1 + COMPONENTS :], 2, axis=1)
-    total = np.exp(LOG_SUM + LOG_SUM_SD * sums)
-    return SolveRates(
-        expit(MEAN_SD * means) * total, expit(-MEAN_SD * means) * total, weights, at_zero, at_one
-    )
+    odds, smaller = np.split(z[:, 1 + COMPONENTS :], 2, axis=1)
+    odds, least = ODDS_SD * odds, np.exp(SMALLER_SD * smaller)
+    a, b = least * np.exp(np.maximum(odds, 0)), least * np.exp(np.maximum(-odds, 0))
+    return SolveRates(a, b, weights, at_zero, at_one)
 
 
 def _mass(z: Floats) -> Floats:
@@ -94,7 +93,7 @@ def log_parts(
 
 def passed(rates: SolveRates, k: Int[np.ndarray, "k"]) -> Float[np.ndarray, "draw k"]:
     """pass@k of the population of items."""
-    failed = np.exp(log_rising(rates.b, k) - log_rising(rates.a + rates.b, k))
+    failed = np.exp(log_ratio(rates.b, rates.a, k))
     return 1 - rates.at_zero[:, None] - np.einsum("sj,sjk->sk", rates.weights, failed)
 
 
