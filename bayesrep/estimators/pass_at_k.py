@@ -85,12 +85,14 @@ class PassAtK:
     _k: Ints
     _seed: int
 
+    @no_type_check
     def at(self, k: Sequence[int]) -> "PassAtK":
         """The same posteriors at other numbers of attempts."""
         wanted = _checked(k)
         posteriors = [(fit.data, fit.posterior) for fit in self._fits]
         return _assembled(posteriors, wanted, self.target, self._seed)
 
+    @no_type_check
     def differences(self, between: Sequence[str] | None = None) -> pl.DataFrame:
         """One model's pass@k less another's, on every data set that both were tried on.
 
@@ -270,6 +272,7 @@ _TABLE = {
 }
 
 
+@no_type_check
 def _checked(k: Sequence[int]) -> Ints:
     try:
         whole = [index(each) for each in k]

@@ -47,7 +47,7 @@ class SolveRates(NamedTuple):
     at_one: Float[np.ndarray, "draw"]
 
 
-def of_normal(z: Float[np.ndarray, "draw {DIMENSION}"]) -> SolveRates:
+def of_normal(z: Float[np.ndarray, "draw parameter"]) -> SolveRates:
     """Mixtures from standard normal numbers: the prior."""
     at_zero = _mass(z[:, 0])
     at_one = (1 - at_zero) * _mass(z[:, 1])

@@ -23,7 +23,7 @@ _BISECTIONS = 40
 
 def tempered_draws(
     log_likelihood: LogLikelihood, dimension: int, particles: int, rng: np.random.Generator
-) -> Float[np.ndarray, "{particles} {dimension}"]:
+) -> Float[np.ndarray, "particle parameter"]:
     """As many draws as particles, of equal weight.
 
     Parameters
@@ -60,7 +60,7 @@ def _next_power(heights: Floats, power: float) -> tuple[Floats, float]:
         return np.exp(logs - logs.max())
 
     def kept(each: Floats) -> bool:
-        return each.sum() ** 2 > _KEPT * len(each) * np.square(each).sum()
+        return bool(each.sum() ** 2 > _KEPT * len(each) * np.square(each).sum())
 
     low, high = power, 1.0
     if kept(weights(high)):

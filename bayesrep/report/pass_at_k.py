@@ -164,7 +164,7 @@ def draw_pass_at_k(found: "PassAtK") -> Any:
         axes.set(xscale="log", xlabel="attempts k", ylabel="pass@k (%)", ylim=(0, 102))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.set_title(_label(dataset), fontsize=10)
-        axes.legend(frameon=False, fontsize=9, loc="lower right" if middle[-1] > 0.5 else "best")
+        axes.legend(frameon=False, fontsize=9, loc="best")
     return figure
 
 
