@@ -245,10 +245,12 @@ def scores(results: Sequence[Mapping[str, Any]], place: int) -> dict[str, dict[s
 
 
 def numbers(parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    """Scores by cell (the key less its turn) and k."""
+    """Scores by cell (the key less its turn) and k, and by the first word of the key."""
     found: dict[str, Any] = {}
     for part, results in parts.items():
-        cells = dict.fromkeys(r["key"].rsplit("/", 1)[0] for r in results)
+        keys = [r["key"] for r in results]
+        wide = dict.fromkeys(key.partition("/")[0] for key in keys)
+        cells = wide | dict.fromkeys(key.rpartition("/")[0] for key in keys)
         found[part] = {
             cell: {
                 "studies": sum(r["key"].startswith(f"{cell}/") for r in results),
@@ -319,7 +321,7 @@ def draw(found: Mapping[str, Any]) -> Any:
 
 def remarks(found: Mapping[str, Any]) -> str:
     """What the numbers are, in prose."""
-    cells = found["simulated"]
+    cells = {name: cell for name, cell in found["simulated"].items() if "/" in name}
     held = [ways["posterior"]["coverage"] for cell in cells.values() for ways in cell["k"].values()]
     least = min(cell["studies"] for cell in cells.values())
     spread = 100 * np.sqrt(0.95 * 0.05 / least)
@@ -329,7 +331,8 @@ def remarks(found: Mapping[str, Any]) -> str:
         "percent points; the target is pass@k of the population of items. A name is family/percent "
         "of items unsolvable/attempts where studies are simulated, correlation of the models' "
         "difficulties/attempts for differences, data set/attempts dealt where answers are held out "
-        "(people's answers as attempts, never the models' own). Over the "
+        "(people's answers as attempts, never the models' own); a first word alone is all of its "
+        "kinds together. Over the "
         f"{len(held)} simulated kinds and k the posterior's intervals hold "
         f"{100 * np.mean(held):.1f} % of the true values on average, {100 * min(held):.1f} at the "
         f"least and {100 * max(held):.1f} at the most, {sum(0.93 <= h <= 0.97 for h in held)} of "

@@ -30,13 +30,12 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.estimators.pass_at_k import pass_at_k
+    from bayesrep.report.figures import check_format, save_figure
     from bayesrep.report.pass_at_k import answer, draw_pass_at_k, pass_at_k_text
     from bayesrep.studies.attempts import read_attempts
 
     new_table(arguments)
     if arguments.figure:
-        from bayesrep.report.figures import check_format, save_figure
-
         new_file(check_format(arguments.figure), force=arguments.force)
     attempts = read_attempts(arguments.path)
     options = given(arguments, pass_at_k)
