@@ -174,7 +174,8 @@ class PassAtK:
         variance = variances[0] + variances[1]
         if self.target == "population":
             shared = (a[ours] - a.mean()) @ (b[theirs] - b.mean())
-            variance -= 2 * shared / (len(a) * len(b))
+            correction = len(ours) / max(len(ours) - 1, 1)
+            variance -= 2 * correction * shared / (len(a) * len(b))
         half = _half_width(variance, min(len(a), len(b)))
         return value, max(value - half, -1.0), min(value + half, 1.0)
 
