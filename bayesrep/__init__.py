@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         StudyError,
     )
     from bayesrep.estimators import estimate, estimate_gaps
+    from bayesrep.estimators.pass_at_k import PassAtK, pass_at_k
     from bayesrep.inference import fit, prior_predictive
     from bayesrep.posterior import read_posterior, write_posterior
     from bayesrep.report.notebook import report
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         plot_ranks,
     )
     from bayesrep.sources.frames import read_frames
+    from bayesrep.studies.attempts import Attempts, read_attempts
     from bayesrep.studies.reading import read_study
     from bayesrep.studies.simulate import simulate_study
     from bayesrep.studies.statistics import SufficientStatistics
@@ -55,10 +57,12 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "Attempts",
     "BayesrepError",
     "ConvergenceError",
     "ConvergenceWarning",
     "OptionError",
+    "PassAtK",
     "PosteriorError",
     "PredictionError",
     "PredictionWarning",
@@ -77,6 +81,7 @@ __all__ = [
     "estimate_gaps",
     "fit",
     "intraclass_correlation",
+    "pass_at_k",
     "plot_accuracies",
     "plot_curves",
     "plot_frequencies",
@@ -85,6 +90,7 @@ __all__ = [
     "predict",
     "prior_predictive",
     "rank_classifiers",
+    "read_attempts",
     "read_frames",
     "read_posterior",
     "read_study",
@@ -102,12 +108,14 @@ _ROOMS = {
     "errors": "BayesrepError ConvergenceError ConvergenceWarning OptionError "
     "PosteriorError PredictionError PredictionWarning StudyError",
     "estimators": "estimate estimate_gaps",
+    "estimators.pass_at_k": "PassAtK pass_at_k",
     "inference": "fit prior_predictive",
     "posterior": "read_posterior write_posterior",
     "report.notebook": "report",
     "report.plots": "plot_accuracies plot_curves plot_frequencies plot_gaps plot_ranks",
     "sources.frames": "read_frames",
     "studies.simulate": "simulate_study",
+    "studies.attempts": "Attempts read_attempts",
     "studies.statistics": "SufficientStatistics",
     "studies.reading": "read_study",
     "studies.study": "Study",

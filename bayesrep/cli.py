@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, str] = {
     "count": "counts, and the error over workers, of more answers than fit into memory",
     "crowd": "who answered, how workers differ, and what that adds to errors",
     "dependence": "how much annotators' answers about an image depend on each other",
+    "passk": "the share of items that k attempts solve, for any k",
     "summarize": "adjusted accuracies with credible intervals",
     "ranks": "rank classifiers by adjusted accuracy",
     "pairs": "which of two classifiers is better once selection is removed",

@@ -8,7 +8,8 @@ study's folder also holds
 with one row for each data set, image and classifier: `solved` (Int64) of `attempts` (Int64, at
 least 1) attempts were right. Classifiers may differ in their images and in their attempts. Tables
 of others hold the same in CSV or Parquet, where `item` is read as image and `model` as classifier;
-where there is no column `attempts`, each row is one attempt and `solved` is true or false.
+where there is no column `attempts`, each row is one attempt and `solved` (or `correct`) is true or
+false.
 """
 
 from collections.abc import Iterator, Sequence
@@ -128,6 +129,8 @@ def of_table(table: pl.DataFrame, where: str, *, dataset: str | None = None) -> 
         The data set's name where the table has no such column.
     """
     table = table.rename(in_our_words(table.columns, ("image",), ("classifier",)))
+    if _COUNTS[0] not in table.columns and "correct" in table.columns:
+        table = table.rename({"correct": _COUNTS[0]})
     if dataset is not None and "dataset" not in table.columns:
         table = table.with_columns(dataset=pl.lit(dataset))
     needed = [*_NAMES, _COUNTS[0]]

@@ -1,0 +1,53 @@
+"""`bayesrep passk`: the share of items that k attempts solve, for any k."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import get_args
+
+from bayesrep.choices import PassTarget
+from bayesrep.commands.options import add_shared, given, names, whole_numbers
+from bayesrep.commands.output import emit_table, new_file, new_table
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option(
+        "path",
+        type=Path,
+        metavar="STUDY|TABLE",
+        help="a study with attempts, or a table of item, model, solved, attempts",
+    )
+    option("--k", type=whole_numbers, metavar="N,N", help="numbers of attempts (1,10,100)")
+    option(
+        "--target",
+        choices=get_args(PassTarget),
+        help="whose pass@k: of the population of items, or of these very items (population)",
+    )
+    option("--between", type=names, metavar="A,B", help="differences of these models; of two alone")
+    option("--figure", type=Path, metavar="FILE", help="draw the curves: .pdf, .svg or .png")
+    add_shared(parser, "--seed", "--csv", "--force", "--no-progress")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.estimators.pass_at_k import pass_at_k
+    from bayesrep.report.figures import check_format, save_figure
+    from bayesrep.report.pass_at_k import answer, draw_pass_at_k, pass_at_k_text
+    from bayesrep.studies.attempts import read_attempts
+
+    new_table(arguments)
+    if arguments.figure:
+        new_file(check_format(arguments.figure), force=arguments.force)
+    attempts = read_attempts(arguments.path)
+    options = given(arguments, pass_at_k)
+    found = pass_at_k(attempts, **options, progress=not arguments.no_progress)
+    alone = len(set(found.models["model"])) == 2 and not arguments.between
+    differences = found.differences(arguments.between) if arguments.between or alone else None
+    if arguments.figure:
+        save_figure(draw_pass_at_k(found), arguments.figure)
+    facts = {
+        "target": found.target,
+        "models": found.models.to_dicts(),
+        "differences": None if differences is None else differences.to_dicts(),
+        "answer": answer(found, differences),
+    }
+    return emit_table(arguments, found.table, pass_at_k_text(found, differences), facts)

@@ -1,0 +1,409 @@
+"""pass@k of models from counts of solved attempts, for any k, and differences of two models.
+
+Two ways beside each other. The *posterior* of a mixture of solve rates (`numerics/solve_rates.py`)
+has pass@k = 1 − E(1 − s)^k for every k, also beyond the attempts; there the form of the mixture
+speaks, and `prior_share` says how much. The *unbiased* estimator (`unbiased.py`) needs no model and
+ends at the fewest attempts of any item.
+
+What is estimated is pass@k of the population of items, of which the benchmark is a sample, or of
+the benchmark's very items, by choice: the intervals of the first allow for other items, those of
+the second only for other attempts at these.
+
+Models try the same items, and items that are hard for one are hard for the other. In a difference
+of the population's pass@k that cancels: draws of two models' posteriors are paired such that their
+correlation is what items move in both,
+
+    ρ = Σ_x I_x J_x / (σ_I σ_J),
+
+with I_x and J_x the influences of item x on either posterior mean, and σ the larger of the
+posterior's standard deviation and √Σ I². Either model's own draws stay as they are. What no item
+decides, the prior's part, is taken as independent. Given the items, attempts of two models know
+nothing of each other, so that in a difference on these very items nothing cancels.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from operator import index
+from typing import get_args
+
+import numpy as np
+import polars as pl
+from scipy.special import stdtrit
+
+from bayesrep import bounds
+from bayesrep.choices import PassTarget
+from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.estimators.solve_rates import RatesPosterior, fit_solve_rates
+from bayesrep.estimators.unbiased import item_passes, item_variances
+from bayesrep.numerics.estimands import INTERVAL
+from bayesrep.numerics.solve_rates import passed, passed_items
+from bayesrep.progress import progress_bar
+from bayesrep.studies.attempts import Attempts
+from bayesrep.types import Float, Floats, Ints, no_type_check
+
+LARGEST = 1_000_000
+"""The largest k: beyond it nothing is left but the mass at 0."""
+LEAST_ITEMS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """One model on one data set: draws [S, k], each item's influence and unbiased estimates."""
+
+    data: Attempts
+    posterior: RatesPosterior
+    draws: Floats
+    influence: Floats  # [N, k]
+    spread: Floats  # [k], the larger of the posterior's and the influences'
+    passes: Mapping[int, Floats]  # by k, [N]
+
+
+@dataclass(frozen=True, eq=False)
+class PassAtK:
+    """pass@k of every model on every data set.
+
+    Attributes
+    ----------
+    table
+        One row a data set, model and k: dataset, model, k, estimate (posterior mean), lower, upper,
+        unbiased, unbiased_lower, unbiased_upper (null where an item has fewer than k attempts),
+        prior_share (of the posterior variance of the population's pass@k, what the items' counts do
+        not decide).
+    models
+        One row a data set and model: dataset, model, items, fewest, most (attempts at an item),
+        solved (the share of attempts, items alike), never, never_lower, never_upper (the share of
+        items that no number of attempts solves).
+    target
+        Whose pass@k it is.
+    """
+
+    table: pl.DataFrame
+    models: pl.DataFrame
+    target: PassTarget
+    _fits: Sequence[_Model]
+    _k: Ints
+    _seed: int
+
+    @no_type_check
+    def at(self, k: Sequence[int]) -> "PassAtK":
+        """The same posteriors at other numbers of attempts."""
+        wanted = _checked(k)
+        posteriors = [(fit.data, fit.posterior) for fit in self._fits]
+        return _assembled(posteriors, wanted, self.target, self._seed)
+
+    @no_type_check
+    def differences(self, between: Sequence[str] | None = None) -> pl.DataFrame:
+        """One model's pass@k less another's, on every data set that both were tried on.
+
+        Parameters
+        ----------
+        between
+            Two models or more, of which any two are compared; all by default.
+
+        Returns
+        -------
+        polars.DataFrame
+            dataset, model, other, k, difference (of the posterior means), lower, upper, probability
+            (that the model's pass@k is the larger), unbiased, unbiased_lower, unbiased_upper.
+
+        Raises
+        ------
+        OptionError
+            For a name that is no model's, fewer than two, or no data set that both were tried on.
+        """
+        names = list(dict.fromkeys(fit.data.classifier for fit in self._fits))
+        wanted = names if between is None else list(dict.fromkeys(between))
+        if unknown := [name for name in wanted if name not in names]:
+            raise OptionError(
+                f"there is no {listing(unknown, 'model')}; there are {listing(names, 'model')}"
+            )
+        if len(wanted) < 2:
+            raise OptionError("a difference is between two models; name two")
+        by_name = {(fit.data.dataset, fit.data.classifier): fit for fit in self._fits}
+        rows = [
+            row
+            for dataset in dict.fromkeys(fit.data.dataset for fit in self._fits)
+            for one, other in combinations(wanted, 2)
+            if (dataset, one) in by_name and (dataset, other) in by_name
+            for row in self._difference(by_name[dataset, one], by_name[dataset, other])
+        ]
+        if not rows:
+            raise OptionError(f"no data set was tried by two of {listing(wanted, 'model')}")
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def _difference(self, one: _Model, other: _Model) -> list[dict[str, object]]:
+        _, ours, theirs = np.intersect1d(one.data.images, other.data.images, return_indices=True)
+        rng = np.random.default_rng([self._seed, 2])
+        rows: list[dict[str, object]] = []
+        for place, k in enumerate(self._k.tolist()):
+            together = 0.0
+            if self.target == "population":
+                both = one.influence[ours, place] @ other.influence[theirs, place]
+                together = float(both / (one.spread[place] * other.spread[place]))
+            draws = _paired(one.draws[:, place], other.draws[:, place], together, rng)
+            lower, upper = _interval(draws)
+            unbiased: tuple[float | None, ...] = (None, None, None)
+            if k in one.passes and k in other.passes:
+                unbiased = self._unbiased_difference(one, other, ours, theirs, k)
+            rows.append(
+                {
+                    "dataset": one.data.dataset,
+                    "model": one.data.classifier,
+                    "other": other.data.classifier,
+                    "k": k,
+                    "difference": float(draws.mean()),
+                    "lower": lower,
+                    "upper": upper,
+                    "probability": float((draws > 0).mean() + (draws == 0).mean() / 2),
+                    **dict(zip(_UNBIASED, unbiased, strict=True)),
+                }
+            )
+        return rows
+
+    def _unbiased_difference(
+        self, one: _Model, other: _Model, ours: Ints, theirs: Ints, k: int
+    ) -> tuple[float | None, ...]:
+        a, b = one.passes[k], other.passes[k]
+        value = float(a.mean() - b.mean())
+        variances = [
+            _unbiased_variance(fit.data, fit.passes[k], k, self.target) for fit in (one, other)
+        ]
+        if variances[0] is None or variances[1] is None:
+            return value, None, None
+        variance = variances[0] + variances[1]
+        if self.target == "population":
+            shared = (a[ours] - a.mean()) @ (b[theirs] - b.mean())
+            correction = len(ours) / max(len(ours) - 1, 1)
+            variance -= 2 * correction * shared / (len(a) * len(b))
+        half = _half_width(variance, min(len(a), len(b)))
+        return value, max(value - half, -1.0), min(value + half, 1.0)
+
+
+_UNBIASED = ("unbiased", "unbiased_lower", "unbiased_upper")
+
+
+@no_type_check
+def pass_at_k(
+    attempts: Attempts | Sequence[Attempts],
+    k: Sequence[int] = (1, 10, 100),
+    *,
+    target: PassTarget = "population",
+    draws: int = 4_000,
+    seed: int = 0,
+    progress: bool = False,
+) -> PassAtK:
+    """The probability that at least one of k attempts is right, for models with counted attempts.
+
+    Parameters
+    ----------
+    attempts
+        Of `bayesrep.studies.attempts.read_attempts`, or made of arrays.
+    k
+        Numbers of attempts, each from 1 to a million; they may exceed those that were made.
+    target
+        Whose pass@k: of the `population` of items, of which these are a sample, or of these very
+        `items`.
+    draws
+        Of the posterior.
+    seed
+        Of everything random.
+    progress
+        Show a bar on standard error.
+
+    Returns
+    -------
+    PassAtK
+        `table` with 95 % intervals, and `differences`. An interval is the hull of the equal-tailed
+        and the shortest one: where the posterior leans on a bound, as pass@k does on 1 where no
+        item need be unsolvable, the equal-tailed one leaves out the bound's neighbourhood whatever
+        the truth (Brown, Cai, DasGupta, 2001, section 4.1.2, mend Jeffreys' interval likewise).
+
+    Raises
+    ------
+    OptionError
+        For a k that is out of range, or beyond 1 where every item has a single attempt.
+    StudyError
+        For fewer than five items, or a model twice on a data set.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Where runs of the sampler do not agree.
+    """
+    models = [attempts] if isinstance(attempts, Attempts) else list(attempts)
+    wanted = _checked(k)
+    if target not in get_args(PassTarget):
+        raise OptionError(f"target is {target!r}; give {' or '.join(get_args(PassTarget))}")
+    if draws < 1_000:
+        raise OptionError(f"draws is {draws}; give at least 1,000")
+    bounds.at_most("draws", draws, bounds.DRAWS)
+    _check_models(models, int(wanted.max()))
+    posteriors: list[tuple[Attempts, RatesPosterior]] = []
+    with progress_bar(len(models), " models", show=progress) as bar:
+        for data in models:
+            bar.stage(data.classifier)
+            fit = fit_solve_rates(data.solved, data.attempts, draws=draws, seed=seed)
+            posteriors.append((data, fit))
+            bar.advance(1)
+    return _assembled(posteriors, wanted, target, seed)
+
+
+def _assembled(
+    posteriors: Sequence[tuple[Attempts, RatesPosterior]], k: Ints, target: PassTarget, seed: int
+) -> PassAtK:
+    for data, _ in posteriors:
+        _check_attempts(data, int(k.max()))
+    fits = [_model(*each, k, target, seed) for each in posteriors]
+    return PassAtK(
+        table=pl.DataFrame([row for fit in fits for row in _rows(fit, k, target)], _TABLE),
+        models=pl.DataFrame([_model_row(fit) for fit in fits]),
+        target=target,
+        _fits=fits,
+        _k=k,
+        _seed=seed,
+    )
+
+
+_TABLE = {
+    "dataset": pl.String,
+    "model": pl.String,
+    "k": pl.Int64,
+    **dict.fromkeys(["estimate", "lower", "upper", *_UNBIASED, "prior_share"], pl.Float64),
+}
+
+
+@no_type_check
+def _checked(k: Sequence[int]) -> Ints:
+    try:
+        whole = [index(each) for each in k]
+    except TypeError:
+        raise OptionError(
+            f"k is {k!r}; give whole numbers of attempts, such as 1, 10, 100"
+        ) from None
+    if not whole or min(whole) < 1:
+        raise OptionError(f"k is {whole}; give numbers of attempts from 1, such as 1, 10, 100")
+    for each in whole:
+        bounds.at_most("k", each, LARGEST)
+    return np.unique(whole)
+
+
+def _check_models(models: Sequence[Attempts], largest: int) -> None:
+    if not models:
+        raise StudyError("there are no attempts; give those of at least one model")
+    seen: set[tuple[str, str]] = set()
+    for data in models:
+        where = f"{data.classifier!r} at {data.dataset!r}"
+        if (data.dataset, data.classifier) in seen:
+            raise StudyError(f"{where}: given twice; give each model once for a data set")
+        seen.add((data.dataset, data.classifier))
+        if len(data.images) < LEAST_ITEMS:
+            raise StudyError(
+                f"{where}: attempts at {len(data.images)} items say nothing of others; give at "
+                f"least {LEAST_ITEMS}"
+            )
+        _check_attempts(data, largest)
+
+
+def _check_attempts(data: Attempts, largest: int) -> None:
+    if largest > 1 and data.attempts.max() == 1:
+        raise OptionError(
+            f"{data.classifier!r} at {data.dataset!r}: every item has a single attempt, which "
+            "gives the mean solve rate and nothing of how rates differ between items, on which "
+            f"pass@{largest} rests; ask for k = 1, or make at least two attempts at some items"
+        )
+
+
+def _model(
+    data: Attempts, posterior: RatesPosterior, k: Ints, target: PassTarget, seed: int
+) -> _Model:
+    values = passed(posterior.rates, k)
+    influence = posterior.influences(values)
+    spread = np.sqrt(np.maximum(values.var(axis=0), np.square(influence).sum(axis=0)))
+    if target == "items":
+        rng = np.random.default_rng([seed, 1])
+        counts = posterior.solved, posterior.attempts, posterior.items
+        values = passed_items(posterior.rates, *counts, k, rng)
+    fewest = data.attempts.min()
+    passes = {
+        each: item_passes(data.solved, data.attempts, each) for each in k.tolist() if each <= fewest
+    }
+    return _Model(data, posterior, values, influence, np.maximum(spread, 1e-300), passes)
+
+
+def _rows(fit: _Model, k: Ints, target: PassTarget) -> list[dict[str, object]]:
+    population = passed(fit.posterior.rates, k).var(axis=0)
+    told = np.square(fit.influence).sum(axis=0) / np.maximum(population, 1e-300)
+    rows: list[dict[str, object]] = []
+    for place, each in enumerate(k.tolist()):
+        lower, upper = _interval(fit.draws[:, place])
+        rows.append(
+            {
+                "dataset": fit.data.dataset,
+                "model": fit.data.classifier,
+                "k": each,
+                "estimate": float(fit.draws[:, place].mean()),
+                "lower": max(lower, 0.0),
+                "upper": min(upper, 1.0),
+                **dict(zip(_UNBIASED, _unbiased(fit, each, target), strict=True)),
+                "prior_share": float(np.clip(1 - told[place], 0, 1)),
+            }
+        )
+    return rows
+
+
+def _unbiased(fit: _Model, k: int, target: PassTarget) -> tuple[float | None, ...]:
+    if k not in fit.passes:
+        return None, None, None
+    value = float(fit.passes[k].mean())
+    variance = _unbiased_variance(fit.data, fit.passes[k], k, target)
+    if variance is None:
+        return value, None, None
+    half = _half_width(variance, len(fit.passes[k]))
+    return value, max(value - half, 0.0), min(value + half, 1.0)
+
+
+def _unbiased_variance(data: Attempts, passes: Floats, k: int, target: PassTarget) -> float | None:
+    """Of the mean over items; of these very items only where all have 2k attempts."""
+    if target == "population":
+        return float(passes.var(ddof=1) / len(passes))
+    if 2 * k > data.attempts.min():
+        return None
+    return float(item_variances(data.solved, data.attempts, k).sum() / len(passes) ** 2)
+
+
+def _half_width(variance: float, items: int) -> float:
+    return float(stdtrit(items - 1, INTERVAL[1]) * np.sqrt(max(variance, 0.0)))
+
+
+def _interval(draws: Float[np.ndarray, "draw"]) -> tuple[float, float]:
+    """The hull of the equal-tailed and the shortest 95 % interval."""
+    ordered = np.sort(draws)
+    inside = int(np.ceil((INTERVAL[1] - INTERVAL[0]) * len(ordered)))
+    first = int(np.argmin(ordered[inside - 1 :] - ordered[: len(ordered) - inside + 1]))
+    lower, upper = np.quantile(ordered, INTERVAL)
+    return float(min(lower, ordered[first])), float(max(upper, ordered[first + inside - 1]))
+
+
+def _paired(one: Floats, other: Floats, correlation: float, rng: np.random.Generator) -> Floats:
+    """Draws of a difference: those of two posteriors, ranked like correlated normal numbers."""
+    first, second = rng.standard_normal((2, len(one)))
+    second = correlation * first + np.sqrt(max(1 - correlation**2, 0.0)) * second
+    ranks = (np.argsort(np.argsort(each)) for each in (first, second))
+    return np.sort(one)[next(ranks)] - np.sort(other)[next(ranks)]
+
+
+def _model_row(fit: _Model) -> dict[str, object]:
+    data, never = fit.data, fit.posterior.rates.at_zero
+    lower, upper = _interval(never)
+    return {
+        "dataset": data.dataset,
+        "model": data.classifier,
+        "items": len(data.images),
+        "fewest": int(data.attempts.min()),
+        "most": int(data.attempts.max()),
+        "solved": float((data.solved / data.attempts).mean()),
+        "never": float(never.mean()),
+        "never_lower": lower,
+        "never_upper": upper,
+    }

@@ -1,0 +1,112 @@
+"""The posterior of one model's mixture of solve rates, and what each item moves in it."""
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bayesrep.errors import ConvergenceWarning
+from bayesrep.numerics.convergence import convergence
+from bayesrep.numerics.solve_rates import DIMENSION, SolveRates, log_counts, of_normal, passed
+from bayesrep.numerics.tempering import tempered_draws
+from bayesrep.types import Float, Floats, Int, Ints
+
+RUNS = 4
+_AGREE = 1.05  # R-hat up to which runs agree
+
+
+@dataclass(frozen=True, eq=False)
+class RatesPosterior:
+    """Draws of the mixture of solve rates, given counts.
+
+    Attributes
+    ----------
+    rates
+        S draws, those of one run of the sampler after those of another.
+    solved, attempts, items
+        The distinct c of n, and how many items have them.
+    cell
+        Which of them is each item's.
+    """
+
+    rates: SolveRates
+    solved: Int[np.ndarray, "cell"]
+    attempts: Int[np.ndarray, "cell"]
+    items: Int[np.ndarray, "cell"]
+    cell: Int[np.ndarray, "item"]
+
+    @cached_property
+    def log_mass(self) -> Float[np.ndarray, "draw cell"]:
+        """log P(c of n) without C(n, c), of every draw, less its mean over draws."""
+        logs = log_counts(self.rates, self.solved, self.attempts)
+        return logs - logs.mean(axis=0)
+
+    def influences(
+        self, values: Float[np.ndarray, "draw quantity"]
+    ) -> Float[np.ndarray, "item quantity"]:
+        """What each item moves in the posterior mean of some quantities.
+
+        Its posterior covariance with the item's log likelihood (Giordano and Broderick, 2023,
+        "The Bayesian infinitesimal jackknife for variance", equation 7), less the mean over items:
+        their squares add up to the variance that the mean has over samples of items.
+        """
+        moves = values - values.mean(axis=0)
+        each = (self.log_mass.T @ moves / len(moves))[self.cell]
+        return each - each.mean(axis=0)
+
+
+def fit_solve_rates(
+    solved: Int[np.ndarray, "item"],
+    attempts: Int[np.ndarray, "item"],
+    *,
+    draws: int = 4_000,
+    seed: int = 0,
+) -> RatesPosterior:
+    """Sample the mixture of one model's solve rates.
+
+    Parameters
+    ----------
+    solved, attempts
+        c of n of every item.
+    draws
+        In all, by `RUNS` runs of the sampler that know nothing of each other.
+    seed
+        Of the runs.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Where the runs do not agree on pass@k.
+    """
+    pairs, cell, items = np.unique(
+        np.stack([solved, attempts], axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    c, n = pairs[:, 0], pairs[:, 1]
+
+    def log_likelihood(z: Floats) -> Floats:
+        return log_counts(of_normal(z), c, n) @ items.astype(float)
+
+    size = -(-draws // RUNS)
+    runs = [
+        tempered_draws(log_likelihood, DIMENSION, size, np.random.default_rng([seed, run]))
+        for run in range(RUNS)
+    ]
+    posterior = RatesPosterior(of_normal(np.concatenate(runs)), c, n, items, cell.reshape(-1))
+    _check(posterior, int(attempts.max()))
+    return posterior
+
+
+def _check(posterior: RatesPosterior, most: int) -> None:
+    k: Ints = np.unique([1, most, 10 * most])
+    values = passed(posterior.rates, k).reshape(RUNS, -1, len(k))
+    rhat = convergence(values).rhat
+    if np.nanmax(rhat, initial=0.0) > _AGREE:
+        worst = int(k[np.nanargmax(rhat)])
+        warnings.warn(
+            ConvergenceWarning(
+                f"pass@{worst}: runs of the sampler do not agree (R-hat {np.nanmax(rhat):.2f}); "
+                "ask for more draws"
+            ),
+            stacklevel=3,
+        )

@@ -1,0 +1,134 @@
+"""Mixtures of the solve rate s over items: betas, with masses at 0 and at 1.
+
+    p(s) = π_0 δ_0 + π_1 δ_1 + Σ_j w_j Beta(s; a_j, b_j),    j = 1..3,    π_0 + π_1 + Σ_j w_j = 1
+
+An item whose rate is 0 is never solved, one whose rate is 1 always. Of n attempts c are right with
+probability C(n, c) f(c, n), and all of k attempts fail with probability f(0, k):
+
+    f(c, n) = π_0 [c = 0] + π_1 [c = n] + Σ_j w_j (a_j)_c (b_j)_{n−c} / (a_j + b_j)_n
+
+    pass@k = 1 − E(1 − s)^k = 1 − f(0, k),
+
+exact for any k, however far beyond the attempts.
+
+The prior is stated in independent standard normal numbers z, which is how it is sampled. Each mass
+is nothing with probability 0.6, else a Beta(1, 2) share; weights of the betas are broken off a
+stick in uniform shares. Of a beta, log(a/b) is normal(0, 2.5) and log min(a, b) normal(0, 1.2): on
+the scale of log odds, of which the smaller of a and b sets the width, a beta near an end may be as
+narrow or as wide as one in the middle. With n attempts nobody can tell a mass at 0 from rates far
+below 1/n. This prior gives both a say: rates may pile up at 0, or around one in a hundred.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from bayesrep.numerics.rising import log_ratio, log_rising
+from bayesrep.types import Float, Floats, Int
+
+COMPONENTS = 3
+DIMENSION = 1 + 3 * COMPONENTS
+"""How many numbers z a mixture takes: two masses, K − 1 weights, K log odds, K smaller shapes."""
+
+MASS_PRESENT, MASS_SHAPE = 0.4, 2.0
+ODDS_SD = 2.5
+SMALLER_SD = 1.2
+_LEAST = 1e-300
+
+
+class SolveRates(NamedTuple):
+    """Draws of mixtures of the solve rate."""
+
+    a: Float[np.ndarray, "draw component"]
+    b: Float[np.ndarray, "draw component"]
+    weights: Float[np.ndarray, "draw component"]
+    at_zero: Float[np.ndarray, "draw"]
+    at_one: Float[np.ndarray, "draw"]
+
+
+def of_normal(z: Float[np.ndarray, "draw parameter"]) -> SolveRates:
+    """Mixtures from standard normal numbers: the prior."""
+    at_zero = _mass(z[:, 0])
+    at_one = (1 - at_zero) * _mass(z[:, 1])
+    left = 1 - at_zero - at_one
+    weights = np.empty((len(z), COMPONENTS))
+    for j in range(1, COMPONENTS):
+        share = ndtr(z[:, 1 + j])
+        weights[:, j], left = left * share, left * (1 - share)
+    weights[:, 0] = left
+    odds, smaller = np.split(z[:, 1 + COMPONENTS :], 2, axis=1)
+    odds, least = ODDS_SD * odds, np.exp(SMALLER_SD * smaller)
+    a, b = least * np.exp(np.maximum(odds, 0)), least * np.exp(np.maximum(-odds, 0))
+    return SolveRates(a, b, weights, at_zero, at_one)
+
+
+def _mass(z: Floats) -> Floats:
+    """Nothing, or from the quantile 1 − `MASS_PRESENT` of z on those of Beta(1, `MASS_SHAPE`)."""
+    above = np.minimum(ndtr(-z) / MASS_PRESENT, 1)
+    return 1 - above ** (1 / MASS_SHAPE)
+
+
+def log_counts(
+    rates: SolveRates, solved: Int[np.ndarray, "cell"], attempts: Int[np.ndarray, "cell"]
+) -> Float[np.ndarray, "draw cell"]:
+    """log f(c, n), without C(n, c)."""
+    mass = np.einsum("sj,sjc->sc", rates.weights, np.exp(log_parts(rates, solved, attempts)))
+    mass += rates.at_zero[:, None] * (solved == 0) + rates.at_one[:, None] * (solved == attempts)
+    return np.log(np.maximum(mass, _LEAST))
+
+
+def log_parts(
+    rates: SolveRates, solved: Int[np.ndarray, "cell"], attempts: Int[np.ndarray, "cell"]
+) -> Float[np.ndarray, "draw component cell"]:
+    """log of (a_j)_c (b_j)_{n−c} / (a_j + b_j)_n."""
+    counts = np.stack([solved, attempts - solved, attempts])
+    distinct, place = np.unique(counts, return_inverse=True)
+    logs = log_rising(np.stack([rates.a, rates.b, rates.a + rates.b]), distinct)
+    right, wrong, all_of = (
+        each[..., where] for each, where in zip(logs, place.reshape(counts.shape), strict=True)
+    )
+    return right + wrong - all_of
+
+
+def passed(rates: SolveRates, k: Int[np.ndarray, "k"]) -> Float[np.ndarray, "draw k"]:
+    """pass@k of the population of items."""
+    failed = np.exp(log_ratio(rates.b, rates.a, k))
+    return 1 - rates.at_zero[:, None] - np.einsum("sj,sjk->sk", rates.weights, failed)
+
+
+def passed_items(
+    rates: SolveRates,
+    solved: Int[np.ndarray, "cell"],
+    attempts: Int[np.ndarray, "cell"],
+    items: Int[np.ndarray, "cell"],
+    k: Int[np.ndarray, "k"],
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "draw k"]:
+    """pass@k of these very items: of each mixture the mean over rates drawn given the counts.
+
+    Parameters
+    ----------
+    rates
+        The mixtures.
+    solved, attempts, items
+        How many items have each c of n.
+    k
+        Numbers of attempts.
+    rng
+        Of the rates.
+    """
+    failed = np.zeros((len(rates.at_zero), len(k)))
+    for c, n, count in zip(solved, attempts, items, strict=True):
+        logs = log_parts(rates, np.array([c]), np.array([n]))[..., 0]
+        parts = np.column_stack(
+            [rates.weights * np.exp(logs), rates.at_zero * (c == 0), rates.at_one * (c == n)]
+        )
+        edges = np.cumsum(parts, axis=1)
+        for _ in range(count):
+            place = (rng.random(len(edges))[:, None] * edges[:, -1:] > edges).sum(axis=1)
+            beta = np.minimum(place, COMPONENTS - 1)[:, None]
+            a, b = (np.take_along_axis(x, beta, axis=1)[:, 0] for x in (rates.a, rates.b))
+            s = np.where(place < COMPONENTS, rng.beta(a + c, b + n - c), place > COMPONENTS)
+            failed += np.power(1 - s[:, None], k)
+    return 1 - failed / items.sum()

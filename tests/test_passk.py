@@ -1,0 +1,346 @@
+"""pass@k: closed forms, the unbiased estimator, recovery, coverage, differences, bad input."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from bayesrep import OptionError, StudyError, pass_at_k
+from bayesrep.cli import main
+from bayesrep.estimators.solve_rates import fit_solve_rates
+from bayesrep.estimators.unbiased import item_passes, item_variances
+from bayesrep.numerics.rising import SUMMED, log_rising
+from bayesrep.numerics.solve_rates import (
+    COMPONENTS,
+    DIMENSION,
+    SolveRates,
+    log_counts,
+    of_normal,
+    passed,
+    passed_items,
+)
+from bayesrep.numerics.tempering import tempered_draws
+from bayesrep.report.pass_at_k import draw_pass_at_k
+from bayesrep.studies.attempts import Attempts
+
+DRAWS = 1_000  # the fewest
+
+
+def attempts_of(solved: object, attempts: object, model: str = "m", start: int = 0) -> Attempts:
+    counts = np.asarray(solved)
+    images = np.arange(start, start + len(counts)).astype(str)
+    return Attempts("bench", model, images, counts, np.broadcast_to(attempts, counts.shape))
+
+
+def one_mixture(a: float, b: float, at_zero: float = 0.0, at_one: float = 0.0) -> SolveRates:
+    weights = np.zeros((1, COMPONENTS))
+    weights[0, 0] = 1 - at_zero - at_one
+    ones = np.ones((1, COMPONENTS))
+    return SolveRates(a * ones, b * ones, weights, np.array([at_zero]), np.array([at_one]))
+
+
+@pytest.mark.parametrize("x", [1e-8, 0.03, 1.0, 64.5, 1e5])
+def test_rising_factorials_are_exact_at_any_length(x: float):
+    counts = np.array([0, 1, 2, SUMMED, SUMMED + 1, 1_000, 10**6])
+    with mpmath.workdps(50):
+        exact = [float(mpmath.loggamma(x + int(r)) - mpmath.loggamma(x)) for r in counts]
+    np.testing.assert_allclose(log_rising(np.array(x), counts), exact, rtol=2e-14, atol=1e-13)
+
+
+@pytest.mark.parametrize("k", [1, 7, 100, 100_000])
+def test_pass_at_k_of_one_beta_with_masses(k: int):
+    a, b = 0.3, 2.5
+    with mpmath.workdps(40):
+        failed = mpmath.beta(a, b + k) / mpmath.beta(a, b)
+        exact = float(1 - mpmath.mpf("0.2") - mpmath.mpf("0.7") * failed)
+    value = passed(one_mixture(a, b, 0.2, 0.1), np.array([k]))[0, 0]
+    assert value == pytest.approx(exact, abs=1e-14)
+
+
+def test_counts_have_the_probabilities_of_a_beta_binomial_and_its_masses():
+    n, c = 9, np.arange(10)
+    logs = log_counts(one_mixture(0.7, 1.9, 0.25, 0.15), c, np.full(10, n))[0]
+    mass = np.exp(logs) * stats.binom(n, 0.5).pmf(c) * 2.0**n
+    expected = 0.6 * stats.betabinom(n, 0.7, 1.9).pmf(c)
+    expected[0] += 0.25
+    expected[-1] += 0.15
+    np.testing.assert_allclose(mass, expected, rtol=1e-12)
+
+
+@given(st.lists(st.floats(-6, 6), min_size=DIMENSION, max_size=DIMENSION))
+def test_pass_at_k_rises_to_what_is_solvable(z: list[float]):
+    rates = of_normal(np.array([z]))
+    total = rates.weights.sum() + rates.at_zero + rates.at_one
+    assert total[0] == pytest.approx(1.0)
+    curve = passed(rates, np.array([1, 2, 5, 50, 10**6]))[0]
+    assert (np.diff(curve) >= -1e-12).all()
+    assert -1e-12 <= curve[0]
+    assert curve[-1] <= 1 - rates.at_zero[0] + 1e-12
+
+
+@given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))))
+def test_the_unbiased_estimate_is_the_share_of_choices_with_one_solved(counts: tuple[int, int]):
+    n, c = counts
+    outcomes = [True] * c + [False] * (n - c)
+    for k in range(1, n + 1):
+        share = np.mean([any(choice) for choice in combinations(outcomes, k)])
+        assert item_passes(np.array([c]), np.array([n]), k)[0] == pytest.approx(share, abs=1e-12)
+
+
+def test_the_variance_over_attempts_is_unbiased():
+    n, k, s = 8, 3, 0.35
+    c = np.arange(n + 1)
+    mass = stats.binom(n, s).pmf(c)
+    passes = item_passes(c, np.full(n + 1, n), k)
+    mean = mass @ passes
+    assert mean == pytest.approx(1 - (1 - s) ** k)
+    estimate = mass @ item_variances(c, np.full(n + 1, n), k)
+    assert estimate == pytest.approx(mass @ (passes - mean) ** 2)
+
+
+def test_tempering_finds_a_normal_posterior():
+    """A likelihood N(2, 0.5²) of each number; errors of 5 standard errors: chance 1e-5."""
+    rng = np.random.default_rng(0)
+    draws = tempered_draws(lambda z: -2 * np.square(z - 2).sum(axis=1), 3, 4_000, rng)
+    np.testing.assert_allclose(draws.mean(axis=0), 1.6, atol=5 * np.sqrt(0.2 / 1_000))
+    np.testing.assert_allclose(draws.var(axis=0), 0.2, rtol=5 * np.sqrt(2 / 1_000))
+
+
+def test_items_own_rates_are_those_of_their_counts():
+    """One beta: given c of n the rate is Beta(a + c, b + n − c); 5 standard errors."""
+    rates = SolveRates(*(np.repeat(part, 4_000, axis=0) for part in one_mixture(0.7, 1.4)))
+    c, n, items = np.array([0, 3]), np.array([5, 5]), np.array([2, 1])
+    draws = passed_items(rates, c, n, items, np.array([1, 6]), np.random.default_rng(0))
+    each = [passed(one_mixture(0.7 + i, 6.4 - i), np.array([1, 6]))[0] for i in c]
+    exact = items @ np.array(each) / 3
+    np.testing.assert_allclose(draws.mean(axis=0), exact, atol=5 * 0.2 / np.sqrt(4_000))
+
+
+@pytest.fixture(scope="module")
+def pair() -> list[Attempts]:
+    """Two models on the same items, a tenth of which nobody solves."""
+    rng = np.random.default_rng(4)
+    difficulty = rng.standard_normal(300)
+    solvable = rng.random(300) > 0.1
+    rates = [1 / (1 + np.exp(1.2 + shift - 1.5 * difficulty)) * solvable for shift in (0, 0.5)]
+    return [attempts_of(rng.binomial(10, s), 10, name) for s, name in zip(rates, "ab", strict=True)]
+
+
+def test_the_posterior_agrees_with_the_unbiased_estimate_where_there_is_one(pair: list[Attempts]):
+    found = pass_at_k(pair, (1, 2, 5, 10, 100), draws=DRAWS)
+    table = found.table.filter(pl.col("k") < 10)
+    half = (table["unbiased_upper"] - table["unbiased_lower"]) / 2
+    assert ((table["estimate"] - table["unbiased"]).abs() < half / 2).all()
+    width = (table["upper"] - table["lower"]) / 2
+    assert (width / half).is_between(0.8, 1.25).all()
+    beyond = found.table.filter(pl.col("k") == 100)
+    assert beyond["unbiased"].null_count() == 2
+    assert (beyond["prior_share"] > 0.1).all()
+    assert (table["prior_share"] < 0.2).all()
+    rising = found.table.sort("model", "k")["estimate"].to_numpy().reshape(2, -1)
+    assert (np.diff(rising, axis=1) > 0).all()
+
+
+def test_differences_allow_for_shared_items(pair: list[Attempts]):
+    found = pass_at_k(pair, (2, 5), draws=DRAWS)
+    together = found.differences()
+    apart = pass_at_k(
+        [pair[0], attempts_of(pair[1].solved, 10, "b", start=300)], (2, 5), draws=DRAWS
+    ).differences()
+    widths = [(each["upper"] - each["lower"]).to_numpy() for each in (together, apart)]
+    assert (widths[0] < 0.85 * widths[1]).all()
+    unbiased = [
+        (each["unbiased_upper"] - each["unbiased_lower"]).to_numpy() for each in (together, apart)
+    ]
+    np.testing.assert_allclose(widths, unbiased, rtol=0.2)
+    (row,) = together.filter(pl.col("k") == 2).to_dicts()
+    a, b = (item_passes(data.solved, data.attempts, 2) for data in pair)
+    standard = (a - b).std(ddof=1) / np.sqrt(300)
+    assert row["unbiased_upper"] - row["unbiased"] == pytest.approx(
+        stats.t(299).ppf(0.975) * standard
+    )
+
+
+def test_a_model_less_itself_is_nothing(pair: list[Attempts]):
+    twin = attempts_of(pair[0].solved, 10, "twin")
+    found = pass_at_k([pair[0], twin], (2,), draws=DRAWS)
+    (row,) = found.differences().to_dicts()
+    assert abs(row["difference"]) < 1e-12
+    own = found.table["upper"][0] - found.table["lower"][0]
+    assert row["upper"] - row["lower"] < own / 2
+    assert row["unbiased_upper"] == pytest.approx(0, abs=1e-6)
+
+
+def test_these_items_are_known_better_than_their_population(pair: list[Attempts]):
+    wide, narrow = (
+        pass_at_k(pair[0], (1, 4), draws=DRAWS, target=target).table  # type: ignore[arg-type]
+        for target in ("population", "items")
+    )
+    widths = [(each["upper"] - each["lower"]).to_numpy() for each in (wide, narrow)]
+    assert (widths[1] < 0.8 * widths[0]).all()
+    own = (narrow["unbiased_upper"] - narrow["unbiased_lower"]).to_numpy()
+    np.testing.assert_allclose(widths[1], own, rtol=0.25)
+
+
+def test_nothing_depends_on_the_order_of_items_or_models(pair: list[Attempts]):
+    order = np.random.default_rng(0).permutation(300)
+    shuffled = Attempts(
+        "bench", "a", pair[0].images[order], pair[0].solved[order], pair[0].attempts[order]
+    )
+    first = pass_at_k(pair, (3, 30), draws=DRAWS).table
+    again = pass_at_k([pair[1], shuffled], (3, 30), draws=DRAWS).table
+    columns = ["estimate", "lower", "upper", "unbiased"]
+    assert first.filter(model="a").select(columns).equals(again.filter(model="a").select(columns))
+
+
+def test_curves_need_no_new_sampling(pair: list[Attempts]):
+    found = pass_at_k(pair[0], (2, 9), draws=DRAWS)
+    assert found.at([9]).table.equals(found.table.filter(k=9))
+
+
+@settings(max_examples=5)
+@given(st.integers(0, 100))
+def test_all_or_nothing_solved(seed: int):
+    nothing = pass_at_k(attempts_of(np.zeros(40, int), 5), (1, 100), draws=DRAWS, seed=seed).table
+    everything = pass_at_k(attempts_of(np.full(40, 5), 5), (1, 100), draws=DRAWS, seed=seed).table
+    assert nothing["estimate"][0] < 0.03
+    assert nothing["lower"][0] < 1e-3
+    assert everything["estimate"][0] > 0.97
+    assert everything["upper"][1] > 0.999
+
+
+def test_ragged_attempts_have_an_unbiased_estimate_up_to_the_fewest():
+    rng = np.random.default_rng(0)
+    n = rng.integers(3, 9, 60)
+    table = pass_at_k(attempts_of(rng.binomial(n, 0.4), n), (3, 4), draws=DRAWS).table
+    assert table["unbiased"].is_null().to_list() == [False, True]
+
+
+def test_influences_add_up_to_the_variance_that_items_make(pair: list[Attempts]):
+    """Well identified: the prior's share is little; and no more items, less of it."""
+    posterior = fit_solve_rates(pair[0].solved, pair[0].attempts, draws=4_000)
+    values = passed(posterior.rates, np.array([1, 3]))
+    told = np.square(posterior.influences(values)).sum(axis=0)
+    np.testing.assert_allclose(told, values.var(axis=0), rtol=0.25)
+
+
+def test_intervals_hold_the_truth():
+    """24 studies, three k: 72 intervals of which the chance that more than 10 miss is 1e-3 even
+    if the three of a study miss together."""
+    missed = 0
+    for seed in range(24):
+        rng = np.random.default_rng([7, seed])
+        mean, total = rng.uniform(0.1, 0.6), np.exp(rng.uniform(0, 2))
+        share = (0, 0.1, 0.4)[seed % 3]
+        s = rng.beta(mean * total, (1 - mean) * total, 150) * (rng.random(150) >= share)
+        k = np.array([2, 10, 100])
+        mixture = one_mixture(mean * total, (1 - mean) * total, share)
+        truth = passed(mixture, k)[0]
+        table = pass_at_k(attempts_of(rng.binomial(6, s), 6), k, draws=DRAWS, seed=seed).table
+        held = (table["lower"].to_numpy() <= truth) & (truth <= table["upper"].to_numpy())
+        missed += int((~held).sum())
+    assert missed <= 10
+
+
+@pytest.mark.parametrize(
+    ("k", "words"),
+    [((), "k is"), ((0,), "from 1"), ((-3, 2), "from 1"), ((1.5,), "whole"), ((10**9,), "at most")],
+)
+def test_a_bad_k_is_refused(k: tuple[int, ...], words: str):
+    with pytest.raises(OptionError, match=words):
+        pass_at_k(attempts_of(np.arange(6), 6), k)
+
+
+def test_single_attempts_say_nothing_beyond_the_first():
+    single = attempts_of(np.array([0, 1] * 20), 1)
+    with pytest.raises(OptionError, match=r"single attempt.*pass@10 rests; ask for k = 1"):
+        pass_at_k(single, (1, 10))
+    table = pass_at_k(single, (1,), draws=DRAWS).table
+    assert table["estimate"][0] == pytest.approx(0.5, abs=0.05)
+
+
+def test_bad_data_and_options_are_refused(pair: list[Attempts]):
+    with pytest.raises(StudyError, match="given twice"):
+        pass_at_k([pair[0], pair[0]], (1,))
+    with pytest.raises(StudyError, match="no attempts"):
+        pass_at_k([], (1,))
+    with pytest.raises(StudyError, match="say nothing of others"):
+        pass_at_k(attempts_of([1, 2], 3), (1,))
+    with pytest.raises(StudyError, match="more often than attempted"):
+        attempts_of([4, 1, 1, 1, 1], 3)
+    with pytest.raises(OptionError, match="target is"):
+        pass_at_k(pair[0], (1,), target="everything")  # type: ignore[arg-type]
+    found = pass_at_k(pair[0], (1,), draws=DRAWS)
+    with pytest.raises(OptionError, match="two"):
+        found.differences()
+    with pytest.raises(OptionError, match="there is no model 'z'"):
+        found.differences(["a", "z"])
+
+
+@pytest.fixture
+def table(tmp_path: Path, pair: list[Attempts]) -> Path:
+    path = tmp_path / "attempts.csv"
+    pl.concat(
+        pl.DataFrame({"item": d.images, "model": d.classifier, "solved": d.solved, "attempts": 10})
+        for d in pair
+    ).write_csv(path)
+    return path
+
+
+def test_the_command_answers_in_words(table: Path, capsys: pytest.CaptureFixture[str]):
+    figure, csv = table.with_name("curves.svg"), table.with_name("out.csv")
+    words = ["passk", str(table), "--k", "1,50", "--no-progress"]
+    assert main([*words, "--figure", str(figure), "--csv", str(csv)]) == 0
+    text = capsys.readouterr().out
+    assert "a less b at k = 50" in text
+    assert "with 50 attempts at each, a solves" in text
+    assert "never solved" in text
+    assert "pass@k" in figure.read_text(encoding="utf-8")
+    assert pl.read_csv(csv)["k"].to_list() == [1, 50, 1, 50]
+    assert main([*words, "--json", "--target", "items"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["target"] == "items"
+    assert len(facts["rows"]) == 4
+    assert facts["differences"][0]["model"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--k", "0"], "from 1"),
+        (["--between", "a,nobody"], "no model 'nobody'"),
+        (["--figure", "curves.txt"], "no figure"),
+    ],
+)
+def test_mistakes_of_the_command_are_one_line(
+    options: list[str], words: str, table: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["passk", str(table), "--no-progress", *options]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_rows_of_single_attempts_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "long.csv"
+    rng = np.random.default_rng(0)
+    rows = {"item": np.repeat(np.arange(30), 4), "model": "m", "correct": rng.random(120) < 0.5}
+    pl.DataFrame(rows).write_csv(path)
+    assert main(["passk", str(path), "--k", "1,4", "--json", "--no-progress"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["models"][0]["items"] == 30
+    assert facts["models"][0]["most"] == 4
+
+
+def test_names_of_models_are_drawn_as_they_are(pair: list[Attempts]):
+    odd = attempts_of(pair[0].solved, 10, "_$x$\x1b")
+    figure = draw_pass_at_k(pass_at_k(odd, (1, 20), draws=DRAWS))
+    (axes,) = figure.axes
+    assert r"\x1b" in axes.get_legend().get_texts()[0].get_text()
