@@ -20,7 +20,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,9 @@ def simulated(key: str, images: int, classifiers: int) -> tuple[Study, int]:
         scenario=world.scenario,
         **world.options(),
     )
-    return study, seed
+    # Of workers only the counts, as where nobody knows who answered: `experiments.crowds` has both.
+    counted = {role: replace(data, answers=None) for role, data in study.datasets.items()}
+    return replace(study, datasets=counted), seed
 
 
 def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
