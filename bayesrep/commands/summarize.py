@@ -14,6 +14,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    from bayesrep.checks.classes import judge_classes
     from bayesrep.checks.crowd import judge_unknown_crowd
     from bayesrep.checks.dependence import judge_dependence
     from bayesrep.posterior.fitted import Fitted
@@ -38,6 +39,7 @@ def run(arguments: Namespace) -> int:
         text += f"\n{crowd} The intervals above allow for it."
     else:
         text += f"\n{judge_unknown_crowd(fitted).sentence}"
+    text += "".join(f"\n{plain(found.sentence)}" for found in judge_classes(fitted))
     facts = {
         "gaps": gaps.to_dicts(),
         "dependence": None if band is None else band.to_dicts(),
