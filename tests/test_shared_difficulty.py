@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logsumexp
 
 import bayesrep
+from bayesrep.cli import main
 from bayesrep.errors import ConvergenceWarning, PosteriorError, StudyError
 from bayesrep.inference.dense import dense_hessian
 from bayesrep.inference.device import spread_over
@@ -509,6 +510,18 @@ def test_tables_of_all_classifiers_together(study, posterior, joint):
     assert ranks["classifier"][0] == "tf_efficientnet_b7_ap"
     first = pairs.filter(pairs["other"] == ranks["classifier"][0])
     assert (first["probability"] < 0.5).all()
+
+
+def test_summarize_tells_no_slope(study, posterior, tmp_path, capsys):
+    paths = [str(tmp_path / name) for name in ("study", "posterior.nc")]
+    bayesrep.write_study(study, paths[0])
+    bayesrep.write_posterior(posterior, paths[1])
+    assert main(["summarize", *paths, "--allow-unconverged"]) == 0
+    text = capsys.readouterr().out
+    (told,) = [line for line in text.splitlines() if line.startswith("No slope is told")]
+    assert "Fit the joint model" in told
+    (populations,) = [line for line in text.splitlines() if "other images of the same" in line]
+    assert "slope" not in populations
 
 
 def test_statistics_alone_do_not_tell_how_a_collapsed_models_classifiers_go_together(

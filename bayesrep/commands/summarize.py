@@ -46,6 +46,8 @@ def run(arguments: Namespace) -> int:
     else:
         text += f"\n{judge_unknown_crowd(fitted).sentence}"
     text += "".join(f"\n{plain(found.sentence)}" for found in judge_classes(fitted))
+    if advice := str(fitted.group.attrs.get("advice", "")):
+        text += f"\n{plain(advice)}"
     if len(study.classifiers) > 1 and not fitted.right_about_slopes:
         text += f"\n{NO_SLOPE}"
     facts = {
