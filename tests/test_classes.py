@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
 import bayesrep
+from bayesrep.checks import classes
 from bayesrep.checks.classes import _test, assumed_of_images, class_shifts, judge_classes
 
 
@@ -128,3 +129,12 @@ def test_rare_classes_are_compared_as_one_and_one_class_not_at_all():
     (found,) = class_shifts(study)  # of "own" every value is rare
     assert (found.column, found.classes) == ("kind", 2)
     assert found.p > 0.05
+
+
+def test_of_many_classes_the_most_frequent_are_compared(monkeypatch):
+    study = bayesrep.simulate_study(
+        images=500, annotators=10, classifiers=2, scenario="label-shift", seed=1
+    )
+    assert class_shifts(study)[0].classes == 10
+    monkeypatch.setattr(classes, "MOST", 3)
+    assert class_shifts(study)[0].classes == 4

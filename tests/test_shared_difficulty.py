@@ -514,7 +514,7 @@ def test_tables_of_all_classifiers_together(study, posterior, joint):
 
 def test_summarize_tells_no_slope(study, posterior, tmp_path, capsys):
     paths = [str(tmp_path / name) for name in ("study", "posterior.nc")]
-    bayesrep.write_study(study, paths[0])
+    study.write(paths[0])
     bayesrep.write_posterior(posterior, paths[1])
     assert main(["summarize", *paths, "--allow-unconverged"]) == 0
     text = capsys.readouterr().out

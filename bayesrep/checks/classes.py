@@ -35,6 +35,8 @@ from bayesrep.types import Float, Int
 STRATA = 20
 LEAST = 5.0
 """Images that a class needs in expectation in each data set; rarer classes are taken together."""
+MOST = 1_000
+"""Classes to compare by name, the most frequent: time grows with their cube."""
 KINDS = 3
 """Counts and answers are tested too: the family of all is to be wrong seldom."""
 CHECK = "images alike at the same frequency"
@@ -173,6 +175,7 @@ def _compared(
     kinds, of = np.unique(names, return_inverse=True)
     expected = np.bincount(of) * min(size, len(right)) / len(names)
     rare = expected < LEAST
+    rare[np.argsort(-expected, kind="stable")[MOST:]] = True
     of = np.unique(np.where(rare, -1, np.arange(len(kinds)))[of], return_inverse=True)[1]
     classes, strata = int(of.max()) + 1, int(stratum.max()) + 1
     if classes < 2:
