@@ -51,7 +51,9 @@ def sound(seed: int, images: int, along: float) -> Study:
             "correct": rng.random((images, 5)) < right[:, None],
             "groups": {"class": of.astype(str)},
         }
-    return Study.from_arrays(**sides, classifiers=list("abcde"))
+    return Study.from_arrays(
+        reference=sides["reference"], replication=sides["replication"], classifiers=list("abcde")
+    )
 
 
 def shifted(seed: int, images: int) -> Study:

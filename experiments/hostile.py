@@ -372,7 +372,7 @@ def _pooled_scores(one: Mapping[str, float], other: Mapping[str, float]) -> dict
     return both
 
 
-def _mean(sizes: Sequence[int], means: Sequence[float]) -> float:
+def _mean(sizes: Sequence[float], means: Sequence[float]) -> float:
     """The mean over two sets, of their means."""
     return float(np.average(means, weights=sizes))
 

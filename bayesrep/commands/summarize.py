@@ -7,6 +7,8 @@ from bayesrep.commands.options import add_shared, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.errors import plain
 
+ENOUGH = 10
+"""Annotators of an image below which the prior is named."""
 NO_SLOPE = (
     "No slope is told: by the shared-difficulty model it came out too low, by 0.03 with 10 "
     "classifiers and by 0.08 with 136. Fit the joint model for it; its interval allows for the "
@@ -48,6 +50,11 @@ def run(arguments: Namespace) -> int:
     text += "".join(f"\n{plain(found.sentence)}" for found in judge_classes(fitted))
     if advice := str(fitted.group.attrs.get("advice", "")):
         text += f"\n{plain(advice)}"
+    elif (fewest := min(int(data.shown.min()) for data in study.datasets.values())) < ENOUGH:
+        text += (
+            f"\nFrom {fewest} annotators an image counts tell {fewest} moments of the selection "
+            "frequencies: what else the answer needs is the prior's; diagnose says how far it moves."
+        )
     if len(study.classifiers) > 1 and not fitted.right_about_slopes:
         text += f"\n{NO_SLOPE}"
     facts = {
