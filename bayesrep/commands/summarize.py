@@ -53,7 +53,8 @@ def run(arguments: Namespace) -> int:
     elif (fewest := min(int(data.shown.min()) for data in study.datasets.values())) < ENOUGH:
         text += (
             f"\nFrom {fewest} annotators an image counts tell {fewest} moments of the selection "
-            "frequencies: what else the answer needs is the prior's; diagnose says how far it moves."
+            "frequencies: what else the answer needs is the prior's; diagnose says how much that "
+            "moves it."
         )
     if len(study.classifiers) > 1 and not fitted.right_about_slopes:
         text += f"\n{NO_SLOPE}"
