@@ -1,7 +1,7 @@
 """Where intervals hold and where they do not: every method in every scenario of the simulator.
 
     python -m experiments.hostile [--studies 100] [--shared 20] [--images 2000] [--classifiers 10]
-                                  [--rows NAME,NAME] [--work DIR] [--finished]
+                                  [--rows NAME,NAME] [--work DIR] [--finished] [--add]
 
 For each world and design of annotators, that many studies of known truth, fitted as a user would
 fit them: nothing tells a method in what world it is, but in the last row, whose fits are told the
@@ -10,15 +10,17 @@ the mean gap, by the joint model (Laplace, certified; where its certificate is r
 count all the same), its sandwich, the shared-difficulty model, and the bootstraps of the point
 estimates; what `bayesrep.diagnose` says of each fit; and whether the band over the dependence of
 answers reaches the truth. Resumable: finished studies are kept in DIR, and `--finished` makes the
-page of those alone.
+page of those alone. `--add` makes the studies that follow those of the page and pools them with it,
+which needs no results of single studies: every printed number is a mean or a count over studies.
 """
 
 import argparse
+import json
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ from bayesrep.report.figures import legend_below, panels
 from bayesrep.report.methods import color_of
 from bayesrep.report.text import columns, percent
 from experiments.ledger import done, resume
-from experiments.results import save
+from experiments.results import RESULTS, save
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class World:
     dependence: float | None = None
     identified: bool = True  # whether counts and answers can tell the truth
     told: bool = False  # whether the fit is told the dependence
+    em: bool = True  # whether by EM + spline too, whose bootstrap takes minutes on 400 cells
 
     def options(self) -> dict[str, Any]:
         """What the scenario does not say by itself."""
@@ -64,7 +67,7 @@ ROWS: Mapping[str, World] = {
     "three modes": World("three-modes"),
     "unimodal": World("unimodal"),
     "U-shaped": World("u-shaped"),
-    "ragged": World("ragged", None),
+    "ragged": World("ragged", None, em=False),
     "waves 40": World("waves", 40),
     "pool": World("pool"),
     "label shift": World("label-shift", identified=False),
@@ -103,7 +106,9 @@ def simulated(key: str, images: int, classifiers: int) -> tuple[Study, int]:
         scenario=world.scenario,
         **world.options(),
     )
-    return study, seed
+    # Of workers only the counts, as where nobody knows who answered: `experiments.crowds` has both.
+    counted = {role: replace(data, answers=None) for role, data in study.datasets.items()}
+    return replace(study, datasets=counted), seed
 
 
 def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
@@ -114,7 +119,8 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
             warnings.simplefilter("ignore", category)
         joint = bayesrep.fit(study, method="laplace", seed=seed, progress=False, **_told(key))
         said = bayesrep.diagnose(joint, study)
-        points = _points(study, seed)
+        names = POINTS if ROWS[key.rsplit("/", 1)[0]].em else POINTS[:2]
+        points = _points(study, names, seed)
     truth = study.truth
     assert truth is not None
     return {
@@ -178,12 +184,12 @@ def _interval(draws: np.ndarray) -> list[float]:
     return [float(draws.mean()), *map(float, np.quantile(draws, QUANTILES))]
 
 
-def _points(study: Study, seed: int) -> dict[str, Any]:
+def _points(study: Study, names: Sequence[str], seed: int) -> dict[str, Any]:
     """Estimates and bootstrap intervals of every classifier and of the populations' mean gap."""
-    rows = bayesrep.estimate(study, POINTS, bootstrap=BOOTSTRAP, seed=seed)
-    gaps = bayesrep.estimate_gaps(study, POINTS, bootstrap=BOOTSTRAP, seed=seed)
+    rows = bayesrep.estimate(study, names, bootstrap=BOOTSTRAP, seed=seed)
+    gaps = bayesrep.estimate_gaps(study, names, bootstrap=BOOTSTRAP, seed=seed)
     found: dict[str, Any] = {}
-    for name in POINTS:
+    for name in names:
         alike = pl.col("method").str.replace_all(" ", "") == name.replace(" ", "")
         of_name, of_gaps = rows.filter(alike), gaps.filter(alike)
         parts = {"estimate": "adjusted_accuracy", "lower": "lower", "upper": "upper"}
@@ -308,6 +314,69 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"rows": found}
 
 
+def pooled(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """What `numbers` would say of all studies together, of what it says of two disjoint sets.
+
+    Exact but for rounding: a standard error tells the squares about its mean.
+    """
+    rows: dict[str, Any] = {}
+    for row in ROWS:
+        parts = [found["rows"][row] for found in (one, other) if row in found["rows"]]
+        if len(parts) == 2:
+            rows[row] = _pooled_row(*parts)
+        elif parts:
+            rows[row] = parts[0]
+    return {"rows": rows}
+
+
+def _pooled_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of two sets of studies."""
+    sizes = one["studies"], other["studies"]
+    scored: dict[str, dict[str, float]] = {}
+    for name in LABELS:
+        parts = [part["scores"][name] for part in (one, other) if name in part["scores"]]
+        if parts:
+            scored[name] = _pooled_scores(*parts) if len(parts) == 2 else parts[0]
+    shares = {
+        check: _mean(sizes, (one["alarms"].get(check, 0), other["alarms"].get(check, 0)))
+        for check in {**one["alarms"], **other["alarms"]}
+    }
+    converged = {
+        model: _mean(
+            [part["scores"].get(model, {"studies": 0})["studies"] for part in (one, other)],
+            [part["converged"].get(model, 0) for part in (one, other)],
+        )
+        for model in {**one["converged"], **other["converged"]}
+    }
+    return {
+        "world": other["world"],
+        "studies": sum(sizes),
+        "scores": scored,
+        "band": _mean(sizes, (one["band"], other["band"])),
+        "verdict": {said: one["verdict"][said] + other["verdict"][said] for said in RANK},
+        "alarms": dict(sorted(shares.items(), key=lambda each: -each[1])),
+        "converged": converged,
+    }
+
+
+def _pooled_scores(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    """A method's scores over two sets of studies."""
+    n, m = one["studies"], other["studies"]
+    both: dict[str, float] = {"studies": n + m}
+    for name in ("coverage", "gap_coverage", "width", "bias"):
+        both[name] = _mean((n, m), (one[name], other[name]))
+        if (error := f"{name}_se") in one:
+            apart = n * m / (n + m) * (one[name] - other[name]) ** 2
+            squares = sum(k * (k - 1) * of[error] ** 2 for k, of in ((n, one), (m, other))) + apart
+            both[error] = float(np.sqrt(squares / (n + m - 1) / (n + m)))
+    return both
+
+
+def _mean(sizes: Sequence[float], means: Sequence[float]) -> float:
+    """The mean over two sets, of their means."""
+    return float(np.average(means, weights=sizes))
+
+
 def table(found: Mapping[str, Any]) -> str:
     """A line for each row and method, one for each row's verdict, one for each of its alarms."""
     header = ["world", "method", "studies", "covered", "s.e.", "mean gap", "s.e.", "width", "bias"]
@@ -410,18 +479,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", default=",".join(ROWS), help="worlds, separated by commas")
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
     parser.add_argument("--finished", action="store_true", help="fit nothing more")
+    parser.add_argument("--add", action="store_true", help="pool with the page's studies")
     arguments = parser.parse_args(argv)
     chosen = arguments.rows.split(",")
     if unknown := sorted(set(chosen) - set(ROWS)):
         parser.error(f"no such world: {', '.join(unknown)}; there are {', '.join(ROWS)}")
     shared = arguments.studies if arguments.shared is None else arguments.shared
     size = arguments.images, arguments.classifiers
+    of_size = f"--images {size[0]} --classifiers {size[1]}"
+    page: Mapping[str, Any] = {"rows": {}}
+    if arguments.add:
+        page = json.loads((RESULTS / "hostile.json").read_text(encoding="utf-8"))
+        if not page["command"].endswith(of_size):
+            parser.error(f"the page has studies of another size: {page['command']}")
+    first = {row: facts["studies"] for row, facts in page["rows"].items()}
 
     def all_of(
         kind: str, make: Callable[[str, int, int], dict[str, Any]], count: int
     ) -> dict[str, Mapping[str, Any]]:
         path = arguments.work / f"{kind}-{size[0]}-{size[1]}.jsonl"
-        keys = [f"{row}/{seed}" for seed in range(count) for row in chosen]
+        keys = [
+            f"{row}/{seed}" for seed in range(count) for row in chosen if seed >= first.get(row, 0)
+        ]
         if arguments.finished:
             kept = done(path)
             keys = [key for key in keys if key in kept]
@@ -430,11 +509,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     results = all_of("hostile", one_study, arguments.studies)
     of_shared = all_of("hostile-shared", one_shared, shared)
     found = numbers([joined(result, of_shared.get(key)) for key, result in results.items()])
+    found = pooled(page, found)
     text = table(found)
     print(text)
     command = (
-        f"python -m experiments.hostile --studies {arguments.studies} --shared {shared} "
-        f"--images {arguments.images} --classifiers {arguments.classifiers}"
+        f"python -m experiments.hostile --studies {arguments.studies} --shared {shared} {of_size}"
     )
     save("hostile", command, found, text, draw(found), remarks(found, arguments))
     return 0

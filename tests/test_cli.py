@@ -177,6 +177,7 @@ def test_summarize_refuses_what_did_not_converge(capsys, study_path, posterior_p
     status, text, _ = run(capsys, "summarize", study_path, posterior_path, "--allow-unconverged")
     assert status == 0
     assert "R-hat" in text
+    assert "8 annotators an image counts tell 8 moments" in text
 
 
 def test_bad_paths_are_refused_before_the_work(capsys, study_path, tmp_path, monkeypatch):

@@ -118,7 +118,10 @@ def test_the_band_begins_at_the_fit(crowded):
 def test_every_verdict_names_what_it_rests_on(crowded):
     study, posterior = crowded
     diagnosis = bayesrep.diagnose(posterior)
-    assert diagnosis.assumption == "annotators answered independently"
+    assert diagnosis.assumption == (
+        "annotators answered independently and images of both data sets are alike where they are "
+        "selected as often"
+    )
     assert diagnosis.dependence is not None
     told = [sentence for sentence in diagnosis.sentences if "No check can see" in sentence]
     assert len(told) == 1

@@ -116,6 +116,28 @@ def test_the_battery_counts_what_is_held_and_what_is_said():
     assert hostile.draw(again) is not None
 
 
+def test_the_battery_pools_two_sets_of_studies_exactly():
+    results = [_hostile(number % 2, "yes" if number % 3 else "no") for number in range(9)]
+    shared = {"methods": {"shared": results[0]["methods"]["joint"]}, "converged": {"shared": False}}
+    for number, each in enumerate(results):
+        each["key"] = f"{'spike' if number < 2 else 'plain 10'}/{number}"
+        each["truth"][0] += 0.01 * number
+        each["converged"]["joint"] = number != 4
+    results[5:] = [hostile.joined(each, shared) for each in results[5:]]
+    whole = hostile.numbers(results)
+    parts = hostile.numbers(results[:5]), hostile.numbers(results[5:])
+    again = hostile.pooled(*parts)
+    assert list(again["rows"]) == list(whole["rows"]) == ["plain 10", "spike"]
+    for row, facts in whole["rows"].items():
+        same = again["rows"][row]
+        for name, score in facts["scores"].items():
+            assert same["scores"][name] == pytest.approx(score, abs=1e-12)
+        for part in ("alarms", "converged", "verdict"):
+            assert same[part] == pytest.approx(facts[part])
+        assert same["band"] == pytest.approx(facts["band"])
+        assert (same["studies"], same["world"]) == (facts["studies"], facts["world"])
+
+
 def _rated(images=400, workers=20):
     """Five answers about every image: place, worker, yes."""
     rng = np.random.default_rng(0)

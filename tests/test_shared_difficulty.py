@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logsumexp
 
 import bayesrep
+from bayesrep.cli import main
 from bayesrep.errors import ConvergenceWarning, PosteriorError, StudyError
 from bayesrep.inference.dense import dense_hessian
 from bayesrep.inference.device import spread_over
@@ -492,6 +493,10 @@ def test_tables_of_all_classifiers_together(study, posterior, joint):
             - study.datasets["replication"].correct.mean()
         )
         assert raw == pytest.approx(drop)
+        if fit is posterior:  # its slopes are too low, so it tells no lines
+            lines = [by.pop(name) for name in by.copy() if name.endswith(("slope", "intercept"))]
+            assert len(lines) == 4
+            assert all(row[part] is None for row in lines for part in ("estimate", "lower"))
         assert all(row["lower"] < row["estimate"] < row["upper"] for row in by.values())
         table = bayesrep.summarize(study, fit)
         assert table["classifier"].to_list() == list(study.classifiers)
@@ -505,6 +510,18 @@ def test_tables_of_all_classifiers_together(study, posterior, joint):
     assert ranks["classifier"][0] == "tf_efficientnet_b7_ap"
     first = pairs.filter(pairs["other"] == ranks["classifier"][0])
     assert (first["probability"] < 0.5).all()
+
+
+def test_summarize_tells_no_slope(study, posterior, tmp_path, capsys):
+    paths = [str(tmp_path / name) for name in ("study", "posterior.nc")]
+    study.write(paths[0])
+    bayesrep.write_posterior(posterior, paths[1])
+    assert main(["summarize", *paths, "--allow-unconverged"]) == 0
+    text = capsys.readouterr().out
+    (told,) = [line for line in text.splitlines() if line.startswith("No slope is told")]
+    assert "Fit the joint model" in told
+    (populations,) = [line for line in text.splitlines() if "other images of the same" in line]
+    assert "slope" not in populations
 
 
 def test_statistics_alone_do_not_tell_how_a_collapsed_models_classifiers_go_together(

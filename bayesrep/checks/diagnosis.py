@@ -3,13 +3,14 @@
 Checks that a posterior lacks the groups for are named as missing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
 from bayesrep.checks.agreement import judge_agreement
 from bayesrep.checks.chains import check_draws
+from bayesrep.checks.classes import assumed_of_images, judge_classes
 from bayesrep.checks.crowd import assumed_of_crowds, judge_crowd
 from bayesrep.checks.dependence import assumption, judge_dependence
 from bayesrep.checks.finding import Finding, Trust
@@ -17,7 +18,7 @@ from bayesrep.checks.predictions import judge_predictions
 from bayesrep.checks.prior import judge_prior
 from bayesrep.errors import PosteriorError, plain
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.posterior.groups import Posterior, find_group, need_group
+from bayesrep.posterior.groups import Posterior, find_group, need_group, recorded
 from bayesrep.studies.shown import aligned, brief, html_table, number
 from bayesrep.studies.study import Study, need_study
 
@@ -127,8 +128,9 @@ def examine(
     if fitted is not None:
         if with_agreement and fitted.adjusted.shape[-1] > 1:
             findings.append(judge_agreement(fitted))
-        findings += judge_crowd(fitted)
+        findings += [*judge_crowd(fitted), *judge_classes(fitted)]
     of_crowds = "" if fitted is None else assumed_of_crowds(fitted)
+    of_images = assumed_of_images(recorded(posterior).grouping)
     sensitivity, on_prior = judge_prior(posterior)
     band, on_dependence = judge_dependence(posterior)
     findings += on_prior, on_dependence
@@ -140,9 +142,15 @@ def examine(
         checks=pl.DataFrame({name: [getattr(f, name) for f in findings] for name in columns}),
         predictions=predictions,
         sensitivity=sensitivity,
-        assumption=" and ".join(filter(None, [assumption(posterior), of_crowds])),
+        assumption=_all_of(filter(None, [assumption(posterior), of_crowds, of_images])),
         dependence=band,
     )
+
+
+def _all_of(clauses: Iterable[str]) -> str:
+    """Clauses as one."""
+    *others, last = clauses
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _check_advice(advice: str) -> Finding:

@@ -27,8 +27,8 @@ def run(arguments: Namespace) -> int:
     from bayesrep.sources.evals.records import Asked
     from bayesrep.studies.allows import supported
 
-    chosen = {name: getattr(arguments, name) for name in CHOICES}
-    asked = Asked(**{name: (value,) for name, value in chosen.items() if value is not None})
+    given = [getattr(arguments, name) for name in CHOICES]
+    asked = Asked(*(() if name is None else (name,) for name in given))
     what, found = examine_data(arguments.paths, asked)
     sound = supported(found)
     facts = {"is": what, "supported": sound, "allows": [asdict(each) for each in found]}

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import logsumexp
 
 from bayesrep.errors import ConvergenceWarning
+from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.convergence import convergence
 from bayesrep.numerics.solve_rates import DIMENSION, SolveRates, log_counts, of_normal, passed
 from bayesrep.numerics.tempering import tempered_draws
+from bayesrep.studies.selection import Selection
 from bayesrep.types import Float, Floats, Int, Ints
 
 RUNS = 4
@@ -37,10 +40,14 @@ class RatesPosterior:
     cell: Int[np.ndarray, "item"]
 
     @cached_property
+    def logs(self) -> Float[np.ndarray, "draw cell"]:
+        """log P(c of n) without C(n, c), of every draw, before selection."""
+        return log_counts(self.rates, self.solved, self.attempts)
+
+    @cached_property
     def log_mass(self) -> Float[np.ndarray, "draw cell"]:
-        """log P(c of n) without C(n, c), of every draw, less its mean over draws."""
-        logs = log_counts(self.rates, self.solved, self.attempts)
-        return logs - logs.mean(axis=0)
+        """The same less its mean over draws."""
+        return self.logs - self.logs.mean(axis=0)
 
     def influences(
         self, values: Float[np.ndarray, "draw quantity"]
@@ -60,6 +67,7 @@ def fit_solve_rates(
     solved: Int[np.ndarray, "item"],
     attempts: Int[np.ndarray, "item"],
     *,
+    selection: Selection | None = None,
     draws: int = 4_000,
     seed: int = 0,
 ) -> RatesPosterior:
@@ -69,6 +77,9 @@ def fit_solve_rates(
     ----------
     solved, attempts
         c of n of every item.
+    selection
+        The rule on these counts by which the items were kept; the mixture is that of the items
+        before selection.
     draws
         In all, by `RUNS` runs of the sampler that know nothing of each other.
     seed
@@ -84,8 +95,15 @@ def fit_solve_rates(
     )
     c, n = pairs[:, 0], pairs[:, 1]
 
+    shown = np.unique(n)
+    by_shown = np.array([items[n == size].sum() for size in shown], dtype=float)
+
     def log_likelihood(z: Floats) -> Floats:
-        return log_counts(of_normal(z), c, n) @ items.astype(float)
+        rates = of_normal(z)
+        logs = log_counts(rates, c, n) @ items.astype(float)
+        if selection is None:
+            return logs
+        return logs - log_kept(rates, selection, shown) @ by_shown
 
     size = -(-draws // RUNS)
     runs = [
@@ -95,6 +113,22 @@ def fit_solve_rates(
     posterior = RatesPosterior(of_normal(np.concatenate(runs)), c, n, items, cell.reshape(-1))
     _check(posterior, int(attempts.max()))
     return posterior
+
+
+def log_kept(
+    rates: SolveRates, selection: Selection, shown: Int[np.ndarray, "size"]
+) -> Float[np.ndarray, "draw size"]:
+    """log P(kept | n) = log Σ_c a(c, n) C(n, c) f(c, n) of every n."""
+    found = np.empty((len(rates.at_zero), len(shown)))
+    for place, n in enumerate(shown.tolist()):
+        counts = np.arange(n + 1)
+        keeps = selection.probability(counts, np.full(n + 1, n))
+        some = keeps > 0
+        logs = log_counts(rates, counts[some], np.full(some.sum(), n))
+        found[:, place] = logsumexp(
+            logs + np.log(keeps[some]) + log_binomial(n, counts[some]), axis=1
+        )
+    return found
 
 
 def _check(posterior: RatesPosterior, most: int) -> None:

@@ -49,7 +49,7 @@ from bayesrep.studies.manifest import JSON
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import COLUMNS, in_our_words
+from bayesrep.studies.words import COLUMNS, ENTRY, in_our_words
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools, Ints
 

@@ -125,7 +125,8 @@ def summarize_gaps(
         sample of, and their intervals hold for another sample of images. A line takes two
         classifiers whose reference accuracies differ, and is null without them. Two lie on their
         line whatever they are: its interval is that of their images, and says nothing of other
-        classifiers.
+        classifiers. Of the shared-difficulty model all lines are null: its slopes come out too low
+        (`bayesrep.models.shared_difficulty`), and the joint model's do not.
 
     Raises
     ------
@@ -140,8 +141,10 @@ def gaps(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
     """The table of `summarize_gaps`."""
     (adjusted, population), statistics = fitted.joint_draws(seed), fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
-    slope, intercept = accuracy_line(reference, adjusted)
-    population_slope, population_intercept = accuracy_line(population, adjusted)
+    lines = [accuracy_line(each, adjusted) for each in (reference, population)]
+    if not fitted.right_about_slopes:
+        lines = [(np.full_like(slope, np.nan), np.full_like(slope, np.nan)) for slope, _ in lines]
+    (slope, intercept), (population_slope, population_intercept) = lines
     rows = {
         "bias_corrected_gap": bias_corrected_gap(reference, adjusted).mean(axis=-1),
         "selection_gap": selection_gap(adjusted, replication).mean(axis=-1),

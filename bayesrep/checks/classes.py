@@ -1,0 +1,218 @@
+"""Whether images of both data sets are alike where they are selected as often.
+
+The answer takes it for granted: P(correct | s) of the replication's images is averaged over the
+reference's frequencies. A replication with more of the harder classes *at the same frequencies* has
+another P(correct | s), and counts do not show it. Where the classes of images are known, as labels
+or as columns of groups, they do: among images that were selected as often the classes must be
+distributed alike. With O_hc images of class c in the reference's part of a stratum h, and E_hc
+expected from both data sets together,
+
+    Q  =  dᵀ V⁺ d  ~  χ²,      d_c = Σ_h (O_hc − E_hc),      V the covariance of d,
+
+the generalized Cochran–Mantel–Haenszel test (Landis, Heyman and Koch, 1978, International
+Statistical Review 46, section 3). What it would do to the answer is told by how much better or
+worse classifiers are on the replication's images of a class than on others that were selected as
+often, ρ_c:
+
+    shift  =  Σ_c ρ_c Σ_h P_ref(h) (P_ref(c | h) − P_rep(c | h))
+
+Strata are of observed frequencies k/n, not of s: where classes go along with s and the two data
+sets differ much in it, classes differ a little at the same k/n too, which is why the shift decides.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from bayesrep.checks.finding import ALPHA, Finding, p_text
+from bayesrep.checks.predictions import BEARABLE, family_wise
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.studies.study import Study
+from bayesrep.types import Float, Int
+
+STRATA = 20
+LEAST = 5.0
+"""Images that a class needs in expectation in each data set; rarer classes are taken together."""
+MOST = 1_000
+"""Classes to compare by name, the most frequent: time grows with their cube."""
+KINDS = 3
+"""Counts and answers are tested too: the family of all is to be wrong seldom."""
+CHECK = "images alike at the same frequency"
+
+
+@dataclass(frozen=True)
+class ClassShift:
+    """How the classes of images differ between data sets where these were selected as often.
+
+    Attributes
+    ----------
+    column
+        "label", or the column of groups.
+    classes
+        How many were compared, the rare ones as one.
+    p
+        Of the test that they do not differ.
+    shift
+        What the mean adjusted accuracy would have more if the replication's classes were the
+        reference's at every frequency; as a fraction.
+    """
+
+    column: str
+    classes: int
+    p: float
+    shift: float
+
+
+def class_shifts(study: Study) -> list[ClassShift]:
+    """Compare labels and every column of groups that both data sets have.
+
+    Parameters
+    ----------
+    study
+        The study; of columns with fewer than two classes that are not rare nothing is said.
+    """
+    one, other = study.reference, study.replication
+    columns = (
+        {} if one.labels is None or other.labels is None else {"label": (one.labels, other.labels)}
+    )
+    for name in one.groups:
+        if name in other.groups:
+            columns[name] = one.groups[name], other.groups[name]
+    stratum = _strata(np.concatenate([one.selected / one.shown, other.selected / other.shown]))
+    right = other.correct.mean(axis=1)
+    found = (
+        _compared(name, np.concatenate(pair), stratum, right) for name, pair in columns.items()
+    )
+    return [each for each in found if each is not None]
+
+
+def judge_classes(fitted: Fitted) -> list[Finding]:
+    """Whether known classes speak against images being alike, and what that does to the answer.
+
+    Columns that the fit divides images by are not looked at: it averages over their groups.
+    """
+    if not isinstance(fitted.study, Study):
+        return []
+    known = class_shifts(fitted.study)
+    shifts = [each for each in known if each.column != fitted.recorded.grouping]
+    if not shifts:
+        text = _unknown(fitted.recorded.grouping)
+        return [Finding(CHECK, "assumed", "cannot be seen", "yes", text)]
+    adjusted = family_wise([each.p for each in shifts], [CHECK] * len(shifts)) * KINDS
+    p, wanted = min(1.0, float(adjusted.min())), f"p >= {ALPHA}"
+    columns = ", ".join(each.column for each in shifts)
+    value = f"{p_text(p)} ({columns})"
+    if p >= ALPHA:
+        text = (
+            "Images selected as often are taken to be alike in both data sets, and their classes "
+            f"do not speak against it ({columns}: {p_text(p)}). What classes do not say no check "
+            "can see."
+        )
+        return [Finding(CHECK, value, wanted, "yes", text)]
+    differ = [each for each, at in zip(shifts, adjusted, strict=True) if at < ALPHA]
+    most = max(differ, key=lambda each: abs(each.shift))
+    sd = max(float(fitted.adjusted.mean(axis=-1).std()), 1e-12)
+    matters = abs(most.shift) > BEARABLE * sd
+    effect = (
+        "Part of the gap is of the classes: fit with groups= a column of them, or of broader ones."
+        if matters
+        else "That hardly matters."
+    )
+    text = (
+        "Images that were selected as often are of other classes in the replication than in the "
+        f"reference ({most.column}, {p_text(p)}). With the reference's classes the mean gap would "
+        f"be about {100 * abs(most.shift):.1f} points {'smaller' if most.shift > 0 else 'larger'} "
+        f"(posterior sd {100 * sd:.1f}). {effect}"
+    )
+    return [Finding(CHECK, value, wanted, "with care" if matters else "yes", text)]
+
+
+def assumed_of_images(grouping: str | None) -> str:
+    """What is assumed of images, as a clause.
+
+    Parameters
+    ----------
+    grouping
+        The column that the fit divides them by, if any.
+    """
+    which = "images of both data sets" if grouping is None else "images of one group"
+    return f"{which} are alike where they are selected as often"
+
+
+def _unknown(grouping: str | None) -> str:
+    """That nothing is known of the images but, where there is one, the fit's column."""
+    if grouping is not None:
+        return (
+            "Images of one group that were selected as often are taken to be alike in both data "
+            "sets; no check can see whether they are."
+        )
+    return (
+        "Images selected as often are taken to be alike in both data sets, and no check can see "
+        "whether they are: if the replication's are of harder classes, that is part of the gap. "
+        "Give classes as labels or as a column of groups, and they are compared."
+    )
+
+
+def _strata(frequency: Float[np.ndarray, "image"]) -> Int[np.ndarray, "image"]:
+    """Images of about the same observed frequency, numbered from 0."""
+    values, place = np.unique(frequency, return_inverse=True)
+    if len(values) > STRATA:
+        edges = np.quantile(frequency, np.linspace(0, 1, STRATA + 1)[1:-1])
+        place = np.unique(np.searchsorted(edges, frequency, side="right"), return_inverse=True)[1]
+    return place
+
+
+def _compared(
+    column: str,
+    names: NDArray[np.str_],
+    stratum: Int[np.ndarray, "image"],
+    right: Float[np.ndarray, "replication"],
+) -> ClassShift | None:
+    """The test and the shift of one column; images of the reference stand first."""
+    size = len(names) - len(right)
+    kinds, of = np.unique(names, return_inverse=True)
+    expected = np.bincount(of) * min(size, len(right)) / len(names)
+    rare = expected < LEAST
+    rare[np.argsort(-expected, kind="stable")[MOST:]] = True
+    of = np.unique(np.where(rare, -1, np.arange(len(kinds)))[of], return_inverse=True)[1]
+    classes, strata = int(of.max()) + 1, int(stratum.max()) + 1
+    if classes < 2:
+        return None
+
+    def table(part: slice) -> Float[np.ndarray, "stratum class"]:
+        cells = np.bincount(stratum[part] * classes + of[part], minlength=strata * classes)
+        return cells.reshape(strata, classes).astype(np.float64)
+
+    one, other = table(slice(size)), table(slice(size, None))
+    p = _test(one, other)
+    both = (one.sum(axis=1) > 0) & (other.sum(axis=1) > 0)
+    share = one[both].sum(axis=1) / one[both].sum()
+    moved = share @ (
+        one[both] / one[both].sum(axis=1, keepdims=True)
+        - other[both] / other[both].sum(axis=1, keepdims=True)
+    )
+    level = np.bincount(stratum[size:], right, strata) / np.maximum(other.sum(axis=1), 1)
+    residual = right - level[stratum[size:]]
+    better = np.bincount(of[size:], residual, classes) / np.maximum(other.sum(axis=0), 1)
+    return ClassShift(column, classes, p, float(moved @ better))
+
+
+def _test(
+    one: Float[np.ndarray, "stratum class"], other: Float[np.ndarray, "stratum class"]
+) -> float:
+    """P-value of the generalized Cochran-Mantel-Haenszel test."""
+    total = one + other
+    images, sizes = total.sum(axis=1), one.sum(axis=1)
+    several = images > 1
+    total, images, sizes = total[several], images[several], sizes[several]
+    excess = (one[several] - sizes[:, None] / images[:, None] * total).sum(axis=0)
+    factor = sizes * (images - sizes) / (images**2 * (images - 1))
+    covariance = np.diag((factor * images) @ total) - (factor[:, None] * total).T @ total
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > 1e-9 * max(values.max(initial=0.0), 1.0)
+    if not kept.any():
+        return 1.0
+    statistic = float(((excess @ vectors[:, kept]) ** 2 / values[kept]).sum())
+    return float(chdtrc(int(kept.sum()), statistic))
