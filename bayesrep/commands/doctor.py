@@ -27,8 +27,10 @@ def run(arguments: Namespace) -> int:
     from bayesrep.sources.evals.records import Asked
     from bayesrep.studies.allows import supported
 
-    given = [getattr(arguments, name) for name in CHOICES]
-    asked = Asked(*(() if name is None else (name,) for name in given))
+    metric, filters, scorer = (
+        () if (name := getattr(arguments, of)) is None else (name,) for of in CHOICES
+    )
+    asked = Asked(metric, filters, scorer)
     what, found = examine_data(arguments.paths, asked)
     sound = supported(found)
     facts = {"is": what, "supported": sound, "allows": [asdict(each) for each in found]}
