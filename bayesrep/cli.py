@@ -22,11 +22,12 @@ from bayesrep.errors import BayesrepError, ConvergenceError, reason
 from bayesrep.version import __version__
 
 COMMANDS: Mapping[str, str] = {
+    "run": "from your tables to the report, in one go",
     "demo": "simulate a study, fit it, compare with the truth",
     "simulate": "write a simulated study of known truth",
     "import": "turn published data or tables into a study",
     "predict": "run timm classifiers over a folder of images (extra [timm])",
-    "check": "list every broken rule of a study",
+    "check": "list everything that is wrong with tables or a study",
     "estimate": "point estimates of adjusted accuracy",
     "fit": "sample the joint posterior with NUTS",
     "mixtures": "compare mixtures of the selection frequency by size",

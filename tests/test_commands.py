@@ -44,6 +44,7 @@ FUNCTIONS = {
     "multilabel": [protocols.multilabel, protocols.co_occurrence],
     "compare": [protocols.compare, protocols.confusion],
     "report": [gather],
+    "run": [gather],
 }
 WORDS = {
     ("collect", "step"): tuple(collect.STEPS),
@@ -120,7 +121,13 @@ def test_every_option_with_words_is_held():
         for argument, action in arguments_of(name).items()
         if action.choices and argument not in ("table", "dataset")
     }
-    assert found == {*WORDS, ("fit", "method"), ("fit", "feedback"), ("estimate", "interval")}
+    assert found == {
+        *WORDS,
+        ("fit", "method"),
+        ("run", "method"),
+        ("fit", "feedback"),
+        ("estimate", "interval"),
+    }
     assert protocols.INTERVALS == get_args(AccuracyInterval)
 
 

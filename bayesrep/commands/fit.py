@@ -66,7 +66,7 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "--no-progress", "--seed", "--force")
 
 
-def _import_early(name: str) -> None:
+def import_early(name: str) -> None:
     """Import a module; what fails here fails again where it is needed, and is told there."""
     with suppress(BaseException):
         import_module(name)
@@ -102,7 +102,7 @@ def run(arguments: Namespace) -> int:
     trial.start()
     read_study = bayesrep.read_study
     # Reading waits for the other process; JAX shares no module with it that is not there by now.
-    beside = Thread(target=_import_early, args=("numpyro",), daemon=True)
+    beside = Thread(target=import_early, args=("numpyro",), daemon=True)
     beside.start()
     study = read_study(arguments.study)
     watch.stage("importing")  # what is left of it

@@ -29,7 +29,7 @@ def add(parser: ArgumentParser) -> None:
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
-    option("--name", help="name of the study (tables)")
+    option("--name", help="name of the study (tables; that of the folder)")
     option("--seed", type=seed, help="of the placebo replication (cifar10h)")
     option(
         "--keep-workers",
@@ -63,6 +63,8 @@ def run(arguments: Namespace) -> int:
     if not (arguments.source == "tables" and awaits_counts(out)):
         new_study(out, force=arguments.force)
     options = {name: getattr(arguments, name) for name in OPTIONS}
+    if arguments.source == "tables" and options["name"] is None:
+        options["name"] = out.resolve().name
     imported = import_files(
         arguments.source,
         arguments.files,
