@@ -117,11 +117,12 @@ def run(arguments: Namespace) -> int:
     attributes = tree["posterior"].attrs
     seconds = before | json.loads(attributes["seconds"]) | {"writing": watch.seconds()["writing"]}
     verdict = attributes["verdict"]
+    converged = bool(attributes["converged"])
+    answer = f"{_answer(study, tree)}\n" if converged else ""
     text = (
-        f"{verdict}\nWritten to {arguments.out}\n"
+        f"{answer}{verdict}\nWritten to {arguments.out}\n"
         f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
     )
-    converged = bool(attributes["converged"])
     facts = {
         "posterior": str(arguments.out),
         "converged": converged,
@@ -130,6 +131,15 @@ def run(arguments: Namespace) -> int:
     }
     emit(arguments, text, facts, study.left_out)
     return 0 if converged else finding("the fit was written but has not converged")
+
+
+def _answer(study: "bayesrep.Study", tree: Any) -> str:
+    """What the fit says of the drop, as the report begins."""
+    from bayesrep.posterior.fitted import Fitted
+    from bayesrep.report.closing import drop_sentence
+    from bayesrep.summary.tables import gaps
+
+    return drop_sentence(study, gaps(Fitted(study, tree)))
 
 
 def kept(arguments: Namespace) -> str:

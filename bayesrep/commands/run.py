@@ -332,7 +332,7 @@ class _Work:
 
 def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
     """Print the answer, whether to trust it, and what was made."""
-    from bayesrep.report.text import TRUST
+    from bayesrep.report.text import TRUST, remedies
 
     out, found = arguments.out, record["found"]
     notes: Sequence[str] = found["notes"]
@@ -341,6 +341,7 @@ def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
         f"Trust: {found['trust']}. "
         + TRUST[found["trust"]].format(assumption=plain(found["assumption"])),
         *(f"- {plain(note)}" for note in notes),
+        *remedies(notes, f"{out}/study"),
         "",
         f"{out}/report.html  everything on one page; open it in a browser",
         f"{out}/tables/      adjusted accuracies, gaps, ranks and pairs as CSV",
