@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from importlib import import_module
 from keyword import iskeyword
+from types import ModuleType
 from typing import NoReturn
 
 from bayesrep import process
@@ -127,7 +128,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             name, description=text, epilog=epilog(name), formatter_class=raw
         )
         if name == asked:
-            module = import_module(_module(name))
+            module = _module(name)
             command.add_argument(
                 "--json", action="store_true", help="print one JSON object, nothing else"
             )
@@ -137,7 +138,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             module.add(command)
             command.set_defaults(module=module)
             if name == "completion":
-                command.set_defaults(commands={each: _module(each) for each in COMMANDS})
+                command.set_defaults(commands={each: _module_name(each) for each in COMMANDS})
     return parser
 
 
@@ -157,7 +158,11 @@ def _listed() -> str:
     return "\n".join(lines[1:])
 
 
-def _module(name: str) -> str:
+def _module(name: str) -> ModuleType:
+    return import_module(_module_name(name))
+
+
+def _module_name(name: str) -> str:
     return f"bayesrep.commands.{name.replace('-', '_')}{'_' * iskeyword(name)}"
 
 

@@ -276,14 +276,15 @@ class _Work:
 
     def tabulate(self) -> None:
         from bayesrep.atomic import replaced_folder
+        from bayesrep.checks.diagnosis import examine
         from bayesrep.estimators import classifier_table, gap_table
-        from bayesrep.report.answer import answer_for, drop_of, measured_drop
+        from bayesrep.posterior.fitted import Fitted
+        from bayesrep.report.closing import drop_sentence
 
         tables = {
             "estimates": classifier_table(self.points),
             "estimated-gaps": gap_table(self.points),
         }
-        measured = measured_drop(self.study)
         found = {"answer": "", "trust": "", "converged": True}
         try:
             gaps = bayesrep.summarize_gaps(self.study, self.posterior)
@@ -293,10 +294,11 @@ class _Work:
                 "ranks": bayesrep.rank_classifiers(self.study, self.posterior),
                 "pairs": bayesrep.compare_classifiers(self.study, self.posterior),
             }
-            found["answer"] = answer_for(self.study, drop_of(gaps, measured))
+            found["answer"] = drop_sentence(self.study, gaps)
         except bayesrep.ConvergenceError as error:
             found |= {"answer": f"No answer: {reason(error)}", "converged": False}
-        diagnosis = bayesrep.diagnose(self.posterior)
+        fitted = Fitted(self.study, self.posterior)
+        diagnosis = examine(self.posterior, fitted, with_agreement=False)
         found["trust"] = diagnosis.trust
         found["notes"] = list(diagnosis.sentences)
         found["assumption"] = diagnosis.assumption

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.atomic import replaced_folder
-from bayesrep.checks import diagnose
+from bayesrep.checks.diagnosis import examine
 from bayesrep.errors import OptionError
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
 from bayesrep.estimators.analysis import Analysis
@@ -158,7 +158,7 @@ def demo_text(demo: Demo) -> str:
     ]
     named = [label_of(name) for name in (*METHODS, model)]
     header = ["classifier", "reference", *named, "95 % interval", TRUTH]
-    diagnosis = diagnose(demo.fitted.posterior)
+    diagnosis = examine(demo.fitted.posterior, demo.fitted, with_agreement=False)
     return "\n".join(
         [
             _headline(demo),

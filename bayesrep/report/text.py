@@ -40,7 +40,8 @@ def percent(value: float | None, digits: int = 1) -> str:
     """A fraction as percent, '-' where there is none."""
     if value is None or not np.isfinite(value):
         return MISSING
-    return f"{100 * value:.{digits}f}"
+    text = f"{100 * value:.{digits}f}"
+    return text if text.strip("-0.") else text.lstrip("-")
 
 
 def ends(lower: float | None, upper: float | None, digits: int = 1, none: str = MISSING) -> str:
