@@ -233,7 +233,7 @@ class _Work:
 
     def _fitted(self, study: bayesrep.Study) -> Any:
         """The posterior, by the method asked for, or by the quick one where its weights hold."""
-        options = {**given(self.arguments, bayesrep.fit), "progress": self.watch}
+        options: dict[str, Any] = {**given(self.arguments, bayesrep.fit), "progress": self.watch}
         method = options.pop("method", None)
         if method != "nuts":
             quick = bayesrep.fit(study, method="laplace", **options)
@@ -285,7 +285,7 @@ class _Work:
             "estimates": classifier_table(self.points),
             "estimated-gaps": gap_table(self.points),
         }
-        found = {"answer": "", "trust": "", "converged": True}
+        found: dict[str, Any] = {"answer": "", "trust": "", "converged": True}
         try:
             gaps = bayesrep.summarize_gaps(self.study, self.posterior)
             tables |= {

@@ -243,9 +243,7 @@ def _is_blank(column: pl.Series) -> bool:
 
 def _is_index(column: pl.Series) -> bool:
     """Whether a column only numbers the rows."""
-    return column.dtype.is_integer() and column.equals(
-        pl.int_range(len(column), dtype=column.dtype, eager=True), check_names=False
-    )
+    return column.dtype.is_integer() and column.to_list() == list(range(len(column)))
 
 
 def _fault(

@@ -50,7 +50,7 @@ def annotators_sentence(table: pl.DataFrame, line: Linearity | None) -> str:
     last = table.filter(pl.col("annotators") == pl.col("annotators").max())
     count = int(last["annotators"][0])
     naive, jackknife = (
-        float((last["reference_accuracy"] - last[name]).mean() or 0.0)
+        float(np.mean((last["reference_accuracy"] - last[name]).to_numpy()))
         for name in ("naive", "jackknife")
     )
     if line is None or last["jackknife"].null_count():
