@@ -20,7 +20,6 @@ from bayesrep.commands.fit import import_early
 from bayesrep.commands.options import add_shared, given, keep_compiled
 from bayesrep.commands.output import DONE, emit, finding, progress_line, say
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
-from bayesrep.version import __version__
 
 RECORD = "run.json"
 FIGURES = ("answer", "accuracies", "frequencies", "curves")
@@ -83,7 +82,7 @@ def _asked(arguments: Namespace) -> dict[str, Any]:
                 contents[str(file.resolve())] = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             raise OptionError(f"{file}: cannot be read ({reason(error)})") from error
-    return {"contents": contents, "options": options, "version": __version__}
+    return {"contents": contents, "options": options, "version": bayesrep.__version__}
 
 
 def _begun(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
