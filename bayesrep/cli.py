@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from bayesrep import process
 from bayesrep.commands.examples import epilog
-from bayesrep.commands.output import DONE, FINDING, MISTAKE, say, show_warning
+from bayesrep.commands.output import DONE, FINDING, MISTAKE, say, show_warning, write_tables_as
 from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, reason
 from bayesrep.version import __version__
 
@@ -169,10 +169,7 @@ def _module_name(name: str) -> str:
 def _run(arguments: argparse.Namespace) -> int:
     """Run a parsed command; what is wrong with its data, options or files becomes one line."""
     try:
-        if arguments.format != "text":
-            from bayesrep.report.text import FORMAT
-
-            FORMAT.set(arguments.format)
+        write_tables_as(arguments.format)
         status = arguments.module.run(arguments)
         sys.stdout.flush()
         return status
