@@ -9,24 +9,30 @@ the usage, an option, the data or a file, and one line says which; 130 or 143: i
 
 import argparse
 import os
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
+from contextvars import copy_context
 from importlib import import_module
 from keyword import iskeyword
-from typing import Any, NoReturn
+from types import ModuleType
+from typing import NoReturn
 
 from bayesrep import process
-from bayesrep.commands.output import DONE, FINDING, MISTAKE, say, show_warning
-from bayesrep.errors import BayesrepError, ConvergenceError, reason
+from bayesrep.commands.examples import epilog
+from bayesrep.commands.output import DONE, FINDING, MISTAKE, say, show_warning, write_tables_as
+from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, reason
 from bayesrep.version import __version__
 
 COMMANDS: Mapping[str, str] = {
+    "run": "from your tables to the report, in one go",
     "demo": "simulate a study, fit it, compare with the truth",
     "simulate": "write a simulated study of known truth",
     "import": "turn published data or tables into a study",
     "predict": "run timm classifiers over a folder of images (extra [timm])",
-    "check": "list every broken rule of a study",
+    "check": "list everything that is wrong with tables or a study",
     "doctor": "what data allow to say of two versions of a benchmark, and what is missing",
     "estimate": "point estimates of adjusted accuracy",
     "fit": "sample the joint posterior with NUTS",
@@ -57,8 +63,24 @@ COMMANDS: Mapping[str, str] = {
     "figure": "draw a figure of a study or of a paper; list them all",
     "paper": "all that a study can show of one paper, beside its printed numbers",
     "report": "write a page of all results that needs no network",
+    "completion": "a script that completes commands and options in bash, zsh or fish",
 }
-"""What each does, in the order of the help; its module is the one of its name in `commands`."""
+"""What each does; its module is the one of its name in `commands`."""
+
+GROUPS: Mapping[str, Sequence[str]] = {
+    "Start here": ("run", "demo", "check", "doctor"),
+    "A study from your data": ("import", "predict", "simulate", "count"),
+    "How much of the drop is real": ("estimate", "fit", "annotators", "mixtures"),
+    "What a fit says": (
+        *("diagnose", "summarize", "ranks", "pairs", "images", "loo", "remeasure"),
+        *("figure", "paper", "report"),
+    ),
+    "Collect a new test set": ("collect", "match-images", "plan", "lab", "rematch"),
+    "Who answered": ("answers", "clean", "crowd", "dependence"),
+    "Other protocols": ("match", "multilabel", "compare", "passk"),
+}
+"""Under which headings the help lists commands; those that are in none come last."""
+FORMATS = ("text", "markdown", "latex")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,13 +97,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit status.
     """
     words = sys.argv[1:] if argv is None else argv
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        known = did_you_mean(words[0], COMMANDS)
+        say(f"there is no command {words[0]!r}{known or '; bayesrep --help lists them'}")
+        return MISTAKE
     try:
         arguments = _parser(words).parse_args(words)
     except SystemExit as stop:
         return int(stop.code or 0)
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
-        return _run(arguments)
+        return copy_context().run(_run, arguments)  # the format of tables is this command's own
 
 
 def run_process() -> NoReturn:
@@ -91,32 +117,64 @@ def run_process() -> NoReturn:
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of all commands, of which only the one that is asked for is imported."""
+    asked = next((word for word in words if word in COMMANDS), None)
+    raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
-        prog="bayesrep", description="How much of a benchmark's accuracy drop is real?"
+        prog="bayesrep",
+        usage=None if asked else "bayesrep [-h] [--version] COMMAND ...",
+        description=f"How much of a benchmark's accuracy drop is real?\n\n{_listed()}",
+        epilog="bayesrep COMMAND --help says what each takes, with an example.",
+        formatter_class=raw,
     )
     parser.add_argument("--version", action="version", version=f"bayesrep {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    asked = next((word for word in words if word in COMMANDS), None)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, help=argparse.SUPPRESS)
     for name, text in COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=text)
+        command = commands.add_parser(
+            name, description=text, epilog=epilog(name), formatter_class=raw
+        )
         if name == asked:
             module = _module(name)
             command.add_argument(
                 "--json", action="store_true", help="print one JSON object, nothing else"
             )
+            command.add_argument(
+                "--format", choices=FORMATS, default="text", help="of printed tables (text)"
+            )
             module.add(command)
             command.set_defaults(module=module)
+            if name == "completion":
+                command.set_defaults(commands={each: _module_name(each) for each in COMMANDS})
     return parser
 
 
-def _module(name: str) -> Any:
-    file = name.replace("-", "_") + "_" * iskeyword(name)
-    return import_module(f"bayesrep.commands.{file}")
+def _listed() -> str:
+    """The commands under their headings."""
+    grouped = {name for names in GROUPS.values() for name in names}
+    groups = {**GROUPS, "More": [name for name in COMMANDS if name not in grouped]}
+    width = max(map(len, COMMANDS)) + 2
+    room = max(shutil.get_terminal_size().columns - width - 6, 40)
+    lines: list[str] = []
+    for heading, names in groups.items():
+        lines += ["", f"  {heading}"]
+        for name in names:
+            first, *more = textwrap.wrap(COMMANDS[name], room)
+            lines.append(f"    {name.ljust(width)}{first}")
+            lines += [" " * (4 + width) + text for text in more]
+    return "\n".join(lines[1:])
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(_module_name(name))
+
+
+def _module_name(name: str) -> str:
+    return f"bayesrep.commands.{name.replace('-', '_')}{'_' * iskeyword(name)}"
 
 
 def _run(arguments: argparse.Namespace) -> int:
     """Run a parsed command; what is wrong with its data, options or files becomes one line."""
     try:
+        write_tables_as(arguments.format)
         status = arguments.module.run(arguments)
         sys.stdout.flush()
         return status

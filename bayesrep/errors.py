@@ -38,6 +38,10 @@ class ConvergenceWarning(UserWarning):
     """A fit failed a convergence check; the message names the quantity and what to try."""
 
 
+class TableWarning(UserWarning):
+    """A table was read otherwise than it is written, and the text says how."""
+
+
 class PredictionWarning(UserWarning):
     """Predictions were made, but something about them is probably wrong."""
 
@@ -98,3 +102,18 @@ def listing(items: Iterable[object], noun: str = "image") -> str:
         return f"{noun} {names[0]}"
     more = f", ... ({len(names)} {noun}s)" if len(names) > SHOWN else ""
     return f"{noun}s {', '.join(names[:SHOWN])}{more}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The one of some names that another was probably meant to be, whatever its case."""
+    from difflib import get_close_matches
+
+    folded = {each.casefold().strip(): each for each in known if each != name}
+    close = get_close_matches(name.casefold().strip(), list(folded), n=1, cutoff=0.7)
+    return folded[close[0]] if close else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message on an unknown name: nothing, or `; did you mean 'x'?`."""
+    found = nearest(name, known)
+    return "" if found is None else f"; did you mean {found!r}?"

@@ -1,6 +1,7 @@
 """The command line: exit statuses, pure JSON, one clear line for every mistake."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -48,6 +49,11 @@ def test_help_and_version_are_quick_to_say(capsys):
     assert bayesrep.__version__ in capsys.readouterr().out
     assert cli.main([]) == 2
     assert cli.main(["nonsense"]) == 2
+    capsys.readouterr()
+    assert cli.main(["sumarize", "s", "p.nc"]) == 2
+    assert capsys.readouterr().err == (
+        "bayesrep: there is no command 'sumarize'; did you mean 'summarize'?\n"
+    )
     assert cli.main(["simulate", "x", "--annotators", "many"]) == 2
 
 
@@ -143,7 +149,9 @@ def test_mixtures_side_by_side(capsys, study_path, tmp_path):
     status, text, _ = run(capsys, *arguments)
     assert status == 0
     assert "held out" in text
-    assert text.count("*") == 6  # the best by each of three criteria in both data sets
+    table_text = text.partition("\n\n")[0]
+    assert table_text.count("*") == 6  # the best by each of three criteria in both data sets
+    assert re.search(r"Components that are enough: reference [12], replication [12] ", text)
     assert pl.read_csv(table)["components"].to_list() == [1, 2, 1, 2]
     status, out, _ = run(capsys, "mixtures", study_path, "--components", "2", "--json")
     assert [row["components"] for row in json.loads(out)["rows"]] == [2, 2]
@@ -271,8 +279,14 @@ def test_demo_writes_whole_folders_and_spares_others(tmp_path, capsys, monkeypat
     out = tmp_path / "demo"
     status, text, err = run(capsys, "demo", "--quick", "--no-progress", "--out", out)
     assert status == 0, err
-    for words in ("raw", "naive", "joint", "truth", "mean gap"):
+    for words in ("as measured", "naive matching", "posterior", "truth", "gap (points)"):
         assert words in text
+    assert "The simulation knows the truth: " in text.splitlines()[1]
+    facts = json.loads((out / "demo.json").read_text())["methods"]
+    truth = facts[-1]["mean_gap"]
+    for row in facts[:-1]:  # the column adds up
+        assert row["mean_gap"] - row["mean_error"] == pytest.approx(truth, abs=1e-12)
+    assert "Trust, as `bayesrep diagnose` says: " in text
     names = {path.name for path in out.iterdir()}
     wanted = {"study", "posterior.nc", "estimates.csv", "demo.json", "adjusted-accuracy.png"}
     assert wanted <= names
@@ -367,7 +381,23 @@ def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):
     assert len(table.read_text().splitlines()) == 4
     status, text, _ = run(capsys, "ranks", study_path, posterior_path, "--allow-unconverged")
     assert status == 0
-    assert len(text.splitlines()) == 5
+    assert len(text.splitlines()) == 7
+    assert "Removing selection" in text.splitlines()[-1]
+    status, text, _ = run(
+        capsys, "ranks", study_path, posterior_path, "--allow-unconverged", "--top", "1"
+    )
+    assert "1 of 3 classifiers; --all shows them" in text
+    one, two = pl.read_csv(table).select("classifier", "other").row(0)
+    options = ("--allow-unconverged", "--between", f"{one},{two}")
+    status, text, _ = run(capsys, "pairs", study_path, posterior_path, *options)
+    assert text.splitlines()[-1].startswith("Of 1 pair, ")
+    status, _, err = run(capsys, "pairs", study_path, posterior_path, *options[:2], f"{one},{two}x")
+    assert status == 2
+    assert f"did you mean {two!r}?" in err
+    options = ("--allow-unconverged", "--format", "markdown")
+    status, text, _ = run(capsys, "ranks", study_path, posterior_path, *options)
+    assert text.splitlines()[1] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    assert run(capsys, "ranks", study_path, posterior_path, "--top", "0")[0] == 2
     status, _, err = run(capsys, "images", study_path, posterior_path)
     assert status == 2
     assert err.strip().endswith("fit model='shared-difficulty'")

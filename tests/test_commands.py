@@ -45,6 +45,7 @@ FUNCTIONS = {
     "multilabel": [protocols.multilabel, protocols.co_occurrence],
     "compare": [protocols.compare, protocols.confusion],
     "report": [gather],
+    "run": [gather],
 }
 WORDS = {
     ("collect", "step"): tuple(collect.STEPS),
@@ -123,7 +124,14 @@ def test_every_option_with_words_is_held():
         for argument, action in arguments_of(name).items()
         if action.choices and argument not in ("table", "dataset")
     }
-    assert found == {*WORDS, ("fit", "method"), ("fit", "feedback"), ("estimate", "interval")}
+    assert found == {
+        *WORDS,
+        ("fit", "method"),
+        ("run", "method"),
+        ("completion", "shell"),
+        ("fit", "feedback"),
+        ("estimate", "interval"),
+    }
     assert protocols.INTERVALS == get_args(AccuracyInterval)
 
 
@@ -135,7 +143,8 @@ def test_the_help_names_every_model_and_method():
 def test_every_module_is_a_command():
     held = {path.stem for path in Path(commands.__file__).parent.glob("*.py")}
     named = {
-        name.rstrip("_").replace("_", "-") for name in held - {"__init__", "options", "output"}
+        name.rstrip("_").replace("_", "-")
+        for name in held - {"__init__", "examples", "options", "output"}
     }
     assert named == set(COMMANDS)
 
@@ -149,7 +158,7 @@ def loaded():
     return {name for name in sys.modules if name.startswith("bayesrep.commands.")}
 with contextlib.redirect_stdout(io.StringIO()):
     main(["--help"])
-    before = loaded() - {"bayesrep.commands.output"}
+    before = loaded() - {"bayesrep.commands.output", "bayesrep.commands.examples"}
     main(["fit", "--help"])
     after = loaded() - before
     light = {"numpy", "polars"}.isdisjoint(sys.modules)
@@ -160,7 +169,8 @@ json.dump([sorted(before), sorted(after), light, sorted(sys.modules)], sys.stdou
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     before, after, light, modules = json.loads(said.stdout)
     assert before == []
-    shared = ["bayesrep.commands.fit", "bayesrep.commands.options", "bayesrep.commands.output"]
+    names = ("examples", "fit", "options", "output")
+    shared = [f"bayesrep.commands.{name}" for name in names]
     assert after == shared
     assert light
     assert {"jax", "torch", "matplotlib", "scipy", "xarray"}.isdisjoint(modules)

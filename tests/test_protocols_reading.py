@@ -479,9 +479,9 @@ def test_answers_without_labels_are_one_clear_error(tmp_path):
         (table.drop("label"), r"answers\.csv: answers without the labels they should be; add a"),
         (
             table.with_columns(probability_1=pl.lit(1.5)),
-            r"probability_1 is not a number between 0 and 1 in rows '1', '2'",
+            r"probability_1 is not a number between 0 and 1 in lines 2 \(1\.5\), 3",
         ),
-        (table.with_columns(label_1=pl.lit(None, pl.String)), r"label_1 is missing in rows '1'"),
+        (table.with_columns(label_1=pl.lit(None, pl.String)), r"label_1 is missing in lines 2"),
     ):
         changed.write_csv(tmp_path / "answers.csv")
         with pytest.raises(StudyError, match=message) as error:

@@ -148,10 +148,10 @@ def test_command_clean(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("control", "perhaps", "control is unknown in rows"),
-        ("seconds", "fast", "seconds is no time in rows"),
-        ("selected", "maybe", "selected is neither true nor false in rows"),
-        ("worker", "", "worker is missing in rows"),
+        ("control", "perhaps", "control is unknown in lines"),
+        ("seconds", "fast", "seconds is no time in lines"),
+        ("selected", "maybe", "selected is neither true nor false in lines"),
+        ("worker", "", "worker is missing in lines"),
     ],
 )
 def test_broken_tables_of_answers_are_one_line(tmp_path, capsys, column, value, said):

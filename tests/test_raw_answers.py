@@ -161,7 +161,7 @@ def test_crowd_kits_tasks_are_images(tmp_path):
             "row 1 is no list of answers",
         ),
         ("mturk", "HITId\nH\n", {}, "column 'WorkerId' missing"),
-        ("crowd-kit", "task,worker,label\n1,,1\n", {}, "worker is missing in row '1'"),
+        ("crowd-kit", "task,worker,label\n1,,1\n", {}, "worker is missing in line 2"),
         ("label-studio", "[1]", {}, "is no export of Label Studio"),
         ("label-studio", "{", {}, "is not JSON"),
         ("label-studio", "[]", {}, "holds no answers"),

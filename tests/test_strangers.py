@@ -371,7 +371,7 @@ def test_counts_that_nobody_can_have_counted_are_too_large(tmp_path, folder, odd
     lines = (tmp_path / "counts.csv").read_text().splitlines()
     lines[1] = ",".join([*lines[1].split(",")[:3], str(odd)])
     (tmp_path / "counts.csv").write_text("\n".join(lines))
-    with pytest.raises(StudyError, match="shown is too large in row '1'"):
+    with pytest.raises(StudyError, match="shown is too large in line 2"):
         read_tables([tmp_path / f"{name}.csv" for name in ("counts", "predictions")])
 
 

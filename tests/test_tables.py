@@ -193,35 +193,35 @@ BAD = {
     "negative": (dict(c=edit(counts(), 1, selected=-1)), r"selected is negative for image 'b'"),
     "not whole": (
         dict(c=edit(counts().cast({"selected": pl.Float64}), 1, selected=1.5)),
-        r"c\.csv: selected is not a whole number in row '2'; counts are whole numbers",
+        r"c\.csv: selected is not a whole number in line 3 \(1.5\); counts are whole numbers",
     ),
     "text count": (
         dict(c=edit(counts().cast({"shown": pl.String}), 4, shown="many")),
-        r"c\.csv: shown is not a whole number in row '5'",
+        r"c\.csv: shown is not a whole number in line 6 \('many'\)",
     ),
     "missing count": (
         dict(c=edit(counts(), 1, selected=None)),
-        r"c\.csv: selected is not a whole number in row '2'",
+        r"c\.csv: selected is not a whole number in line 3 \(nothing\)",
     ),
     "missing image": (
         dict(c=edit(counts(), 1, image=None)),
-        r"c\.csv: image is missing in row '2'",
+        r"c\.csv: image is missing in line 3",
     ),
     "bad flag": (
         dict(p=edit(predictions().cast({"correct": pl.String}), 2, correct="maybe")),
-        r"p\.csv: correct is neither true nor false in row '3'; write true",
+        r"p\.csv: correct is neither true nor false in line 4 \('maybe'\); write true",
     ),
     "bad wide flag": (
         dict(p=edit(wide(), 3, vgg=2)),
-        r"p\.csv: vgg is neither true nor false in row '4'",
+        r"p\.csv: vgg is neither true nor false in line 5 \(2\)",
     ),
     "missing flag": (
         dict(p=edit(predictions(), 2, correct=None)),
-        r"p\.csv: correct is missing in row '3'",
+        r"p\.csv: correct is missing in line 4",
     ),
     "image twice": (
         dict(c=with_rows(counts(), [1])),
-        r"c\.csv: several rows for image 'b' of 'v1'; keep one each",
+        r"c\.csv: several rows for image 'b' of 'v1' \(lines 3, 7\); keep one each",
     ),
     "answer twice": (
         dict(c=with_rows(annotations(), [0])),
@@ -261,9 +261,9 @@ BAD = {
     ),
     "unknown columns": (
         dict(x=counts().rename({"shown": "n"})),
-        r"x\.csv: its columns dataset, image, selected, n are those of no known table",
+        r"x\.csv: looks like counts \(dataset, image, selected, shown\), but column 'shown' is",
     ),
-    "no data set column": (dict(x=wide().drop("dataset")), r"x\.csv: its columns image, resnet"),
+    "no data set column": (dict(x=wide().drop("dataset")), r"x\.csv: column 'dataset' is missing"),
     "empty": (dict(c=counts()[:0]), r"c\.csv: has no rows"),
 }
 
@@ -293,10 +293,10 @@ def test_unreadable_files(tmp_path, write):
     with pytest.raises(StudyError, match=r"none\.csv: cannot be read \(No such file"):
         read([tmp_path / "none.csv"])
     (tmp_path / "empty.csv").write_text("")
-    with pytest.raises(StudyError, match=r"empty\.csv: is damaged or not a csv table"):
+    with pytest.raises(StudyError, match=r"empty\.csv: is empty; give a header"):
         read([tmp_path / "empty.csv"])
     (tmp_path / "a.xlsx").write_text("x")
-    with pytest.raises(StudyError, match=r"a\.xlsx: is neither \.csv nor \.parquet"):
+    with pytest.raises(StudyError, match=r"a\.xlsx: is damaged or no workbook"):
         read([tmp_path / "a.xlsx"])
 
 

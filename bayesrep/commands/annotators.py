@@ -28,6 +28,7 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     from bayesrep.estimators.annotators import compare_annotators, extrapolate, linearity
     from bayesrep.estimators.other_images import half_the_images
+    from bayesrep.report.closing import annotators_sentence
     from bayesrep.report.other_images import halves_text
     from bayesrep.report.text import annotators_table, forward_table
 
@@ -36,7 +37,7 @@ def run(arguments: Namespace) -> int:
     table = compare_annotators(study)
     line = linearity(table)
     facts: dict[str, Any] = {"linearity": asdict(line) if line else None}
-    text = annotators_table(table, line)
+    text = f"{annotators_table(table, line)}\n\n{annotators_sentence(table, line)}"
     if arguments.forward:
         keep_compiled()
         told = extrapolate(study, arguments.forward, **given(arguments, extrapolate))

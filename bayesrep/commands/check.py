@@ -1,23 +1,73 @@
-"""`bayesrep check`: list every broken rule of a study."""
+"""`bayesrep check`: list every broken rule of a study, or of the tables of one to be."""
 
+import shlex
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import bayesrep
-from bayesrep.commands.options import add_shared
+from bayesrep import process
 from bayesrep.commands.output import LeftOut, emit, finding
-from bayesrep.errors import StudyError, plain
+from bayesrep.errors import OptionError, StudyError, plain
+
+ROLES = ("reference", "replication", "candidates")
 
 
 def add(parser: ArgumentParser) -> None:
-    add_shared(parser, "study")
+    option = parser.add_argument
+    option(
+        "paths",
+        type=Path,
+        nargs="+",
+        metavar="STUDY|FILE",
+        help="a study's folder, or the tables that `bayesrep import tables` or `run` would take",
+    )
+    for role in ROLES:
+        option(f"--{role}", metavar="NAME", help=f"what the tables call the {role}")
 
 
 def run(arguments: Namespace) -> int:
+    paths = arguments.paths
+    folders = [path for path in paths if path.is_dir()]
+    if not folders and all(path.is_file() for path in paths):
+        return _check_files(arguments)
+    if len(paths) > 1:
+        strange = next(path for path in paths if not path.is_file())
+        raise OptionError(f"{strange} is no file; give one study, or the files of its tables")
+    if any(getattr(arguments, role) for role in ROLES):
+        raise OptionError("a study knows its data sets; leave out --reference and the like")
+    return _check_folder(arguments, paths[0])
+
+
+def _check_files(arguments: Namespace) -> int:
+    from bayesrep.report.text import describe_study
+    from bayesrep.sources.tables import check_tables
+    from bayesrep.studies.study import Study
+
+    roles = {role: name for role in ROLES if (name := getattr(arguments, role))}
+    found, problems = check_tables(arguments.paths, **roles)
+    facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
+    if found is None:
+        return _broken(arguments, problems, facts, "the tables")
+    said = describe_study(found) if isinstance(found, Study) else _counted(found)
+    named = [word for role, name in roles.items() for word in (f"--{role}", name)]
+    typed = shlex.join([*map(str, arguments.paths), *named])
+    then = "run" if isinstance(found, Study) else "import tables"
+    text = f"{said}\nNo rule is broken.\nNext: {process.program()} {then} {typed} --out FOLDER"
+    return emit(arguments, text, facts)
+
+
+def _counted(datasets: Mapping[str, Any]) -> str:
+    counted = ", ".join(f"{plain(d.name)} ({len(d.images):,} images)" for d in datasets.values())
+    return f"counts of {counted}, and no predictions yet"
+
+
+def _check_folder(arguments: Namespace, path: Path) -> int:
     from bayesrep.studies.reading import check_study
     from bayesrep.studies.writing import awaits_counts
 
-    path, facts = arguments.study, {"study": str(arguments.study)}
+    facts = {"study": str(path)}
     describe = _of_answers if awaits_counts(path) else _of_study
     try:
         text, left_out = describe(path)
@@ -26,9 +76,15 @@ def run(arguments: Namespace) -> int:
         if not path.is_dir():
             raise
         broken = [str(error)] if describe is _of_answers else check_study(path)
-    emit(arguments, "\n".join(broken), {**facts, "broken": broken})
+    return _broken(arguments, broken, {**facts, "broken": broken}, str(path))
+
+
+def _broken(
+    arguments: Namespace, broken: Sequence[str], facts: Mapping[str, Any], where: str
+) -> int:
+    emit(arguments, "\n".join(map(plain, broken)), facts)
     rules = "rule is" if len(broken) == 1 else "rules are"
-    return finding(f"{path}: {len(broken)} {rules} broken")
+    return finding(f"{where}: {len(broken)} {rules} broken")
 
 
 def _of_study(path: Path) -> tuple[str, LeftOut]:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from bayesrep import process
 from bayesrep.commands.options import add_shared, given
-from bayesrep.commands.output import emit
+from bayesrep.commands.output import emit, progress_line
 
 
 def add(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="write tables and figures here")
-    parser.add_argument("--quick", action="store_true", help="a small study, in under a minute")
+    parser.add_argument("--quick", action="store_true", help="a small study, in about a minute")
     add_shared(parser, "--no-progress", "--seed")
 
 
@@ -19,7 +19,9 @@ def run(arguments: Namespace) -> int:
 
     if arguments.out:
         check_demo_folder(arguments.out)
-    demo = run_demo(progress=not arguments.no_progress, **given(arguments, run_demo))
+    watched = not arguments.no_progress
+    tell = progress_line if watched else None
+    demo = run_demo(progress=watched, tell=tell, **given(arguments, run_demo))
     text = demo_text(demo)
     if arguments.out:
         write_demo(demo, arguments.out)

@@ -27,7 +27,9 @@ def run(arguments: Namespace) -> int:
         "checks": diagnosis.checks.to_dicts(),
         **{name: None if table is None else table.to_dicts() for name, table in tables.items()},
     }
-    emit(arguments, str(diagnosis), facts, study.left_out if study else None)
+    from bayesrep.report.text import diagnosis_text
+
+    emit(arguments, diagnosis_text(diagnosis), facts, study.left_out if study else None)
     if diagnosis.trust == "no":
         return finding(f"{arguments.posterior}: do not trust this fit")
     return 0

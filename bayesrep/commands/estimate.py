@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import BootstrapInterval
-from bayesrep.commands.options import add_shared, given
+from bayesrep.commands.options import add_length, add_shared, given, length
 from bayesrep.commands.output import emit_table, new_table
 
 
@@ -19,19 +19,26 @@ def add(parser: ArgumentParser) -> None:
     )
     option("--bootstrap", type=int, metavar="B", help="replicates for 95 %% intervals (0)")
     option("--interval", choices=get_args(BootstrapInterval), help="(percentile)")
+    add_length(parser, "classifier")
     add_shared(parser, "--no-progress", "--seed", "--csv", "--force")
 
 
 def run(arguments: Namespace) -> int:
     from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
     from bayesrep.report.answer import measured_drop
-    from bayesrep.report.text import estimates_table, gaps_table
+    from bayesrep.report.closing import estimate_sentence
+    from bayesrep.report.text import gaps_table, side_by_side
 
     new_table(arguments)
+    top = length(arguments)
     study = bayesrep.read_study(arguments.study)
     options: dict[str, Any] = {"methods": METHODS, **given(arguments, bayesrep.estimate)}
     analyses = analyse(study, progress=not arguments.no_progress, **options)
     table, gaps = classifier_table(analyses), gap_table(analyses)
     parts = gaps_table(gaps, clear=measured_drop(study).above)
-    text = f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n{parts}"
+    text = (
+        f"Accuracy at the reference's selection frequencies, in percent:\n\n"
+        f"{side_by_side(table, top)}\n\nMean over classifiers and line:\n\n{parts}\n\n"
+        f"{estimate_sentence(study, gaps)}"
+    )
     return emit_table(arguments, table, text, {"gaps": gaps.to_dicts()}, study.left_out)

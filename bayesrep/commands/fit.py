@@ -7,7 +7,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import get_args
+from typing import Any, get_args
 
 import bayesrep
 from bayesrep import process
@@ -66,7 +66,7 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "--no-progress", "--seed", "--force")
 
 
-def _import_early(name: str) -> None:
+def import_early(name: str) -> None:
     """Import a module; what fails here fails again where it is needed, and is told there."""
     with suppress(BaseException):
         import_module(name)
@@ -81,7 +81,7 @@ def run(arguments: Namespace) -> int:
     trial.start()
     read_study = bayesrep.read_study
     # Reading waits for the other process; JAX shares no module with it that is not there by now.
-    beside = Thread(target=_import_early, args=("numpyro",), daemon=True)
+    beside = Thread(target=import_early, args=("numpyro",), daemon=True)
     beside.start()
     study = read_study(arguments.study)
     watch.stage("importing")  # what is left of it
@@ -96,11 +96,12 @@ def run(arguments: Namespace) -> int:
     attributes = tree["posterior"].attrs
     seconds = before | json.loads(attributes["seconds"]) | {"writing": watch.seconds()["writing"]}
     verdict = attributes["verdict"]
+    converged = bool(attributes["converged"])
+    answer = f"{_answer(study, tree)}\n" if converged else ""
     text = (
-        f"{verdict}\nWritten to {arguments.out}\n"
+        f"{answer}{verdict}\nWritten to {arguments.out}\n"
         f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
     )
-    converged = bool(attributes["converged"])
     facts = {
         "posterior": str(arguments.out),
         "converged": converged,
@@ -109,6 +110,15 @@ def run(arguments: Namespace) -> int:
     }
     emit(arguments, text, facts, study.left_out)
     return 0 if converged else finding("the fit was written but has not converged")
+
+
+def _answer(study: "bayesrep.Study", tree: Any) -> str:
+    """What the fit says of the drop, as the report begins."""
+    from bayesrep.posterior.fitted import Fitted
+    from bayesrep.report.closing import drop_sentence
+    from bayesrep.summary.tables import gaps
+
+    return drop_sentence(study, gaps(Fitted(study, tree)))
 
 
 def kept(arguments: Namespace) -> str:

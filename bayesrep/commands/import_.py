@@ -41,7 +41,7 @@ def add(parser: ArgumentParser) -> None:
         "6', 'v2=at least 3 of 5', 'v1=at least 70 %%', or a table (selected, shown, probability); "
         "may be repeated",
     )
-    option("--name", help="name of the study (evals, tables)")
+    option("--name", help="name of the study (evals; tables: that of the folder)")
     option("--version", metavar="V", help="v4 or v6 (cifar10.1; v6)")
     option("--seed", type=seed, help="of the placebo replication (cifar10h)")
     option(
@@ -101,6 +101,8 @@ def run(arguments: Namespace) -> int:
     if not (arguments.source == "tables" and awaits_counts(out)):
         new_study(out, force=arguments.force)
     options = {name: getattr(arguments, name) for name in (*OPTIONS, *OF_LOGS, *FLAGS)}
+    if arguments.source == "tables" and options["name"] is None:
+        options["name"] = out.resolve().name
     imported = import_files(
         arguments.source,
         arguments.files,

@@ -1,17 +1,19 @@
 """`bayesrep mixtures`: compare mixtures of the selection frequency by size."""
 
+import warnings
 from argparse import ArgumentParser, Namespace
 
 import bayesrep
-from bayesrep.commands.options import add_shared, ends, given
+from bayesrep.commands.options import add_shared, ends, given, keep_compiled
 from bayesrep.commands.output import emit_table, new_table
+from bayesrep.errors import EstimateWarning
 
 
 def add(parser: ArgumentParser) -> None:
     add_shared(parser, "study")
     parser.add_argument("--components", type=_sizes, metavar="K|LOW:HIGH", help="(1:6)")
     parser.add_argument("--folds", type=int, help="parts for the held-out likelihood (5)")
-    add_shared(parser, "--seed", "--csv", "--force")
+    add_shared(parser, "--no-progress", "--seed", "--csv", "--force")
 
 
 def _sizes(text: str) -> range:
@@ -21,9 +23,15 @@ def _sizes(text: str) -> range:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.estimators.components import compare_components
+    from bayesrep.report.closing import components_sentence
     from bayesrep.report.text import components_table
 
     new_table(arguments)
+    keep_compiled()
     study = bayesrep.read_study(arguments.study)
-    table = compare_components(study, **given(arguments, compare_components))
-    return emit_table(arguments, table, components_table(table), left_out=study.left_out)
+    options = given(arguments, compare_components)
+    with warnings.catch_warnings():  # what they say of em-spline is not asked; the table shows it
+        warnings.simplefilter("ignore", EstimateWarning)
+        table = compare_components(study, progress=not arguments.no_progress, **options)
+    text = f"{components_table(table)}\n\n{components_sentence(table)}"
+    return emit_table(arguments, table, text, left_out=study.left_out)

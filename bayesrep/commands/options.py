@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from bayesrep import bounds
 from bayesrep.atomic import LEAST_COMPILATION, programs_cache
 from bayesrep.choices import AccuracyInterval
 from bayesrep.commands.output import new_table, say
-from bayesrep.errors import reason
+from bayesrep.errors import OptionError, reason
 
 
 def seed(text: str) -> int:
@@ -112,6 +113,19 @@ def add_shared(parser: ArgumentParser, *wanted: str) -> None:
     """Add some of the arguments that mean the same to every command that takes them."""
     for name in wanted:
         parser.add_argument(name, **SHARED[name])
+
+
+def add_length(parser: ArgumentParser, noun: str) -> None:
+    """Add how much of a long table is printed; `--csv` and `--json` have all of it."""
+    parser.add_argument("--all", action="store_true", help=f"print every {noun}")
+    parser.add_argument("--top", type=int, metavar="N", help=f"print so many {noun}s (10)")
+
+
+def length(arguments: Namespace) -> int | None:
+    """How many rows to print; None where the table decides."""
+    if arguments.top is not None and arguments.top < 1:
+        raise OptionError(f"--top is {arguments.top}; give at least 1")
+    return sys.maxsize if arguments.all else arguments.top
 
 
 def add_protocol(parser: ArgumentParser, *tables: str) -> None:

@@ -76,6 +76,19 @@ def say(message: str, program: str = "bayesrep") -> None:
     print(f"{program}: {plain(message)}", file=sys.stderr)
 
 
+def write_tables_as(form: str) -> None:
+    """Print this command's tables as text, Markdown or LaTeX."""
+    if form != "text":
+        from bayesrep.report.text import FORMAT
+
+        FORMAT.set(form)
+
+
+def progress_line(text: str) -> None:
+    """What is being done, on standard error, beside the bars."""
+    print(plain(text), file=sys.stderr, flush=True)
+
+
 def finding(message: str) -> int:
     """Say what is bad; the exit status of it."""
     say(message)

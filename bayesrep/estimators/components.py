@@ -15,10 +15,11 @@ from bayesrep.estimators.mixtures import (
     refit_mixtures,
 )
 from bayesrep.estimators.replicates import Replicates
+from bayesrep.progress import progress_bar
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
-from bayesrep.types import Float
+from bayesrep.types import Float, Floats
 
 
 def compare_components(
@@ -28,6 +29,7 @@ def compare_components(
     folds: int = 5,
     starts: int = 10,
     seed: int = 0,
+    progress: bool = False,
 ) -> pl.DataFrame:
     """Fit mixtures of several sizes and set their likelihoods beside each other.
 
@@ -42,13 +44,17 @@ def compare_components(
         taken under the mixture fitted to the others.
     starts, seed
         Random starts of each fit; the seed also splits the images.
+    progress
+        Show a bar on standard error.
 
     Returns
     -------
     polars.DataFrame
         One row per data set and K: dataset, components, parameters, log_likelihood (nats), aic,
         bic (both: smaller is better), held_out_log_likelihood (nats over all images: larger is
-        better), converged, degenerate (number of components shrunk to a point).
+        better), converged, degenerate (number of components shrunk to a point), held_out_behind
+        and held_out_error: by how many nats it is behind the best, and the standard error of that
+        over images.
 
     Raises
     ------
@@ -69,29 +75,69 @@ def compare_components(
     parts = _folds(whole, folds, seed)  # [2, F, M]
     training = np.concatenate([whole.images, whole.images - parts], axis=1)
     rows: list[pl.DataFrame] = []
-    for size in components:
-        table = CellTable(whole.selected, whole.shown, training, whole.correct)
-        study_fit = fit_mixtures(table, components=size, starts=starts, seed=seed)
-        fit = refit_mixtures(study_fit, table)
-        log_mass = np.where(parts > 0, log_shares(fit, table)[:, 1:], 0.0)
-        held_out = (parts * log_mass).sum(axis=(1, 2))
-        likelihood, parameters = study_fit.log_likelihood[:, 0], 3 * size - 1
-        rows.append(
-            pl.DataFrame(
-                {
-                    "dataset": REQUIRED_ROLES,
-                    "components": [size] * 2,
-                    "parameters": [parameters] * 2,
-                    "log_likelihood": likelihood,
-                    "aic": 2 * parameters - 2 * likelihood,
-                    "bic": parameters * np.log(total) - 2 * likelihood,
-                    "held_out_log_likelihood": held_out,
-                    "converged": study_fit.converged[:, 0],
-                    "degenerate": study_fit.degenerate[:, 0].sum(axis=-1),
-                }
+    told: list[Floats] = []  # held-out log likelihoods of the images of every cell
+    with progress_bar(len(components), "size", show=progress) as bar:
+        for size in components:
+            bar.stage(f"mixtures of {size}")
+            table = CellTable(whole.selected, whole.shown, training, whole.correct)
+            study_fit = fit_mixtures(table, components=size, starts=starts, seed=seed)
+            fit = refit_mixtures(study_fit, table)
+            log_mass = np.where(parts > 0, log_shares(fit, table)[:, 1:], 0.0)
+            told.append((parts * log_mass).sum(axis=1))
+            held_out = told[-1].sum(axis=-1)
+            likelihood, parameters = study_fit.log_likelihood[:, 0], 3 * size - 1
+            rows.append(
+                pl.DataFrame(
+                    {
+                        "dataset": REQUIRED_ROLES,
+                        "components": [size] * 2,
+                        "parameters": [parameters] * 2,
+                        "log_likelihood": likelihood,
+                        "aic": 2 * parameters - 2 * likelihood,
+                        "bic": parameters * np.log(total) - 2 * likelihood,
+                        "held_out_log_likelihood": held_out,
+                        "converged": study_fit.converged[:, 0],
+                        "degenerate": study_fit.degenerate[:, 0].sum(axis=-1),
+                    }
+                )
             )
-        )
-    return pl.concat(rows).sort("dataset", "components")
+    behind, error = _behind(np.stack(told), parts.sum(axis=1))
+    return pl.concat(
+        [
+            table.with_columns(held_out_behind=pl.Series(less), held_out_error=pl.Series(scatter))
+            for table, less, scatter in zip(rows, behind, error, strict=True)
+        ]
+    ).sort("dataset", "components")
+
+
+def fewest_components(table: pl.DataFrame) -> dict[str, int]:
+    """By data set, the fewest components that predict images left out as well as the best.
+
+    Parameters
+    ----------
+    table
+        Of `compare_components`.
+
+    Returns
+    -------
+    dict
+        K by data set: the smallest within a standard error of the best.
+    """
+    enough = table.filter(pl.col("held_out_behind") <= pl.col("held_out_error"))
+    least = enough.group_by("dataset", maintain_order=True).agg(pl.col("components").min())
+    return dict(least.iter_rows())
+
+
+def _behind(
+    told: Float[np.ndarray, "size 2 cell"], images: Float[np.ndarray, "2 cell"]
+) -> tuple[Float[np.ndarray, "size 2"], Float[np.ndarray, "size 2"]]:
+    """How far each size is behind the best on held-out images, with the paired standard error."""
+    best = told.sum(axis=-1).argmax(axis=0)
+    lead = told[best, np.arange(2)] - told  # summed over the images of a cell
+    count = np.maximum(images, 1)
+    mean = lead.sum(axis=-1) / images.sum(axis=-1)
+    squares = (images * (lead / count - mean[..., None]) ** 2).sum(axis=-1)
+    return lead.sum(axis=-1), np.sqrt(squares)
 
 
 def _folds(table: CellTable, folds: int, seed: int) -> Float[np.ndarray, "2 {folds} cell"]:

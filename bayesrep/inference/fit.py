@@ -207,12 +207,13 @@ def fit(
     elif components > 2 or len(problem.statistics.classifiers) <= FEW:
         schedule = schedule.careful(components)
     way = METHODS[name]
+    counted = ("draw", "divergences") if way.of_chains else ("fit", "")
     with ExitStack() as stack:
         stack.enter_context(kept_programs())
         stack.enter_context(compilation_timed(watch))
         stack.enter_context(jax.enable_x64(new_val=True))
         bar = stack.enter_context(
-            progress_bar(way.steps(schedule), "draw", "divergences", show=progress, watch=watch)
+            progress_bar(way.steps(schedule), *counted, show=progress, watch=watch)
         )
         data = problem.data()
         tools = programs(problem, data)

@@ -1,7 +1,7 @@
 """The demo: a simulated study through every estimator, beside its known truth."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,23 +10,27 @@ import numpy as np
 import polars as pl
 
 from bayesrep.atomic import replaced_folder
+from bayesrep.checks.diagnosis import SAYS, examine
 from bayesrep.errors import OptionError
 from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.inference import fit
 from bayesrep.posterior import write_posterior
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.answer import measured_drop
+from bayesrep.report.answer import answer_for, drop_of, measured_drop
 from bayesrep.report.figures import INK, accuracy_axes, interval_points, panels, save_figure
 from bayesrep.report.methods import color_of, label_of
 from bayesrep.report.page import write_page
 from bayesrep.report.sections import gather
+from bayesrep.report.sections.section import quiet
 from bayesrep.report.text import columns, method_table, percent, spread
 from bayesrep.studies.simulate import simulate_study
 from bayesrep.studies.study import Study
 from bayesrep.summary.tables import accuracies, gaps
 
 MARK = "demo.json"
+TRUTH = "truth"
+STEPS = 3
 BOOTSTRAP = 450
 
 
@@ -53,7 +57,13 @@ class Demo:
     methods: pl.DataFrame
 
 
-def run_demo(*, quick: bool = False, seed: int = 0, progress: bool = True) -> Demo:
+def run_demo(
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    progress: bool = True,
+    tell: Callable[[str], None] | None = None,
+) -> Demo:
     """Simulate, estimate, fit and compare.
 
     Parameters
@@ -64,6 +74,8 @@ def run_demo(*, quick: bool = False, seed: int = 0, progress: bool = True) -> De
         Seed of the study and of the chains.
     progress
         Show a bar on standard error.
+    tell
+        Hears, in a line each, what is being done and how long it takes on two quiet cores.
 
     Raises
     ------
@@ -71,10 +83,19 @@ def run_demo(*, quick: bool = False, seed: int = 0, progress: bool = True) -> De
         If the fit did not converge.
     """
     classifiers, images = (24, 2_000) if quick else (136, 10_000)
+    say = tell or (lambda _: None)
+    long, short = ("half a minute", "a few seconds") if quick else ("a minute", "a quarter of one")
+    say(
+        f"[1/{STEPS}] simulating {images:,} + {images:,} images, 36 annotators each, "
+        f"{classifiers} classifiers: a second or two"
+    )
     study = simulate_study(seed=seed, images=images, classifiers=classifiers)
+    say(f"[2/{STEPS}] fitting the joint model with NUTS: {long}, of which a third compiles")
     fitted = Fitted(study, fit(study, seed=seed, progress=progress)).trusted()
     truth = _truth(study)
-    points = analyse(study, METHODS, bootstrap=BOOTSTRAP, seed=seed, progress=progress)
+    say(f"[3/{STEPS}] the published estimates, {BOOTSTRAP} bootstrap replicates: {short}")
+    with quiet():
+        points = analyse(study, METHODS, bootstrap=BOOTSTRAP, seed=seed, progress=progress)
     rows = pl.concat([classifier_table(points), accuracies(fitted)], how="diagonal_relaxed")
     table = rows.join(truth, on="classifier", how="inner", maintain_order="left")
     divided = pl.concat([gap_table(points), gaps(fitted)])
@@ -88,13 +109,13 @@ def _truth(study: Study) -> pl.DataFrame:
         {
             "classifier": study.classifiers,
             "true_adjusted_accuracy": study.truth.adjusted_accuracy,
-            "true_gap": study.truth.reference_accuracy - study.truth.adjusted_accuracy,
+            "true_gap": study.reference.correct.mean(axis=0) - study.truth.adjusted_accuracy,
         }
     )
 
 
 def _methods(study: Study, table: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
-    error = pl.col("adjusted_accuracy") - pl.col("true_adjusted_accuracy")
+    error = pl.col("bias_corrected_gap") - pl.col("true_gap")
     inside = pl.col("true_adjusted_accuracy").is_between(pl.col("lower"), pl.col("upper"))
     raw_gap = (pl.col("reference_accuracy") - pl.col("replication_accuracy")).mean()
     share = pl.col("selection_gap").mean() / raw_gap
@@ -111,7 +132,7 @@ def _methods(study: Study, table: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFr
     gap = float(table["true_gap"].mean())  # type: ignore[arg-type]
     raw = float(np.mean(study.reference.correct) - np.mean(study.replication.correct))
     explained = 1 - gap / raw if clear and 0 <= gap <= raw else None
-    truth = {"method": "truth", "mean_gap": gap, "share_explained": explained}
+    truth = {"method": TRUTH, "mean_gap": gap, "share_explained": explained}
     return pl.concat([methods, pl.DataFrame([truth])], how="diagonal_relaxed")
 
 
@@ -135,22 +156,42 @@ def demo_text(demo: Demo) -> str:
         ]
         for row in shown.iter_rows(named=True)
     ]
-    header = ["classifier", "reference", *METHODS, model, "95 % interval", "truth"]
+    named = [label_of(name) for name in (*METHODS, model)]
+    header = ["classifier", "reference", *named, "95 % interval", TRUTH]
+    diagnosis = examine(demo.fitted.posterior, demo.fitted, with_agreement=False)
     return "\n".join(
         [
-            "How much of the accuracy drop is real? Mean over classifiers, in percent:",
+            _headline(demo),
+            "",
+            "What every method says remains of the drop, mean over classifiers:",
             "",
             method_table(demo.methods),
             "",
-            "Accuracy on the replication, adjusted to the reference's selection frequencies:",
+            "Accuracy at the reference's selection frequencies, in percent:",
             "",
             columns(header, rows),
+            f"{len(rows)} of {len(demo.study.classifiers)} classifiers; estimates.csv of --out has "
+            "all of them.",
             "",
-            str(demo.fitted.group.attrs["verdict"]),
-            f"Intervals of the mean gap allow for the images that classifiers share: the {model}"
-            " model's by a sandwich covariance, the others' by resampling images, which misses"
-            " where the method is biased.",
+            f"Trust, as `bayesrep diagnose` says: {diagnosis.trust}. "
+            + SAYS[diagnosis.trust].format(assumption=diagnosis.assumption),
+            *(f"- {sentence}" for sentence in diagnosis.sentences),
         ]
+    )
+
+
+def _headline(demo: Demo) -> str:
+    """What the joint model says of the drop, and what is true."""
+    of_joint = gaps(demo.fitted)
+    drop = drop_of(of_joint, measured_drop(demo.study))
+    truth = demo.methods.filter(pl.col("method") == TRUTH)["mean_gap"][0]
+    inside = drop.remaining.lower is not None and (
+        drop.remaining.lower <= truth <= (drop.remaining.upper or truth)
+    )
+    verdict = "inside the interval" if inside else "outside the interval"
+    return (
+        f"{answer_for(demo.study, drop)}\nThe simulation knows the truth: "
+        f"{percent(truth, 1)} points remain, {verdict}."
     )
 
 

@@ -1,6 +1,8 @@
-"""Tables for a terminal: plain text, percent, one line a row."""
+"""Tables for a terminal: plain text, percent, one line a row; or Markdown or LaTeX for a paper."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from string import Formatter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,16 +12,22 @@ import polars as pl
 from bayesrep.errors import plain
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.report.answer import Estimate, is_share
-from bayesrep.studies.shown import aligned
+from bayesrep.report.methods import label_of
+from bayesrep.studies.shown import aligned as plainly_aligned
 from bayesrep.studies.study import Study
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.answers.crowd import CrowdDescription
     from bayesrep.answers.quality import Cleaned
+    from bayesrep.checks.diagnosis import Diagnosis
     from bayesrep.studies.allows import Allowed
     from bayesrep.studies.selection import Selection
 
 MISSING = "-"
+FORMAT: ContextVar[str] = ContextVar("FORMAT", default="text")
+"""How tables are written: a key of `WRITERS`."""
+SOME = 10
+"""Rows of a long table that are shown unless more are asked for."""
 
 Row: TypeAlias = Mapping[str, Any]
 Cell: TypeAlias = str | Callable[[Row], str]
@@ -30,7 +38,8 @@ def percent(value: float | None, digits: int = 1) -> str:
     """A fraction as percent, '-' where there is none."""
     if value is None or not np.isfinite(value):
         return MISSING
-    return f"{100 * value:.{digits}f}"
+    text = f"{100 * value:.{digits}f}"
+    return text if text.strip("-0.") else text.lstrip("-")
 
 
 def ends(lower: float | None, upper: float | None, digits: int = 1, none: str = MISSING) -> str:
@@ -39,8 +48,12 @@ def ends(lower: float | None, upper: float | None, digits: int = 1, none: str = 
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows aligned under their header; the first column to the left, the others to the right."""
-    table = [[plain(cell) for cell in row] for row in (header, *rows)]
+    """A table, as `FORMAT` has it; the first column to the left, the others to the right."""
+    return WRITERS[FORMAT.get()]([[plain(cell) for cell in row] for row in (header, *rows)])
+
+
+def _aligned_right(table: Sequence[Sequence[str]]) -> str:
+    header = table[0]
     widths = [max(len(row[i]) for row in table) for i in range(len(header))]
 
     def line(row: Sequence[str]) -> str:
@@ -49,6 +62,39 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return "  ".join(cells).rstrip()
 
     return "\n".join([line(table[0]), "  ".join("-" * w for w in widths), *map(line, table[1:])])
+
+
+def _markdown(table: Sequence[Sequence[str]]) -> str:
+    header, *rows = [[cell.replace("|", "\\|") for cell in row] for row in table]
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "\N{MINUS SIGN}": "$-$",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+}
+
+
+def _latex(table: Sequence[Sequence[str]]) -> str:
+    """A tabular; its rules take the package booktabs."""
+    header, *rows = [["".join(_LATEX.get(c, c) for c in cell) for cell in row] for row in table]
+    body = [" & ".join(row) + r" \\" for row in rows]
+    opening = rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
+    head = " & ".join(header) + r" \\"
+    lines = [opening, r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines)
+
+
+WRITERS: Mapping[str, Callable[[Sequence[Sequence[str]]], str]] = {
+    "text": _aligned_right,
+    "markdown": _markdown,
+    "latex": _latex,
+}
 
 
 class _Missing(Exception):
@@ -295,12 +341,50 @@ def spread(count: int, wanted: int = 10) -> list[int]:
     return sorted(set(np.linspace(0, count - 1, min(count, wanted)).round().astype(int).tolist()))
 
 
+def side_by_side(table: pl.DataFrame, top: int | None) -> str:
+    """Rows of `bayesrep.estimate`, a line a classifier and a column a method, in percent.
+
+    Of many classifiers some are shown, spread over all, and how many there are is said; with `top`
+    the first so many.
+    """
+    names = table["classifier"].unique(maintain_order=True).to_list()
+    methods = table["method"].unique(maintain_order=True).to_list()
+    rows: dict[str, dict[str, Any]] = {name: {"classifier": name, "of": {}} for name in names}
+    for row in table.iter_rows(named=True):
+        rows[row["classifier"]] |= {"reference": row["reference_accuracy"], **row}
+        rows[row["classifier"]]["of"][row["method"]] = row
+
+    def of(method: str) -> Cell:
+        return lambda row: percent(row["of"][method]["adjusted_accuracy"])
+
+    shown: dict[str, Cell] = {"classifier": "{classifier}", "reference": "{reference:1p}"}
+    shown |= {label_of(method): of(method) for method in methods}
+    known = table.filter(pl.col("method") == methods[-1])["lower"].null_count() < len(names)
+    if known:
+        last = methods[-1]
+        shown[f"95 % ({label_of(last)})"] = lambda row: ends(
+            row["of"][last]["lower"], row["of"][last]["upper"]
+        )
+    chosen = spread(len(names), SOME) if top is None else range(min(top, len(names)))
+    every = list(rows.values())
+    return listed([every[i] for i in chosen], shown) + remaining(len(chosen), len(names))
+
+
+def remaining(shown: int, total: int, noun: str = "classifier") -> str:
+    """That not all rows are shown, and how to see them; nothing where they are."""
+    return (
+        ""
+        if shown >= total
+        else f"\n{shown} of {total:,} {noun}s; --all shows them, --csv writes them."
+    )
+
+
 def estimates_table(table: pl.DataFrame) -> str:
     """Rows of `bayesrep.estimate` or `bayesrep.summarize`, accuracies in percent."""
     worth: dict[str, Cell] = {"R-hat": "{rhat:.3f}", "ESS": _effective}
     shown: dict[str, Cell] = {
         "classifier": "{classifier}",
-        "method": "{method}",
+        "method": _label,
         "reference": "{reference_accuracy:1p}",
         "replication": "{replication_accuracy:1p}",
         "adjusted": "{adjusted_accuracy:1p}",
@@ -309,6 +393,10 @@ def estimates_table(table: pl.DataFrame) -> str:
         **(worth if "rhat" in table.columns else {}),
     }
     return listed(table, shown)
+
+
+def _label(row: Row) -> str:
+    return label_of(row["method"])
 
 
 def _effective(row: Row) -> str:
@@ -331,7 +419,7 @@ def predictions_table(table: pl.DataFrame) -> str:
 
 
 def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
-    """Rows of `bayesrep.estimate_gaps`, one line a method; gaps and shares in percent.
+    """Rows of `bayesrep.estimate_gaps`, one line a method; gaps in points, shares in percent.
 
     Without a ``clear`` drop there is nothing to take a share of, and beyond 0 and 1 it is none.
     """
@@ -343,9 +431,9 @@ def gaps_table(table: pl.DataFrame, *, clear: bool) -> str:
         return _with_interval(told, "0p") if clear and known else MISSING
 
     shown: dict[str, Cell] = {
-        "method": "{method}",
-        "bias-corrected gap": lambda row: _with_interval(row["bias_corrected_gap"]),
-        "selection gap": lambda row: _with_interval(row["selection_gap"]),
+        "method": _label,
+        "bias-corrected gap (points)": lambda row: _with_interval(row["bias_corrected_gap"]),
+        "selection gap (points)": lambda row: _with_interval(row["selection_gap"]),
         "share explained (%)": share,
         "slope": lambda row: _with_interval(row["slope"], ".3f"),
     }
@@ -380,8 +468,8 @@ def populations_text(table: pl.DataFrame) -> str:
     return f"{told}, slope {_with_interval(by['population_slope'], '.3f')}."
 
 
-def ranks_table(table: pl.DataFrame) -> str:
-    """Rows of `bayesrep.rank_classifiers`; of a single classifier, that there are none."""
+def ranks_table(table: pl.DataFrame, top: int | None = None) -> str:
+    """The first rows of `bayesrep.rank_classifiers`; of one classifier, that there are none."""
     if len(table) == 1:
         return _alone(str(table["classifier"][0]))
     shown: dict[str, Cell] = {
@@ -393,26 +481,29 @@ def ranks_table(table: pl.DataFrame) -> str:
         "on replication": "{replication_rank:g}",
         "first (%)": "{best:0p}",
     }
-    return listed(table, shown)
+    size = SOME if top is None else top
+    return listed(table.head(size), shown) + remaining(min(size, len(table)), len(table))
 
 
 def _alone(classifier: str) -> str:
     return f"{plain(classifier)} is the only classifier: there is none to compare it with."
 
 
-def pairs_table(table: pl.DataFrame, classifiers: Sequence[str]) -> str:
-    """Rows of `bayesrep.compare_classifiers`, differences in percent points."""
+def pairs_table(table: pl.DataFrame, classifiers: Sequence[str], top: int | None = None) -> str:
+    """The closest rows of `bayesrep.compare_classifiers`, differences in points."""
     if len(classifiers) == 1:
         return _alone(classifiers[0])
     shown: dict[str, Cell] = {
         "classifier": "{classifier}",
         "other": "{other}",
         "as measured": "{raw_difference:2p}",
-        "adjusted": "{difference:2p}",
+        "adjusted (points)": "{difference:2p}",
         "95 % interval": "{lower:2p} to {upper:2p}",
         "better (%)": "{probability:1p}",
     }
-    return listed(table, shown)
+    size = SOME if top is None else top
+    closest = table.sort((pl.col("probability") - 0.5).abs(), maintain_order=True).head(size)
+    return listed(closest, shown) + remaining(len(closest), len(table), "pair")
 
 
 def images_table(table: pl.DataFrame, shown: int = 10) -> str:
@@ -472,7 +563,7 @@ def annotators_table(table: pl.DataFrame, line: Linearity | None) -> str:
         "jackknife": "{jackknife:2p}",
     }
     means = listed(table.group_by("annotators", maintain_order=True).agg(*gaps), shown)
-    text = ["Mean bias-corrected gap over classifiers, in percent:", means]
+    text = ["Mean bias-corrected gap over classifiers, in points:", means]
     if line is not None:
         reference = float(table["reference_accuracy"].mean())  # type: ignore[arg-type]
         from_half, from_all = (
@@ -483,8 +574,8 @@ def annotators_table(table: pl.DataFrame, line: Linearity | None) -> str:
             "",
             f"From {line.half} annotators on, the naive estimates follow a line in 1/annotators "
             f"with R² = {line.r_squared:.4f}.",
-            f"The jackknife from {line.half} annotators leaves a gap of {from_half} %, from "
-            f"{line.annotators} one of {from_all} %.",
+            f"The jackknife from {line.half} annotators leaves a gap of {from_half} points, "
+            f"from {line.annotators} one of {from_all}.",
             f"If the rest is quadratic in 1/annotators, that is {percent(abs(line.left), 2)} "
             f"points too {'much' if line.left > 0 else 'little'}.",
         ]
@@ -507,14 +598,14 @@ def forward_table(told: pl.DataFrame) -> str:
 
 
 def method_table(methods: pl.DataFrame) -> str:
-    """One row per method of the demo: mean gap beside the truth, in percent."""
+    """One row per method of the demo: mean gap beside the truth, and what it is off by."""
     shown: dict[str, Cell] = {
-        "method": "{method}",
-        "mean gap": "{mean_gap:2p}",
+        "method": _label,
+        "gap (points)": "{mean_gap:2p}",
         "95 % interval": "{lower:2p} to {upper:2p}",
-        "error": "{mean_error:+.2f}",
-        "share of drop explained (%)": "{share_explained:0p}",
-        "truth inside (%)": "{coverage:0p}",
+        "error (points)": "{mean_error:+.2f}",
+        "explained (% of the drop)": "{share_explained:0p}",
+        "intervals right (%)": "{coverage:0p}",
     }
     return listed(methods.with_columns(pl.col("mean_error") * 100), shown)
 
@@ -607,22 +698,61 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
     return f"{text}\n\n{rows_table(lines)}" if len(lines) else text
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of words in columns, all to the left."""
+    form = FORMAT.get()
+    if form == "text":
+        return plainly_aligned(rows)
+    return WRITERS[form]([[plain(cell) for cell in row] for row in rows])
+
+
+def diagnosis_text(diagnosis: "Diagnosis") -> str:
+    """What `bayesrep.diagnose` says: the verdict, sentences, commands, and the table of checks."""
+    sentences = [f"- {plain(sentence)}" for sentence in diagnosis.sentences]
+    sentences += remedies(diagnosis.sentences)
+    table = aligned([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
+    return "\n".join([diagnosis.verdict, "", *sentences, *[""] * bool(sentences), table])
+
+
+_SETTING = re.compile(r'\b([a-z_]+)=("?)([\w.-]+)\2')
+_OPTIONS = ("model", "method", "feedback", "groups", "datasets")
+
+
+def remedies(sentences: Iterable[str], study: str = "STUDY") -> list[str]:
+    """Commands to paste for the settings that sentences advise, a line each."""
+    found: dict[str, None] = {}
+    for sentence in sentences:
+        for name, _, value in _SETTING.findall(plain(sentence)):
+            value = value.rstrip(".")
+            if name == "crowd_sd":
+                found[f"summarize {study} posterior.nc --crowd-sd {value}"] = None
+            elif name in _OPTIONS:
+                found[f"fit {study} --out again.nc --{name} {value}"] = None
+            else:
+                found[f"fit {study} --out again.nc --set {name}={value.lower()}"] = None
+    return [f"  $ bayesrep {command}" for command in found]
+
+
 def fits_text(table: pl.DataFrame) -> str:
     """Rows of `bayesrep.checks.compare_fits`, with what they decide."""
-    rows = [("model", "elpd", "p_loo", "difference", "counts", "answers", "k > 0.7")]
+    head = "difference ± s.e. (s.e. shared)"
+    rows = [("model", "elpd", "p_loo", head, "counts", "answers", "k > 0.7")]
     for row in table.iter_rows(named=True):
         rows.append(
             (
                 row["model"],
                 f"{row['elpd']:.1f}",
                 f"{row['p_loo']:.1f}",
-                f"{row['difference']:.1f} ± {row['se']:.1f} (to {row['se_shared']:.1f})",
+                f"{row['difference']:.1f} ± {row['se']:.1f} ({row['se_shared']:.1f})",
                 f"{row['counts_difference']:.1f} ± {row['counts_se']:.1f}",
                 f"{row['answers_difference']:.1f} ± {row['answers_se']:.1f}",
                 str(row["pareto_k_high"]),
             )
         )
-    return f"{aligned(rows)}\n\n{_decision(table)}"
+    legend = (
+        "s.e.: were the classifiers' answers independent; shared: as all answer the same images."
+    )
+    return f"{aligned(rows)}\n{legend}\n\n{_decision(table)}"
 
 
 def _decision(table: pl.DataFrame) -> str:

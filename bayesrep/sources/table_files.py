@@ -1,57 +1,130 @@
-"""Reading CSV and Parquet tables, and turning their columns into flags and whole numbers.
+"""Reading tables, and turning their columns into flags and whole numbers.
 
-Every complaint is one line naming the file, the column, the rows and what to do. Rows are counted
-from 1, the header of a CSV file not included.
+Every complaint is one line naming the file, the column, the lines with what stands there, and what
+to do. Lines are those of an editor or a spreadsheet; of Parquet, rows from 1.
 """
 
-import os
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
-from bayesrep.errors import StudyError, listing, reason
-from bayesrep.files import parquet
+from bayesrep.errors import SHOWN, StudyError, listing, reason
+from bayesrep.files import delimited, parquet
 from bayesrep.studies import rules
 from bayesrep.studies.words import COLUMNS, in_our_words
 
 TRUE_WORDS, FALSE_WORDS = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
-_ABSENT = ["", "nan", "none", "null"]
+_ABSENT = ["", "nan", "none", "null", "na", "n/a"]
+_DECIMAL_COMMA, _GROUPED = r"^([+-]?\d+),(\d+)$", r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
 
 
-def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
-    """Read a CSV or Parquet file, which its name says.
+@dataclass(frozen=True)
+class Place:
+    """A table, and how its rows are numbered where it is opened: `first` is that of the first.
+
+    A CSV file's header counts, so that a number is that of a line in an editor or a spreadsheet.
+    """
+
+    name: str
+    noun: str = "row"
+    first: int = 1
+
+    def __str__(self) -> str:
+        """Its name, as messages begin."""
+        return self.name
+
+    @classmethod
+    def of(cls, where: "str | Place") -> "Place":
+        """A table that is known by its file's name alone."""
+        if isinstance(where, Place):
+            return where
+        textual = where.lower().endswith(delimited.ENDINGS)
+        return cls(where, "line", 2) if textual else cls(where)
+
+    def rows(self, wrong: pl.Series, values: pl.Series | None = None) -> str:
+        """The rows that are wrong, the first of them with their values."""
+        places = wrong.arg_true().to_list()
+        told = [str(place + self.first) for place in places]
+        if values is not None:
+            held = values.gather(places[:SHOWN]).to_list()
+            told[:SHOWN] = [
+                f"{number} ({_shown(value)})"
+                for number, value in zip(told[:SHOWN], held, strict=True)
+            ]
+        if len(told) == 1:
+            return f"{self.noun} {told[0]}"
+        more = f", ... ({len(told):,} {self.noun}s)" if len(told) > SHOWN else ""
+        return f"{self.noun}s {', '.join(told[:SHOWN])}{more}"
+
+
+def _shown(value: object) -> str:
+    if value is None or value == "":
+        return "nothing"
+    return repr(value if not isinstance(value, str) or len(value) <= 40 else value[:37] + "...")
+
+
+class Read(NamedTuple):
+    """A table as it was read, and where."""
+
+    frame: pl.DataFrame
+    place: Place
+
+
+def read_sheets(
+    path: str | Path, *, text: Collection[str] = (), rename: delimited.Rename | None = None
+) -> list[Read]:
+    """Read every table of a file: CSV and its kin, a workbook's sheets, or Parquet.
 
     Parameters
     ----------
     path
-        A file whose name ends in `.csv` or `.parquet`.
+        A file whose name ends in `.parquet` or as one of `bayesrep.files.delimited.ENDINGS`.
     text
         Columns that are text whatever they look like, so that the image 007 keeps its zeros.
+    rename
+        From the names of a header to those of the columns.
+
+    Raises
+    ------
+    StudyError
+        In one line, naming the file and what to do.
     """
-    kind, where = Path(path).suffix.lower(), str(path)
-    if kind not in (".csv", ".parquet"):
-        raise StudyError(f"{path}: is neither .csv nor .parquet; convert it to one of them")
+    file, where = Path(path), str(path)
+    kind = where.lower()
     try:
-        # An open file, so that a missing one is an OSError and not one of polars' own errors.
-        with open(path, "rb") as file:
-            if kind == ".parquet":
-                return parquet.read(Path(path), where, (), further=None)
-            header = pl.read_csv(file, n_rows=0).columns
-            file.seek(0)
-            overrides = {name: pl.String() for name in header if name in text}
-            table = pl.read_csv(file, schema_overrides=overrides, infer_schema_length=None)
-            size = file.seek(0, os.SEEK_END)
+        if kind.endswith(".parquet"):
+            if not file.is_file():
+                open(file, "rb").close()  # the reason why not
+            frame = parquet.read(file, where, (), further=None)
+            if rename:
+                frame.columns = rename(frame.columns)
+            return [Read(frame, Place(where))]
+        if not kind.endswith(delimited.ENDINGS):
+            known = ", ".join((*delimited.ENDINGS[:3], ".xlsx", ".parquet"))
+            raise StudyError(
+                f"{path}: is no table by its name; save it as CSV (UTF-8), or as one of {known}, "
+                "the text compressed (.gz) or not"
+            )
+        sheets = delimited.read(file, text=text, rename=rename)
     except OSError as error:
         raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise StudyError(
-            f"{path}: is damaged or not a {kind[1:]} table ({reason(error)}); write the file anew"
-        ) from error
-    if line := parquet.too_wide(table, size, where):
-        raise StudyError(line)
-    return table
+    size = file.stat().st_size
+    for sheet in sheets:
+        if line := parquet.too_wide(sheet.frame, size, sheet.name):
+            raise StudyError(line)
+    return [Read(sheet.frame, Place(sheet.name, "line", sheet.first)) for sheet in sheets]
+
+
+def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
+    """Read the one table of a file; see `read_sheets`."""
+    sheets = read_sheets(path, text=text)
+    if len(sheets) > 1:
+        names = ", ".join(str(sheet.place) for sheet in sheets)
+        raise StudyError(f"{path}: holds several sheets ({names}); save the one that is meant")
+    return sheets[0].frame
 
 
 def read_answers(path: str | Path) -> pl.DataFrame:
@@ -77,17 +150,17 @@ def read_answers(path: str | Path) -> pl.DataFrame:
     if "control" in table.columns:
         control = table["control"].cast(pl.String).str.strip_chars().replace("", None)
         strange = ~control.is_in(["positive", "negative"]).fill_null(value=True)
-        _refuse(strange, "control", "is unknown", "write positive, negative or nothing", where)
+        _refuse(strange, control, "is unknown", "write positive, negative or nothing", where)
         columns.append(control)
     if "seconds" in table.columns:
         seconds = _numbers(table["seconds"])
         wrong = ~(seconds.is_finite() & (seconds >= 0)).fill_null(value=False)
-        _refuse(wrong, "seconds", "is no time", "give the seconds of the task", where)
+        _refuse(wrong, seconds, "is no time", "give the seconds of the task", where)
         columns.append(seconds)
     return table.with_columns(columns)
 
 
-def require(frame: pl.DataFrame, columns: Collection[str], where: str) -> None:
+def require(frame: pl.DataFrame, columns: Collection[str], where: str | Place) -> None:
     """Raise `StudyError` unless the table has the columns and at least one row."""
     if missing := [name for name in columns if name not in frame.columns]:
         raise StudyError(
@@ -97,14 +170,19 @@ def require(frame: pl.DataFrame, columns: Collection[str], where: str) -> None:
         raise StudyError(f"{where}: has no rows; give at least one")
 
 
-def texts(column: pl.Series, where: str) -> pl.Series:
-    """A column as text; rows without a value are refused."""
-    text = column.cast(pl.String)
-    _refuse(text.is_null() | (text == ""), column.name, "is missing", "give it in every row", where)
+def texts(column: pl.Series, where: str | Place) -> pl.Series:
+    """A column as text without blanks around it; rows without a value are refused."""
+    text = column.cast(pl.String).str.strip_chars()
+    missing = text.is_null() | (text == "")
+    if missing.any():
+        raise StudyError(
+            f"{where}: {column.name} is missing in {Place.of(where).rows(missing)}; "
+            "give it in every row"
+        )
     return text
 
 
-def flags(column: pl.Series, where: str) -> pl.Series:
+def flags(column: pl.Series, where: str | Place) -> pl.Series:
     """A column of yes and no as booleans; missing values stay missing.
 
     Booleans, the numbers 1 and 0, and the words true, false, yes and no count; rows with anything
@@ -119,53 +197,84 @@ def flags(column: pl.Series, where: str) -> pl.Series:
         word = column.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
         yes, no, absent = (word.is_in(words) for words in (TRUE_WORDS, FALSE_WORDS, _ABSENT))
     wrong = ~(yes | no | absent).fill_null(value=True)
-    _refuse(wrong, column.name, "is neither true nor false", "write true, false, 1 or 0", where)
+    _refuse(wrong, column, "is neither true nor false", _flag_advice(column, wrong), where)
     return yes.set(absent, None)
 
 
-def all_flags(column: pl.Series, where: str) -> pl.Series:
+def _flag_advice(column: pl.Series, wrong: pl.Series) -> str:
+    """What to do about values that are neither, by what they look like."""
+    if not wrong.any():
+        return ""
+    text = column.filter(wrong).cast(pl.String).str.strip_chars()
+    values = _numbers(text.str.strip_chars_end("% "))
+    if values.null_count():
+        return "write true, false, 1 or 0"
+    if values.eq(100).all():
+        return "write 1 for 100, as true, false, 1 or 0"
+    if values.is_between(0, 100).all():
+        return (
+            "a share or a score is no answer: give a row for each image, and write true, false, 1 "
+            "or 0"
+        )
+    return "write true, false, 1 or 0"
+
+
+def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
     """A column of yes and no as booleans; rows without a value are refused."""
     converted = flags(column, where)
     if converted.null_count():
-        rows = (np.flatnonzero(converted.is_null().to_numpy()) + 1).tolist()
         raise StudyError(
-            f"{where}: {column.name} is missing in {listing(rows, 'row')}; give it in every "
-            "row or leave the row out"
+            f"{where}: {column.name} is missing in {Place.of(where).rows(converted.is_null())}; "
+            "give it in every row or leave the row out"
         )
     return converted
 
 
-def whole_numbers(column: pl.Series, where: str) -> pl.Series:
+def whole_numbers(column: pl.Series, where: str | Place) -> pl.Series:
     """A column as int64; rows with anything else than a whole number are refused.
 
     Sign and size are for the study's rules to judge.
     """
     numbers = _numbers(column)
     whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
-    _refuse(~whole, column.name, "is not a whole number", "counts are whole numbers", where)
+    _refuse(~whole, column, "is not a whole number", _count_advice(column, ~whole), where)
     large = numbers.abs() > rules.LARGEST_COUNT  # beyond, floats and int64 part company
-    _refuse(large, column.name, "is too large", "correct the counts", where)
+    _refuse(large, column, "is too large", "correct the counts", where)
     return numbers.cast(pl.Int64)
 
 
-def probabilities(column: pl.Series, where: str) -> pl.Series:
+def _count_advice(column: pl.Series, wrong: pl.Series) -> str:
+    """What to do about values that are no counts, by what they look like."""
+    text = column.filter(wrong).cast(pl.String).str.strip_chars()
+    share = text.str.contains("%", literal=True) | (_numbers(text) < 1).fill_null(value=False)
+    if len(text) and share.all():
+        return (
+            "counts are whole numbers: give how many selected the image and how many were shown "
+            "it, not the share"
+        )
+    if len(text) and text.str.contains(_GROUPED).any():
+        return "counts are whole numbers: write them without a separator of thousands"
+    return "counts are whole numbers"
+
+
+def probabilities(column: pl.Series, where: str | Place) -> pl.Series:
     """A column as float64; rows with anything else than a number in [0, 1] are refused."""
     numbers = _numbers(column)
     within = numbers.is_between(0, 1).fill_null(value=False)
     rule = "is not a number between 0 and 1"
-    _refuse(~within, column.name, rule, "give the probabilities of one softmax", where)
+    _refuse(~within, column, rule, "give the probabilities of one softmax", where)
     return numbers
 
 
-def numbers(column: pl.Series, where: str) -> pl.Series:
+def numbers(column: pl.Series, where: str | Place) -> pl.Series:
     """A column as float64; rows with anything else than a finite number are refused."""
     values = _numbers(column)
     known = values.is_finite().fill_null(value=False)
-    _refuse(~known, column.name, "is not a number", "give one for every row", where)
+    _refuse(~known, column, "is not a number", "give one for every row", where)
     return values
 
 
-def seconds(column: pl.Series, where: str) -> pl.Series:
+def seconds(column: pl.Series, where: str | Place) -> pl.Series:
     """A column of times as seconds since 1970; those of different zones are made comparable.
 
     Times without a zone are taken to be of one, and cannot be compared with others that have one.
@@ -176,24 +285,32 @@ def seconds(column: pl.Series, where: str) -> pl.Series:
     zoned = given.str.contains(r"(Z|[+-]\d\d:?\d\d)$").fill_null(value=False)
     if zoned.any() and not zoned.all():
         rule = "has no time zone where others have one"
-        _refuse(~zoned, column.name, rule, "give all times with a zone or none", where)
+        _refuse(~zoned, column, rule, "give all times with a zone or none", where)
     form = given.str.replace(r"Z$", "+00:00").str.replace(" ", "T")
     if zoned.any():
         times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_zone="UTC", strict=False)
     else:
         times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us", strict=False)
     rule = "is no time such as 2026-01-31T12:00:00+01:00"
-    _refuse(times.is_null(), column.name, rule, "give ISO 8601", where)
+    _refuse(times.is_null(), column, rule, "give ISO 8601", where)
     return times.dt.epoch("us").cast(pl.Float64) / 1e6
 
 
 def _numbers(column: pl.Series) -> pl.Series:
-    """A column as floats, null where a value is no number."""
-    plain = column if column.dtype.is_numeric() else column.cast(pl.String)
-    return plain.cast(pl.Float64, strict=False)
+    """A column as floats, null where a value is no number; a comma may part the decimals."""
+    if column.dtype.is_numeric():
+        return column.cast(pl.Float64, strict=False)
+    text = column.cast(pl.String).str.strip_chars()
+    grouped = text.str.contains(_GROUPED)  # 1,000 may be a thousand, and is no number here
+    return (
+        text.str.replace(_DECIMAL_COMMA, "$1.$2").set(grouped, None).cast(pl.Float64, strict=False)
+    )
 
 
-def _refuse(wrong: pl.Series, column: str, rule: str, advice: str, where: str) -> None:
+def _refuse(
+    wrong: pl.Series, column: pl.Series, rule: str, advice: str, where: str | Place
+) -> None:
+    wrong = wrong.fill_null(value=False)
     if wrong.any():
-        rows = (np.flatnonzero(wrong.to_numpy()) + 1).tolist()
-        raise StudyError(f"{where}: {column} {rule} in {listing(rows, 'row')}; {advice}")
+        rows = Place.of(where).rows(wrong, column)
+        raise StudyError(f"{where}: {column.name} {rule} in {rows}; {advice}")

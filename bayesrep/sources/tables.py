@@ -1,4 +1,4 @@
-"""Your own annotations and predictions: CSV or Parquet tables, recognised by their columns.
+"""Your own annotations and predictions: tables, recognised by their columns.
 
     counts        dataset, image, selected, shown
     annotations   dataset, image, worker, selected: one row per answer
@@ -9,40 +9,51 @@
                   column names above (nor label) occurs
     images        dataset, image, label, and any further columns as groups of images
 
-A long table of predictions may have the counts beside each, as the statement of
-`bayesrep.sources.sql` does. Counts or annotations, and predictions, are needed; images are optional
-(`read_answered` makes do without predictions, which `bayesrep.predict` then adds). Several files of
-a kind are taken together. Annotations may use crowd-kit's column names: `task` is read as image
-and, where there is a `task` and a `worker`, `label` is read as selected. Tables about language
-models may say item or question for image, model and solved for classifier and correct, and judge
-for worker (`bayesrep.studies.words`). Columns that a kind does
-not name are ignored in counts, annotations and long predictions, but for `position` (a number) or
-`time` (ISO 8601) of annotations: what a worker answered first. True and false are written as
-true, false, 1, 0, yes or no. The tables hold the two data sets asked for, and perhaps the pool of
-candidates that the replication was chosen from, and no other.
+Files are CSV and its kin, workbooks and Parquet (`bayesrep.files.delimited`). Neither case nor
+blanks matter in the names of these columns, nor blanks around any name. A long table of predictions
+may have the counts beside each, as the statement of `bayesrep.sources.sql` does. Counts or
+annotations, and predictions, are needed; images are optional (`read_answered` makes do without
+predictions, which `bayesrep.predict` then adds). Several files of a kind are taken together.
+Annotations may use crowd-kit's column names: `task` is read as image and, where there is a `task`
+and a `worker`, `label` is read as selected. Tables about language models may say item or question
+for image, model and solved for classifier and correct, and judge for worker
+(`bayesrep.studies.words`). Columns that a kind does not name are ignored in counts, annotations and
+long predictions, but for `position` (a number) or `time` (ISO 8601) of annotations: what a worker
+answered first. True and false are written as true, false, 1, 0, yes or
+no. The tables hold the two data sets asked for, and perhaps the pool of candidates that the
+replication was chosen from, and no other.
+
+Images that predictions, or tables of images, name otherwise than the counts do are matched where
+that is one to one (`bayesrep.sources.matching`). What is wrong is found all at once: `check_tables`
+lists it, and a reader raises the first.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
-from bayesrep.files.parquet import strange_type
+from bayesrep.errors import StudyError, did_you_mean, listing, nearest
+from bayesrep.files import parquet
+from bayesrep.sources.matching import matched
 from bayesrep.sources.table_files import (
+    Place,
+    Read,
     all_flags,
     numbers,
     probabilities,
-    read_table,
+    read_sheets,
     require,
     seconds,
     texts,
     whole_numbers,
 )
+from bayesrep.studies import rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.manifest import JSON
@@ -53,9 +64,12 @@ from bayesrep.studies.words import COLUMNS, ENTRY, in_our_words
 from bayesrep.studies.worker_answers import WorkerAnswers
 from bayesrep.types import Bools, Ints
 
+_T = TypeVar("_T")
+
 CANDIDATES = "candidates"
 _KEY = ("dataset", "image")
 _LONG, _WIDE = "predictions", "wide predictions"
+_COUNTED = ("counts", "annotations")
 _KINDS = {
     "annotations": (*_KEY, "worker", "selected"),
     "counts": (*_KEY, "selected", "shown"),
@@ -64,6 +78,9 @@ _KINDS = {
     _WIDE: _KEY,
 }
 _TEXT = (*_KEY, *COLUMNS, "task", "worker", "time", "classifier", "label", *LABELS)
+_NAMES = {*_TEXT, *PROBABILITIES, "selected", "shown", "correct", "position"}
+_SPELLINGS = {"data_set": "dataset"}
+"""Other ways to write a column's name, once in small letters with _ for blanks and hyphens."""
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
@@ -74,11 +91,18 @@ class _Table:
     kind: str
     frame: pl.DataFrame
     where: str
+    place: Place | None = None  # of a whole table, whose rows are numbered as in its file
     others: bool = False  # whether it speaks of items, models or judges
 
     def of(self, dataset: str) -> pl.DataFrame:
         """The rows of one data set, without that column."""
         return self.frame.filter(pl.col("dataset") == dataset).drop("dataset")
+
+    def lines(self, rows: pl.Expr) -> str:
+        """Where some of its rows stand, as `(lines 3, 7)`; nothing where that is not known."""
+        if self.place is None:
+            return ""
+        return f" ({self.place.rows(self.frame.select(rows).to_series())})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +115,11 @@ class _Tables:
     def of(self, *kinds: str) -> list[_Table]:
         """The tables of some kinds."""
         return [table for table in self.tables if table.kind in kinds]
+
+    def held(self, *kinds: str) -> list[str]:
+        """Names of the data sets of which there are rows, in tables of some kinds or of any."""
+        tables = self.of(*kinds) if kinds else self.tables
+        return sorted({name for table in tables for name in table.frame["dataset"].unique()})
 
 
 def read_tables(
@@ -106,7 +135,8 @@ def read_tables(
     Parameters
     ----------
     paths
-        `.csv` and `.parquet` files in any order; see the module's text for their columns.
+        `.csv`, `.tsv`, `.txt` (each also with `.gz`), `.xlsx` and `.parquet` files in any order;
+        see the module's text for their columns.
     reference, replication
         What the column dataset calls the two data sets.
     candidates
@@ -123,11 +153,17 @@ def read_tables(
     Raises
     ------
     StudyError
-        In one line, naming the files, the rows, images or classifiers, the rule broken and what
-        to do.
+        In one line, naming the files, the lines, images or classifiers, the rule broken and what
+        to do; where more is wrong, how much.
+
+    Warns
+    -----
+    TableWarning
+        Where a file's encoding had to be guessed, or images are matched under other names.
     """
-    tables = _recognised(paths, _called(reference, replication, candidates), _LONG, _WIDE)
-    return _study(tables, _provenance(paths), name)
+    called = _called(reference, replication, candidates)
+    tables, annotated = _sound(_read(paths, called, _LONG, _WIDE))
+    return _study(tables, annotated, _provenance(paths), name)
 
 
 def read_answered(
@@ -156,51 +192,44 @@ def read_answered(
     StudyError
         As `read_tables`; where the labels of answers are missing.
     """
-    tables = _recognised(paths, _called(reference, replication, candidates))
+    tables, annotated = _sound(_read(paths, _called(reference, replication, candidates)))
     if tables.of(_LONG, _WIDE):
-        return _study(tables, _provenance(paths), name), _answered(tables)
-    return _annotated_sets(tables, []), []
+        return _study(tables, annotated, _provenance(paths), name), _answered(tables)
+    return annotated, []
 
 
-def _called(reference: str, replication: str, candidates: str | None) -> dict[str, str]:
-    """Names of the data sets, by role."""
-    names: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
-    if candidates is not None:
-        names[CANDIDATES] = candidates
-    return names
+def check_tables(
+    paths: Sequence[str | Path],
+    *,
+    reference: str = "reference",
+    replication: str = "replication",
+    candidates: str | None = None,
+) -> tuple[Study | dict[str, AnnotatedSet] | None, list[str]]:
+    """Find everything that is wrong with tables.
 
+    Parameters
+    ----------
+    paths, reference, replication, candidates
+        As for `read_tables`.
 
-def _recognised(paths: Sequence[str | Path], datasets: Mapping[str, str], *needed: str) -> _Tables:
-    """Read every file; counts or annotations have to be there, and one of the kinds `needed`."""
-    read = [table for path in paths for table in _tables(path)]
-    return _checked(_Tables(read, datasets), _files(paths), *needed)
-
-
-def _checked(tables: _Tables, where: str, *needed: str) -> _Tables:
-    """The same tables, where none is lacking and none is of another data set."""
-    required = {"counts or annotations": ("counts", "annotations"), "predictions": needed}
-    for noun, kinds in required.items():
-        if kinds and not tables.of(*kinds):
-            raise StudyError(
-                f"{where}: no table of {noun}; give one with the columns "
-                + " or ".join(", ".join(_KINDS[kind]) for kind in kinds)
-            )
-    _refuse_others(tables)
-    return tables
-
-
-def _refuse_others(tables: _Tables) -> None:
-    """Refuse data sets beside the two: their rows would be dropped without a word."""
-    names = tables.datasets.values()
-    held = {name for table in tables.tables for name in table.frame["dataset"].unique()}
-    others = sorted(held - set(names))
-    if others and held.issuperset(names):  # one that is missing is said instead, with what is there
-        where = _files([t.where for t in tables.tables if t.frame["dataset"].is_in(others).any()])
-        raise StudyError(
-            f"{where}: rows of {listing(others, 'data set')} beside those of "
-            f"{' and '.join(map(repr, names))}; leave the other rows out, or name the pool that "
-            "the replication was chosen from (--candidates)"
-        )
+    Returns
+    -------
+    tuple
+        What `read_answered` returns first, None where something is wrong; and a line for each
+        thing that is.
+    """
+    called = _called(reference, replication, candidates)
+    found, problems = rules.collected(_read(paths, called))
+    if found is None or problems:
+        return None, problems
+    tables, annotated = found
+    try:
+        if not tables.of(_LONG, _WIDE):
+            return annotated, []
+        _answered(tables)
+        return _study(tables, annotated, _provenance(paths), "study"), []
+    except StudyError as error:
+        return None, [str(error)]
 
 
 def of_frames(
@@ -225,55 +254,272 @@ def of_frames(
     StudyError
         As `read_tables`.
     """
-    given = [_of_kind(frame, kind) for kind, frame in frames.items()]
     called = _called(reference, replication, candidates)
-    tables = _checked(_Tables(given, called), _files([*frames]), _LONG, _WIDE)
-    return _study(tables, {"source": "frames"}, name)
+    tables, annotated = _sound(_of_frames(frames, called), "")
+    return _study(tables, annotated, {"source": "frames"}, name)
 
 
-def _of_kind(frame: pl.DataFrame, kind: str) -> _Table:
+def _of_frames(
+    frames: Mapping[str, pl.DataFrame], called: Mapping[str, str]
+) -> Generator[str, None, "_Found | None"]:
+    sound, every = True, list[_Table]()
+    for kind, frame in frames.items():
+        found, whole = yield from _of_kind(frame, kind)
+        every += found
+        sound &= whole
+    tables = _Tables(every, called)
+    return (yield from _together(tables, [*frames], (_LONG, _WIDE), sound=sound, named=sound))
+
+
+def _of_kind(frame: pl.DataFrame, kind: str) -> Generator[str, None, tuple[list[_Table], bool]]:
     """A table of a kind that is known, which is also what a message calls it."""
-    where, rows = kind, _renamed(frame)
-    others = in_our_words(rows.columns)
-    rows = rows.rename(others)
+    place, (rows, others) = Place(kind), _in_our_words(frame)
     if kind == _LONG and not {"classifier", "correct"} & set(rows.columns):
         kind = _WIDE
-    require(rows, _KINDS[kind], where)
+    checked = yield from _attempt(partial(_with_columns, rows, kind, place))
+    if checked is None:
+        return [], False
+    counted = kind == "counts" and "classifier" in rows.columns  # beside each prediction
+    converted, sound = yield from _converted(checked, kind, place)
+    if kind == "counts":
+        sound &= yield from rules.checked(_count_violations(converted, place, sound=sound))
+    if counted:
+        return [
+            _Table(kind, converted.unique(maintain_order=True), str(place), None, others)
+        ], sound
+    return [_Table(kind, converted, str(place), place, others)], sound
+
+
+def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
+    """The columns of a kind, if they are there and of types that tables of files have."""
+    require(rows, _KINDS[kind], str(place))
     if kind not in (_WIDE, "images"):  # whose other columns are classifiers and groups
-        rows = rows.select(pl.col(*_KINDS[kind], "^(position|time)$"))
-    if line := strange_type(rows, rows.columns, where):
+        further = f"^({'|'.join(('position', 'time', *LABELS, *PROBABILITIES))})$"
+        rows = rows.select(pl.col(*_KINDS[kind], further))
+    if line := parquet.strange_type(rows, rows.columns, str(place)):
         raise StudyError(line)
-    rows = _converted(rows, kind, where)
-    if kind == "counts" and {"classifier", "model"} & set(
-        frame.columns
-    ):  # the counts beside each prediction
-        rows = rows.unique(maintain_order=True)
-    return _Table(kind, rows, where, bool(others))
+    return rows
 
 
-def _renamed(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same with our names of columns, where the table has those of crowd-kit."""
-    if not {"task", "worker"} <= set(frame.columns):
-        return frame
-    new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
-    return frame.rename({old: new for old, new in new.items() if new not in frame.columns})
-
-
-def _tables(path: str | Path) -> Iterator[_Table]:
-    """Read a file, find its kind by its columns, and convert those; yield each kind that it is."""
-    frame, where = _renamed(read_table(path, text=_TEXT)), str(path)
+def _in_our_words(frame: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
+    """The same with our names of columns; whether it had those of evaluations."""
+    if {"task", "worker"} <= set(frame.columns):
+        new = {old: new for old, new in _CROWD_KIT.items() if old in frame.columns}
+        frame = frame.rename({old: new for old, new in new.items() if new not in frame.columns})
     others = in_our_words(frame.columns)
-    frame = frame.rename(others)
-    kind = _kind(frame.columns, where)
-    require(frame, _KINDS[kind], where)
-    rows = _converted(frame, kind, where)
-    if kind == "counts" and set(_KINDS[_LONG]) <= set(frame.columns):
-        rows = rows.unique(maintain_order=True)
-        yield _Table(_LONG, _converted(frame, _LONG, where), where, bool(others))
-    yield _Table(kind, rows, where, bool(others))
+    return frame.rename(others), bool(others)
 
 
-def _kind(columns: Sequence[str], where: str) -> str:
+def _provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
+    return {"source": "tables", "files": [Path(path).name for path in paths]}
+
+
+def _called(reference: str, replication: str, candidates: str | None) -> dict[str, str]:
+    """Names of the data sets, by role."""
+    names: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
+    if candidates is not None:
+        names[CANDIDATES] = candidates
+    return names
+
+
+_Found = tuple[_Tables, dict[str, AnnotatedSet]]
+
+
+LISTED = ": `bayesrep check` with the same files lists all"
+
+
+def _sound(steps: Generator[str, None, _Found | None], listed: str = LISTED) -> _Found:
+    """What tables hold; `StudyError` with the first thing that is wrong with them."""
+    found, problems = rules.collected(steps)
+    if found is None or problems:
+        more = len(problems) - 1
+        also = f" ({more} more{listed})" if more else ""
+        raise StudyError(problems[0] + also)
+    return found
+
+
+def _attempt(make: "partial[_T]") -> "Generator[str, None, _T | None]":
+    """What a step returns; where it refuses, yield why and return None."""
+    try:
+        return make()
+    except StudyError as error:
+        yield str(error)
+        return None
+
+
+def _read(
+    paths: Sequence[str | Path], called: Mapping[str, str], *needed: str
+) -> Generator[str, None, _Found | None]:
+    """Read every file and set them beside each other; yield what is wrong, whatever of it is."""
+    sound, named, every = True, True, list[_Table]()
+    for path in paths:
+        sheets = yield from _attempt(partial(read_sheets, path, text=_TEXT, rename=_column_names))
+        named &= sheets is not None
+        for sheet in sheets or ():
+            found, whole = yield from _tables(sheet)
+            every += found
+            sound &= whole
+            named &= bool(found)
+    tables = _Tables(every, called)
+    return (yield from _together(tables, paths, needed, sound=sound, named=named))
+
+
+def _together(
+    tables: _Tables,
+    paths: Sequence[str | Path],
+    needed: Sequence[str],
+    *,
+    sound: bool,
+    named: bool,
+) -> Generator[str, None, _Found | None]:
+    """Set tables beside each other; yield what is wrong, whatever of it is.
+
+    Not all that is wrong is looked for where values were not `sound`, or tables not even `named`.
+    """
+    called = tables.datasets
+    required: dict[str, Sequence[str]] = {"counts or annotations": _COUNTED, "predictions": needed}
+    for noun, kinds in required.items():
+        if kinds and not tables.of(*kinds) and named:
+            named = False
+            yield (
+                f"{_files(paths)}: no table of {noun}; give one with the columns "
+                + " or ".join(", ".join(_KINDS[kind]) for kind in kinds)
+            )
+    if (
+        not named
+        or not tables.tables
+        or not (yield from rules.checked(_dataset_violations(tables)))
+    ):
+        return None
+    counts: dict[str, _Table] = {}
+    for role, dataset in called.items():
+        counted = yield from _counts(tables, dataset)
+        if counted is not None:
+            counts[role] = counted
+    tables, alike = yield from _named_alike(tables, counts)
+    classifiers = yield from _classifiers(tables)
+    parts: dict[str, tuple[Bools | None, dict[str, NDArray[np.str_]] | None]] = {}
+    for role, counted in counts.items():
+        if alike[role]:
+            correct = yield from _correct(tables, called[role], counted, classifiers or [])
+            groups = yield from _attempt(partial(_groups, tables, called[role], counted))
+            parts[role] = correct, groups
+    if not sound or classifiers is None or set(parts) != set(called):
+        return None
+    annotated: dict[str, AnnotatedSet] = {}
+    for role, (correct, groups) in parts.items():
+        if correct is None or groups is None:
+            return None
+        made = partial(_annotated, tables, called[role], counts[role], correct, groups)
+        data = yield from _attempt(made)
+        if data is None:
+            return None
+        annotated[role] = data
+    return tables, annotated
+
+
+def _dataset_violations(tables: _Tables) -> Iterator[str]:
+    """Check that the tables hold the data sets asked for, and none beside them."""
+    names, held = list(tables.datasets.values()), tables.held()
+    where = _files(dict.fromkeys(table.where for table in tables.tables))
+    missing = {role: name for role, name in tables.datasets.items() if name not in held}
+    others = [name for name in held if name not in names]
+    if missing:
+        unsaid = {role: name for role, name in missing.items() if role == name}
+        if len(unsaid) == 2 and len(held) == 2:
+            yield (
+                f"{where}: hold the data sets {held[0]!r} and {held[1]!r}; say which is which: "
+                f"--reference {held[0]} --replication {held[1]}, or the other way round"
+            )
+            return
+        if len(held) == 1:
+            yield (
+                f"{where}: hold the data set {held[0]!r} only, and a study compares two; add the "
+                f"rows of {listing(missing.values(), 'data set')}"
+                + "".join(did_you_mean(name, held) for name in missing.values())
+            )
+            return
+        for role, name in missing.items():
+            yield (
+                f"{where}: no counts or annotations of the data set {name!r}, which is the {role}"
+                f"{did_you_mean(name, held)}; the tables hold {listing(held, 'data set')}, say "
+                f"which is the {role} (--{role} NAME)"
+            )
+        return
+    if others:  # their rows would be dropped without a word
+        where = _files([t.where for t in tables.tables if t.frame["dataset"].is_in(others).any()])
+        close = "".join(did_you_mean(name, names) for name in others[:1])
+        yield (
+            f"{where}: rows of {listing(others, 'data set')} beside those of "
+            f"{' and '.join(map(repr, names))}{close}; leave the other rows out, or name the pool "
+            "that the replication was chosen from (--candidates)"
+        )
+    for kinds, noun in ((_COUNTED, "counts or annotations"), ((_LONG, _WIDE), "predictions")):
+        some = tables.held(*kinds)
+        for role, name in tables.datasets.items():
+            optional = role == CANDIDATES and noun == "predictions"
+            if some and name not in some and not optional:
+                where = _files(dict.fromkeys(table.where for table in tables.of(*kinds)))
+                yield (
+                    f"{where}: no {noun} of the data set {name!r}; the tables of {noun} hold "
+                    f"{' and '.join(map(repr, some))} only, add those of {name!r}"
+                )
+
+
+def _column_names(header: list[str]) -> list[str]:
+    """Names of columns that mean something, whatever their case, blanks and hyphens."""
+    taken = set(header)
+    names: list[str] = []
+    for name in header:
+        folded = name.lower().replace(" ", "_").replace("-", "_")
+        folded = _SPELLINGS.get(folded, folded)
+        names.append(folded if folded in _NAMES and folded not in taken - {name} else name)
+    return names
+
+
+def _tables(sheet: Read) -> Generator[str, None, tuple[list[_Table], bool]]:
+    """Find a table's kind by its columns, and convert these; each kind that it is.
+
+    Also whether all of it is sound: a value that cannot be read is replaced, so that what else is
+    wrong is found.
+    """
+    (frame, others), place = _in_our_words(sheet.frame), sheet.place
+    kind = yield from _attempt(partial(_kind, frame.columns, place))
+    if kind is None:
+        return [], False
+    if not (yield from rules.checked(_row_violations(frame, place))):
+        return [], False
+    rows, sound = yield from _converted(frame, kind, place)
+    found: list[_Table] = []
+    if kind == "counts":
+        sound &= yield from rules.checked(_count_violations(rows, place, sound=sound))
+        if set(_KINDS[_LONG]) <= set(frame.columns):
+            answers, right = yield from _converted(frame, _LONG, place)
+            sound &= right
+            found.append(_Table(_LONG, answers, str(place), place, others))
+            rows = rows.unique(maintain_order=True)
+            return [*found, _Table(kind, rows, str(place), None, others)], sound
+    return [*found, _Table(kind, rows, str(place), place, others)], sound
+
+
+def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[str]:
+    """Check that there are rows, and that each says something, and of which image."""
+    if frame.height == 0:
+        yield f"{place}: has no rows; give at least one"
+        return
+    empty = pl.all().cast(pl.String).str.strip_chars().fill_null("") == ""
+    values = frame.select(empty)
+    blank = values.select(pl.all_horizontal(pl.all())).to_series()
+    if blank.any():
+        verb = "is" if blank.sum() == 1 else "are"
+        yield f"{place}: {place.rows(blank)} {verb} empty; remove what is empty"
+    for name in _KEY:
+        missing = values[name] & ~blank
+        if missing.any():
+            yield f"{place}: {name} is missing in {place.rows(missing)}; give it in every row"
+
+
+def _kind(columns: Sequence[str], place: Place) -> str:
     present = set(columns)
     for kind in ("annotations", "counts", _LONG):
         if set(_KINDS[kind]) <= present:
@@ -284,15 +530,53 @@ def _kind(columns: Sequence[str], where: str) -> str:
             return "images"
         if not present & named:
             return _WIDE
-    kinds = "; ".join(f"{kind}: {', '.join(needed)}" for kind, needed in _KINDS.items())
-    raise StudyError(
-        f"{where}: its columns {', '.join(columns)} are those of no known table; known are "
-        f"{kinds} and one column per classifier"
-    )
+    raise StudyError(f"{place}: {_unknown(columns)}")
 
 
-def _converted(frame: pl.DataFrame, kind: str, where: str) -> pl.DataFrame:
-    """The columns that count, each in its type, none with missing values."""
+def _unknown(columns: Sequence[str]) -> str:
+    """Why columns are those of no kind, by the kind that they come closest to."""
+    named = {column for kind in _KINDS.values() for column in kind}
+    others = [name for name in columns if name not in named]
+    close = {name: nearest(name, others) for name in named if name not in columns}
+
+    def lacks(kind: str) -> tuple[int, int]:
+        missing = [name for name in _KINDS[kind] if name not in columns]
+        return sum(close[name] is None for name in missing), len(missing)
+
+    kinds = [kind for kind in (_LONG, "counts", "annotations", "images") if lacks(kind)[1]]
+    kind = min(kinds, key=lacks)
+    missing = [name for name in _KINDS[kind] if name not in columns]
+    if not any(name in columns or close[name] for name in named - set(_KEY)):
+        keys = [name for name in _KEY if name not in columns]
+        if len(keys) == 1 and not close[keys[0]]:
+            return (
+                f"column {keys[0]!r} is missing; every table takes dataset and image, beside "
+                f"{', '.join(map(repr, others[:8]))} here"
+            )
+        if len(keys) == 2:
+            known = "; ".join(f"{kind}: {', '.join(needed)}" for kind, needed in _KINDS.items())
+            return (
+                f"its columns {', '.join(map(repr, columns[:8]))} are those of no known table; "
+                f"known are {known} and one column per classifier"
+            )
+    told = listing(missing, "column")
+    verb = "is" if len(missing) == 1 else "are"
+    it = "it" if len(missing) == 1 else "them"
+    meant = [f"{found!r} to {name!r}" for name in missing if (found := close[name])]
+    others = [name for name in columns if name not in _KINDS[kind]]
+    if meant:
+        advice = f"rename {' and '.join(meant)}, if that is what it holds"
+    elif others:
+        advice = f"rename what holds {it} ({', '.join(map(repr, others[:8]))}?), or add {it}"
+    else:
+        advice = f"add {it}"
+    return f"looks like {kind} ({', '.join(_KINDS[kind])}), but {told} {verb} missing; {advice}"
+
+
+def _converted(
+    frame: pl.DataFrame, kind: str, place: Place
+) -> Generator[str, None, tuple[pl.DataFrame, bool]]:
+    """The columns that count, each in its type, and whether none has values that are wrong."""
     extra = [column for column in frame.columns if column not in _KINDS[kind]]
     types = {"shown": whole_numbers, "correct": all_flags}
     types["selected"] = whole_numbers if kind == "counts" else all_flags
@@ -306,19 +590,60 @@ def _converted(frame: pl.DataFrame, kind: str, where: str) -> pl.DataFrame:
         types |= {"position": numbers, "time": seconds}
     elif kind != "images":
         extra = []
-    kept = [*_KINDS[kind], *extra]
-    return pl.DataFrame([types.get(column, texts)(frame[column], where) for column in kept])
+    columns: list[pl.Series] = []
+    sound = True
+    for name in (*_KINDS[kind], *extra):
+        convert = types.get(name, texts)
+        column = yield from _attempt(partial(convert, frame[name], place))
+        sound &= column is not None
+        columns.append(_stand_in(frame[name], convert is texts) if column is None else column)
+    return pl.DataFrame(columns), sound
 
 
-def _provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
-    return {"source": "tables", "files": [Path(path).name for path in paths]}
+def _stand_in(column: pl.Series, textual: bool) -> pl.Series:  # noqa: FBT001
+    """Something in place of a column that cannot be read."""
+    if textual:
+        return column.cast(pl.String).str.strip_chars().fill_null("")
+    return pl.repeat(value=False, n=len(column), eager=True).alias(column.name)
 
 
-def _study(tables: _Tables, provenance: Mapping[str, JSON], name: str) -> Study:
-    classifiers = _classifiers(tables)
+def _count_violations(rows: pl.DataFrame, place: Place, *, sound: bool) -> Iterator[str]:
+    """Check 0 <= selected <= shown and shown >= 1, naming lines and values."""
+    if not sound:
+        return
+    selected, shown = rows["selected"], rows["shown"]
+    for name in ("selected", "shown"):
+        if (wrong := rows[name] < 0).any():
+            told, noun = place.rows(wrong, rows[name]), _images(rows, wrong)
+            yield f"{place}: {name} is negative for {noun}, {told}; correct the counts"
+    if (unseen := shown == 0).any():
+        yield (
+            f"{place}: shown is 0 for {_images(rows, unseen)}, {place.rows(unseen)}; leave out "
+            "images that no annotator was shown"
+        )
+    if (excess := (selected > shown) & (shown > 0)).any():
+        both = selected.cast(pl.String) + " of " + shown.cast(pl.String)
+        yield (
+            f"{place}: selected exceeds shown for {_images(rows, excess)}, "
+            f"{place.rows(excess, both)}; an image cannot be selected more often than shown, "
+            "correct the counts"
+        )
+
+
+def _images(rows: pl.DataFrame, wrong: pl.Series) -> str:
+    return listing(rows["image"].filter(wrong))
+
+
+def _study(
+    tables: _Tables,
+    annotated: Mapping[str, AnnotatedSet],
+    provenance: Mapping[str, JSON],
+    name: str,
+) -> Study:
+    predicted = _predicted(tables)[tables.datasets["reference"]]
     return Study(
-        datasets=_annotated_sets(tables, classifiers),
-        classifiers=tuple(classifiers),
+        datasets=annotated,
+        classifiers=tuple(predicted),
         name=name,
         provenance={
             **provenance,
@@ -327,26 +652,21 @@ def _study(tables: _Tables, provenance: Mapping[str, JSON], name: str) -> Study:
     )
 
 
-def _annotated_sets(tables: _Tables, classifiers: Sequence[str]) -> dict[str, AnnotatedSet]:
-    counts = {role: _counts(tables, dataset) for role, dataset in tables.datasets.items()}
-    return {
-        role: _annotated(tables, dataset, counts[role], classifiers)
-        for role, dataset in tables.datasets.items()
-    }
-
-
 def _annotated(
-    tables: _Tables, dataset: str, counts: _Table, classifiers: Sequence[str]
+    tables: _Tables,
+    dataset: str,
+    counts: _Table,
+    correct: Bools,
+    groups: dict[str, NDArray[np.str_]],
 ) -> AnnotatedSet:
-    groups = _groups(tables, dataset, counts)
     return AnnotatedSet(
         name=dataset,
         images=counts.frame["image"].to_numpy().astype(np.str_),
         selected=counts.frame["selected"].to_numpy(),
         shown=counts.frame["shown"].to_numpy(),
-        correct=_correct(tables, dataset, counts, classifiers),
-        labels=groups.pop("label", None),
-        groups=groups,
+        correct=correct,
+        labels=groups.get("label"),
+        groups={name: values for name, values in groups.items() if name != "label"},
         answers=_answers_by_worker(tables, dataset, counts.frame["image"]),
     )
 
@@ -371,50 +691,92 @@ def _answers_by_worker(tables: _Tables, dataset: str, images: pl.Series) -> Work
     )
 
 
-def _counts(tables: _Tables, dataset: str) -> _Table:
+def _counts(tables: _Tables, dataset: str) -> Generator[str, None, _Table | None]:
     """image, selected and shown of one data set, from counts or from annotations."""
-    counted = [t for t in tables.of("counts", "annotations") if t.of(dataset).height]
+    counted = [t for t in tables.of(*_COUNTED) if t.of(dataset).height]
     kinds = dict.fromkeys(sorted((table.kind for table in counted), reverse=True))
     where = ", ".join(table.where for kind in kinds for table in counted if table.kind == kind)
     if len(kinds) == 2:
-        raise StudyError(f"{where}: both counts and annotations of {dataset!r}; give one of them")
-    if not kinds:
-        held = sorted({name for table in tables.tables for name in table.frame["dataset"].unique()})
-        raise StudyError(
-            f"{_files([table.where for table in tables.tables])}: no counts or annotations of the "
-            f"data set {dataset!r}; the tables hold {listing(held, 'data set')}, say which is the "
-            "reference and which the replication"
-        )
+        yield f"{where}: both counts and annotations of {dataset!r}; give one of them"
+    if len(kinds) != 1:
+        return None
     (kind,) = kinds
-    rows = pl.concat([table.of(dataset) for table in counted], how="diagonal")
-    _check_unique(rows, ["image"] if kind == "counts" else ["worker", "image"], where, dataset)
+    key = ["image"] if kind == "counts" else ["worker", "image"]
+    sound = yield from rules.checked(_repeated(counted, key, where, dataset))
+    rows = pl.concat([table.of(dataset) for table in counted], how="diagonal_relaxed")
     if kind == "annotations":
         rows = rows.group_by("image", maintain_order=True).agg(
             pl.col("selected").sum().cast(pl.Int64), pl.len().cast(pl.Int64).alias("shown")
         )
+    rows = rows if sound else rows.unique("image", keep="first", maintain_order=True)
     return _Table(kind, rows, where)
 
 
-def _classifiers(tables: _Tables) -> list[str]:
-    """All classifiers in order of appearance, each on every data set."""
-    predicted = {
-        dataset: dict.fromkeys(
-            name for table in tables.tables for name in _predicted_by(table.kind, table.of(dataset))
+def _named_alike(
+    tables: _Tables, counts: Mapping[str, _Table]
+) -> Generator[str, None, tuple[_Tables, dict[str, bool]]]:
+    """The tables with the counts' names of images, where others mean them one to one.
+
+    Also of which roles the names agree, or may.
+    """
+    alike = dict.fromkeys(counts, True)
+    others: list[_Table] = []
+    for table in tables.tables:
+        for role, counted in counts.items():
+            if table.kind not in (_LONG, _WIDE, "images"):
+                continue
+            frame = yield from _attempt(
+                partial(
+                    matched,
+                    table.frame,
+                    counted.frame["image"],
+                    dataset=tables.datasets[role],
+                    where=table.where,
+                    counts=counted.where,
+                    covers=table.kind == "images",
+                )
+            )
+            alike[role] &= frame is not None
+            table = table if frame is None else replace(table, frame=frame)
+        others.append(table)
+    return replace(tables, tables=others), alike
+
+
+def _predicted(tables: _Tables) -> dict[str, list[str]]:
+    """Classifiers with predictions, in order of appearance, by data set."""
+    return {
+        dataset: list(
+            dict.fromkeys(
+                name
+                for table in tables.tables
+                for name in _predicted_by(table.kind, table.of(dataset))
+            )
         )
         for dataset in tables.datasets.values()
     }
+
+
+def _classifiers(tables: _Tables) -> Generator[str, None, list[str] | None]:
+    """All classifiers in order of appearance, each on every data set."""
+    predicted = _predicted(tables)
     pool = tables.datasets.get(CANDIDATES, "")
     if not predicted.get(pool, True):  # a pool may come without predictions
         del predicted[pool]
+    sound = True
+    where = _files([table.where for table in tables.of(_LONG, _WIDE)])
     for dataset, names in predicted.items():
         for other, others in predicted.items():
-            if extra := [name for name in others if name not in names]:
-                where = _files([table.where for table in tables.of(_LONG, _WIDE)])
-                raise StudyError(
-                    f"{where}: predictions of {listing(extra, 'classifier')} on {other!r} "
-                    f"but not on {dataset!r}; every classifier needs both data sets"
-                )
-    return list(predicted[tables.datasets["reference"]])
+            if not names or not (extra := [name for name in others if name not in names]):
+                continue
+            sound = False
+            alone = [name for name in names if name not in others]
+            meant = nearest(extra[0], alone)
+            close = f"; did you mean {meant!r}, which is on {dataset!r} only?" if meant else ""
+            yield (
+                f"{where}: predictions of {listing(extra, 'classifier')} on {other!r} "
+                f"but not on {dataset!r}{close or '; every classifier needs both data sets'}"
+            )
+    return predicted[tables.datasets["reference"]] if sound else None
 
 
 def _predicted_by(kind: str, rows: pl.DataFrame) -> list[str]:
@@ -425,7 +787,9 @@ def _predicted_by(kind: str, rows: pl.DataFrame) -> list[str]:
     return []
 
 
-def _correct(tables: _Tables, dataset: str, counts: _Table, classifiers: Sequence[str]) -> Bools:
+def _correct(
+    tables: _Tables, dataset: str, counts: _Table, classifiers: Sequence[str]
+) -> Generator[str, None, Bools | None]:
     """Fill the matrix of correctness [images, classifiers], every entry exactly once.
 
     Of a pool of candidates that nobody predicted it has no column.
@@ -438,21 +802,32 @@ def _correct(tables: _Tables, dataset: str, counts: _Table, classifiers: Sequenc
     correct = np.zeros((images.len(), len(classifiers)), dtype=np.bool_)
     times = np.zeros(correct.shape, dtype=np.int32)
     predictions = tables.of(_LONG, _WIDE)
+    sound = True
     for table in predictions:
         predicted = table.of(dataset)
-        if (strange := predicted.join(rows, on="image", how="anti")).height:
-            names = listing(strange["image"].unique(maintain_order=True))
-            raise StudyError(
-                f"{table.where}: predictions but no counts (see {counts.where}) for {names} of "
-                f"{dataset!r}; count them or leave their predictions out"
+        strange = predicted.join(rows, on="image", how="anti")["image"].unique(maintain_order=True)
+        if len(strange):
+            sound = False
+            alone = images.filter(~images.is_in(predicted["image"].implode())).to_list()
+            close = did_you_mean(strange[0], alone) if len(strange) == 1 else ""
+            at = table.lines(
+                (pl.col("dataset") == dataset) & pl.col("image").is_in(strange.implode())
             )
+            yield (
+                f"{table.where}: predictions but no counts (see {counts.where}) for "
+                f"{listing(strange)} of {dataset!r}{at}{close}; count them or leave their "
+                "predictions out"
+            )
+            predicted = predicted.filter(~pl.col("image").is_in(strange.implode()))
         joined = predicted.join(rows, on="image", maintain_order="left")
         for name, at, values in _columns(table.kind, joined):
-            np.add.at(times[:, places[name]], at, 1)
-            correct[at, places[name]] = values
-    where = _files([table.where for table in predictions])
-    _check_once(times, dataset, where, images.to_numpy(), np.asarray(classifiers))
-    return correct
+            if name in places:
+                np.add.at(times[:, places[name]], at, 1)
+                correct[at, places[name]] = values
+    once = yield from rules.checked(
+        _times_violations(times, dataset, predictions, images.to_numpy(), classifiers)
+    )
+    return correct if sound and once else None
 
 
 def _is_predicted(tables: _Tables, dataset: str) -> bool:
@@ -470,23 +845,34 @@ def _columns(kind: str, rows: pl.DataFrame) -> Iterator[tuple[str, Ints, Bools]]
             yield name, rows["row"].to_numpy(), rows[name].to_numpy()
 
 
-def _check_once(
+def _times_violations(
     times: NDArray[np.int32],
     dataset: str,
-    where: str,
+    tables: Sequence[_Table],
     images: NDArray[np.object_],
-    classifiers: NDArray[np.str_],
-) -> None:
+    classifiers: Sequence[str],
+) -> Iterator[str]:
+    where = _files([table.where for table in tables])
     for rule, broken, advice in (
         ("no prediction", times == 0, "every classifier needs one on every counted image"),
         ("several predictions", times > 1, "keep one per image and classifier"),
     ):
-        if broken.any():
-            column = int(np.flatnonzero(broken.any(axis=0))[0])
-            raise StudyError(
-                f"{where}: {rule} of classifier {str(classifiers[column])!r} for "
-                f"{listing(images[broken[:, column]])} of {dataset!r}; {advice}"
-            )
+        columns = np.flatnonzero(broken.any(axis=0)).tolist()
+        if not columns:
+            continue
+        name = str(classifiers[columns[0]])
+        offenders = images[broken[:, columns[0]]]
+        others = len(columns) - 1
+        too = f", and {others} classifier{'s' * (others > 1)} more" if others else ""
+        at = ""
+        if rule == "several predictions":
+            these = (pl.col("dataset") == dataset) & pl.col("image").is_in(offenders.tolist())
+            long = [table for table in tables if table.kind == _LONG]
+            at = "".join(each.lines(these & (pl.col("classifier") == name)) for each in long[:1])
+        yield (
+            f"{where}: {rule} of classifier {name!r} for {listing(offenders)} of {dataset!r}"
+            f"{at}{too}; {advice}"
+        )
 
 
 def _groups(tables: _Tables, dataset: str, counts: _Table) -> dict[str, NDArray[np.str_]]:
@@ -498,7 +884,7 @@ def _groups(tables: _Tables, dataset: str, counts: _Table) -> dict[str, NDArray[
     if len({tuple(table.frame.columns) for table in described}) > 1:
         raise StudyError(f"{where}: differ in their columns; use the same in all tables of images")
     rows = pl.concat([table.of(dataset) for table in described])
-    _check_unique(rows, ["image"], where, dataset)
+    rules.raise_first(_repeated(described, ["image"], where, dataset))
     if (strange := counts.frame.join(rows, on="image", how="anti")).height:
         raise StudyError(
             f"{where}: no label for {listing(strange['image'])} of {dataset!r}; give one for "
@@ -560,16 +946,24 @@ def _predictions(rows: pl.DataFrame, dataset: str) -> Predictions:
     )
 
 
-def _check_unique(rows: pl.DataFrame, key: Sequence[str], where: str, dataset: str) -> None:
-    repeated = rows.filter(pl.struct(key).is_duplicated()).select(key).unique(maintain_order=True)
-    if repeated.height:
-        names = [" on ".join(values) for values in repeated.iter_rows()]
-        noun = "image" if len(key) == 1 else "worker"
-        how = "" if noun == "image" else ", as bayesrep clean --rules repeats does"
-        raise StudyError(
-            f"{where}: several rows for {listing(names, noun)} of {dataset!r}; keep one each{how}"
-        )
+def _repeated(
+    tables: Sequence[_Table], key: Sequence[str], where: str, dataset: str
+) -> Iterator[str]:
+    """Check that no two rows of a data set say the same thing."""
+    rows = pl.concat([table.of(dataset).select(key) for table in tables])
+    repeated = rows.filter(pl.struct(key).is_duplicated()).unique(maintain_order=True)
+    if not repeated.height:
+        return
+    names = [" on ".join(values) for values in repeated.iter_rows()]
+    noun = "image" if len(key) == 1 else "worker"
+    how = "" if noun == "image" else ", as bayesrep clean --rules repeats does"
+    of_first = [pl.col(name) == value for name, value in repeated.row(0, named=True).items()]
+    these = pl.all_horizontal(pl.col("dataset") == dataset, *of_first)
+    at = tables[0].lines(these) if len(tables) == 1 else ""
+    yield (
+        f"{where}: several rows for {listing(names, noun)} of {dataset!r}{at}; keep one each{how}"
+    )
 
 
-def _files(paths: Sequence[str | Path]) -> str:
+def _files(paths: Iterable[str | Path]) -> str:
     return ", ".join(str(path) for path in paths) or "tables"

@@ -1,0 +1,112 @@
+"""`bayesrep completion`: a script that completes commands and options, for bash, zsh or fish.
+
+What is completed is written into the script, so that pressing Tab starts no Python. Where a word is
+no command, option or choice, it is a file.
+"""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+from bayesrep.commands.output import emit
+
+SHELLS = ("bash", "zsh", "fish")
+INSTALL: Mapping[str, str] = {
+    "bash": 'eval "$(bayesrep completion bash)"  # in ~/.bashrc',
+    "zsh": 'eval "$(bayesrep completion zsh)"  # in ~/.zshrc, after compinit',
+    "fish": "bayesrep completion fish > ~/.config/fish/completions/bayesrep.fish",
+}
+Options = Mapping[str, Sequence[str]]
+"""The options of a command, each with the words that it takes; positional choices under ""."""
+
+
+def add(parser: ArgumentParser) -> None:
+    text = "; ".join(INSTALL.values())
+    parser.add_argument("shell", choices=SHELLS, help=f"to install: {text.replace('%', '%%')}")
+
+
+def run(arguments: Namespace) -> int:
+    script = script_of(arguments.shell, arguments.commands)
+    return emit(arguments, script, {"shell": arguments.shell, "script": script})
+
+
+def script_of(shell: str, commands: Mapping[str, str]) -> str:
+    """The script of a shell.
+
+    Parameters
+    ----------
+    shell
+        One of `SHELLS`.
+    commands
+        Each command with its module's name.
+    """
+    options = {name: _options(module) for name, module in commands.items()}
+    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](options)
+
+
+def _options(module: str) -> Options:
+    parser = ArgumentParser(add_help=False)
+    parser.add_argument("--help")
+    parser.add_argument("--json")
+    parser.add_argument("--format", choices=("text", "markdown", "latex"))
+    import_module(module).add(parser)
+    found: dict[str, list[str]] = {}
+    for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
+        words = [str(each) for each in action.choices or ()]
+        for name in [each for each in action.option_strings if each.startswith("--")] or [""]:
+            found.setdefault(name, []).extend(words)
+    return found
+
+
+def _bash(commands: Mapping[str, Options]) -> str:
+    """A function over `COMP_WORDS`; zsh runs the same."""
+    cases: list[str] = []
+    for name, options in commands.items():
+        chosen = "".join(
+            f'      {option}) words="{" ".join(words)}" ;;\n'
+            for option, words in options.items()
+            if words and option
+        )
+        flags = " ".join(option for option in options if option)
+        first = " ".join(options.get("", ()))
+        cases.append(
+            f'  {name})\n    flags="{flags}"; first="{first}"\n'
+            + (f'    case "$before" in\n{chosen}    esac\n' if chosen else "")
+            + "    ;;"
+        )
+    return (
+        "_bayesrep() {\n"
+        '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"\n'
+        '  local flags="" words="" first=""\n'
+        '  if [ "$COMP_CWORD" -eq 1 ]; then\n'
+        f'    COMPREPLY=($(compgen -W "{" ".join(commands)} --help --version" -- "$word"))\n'
+        "    return\n  fi\n"
+        '  case "${COMP_WORDS[1]}" in\n' + "\n".join(cases) + "\n  esac\n"
+        '  if [ "$COMP_CWORD" -eq 2 ] && [ -n "$first" ]; then words="$first"; fi\n'
+        '  case "$word" in -*) words="$flags" ;; esac\n'
+        '  if [ -n "$words" ]; then\n'
+        '    COMPREPLY=($(compgen -W "$words" -- "$word"))\n'
+        '  else\n    COMPREPLY=($(compgen -f -- "$word"))\n  fi\n'
+        "}\n"
+        "complete -o filenames -F _bayesrep bayesrep"
+    )
+
+
+def _zsh(commands: Mapping[str, Options]) -> str:
+    return f"autoload -U +X bashcompinit && bashcompinit\n{_bash(commands)}"
+
+
+def _fish(commands: Mapping[str, Options]) -> str:
+    lines = [
+        "complete -c bayesrep -n __fish_use_subcommand -f "
+        f"-a '{' '.join(commands)}' -d 'command of bayesrep'"
+    ]
+    for name, options in commands.items():
+        seen = f"complete -c bayesrep -n '__fish_seen_subcommand_from {name}'"
+        for option, words in options.items():
+            choices = f" -a '{' '.join(words)}'" if words else ""
+            if option:
+                lines.append(f"{seen} -l {option[2:]}" + (f" -x{choices}" if words else ""))
+            elif words:
+                lines.append(f"{seen}{choices}")
+    return "\n".join(lines)

@@ -1,0 +1,357 @@
+"""`bayesrep run`: tables in, report out: every step in one folder, none made twice."""
+
+import hashlib
+import json
+import time
+import warnings
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import cached_property
+from pathlib import Path
+from threading import Thread
+from typing import Any, get_args
+
+import bayesrep
+from bayesrep import process
+from bayesrep.atomic import replaced_file
+from bayesrep.choices import Method
+from bayesrep.commands.fit import import_early
+from bayesrep.commands.options import add_shared, given, keep_compiled
+from bayesrep.commands.output import DONE, emit, finding, progress_line, say
+from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
+
+RECORD = "run.json"
+FIGURES = ("answer", "accuracies", "frequencies", "curves")
+STAGES = ("study", "posterior", "tables", "figures", "report")
+MADE = ("study", "posterior.nc", "checkpoint", "tables", "figures", "report.html", RECORD)
+"""Names in the folder that are ours, and are removed where all is to be made anew."""
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option(
+        "files",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="tables of counts (or annotations), of predictions and, if there are any, of images",
+    )
+    option("--reference", metavar="NAME", help="what the tables call the reference")
+    option("--replication", metavar="NAME", help="what the tables call the replication")
+    option("--candidates", metavar="NAME", help="what they call the pool, where they hold it")
+    option("--out", type=Path, required=True, metavar="FOLDER", help="of everything that is made")
+    option(
+        "--method",
+        choices=get_args(Method),
+        help="how to fit: without it laplace, which takes seconds, and nuts where its weights do "
+        "not hold",
+    )
+    option("--bootstrap", type=int, metavar="B", help="replicates for intervals (50)")
+    add_shared(parser, "--no-progress", "--seed")
+    option("--force", action="store_true", help="make everything anew, in place of what is there")
+
+
+def run(arguments: Namespace) -> int:
+    asked = _asked(arguments)
+    record = _begun(arguments, asked)
+    if set(record["seconds"]) >= set(STAGES) and _complete(arguments.out):
+        say(f"{arguments.out} is up to date; nothing was made again")
+        return _told(arguments, record)
+    keep_compiled()
+    work = _Work(arguments, record, watch=not arguments.no_progress)
+    with warnings.catch_warnings():  # of estimates: the report says in its own words what they say
+        warnings.simplefilter("ignore", EstimateWarning)
+        for number, (name, make) in enumerate(work.stages.items(), 1):
+            work.stage(number, name, make)
+    return _told(arguments, record)
+
+
+def kept(arguments: Namespace) -> str:
+    return f"the same command goes on from {arguments.out}"
+
+
+def _asked(arguments: Namespace) -> dict[str, Any]:
+    """What decides everything that is made: the tables' contents and the options."""
+    names = ("reference", "replication", "candidates", "method", "bootstrap", "seed")
+    options = {name: getattr(arguments, name) for name in names}
+    contents: dict[str, str] = {}
+    for file in arguments.files:
+        try:
+            with open(file, "rb") as stream:
+                contents[str(file.resolve())] = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise OptionError(f"{file}: cannot be read ({reason(error)})") from error
+    return {"contents": contents, "options": options, "version": bayesrep.__version__}
+
+
+def _begun(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of an earlier run of the same, or a new one.
+
+    Raises
+    ------
+    OptionError
+        If the folder is not one of ours, or was made of something else and is not to be replaced.
+    """
+    out, new = arguments.out, {"asked": asked, "seconds": {}}
+    if out.exists() and not (out / RECORD).is_file():
+        if not out.is_dir() or any(out.iterdir()):
+            raise OptionError(f"{out} exists and is not of an earlier run; choose another --out")
+    elif out.exists():
+        from bayesrep.files import strict_json
+
+        try:
+            old: Any = strict_json.read(out / RECORD)
+            differs = _differences(old["asked"], asked)
+            record = {**new, **{name: old[name] for name in ("seconds", "found") if name in old}}
+        except (BayesrepError, KeyError, TypeError, AttributeError):
+            differs, record = [f"{RECORD} cannot be read"], new
+        if not differs and not arguments.force:
+            return record
+        if not arguments.force:
+            raise OptionError(
+                f"{out} was made of something else: {'; '.join(differs)}. Give --force to make "
+                "everything anew, or another --out"
+            )
+        say("; ".join([*differs, f"everything in {out} is made anew"]))
+        _remove(out)
+    out.mkdir(parents=True, exist_ok=True)
+    _write(out, new)
+    return new
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What is asked for otherwise than before, a clause each."""
+    before, now = old["contents"], new["contents"]
+    told = [
+        f"{Path(name).name} {'has changed' if name in before else 'is new'}"
+        for name in now
+        if before.get(name) != now[name]
+    ]
+    told += [f"{Path(name).name} is left out" for name in before if name not in now]
+    for name, value in new["options"].items():
+        if (was := old["options"].get(name)) != value:
+            told.append(f"--{name} was {_given(was)} and is {_given(value)}")
+    if old["version"] != new["version"]:
+        told.append(f"it is of version {old['version']}, and this is {new['version']}")
+    return told
+
+
+def _given(value: Any) -> str:
+    return "not given" if value is None else str(value)
+
+
+def _remove(out: Path) -> None:
+    import shutil
+
+    for name in MADE:
+        path = out / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _write(out: Path, record: Mapping[str, Any]) -> None:
+    with replaced_file(out / RECORD) as partial:
+        partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def _complete(out: Path) -> bool:
+    return all((out / name).exists() for name in ("study", "posterior.nc", "tables", "report.html"))
+
+
+class _Work:
+    """The stages, and what one of them hands to the next where both are made now."""
+
+    def __init__(self, arguments: Namespace, record: dict[str, Any], *, watch: bool) -> None:
+        self.arguments, self.record, self.watch = arguments, record, watch
+        self.out: Path = arguments.out
+        self.beside = Thread(target=import_early, args=("numpyro",), daemon=True)
+        self.stages: Mapping[str, Callable[[], None]] = {
+            "reading the tables": self.read,
+            "fitting": self.fit,
+            "point estimates and tables": self.tabulate,
+            "figures": self.draw,
+            "report": self.report,
+        }
+
+    def stage(self, number: int, text: str, make: Callable[[], None]) -> None:
+        """Do a stage unless it was done, and say so."""
+        name, seconds = STAGES[number - 1], self.record["seconds"]
+        where = self.out / {"posterior": "posterior.nc", "report": "report.html"}.get(name, name)
+        if name in seconds and where.exists():
+            self.say(f"[{number}/{len(STAGES)}] {text}: done before")
+            return
+        for later in STAGES[number - 1 :]:
+            seconds.pop(later, None)
+        self.say(f"[{number}/{len(STAGES)}] {text} ...")
+        begin = time.monotonic()
+        make()
+        seconds[name] = round(time.monotonic() - begin, 1)
+        _write(self.out, self.record)
+        self.say(f"[{number}/{len(STAGES)}] {text}: {seconds[name]:.1f} s")
+
+    def say(self, text: str) -> None:
+        if self.watch:
+            progress_line(text)
+
+    def read(self) -> None:
+        from bayesrep.sources.importing import import_files
+
+        names = ("reference", "replication", "candidates")
+        options = {name: getattr(self.arguments, name) for name in names}
+        self.beside.start()
+        made = import_files(
+            "tables",
+            self.arguments.files,
+            self.out / "study",
+            force=True,
+            name=self.out.resolve().name,
+            **options,
+        )
+        if not isinstance(made, bayesrep.Study):
+            raise OptionError(
+                "the tables hold no predictions; add a table of them, or let `bayesrep import "
+                "tables` and `bayesrep predict` make them"
+            )
+        self.study = made
+
+    @cached_property
+    def study(self) -> bayesrep.Study:
+        """As this run has read it, or an earlier one has written it."""
+        return bayesrep.read_study(self.out / "study")
+
+    def fit(self) -> None:
+        study = self.study
+        if self.beside.ident is not None:
+            self.beside.join()
+        _ = self.estimated  # half of the time of both is compilation by one thread
+        self.posterior = self._fitted(study)
+        bayesrep.write_posterior(self.posterior, self.out / "posterior.nc", force=True)
+
+    def _fitted(self, study: bayesrep.Study) -> Any:
+        """The posterior, by the method asked for, or by the quick one where its weights hold."""
+        options: dict[str, Any] = {**given(self.arguments, bayesrep.fit), "progress": self.watch}
+        method = options.pop("method", None)
+        if method != "nuts":
+            quick = bayesrep.fit(study, method="laplace", **options)
+            attributes = quick["posterior"].attrs
+            if method == "laplace" or attributes["converged"]:
+                return quick
+            say(f"{attributes['verdict']} Sampling with NUTS instead, which takes longer.")
+        return bayesrep.fit(study, method="nuts", checkpoint=self.out / "checkpoint", **options)
+
+    @cached_property
+    def posterior(self) -> Any:
+        """As this run has made it, or an earlier one has written it."""
+        return bayesrep.read_posterior(self.out / "posterior.nc")
+
+    @cached_property
+    def points(self) -> Any:
+        """What every method says; waits for it, where it is in the making."""
+        return self.estimated.result()
+
+    @cached_property
+    def estimated(self) -> "Future[Any]":
+        """The point estimates in the making, in a thread that no end of the process waits for."""
+        from bayesrep.estimators import METHODS, analyse
+
+        future: Future[Any] = Future()
+        study, seed = self.study, self.arguments.seed or 0
+
+        def work() -> None:
+            try:
+                future.set_result(analyse(study, METHODS, bootstrap=self._bootstrap, seed=seed))
+            except BaseException as error:
+                future.set_exception(error)
+
+        Thread(target=work, daemon=True).start()
+        return future
+
+    @property
+    def _bootstrap(self) -> int:
+        return 50 if self.arguments.bootstrap is None else self.arguments.bootstrap
+
+    def tabulate(self) -> None:
+        from bayesrep.atomic import replaced_folder
+        from bayesrep.checks.diagnosis import examine
+        from bayesrep.estimators import classifier_table, gap_table
+        from bayesrep.posterior.fitted import Fitted
+        from bayesrep.report.closing import drop_sentence
+
+        tables = {
+            "estimates": classifier_table(self.points),
+            "estimated-gaps": gap_table(self.points),
+        }
+        found: dict[str, Any] = {"answer": "", "trust": "", "converged": True}
+        try:
+            gaps = bayesrep.summarize_gaps(self.study, self.posterior)
+            tables |= {
+                "adjusted": bayesrep.summarize(self.study, self.posterior),
+                "gaps": gaps,
+                "ranks": bayesrep.rank_classifiers(self.study, self.posterior),
+                "pairs": bayesrep.compare_classifiers(self.study, self.posterior),
+            }
+            found["answer"] = drop_sentence(self.study, gaps)
+        except bayesrep.ConvergenceError as error:
+            found |= {"answer": f"No answer: {reason(error)}", "converged": False}
+        fitted = Fitted(self.study, self.posterior)
+        diagnosis = examine(self.posterior, fitted, with_agreement=False)
+        found["trust"] = diagnosis.trust
+        found["notes"] = list(diagnosis.sentences)
+        found["assumption"] = diagnosis.assumption
+        with replaced_folder(self.out.resolve() / "tables") as folder:
+            for name, table in tables.items():
+                table.write_csv(folder / f"{name}.csv")
+        self.record["found"] = found
+
+    def draw(self) -> None:
+        from bayesrep.atomic import replaced_folder
+        from bayesrep.report.figure_names import chosen_options, named
+        from bayesrep.report.figures import save_figure
+
+        with replaced_folder(self.out.resolve() / "figures") as folder:
+            for name in FIGURES:
+                taken = {"seed": self.arguments.seed, "bootstrap": self._bootstrap}
+                options = chosen_options(name, asked={}, taken=taken)
+                try:
+                    figure = named(name).draw(self.study, self.posterior, **options)
+                except BayesrepError as error:
+                    say(f"figure {name}: {reason(error)}")
+                    continue
+                for suffix in (".pdf", ".png"):
+                    save_figure(figure, folder / f"{name}{suffix}")
+
+    def report(self) -> None:
+        from bayesrep.report.page import write_page
+        from bayesrep.report.sections import gather
+
+        content = gather(self.study, self.posterior, points=self.points)
+        write_page(content, self.out / "report.html")
+
+
+def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
+    """Print the answer, whether to trust it, and what was made."""
+    from bayesrep.checks.diagnosis import SAYS
+    from bayesrep.report.text import remedies
+
+    out, found = arguments.out, record["found"]
+    notes: Sequence[str] = found["notes"]
+    lines = [
+        plain(found["answer"]),
+        f"Trust: {found['trust']}. "
+        + SAYS[found["trust"]].format(assumption=plain(found["assumption"])),
+        *(f"- {plain(note)}" for note in notes),
+        *remedies(notes, f"{out}/study"),
+        "",
+        f"{out}/report.html  everything on one page; open it in a browser",
+        f"{out}/tables/      adjusted accuracies, gaps, ranks and pairs as CSV",
+        f"{out}/figures/     {', '.join(FIGURES)} as PDF and PNG",
+        f"{out}/study, {out}/posterior.nc  for any other command, such as",
+        f"  {process.program()} pairs {out}/study {out}/posterior.nc",
+    ]
+    emit(arguments, "\n".join(lines), {"out": str(out), **found, "seconds": record["seconds"]})
+    if found["converged"] and found["trust"] != "no":
+        return DONE
+    return finding("do not use these adjusted accuracies")

@@ -1,0 +1,355 @@
+"""Tables as spreadsheets and scripts write them: separators, encodings, compression, workbooks.
+
+Text is read as UTF-8, with a mark or without, as UTF-16 with its mark, and, where it is neither, as
+Windows-1252, which holds all of Latin-1 that can be printed; the last is warned of, since nothing
+in a file says so. What is compressed may not swell beyond `LARGEST`, and what is in a workbook is
+data: no formula is computed.
+"""
+
+import codecs
+import csv
+import gzip
+import io
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from bayesrep.errors import StudyError, TableWarning, plain, reason
+from bayesrep.files import parquet
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".xlsx")
+LARGEST_TEXT, SWELLING = 2**26, 200
+"""Bytes that a compressed table may hold in any case, and times those of its file."""
+
+_CHUNK = 2**22
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+Rename = Callable[[list[str]], list[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """One table of a file.
+
+    Attributes
+    ----------
+    name
+        What a message calls it.
+    frame
+        Its columns by name.
+    first
+        Number of its first row where it is opened in a spreadsheet; the header counts.
+    """
+
+    name: str
+    frame: pl.DataFrame
+    first: int
+
+
+def read(file: Path, *, text: Collection[str] = (), rename: Rename | None = None) -> list[Sheet]:
+    """Read every table of a file whose name ends in one of `ENDINGS`; a text holds one.
+
+    Parameters
+    ----------
+    file
+        The file.
+    text
+        Columns that are text whatever they look like, so that the image 007 keeps its zeros.
+    rename
+        From the names that stand in the header, without blanks around them, to those of the
+        columns.
+
+    Raises
+    ------
+    StudyError
+        In one line, what is wrong with the file and what to do.
+    OSError
+        Where there is none.
+
+    Warns
+    -----
+    TableWarning
+        If it is read as Windows-1252.
+    """
+    if file.suffix.lower() == ".xlsx":
+        return _workbook(file, text, rename)
+    where = str(file)
+    return [_parsed(_utf_8(_contents(file), where), where, text, rename)]
+
+
+def _contents(file: Path) -> bytes:
+    """The bytes of a file, decompressed where its name says that it is compressed."""
+    if file.suffix.lower() != ".gz":
+        return file.read_bytes()
+    most = max(LARGEST_TEXT, SWELLING * file.stat().st_size)
+    try:
+        with gzip.open(file) as stream:
+            data = stream.read(most + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise StudyError(
+            f"{file}: is damaged or not gzip ({reason(error)}); write it anew"
+        ) from error
+    if len(data) > most:
+        raise StudyError(
+            f"{file}: holds more than {most:,} bytes, {SWELLING} times its own; decompress it "
+            "yourself if that is right"
+        )
+    return data
+
+
+def _utf_8(data: bytes, where: str) -> bytes:
+    """Text as UTF-8 without a mark."""
+    if data.startswith(codecs.BOM_UTF8):
+        data = data[len(codecs.BOM_UTF8) :]
+    if data.startswith(_UTF_16):
+        try:
+            return data.decode("utf-16").encode()
+        except UnicodeError as error:
+            raise StudyError(f"{where}: is damaged UTF-16 text; save it as UTF-8") from error
+    if b"\0" in data:
+        raise StudyError(f"{where}: is no text (it holds zeros); save the table as CSV, UTF-8")
+    if (bad := _first_fault(data)) is None:
+        return data
+    try:
+        decoded = data.decode("cp1252")
+    except UnicodeError as error:
+        raise StudyError(
+            f"{where}: is neither UTF-8 nor Windows-1252 text (line {data[:bad].count(10) + 1}); "
+            "save it as CSV, UTF-8"
+        ) from error
+    line = data.count(b"\n", 0, bad) + 1
+    value = decoded.splitlines()[line - 1][:60] if line <= len(decoded.splitlines()) else ""
+    warnings.warn(
+        TableWarning(
+            f"{where}: is not UTF-8 and was read as Windows-1252 (line {line} begins "
+            f"{plain(value)!r}); if letters are wrong, save it as CSV, UTF-8"
+        ),
+        stacklevel=2,
+    )
+    return decoded.encode()
+
+
+def _first_fault(data: bytes) -> int | None:
+    """Where text stops being UTF-8, to within a chunk's decoding; None where it never does."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    view, start = memoryview(data), 0
+    try:
+        for start in range(0, len(data), _CHUNK):
+            decoder.decode(view[start : start + _CHUNK])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        return min(start + error.start, len(data) - 1)
+    return None
+
+
+def _parsed(data: bytes, where: str, text: Collection[str], rename: Rename | None) -> Sheet:
+    """The one table of a text."""
+    begin, line = 0, 1
+    stated = None
+    while True:  # blank lines, and `sep=;` of some spreadsheets, stand before a header
+        end = data.find(b"\n", begin)
+        head = data[begin : len(data) if end < 0 else end].strip()
+        if head[:4].lower() == b"sep=" and len(head) == 5:
+            stated = head[4:].decode("ascii", "replace")
+        elif head or end < 0:
+            break
+        begin, line = end + 1, line + 1
+        if end < 0:
+            break
+    data = data[begin:]
+    if not data.strip():
+        raise StudyError(f"{where}: is empty; give a header and at least one row")
+    separator = stated or separator_of(head.decode())
+    header = _first_record(data)
+    try:
+        raw = next(csv.reader(io.StringIO(header.decode()), delimiter=separator))
+    except (csv.Error, StopIteration, TypeError) as error:
+        raise StudyError(f"{where}: its header cannot be read; write the file anew") from error
+    names = _names(raw, where, rename)
+    plain_names = [f"c{place}" for place in range(len(names))]
+    types: dict[str, Any] = {
+        plain_name: pl.String()
+        for plain_name, name in zip(plain_names, names, strict=True)
+        if name in text
+    }
+    body = separator.join(plain_names).encode() + data[len(header) :]
+    try:
+        frame = pl.read_csv(
+            body, separator=separator, schema_overrides=types, infer_schema_length=None
+        )
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise StudyError(_fault(data, separator, len(names), where, line, error)) from error
+    frame.columns = names
+    return Sheet(where, _tidy(frame, where), line + 1)
+
+
+def separator_of(header: str) -> str:
+    """What parts the columns of a header: what makes most of them."""
+    return max(SEPARATORS, key=lambda each: len(next(csv.reader([header], delimiter=each), [])))
+
+
+def _first_record(data: bytes) -> bytes:
+    """The header, which may hold line breaks within quotes."""
+    end = data.find(b"\n")
+    while end >= 0 and data.count(b'"', 0, end) % 2:
+        end = data.find(b"\n", end + 1)
+    return data[: len(data) if end < 0 else end].rstrip(b"\r")
+
+
+def _names(raw: Iterable[str], where: str, rename: Rename | None) -> list[str]:
+    """Names of columns, each once; those that have none get one that no header can have."""
+    stripped = [name.strip() for name in raw]
+    names = rename(stripped) if rename else stripped
+    named = [name for name in names if name]
+    if repeated := sorted({name for name in named if named.count(name) > 1}):
+        said = [old for old, new in zip(stripped, names, strict=True) if new == repeated[0]]
+        raise StudyError(
+            f"{where}: several columns are called {repeated[0]!r} "
+            f"({', '.join(map(repr, said))}); keep one"
+        )
+    return [name or f"\0{place}" for place, name in enumerate(names)]
+
+
+def _tidy(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+    """Without what spreadsheets and data frames leave: empty columns, an index, empty last rows."""
+    for name in frame.columns:
+        unnamed = name.startswith("\0")
+        if unnamed and _is_blank(frame[name]):
+            frame = frame.drop(name)
+        elif (unnamed or name == "Unnamed: 0") and _is_index(frame[name]):
+            frame = frame.drop(name)
+        elif unnamed:
+            place = int(name[1:]) + 1
+            raise StudyError(f"{where}: column {place} has no name; give it one or leave it out")
+    if frame.width and frame.height:
+        blank = pl.all_horizontal(pl.all().cast(pl.String).fill_null("").str.strip_chars().eq(""))
+        last = frame.tail(1).select(blank).item()
+        while last:
+            frame = frame.head(frame.height - 1)
+            last = frame.height and frame.tail(1).select(blank).item()
+    return frame
+
+
+def _is_blank(column: pl.Series) -> bool:
+    return column.cast(pl.String).fill_null("").str.strip_chars().eq("").all()
+
+
+def _is_index(column: pl.Series) -> bool:
+    """Whether a column only numbers the rows."""
+    return column.dtype.is_integer() and column.to_list() == list(range(len(column)))
+
+
+def _fault(
+    data: bytes, separator: str, width: int, where: str, first: int, error: BaseException
+) -> str:
+    """In one line, why a text is no table."""
+    try:
+        rows = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
+        for row in rows:
+            if len(row) > width:
+                line = first - 1 + rows.line_num
+                return (
+                    f"{where}: line {line} has {len(row)} values for {width} columns "
+                    f"({plain(separator.join(row)[:60])!r}); {_advice(separator)}"
+                )
+    except (csv.Error, UnicodeError):
+        pass
+    return f"{where}: is damaged or not a table ({reason(error)}); write the file anew"
+
+
+def _advice(separator: str) -> str:
+    if separator == ",":
+        return (
+            "put quotes around a value that holds a comma; where commas part decimals, write "
+            "points, or part the columns by semicolons"
+        )
+    kind = SEPARATORS.get(separator, repr(separator))
+    return f"its columns are parted by {kind}: put quotes around a value that holds one"
+
+
+def _workbook(file: Path, text: Collection[str], rename: Rename | None) -> list[Sheet]:
+    """Every sheet of a workbook that holds something."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise StudyError(
+            f"{file}: workbooks take the extra [excel] (`pip install openpyxl`); or save each "
+            "sheet as CSV, UTF-8"
+        ) from None
+    where, most = str(file), max(LARGEST_TEXT, SWELLING * file.stat().st_size)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if sum(each.file_size for each in archive.infolist()) > most:
+                raise StudyError(f"{where}: holds more than {most:,} bytes; save it as CSV, UTF-8")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and extensions that are not read
+            book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+            sheets = [
+                (each.title, list(each.iter_rows(values_only=True))) for each in book.worksheets
+            ]
+            book.close()
+    except OSError:
+        raise
+    except StudyError:
+        raise
+    except Exception as error:  # whatever a damaged archive makes openpyxl meet
+        raise StudyError(
+            f"{where}: is damaged or no workbook ({reason(error)}); save it anew, or as CSV"
+        ) from error
+    full = [(title, rows) for title, rows in sheets if any(any(map(_said, row)) for row in rows)]
+    if not full:
+        raise StudyError(f"{where}: is empty; give a header and at least one row")
+    return [
+        _sheet(rows, where if len(full) == 1 else f"{where}, sheet {title!r}", text, rename)
+        for title, rows in full
+    ]
+
+
+def _said(cell: Any) -> bool:
+    return cell is not None and str(cell).strip() != ""
+
+
+def _sheet(
+    rows: list[tuple[Any, ...]], where: str, text: Collection[str], rename: Rename | None
+) -> Sheet:
+    """A sheet's rows as columns; numbers stay numbers where a whole column holds them."""
+    start = next(place for place, row in enumerate(rows) if any(map(_said, row)))
+    header = ["" if cell is None else str(cell) for cell in rows[start]]
+    names = _names(header, where, rename)
+    body = rows[start + 1 :]
+    columns = {
+        name: _column([row[place] if place < len(row) else None for row in body], name in text)
+        for place, name in enumerate(names)
+    }
+    frame = _tidy(pl.DataFrame(columns), where)
+    return Sheet(where, frame, start + 2)
+
+
+def _column(cells: list[Any], as_text: bool) -> pl.Series:  # noqa: FBT001
+    held = {type(cell) for cell in cells} - {type(None)}
+    if not as_text and held <= {int, float}:
+        return pl.Series(cells, dtype=pl.Float64 if float in held else pl.Int64, strict=False)
+    if not as_text and held == {bool}:
+        return pl.Series(cells, dtype=pl.Boolean)
+    return pl.Series([_text(cell) for cell in cells], dtype=pl.String)
+
+
+def _text(cell: Any) -> str | None:
+    """A cell as it is typed: a whole number without decimals."""
+    if cell is None:
+        return None
+    whole = isinstance(cell, float) and cell.is_integer()
+    return str(int(cell)) if whole else str(cell)
+
+
+def check_width(sheet: Sheet, size: int) -> None:
+    """Refuse a text of a length that an array of them would not fit into memory with."""
+    if line := parquet.too_wide(sheet.frame, size, sheet.name):
+        raise StudyError(line)

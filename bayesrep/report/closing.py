@@ -1,0 +1,108 @@
+"""The last line of a command: what its table says, in words."""
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import plain
+from bayesrep.estimators.annotators import Linearity
+from bayesrep.estimators.components import fewest_components
+from bayesrep.report.answer import Drop, answer_for, drop_of, measured_drop
+from bayesrep.report.methods import label_of
+from bayesrep.report.text import percent
+from bayesrep.studies.study import Study
+
+SURE = 0.975
+"""Two classifiers are told apart where one is better with at least this probability."""
+
+
+def drop_sentence(study: Study, gaps: pl.DataFrame) -> str:
+    """How much of the drop is real, by the last method of a table of gaps."""
+    method = gaps["method"][-1]
+    return plain(answer_for(study, division_of(study, gaps.filter(pl.col("method") == method))))
+
+
+def estimate_sentence(study: Study, gaps: pl.DataFrame) -> str:
+    """The same, with the method's name."""
+    return f"By {plain(label_of(str(gaps['method'][-1])))}: {drop_sentence(study, gaps)}"
+
+
+def division_of(study: Study, gaps: pl.DataFrame) -> Drop:
+    """The measured drop, divided by the one method of a table of gaps."""
+    return drop_of(gaps, measured_drop(study))
+
+
+def components_sentence(table: pl.DataFrame) -> str:
+    """How many components the counts support."""
+    told = [f"{name} {size}" for name, size in fewest_components(table).items()]
+    legend = (
+        "* is the best of its column and data set (AIC, BIC: least; held out: most); degenerate: "
+        "components that shrank to a point."
+    )
+    return (
+        f"{legend}\nComponents that are enough: {', '.join(told)} (the fewest that predict images "
+        "left out within a standard error of the best). `bayesrep fit` takes 2 (--set "
+        "components=K), em-spline 3 (--methods 'em-spline(components=K)')."
+    )
+
+
+def annotators_sentence(table: pl.DataFrame, line: Linearity | None) -> str:
+    """Whether more annotators would change the answer."""
+    last = table.filter(pl.col("annotators") == pl.col("annotators").max())
+    count = int(last["annotators"][0])
+    naive, jackknife = (
+        float(np.mean((last["reference_accuracy"] - last[name]).to_numpy()))
+        for name in ("naive", "jackknife")
+    )
+    if line is None or last["jackknife"].null_count():
+        return (
+            f"With {count} annotators an image nothing can be said of more: the naive estimates "
+            "show no curve. EM + spline and the joint model allow for so few."
+        )
+    moved = naive - jackknife
+    way = "fall" if moved > 0 else "rise"
+    verdict = "yes, more would change it" if abs(moved) >= 0.002 else "no, more would hardly"
+    return (
+        f"From {count} to ever more annotators the gap that naive matching leaves would {way} from "
+        f"{points(naive)} to about {points(jackknife)} points: {verdict}. EM + spline and the "
+        "joint model allow for the noise of so many as there are."
+    )
+
+
+def pairs_sentence(table: pl.DataFrame) -> str:
+    """How many pairs are told apart, and how many change places."""
+    probability = table["probability"]
+    sure = int(((probability >= SURE) | (probability <= 1 - SURE)).sum())
+    turned = int((table["raw_difference"] * table["difference"] < 0).sum())
+    pairs = f"{len(table):,} pair{'s' * (len(table) != 1)}"
+    return (
+        f"Of {pairs}, {sure:,} {'is' if sure == 1 else 'are'} told apart (one is better with at "
+        f"least {percent(SURE)} %); {turned:,} change{'s' * (turned == 1)} places once selection "
+        "is removed."
+    )
+
+
+def ranks_sentence(table: pl.DataFrame) -> str:
+    """Which classifier is the best, as far as that can be told, and who moves."""
+    first = table.sort("best", descending=True)
+    name, best = plain(first["classifier"][0]), float(first["best"][0])
+    if best >= 0.95:
+        told = f"{name} is the best with probability {percent(best, 0)} %"
+    else:
+        close = first.filter(pl.col("best") >= 0.05).head(5)
+        names = ", ".join(
+            f"{plain(n)} ({percent(b, 0)} %)"
+            for n, b in close.select("classifier", "best").iter_rows()
+        )
+        told = f"Which is the best cannot be told: {names or name}"
+    moved = (table["rank"].rank("average") - table["replication_rank"]).abs()
+    most = float(np.max(moved.to_numpy()))
+    if most < 1:
+        return f"{told}. Removing selection changes no classifier's place on the replication."
+    who = plain(table["classifier"][int(np.argmax(moved.to_numpy()))])
+    return f"{told}. Removing selection moves {who} the most, by {most:.0f} places."
+
+
+def points(value: float, digits: int = 2) -> str:
+    """A difference of accuracies in points, with a real minus sign and no negative zero."""
+    text = f"{100 * value:.{digits}f}"
+    return text.lstrip("-") if not text.strip("-0.") else text.replace("-", "\N{MINUS SIGN}")

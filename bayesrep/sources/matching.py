@@ -1,0 +1,112 @@
+"""Images that two tables name differently, matched where that is one to one.
+
+One table has `n01/a.JPEG`, the other `a`; one was written on Windows. Names are compared without
+folders, without the ending of a picture, whatever their case, and without several of these, in this
+order; the first comparison by which no two images become one, and every image is found, is taken
+and said.
+"""
+
+import warnings
+from collections.abc import Mapping
+
+import polars as pl
+
+from bayesrep.errors import StudyError, TableWarning, listing
+
+_ENDING = r"(?i)\.(jpe?g|png|webp|bmp|gif|tiff?|ppm|npy)$"
+_NAME = pl.col("image")
+_BARE = _NAME.str.replace_all("\\", "/", literal=True).str.split("/").list.last()
+_STEM = _NAME.str.replace(_ENDING, "")
+_BOTH = _BARE.str.replace(_ENDING, "")
+WAYS: Mapping[str, pl.Expr] = {
+    "without folders": _BARE,
+    "without endings": _STEM,
+    "without folders and endings": _BOTH,
+    "whatever their case": _NAME.str.to_lowercase(),
+    "without endings, whatever their case": _STEM.str.to_lowercase(),
+    "without folders and endings, whatever their case": _BOTH.str.to_lowercase(),
+}
+"""What names are compared by where they differ, and how that is said."""
+
+
+def matched(
+    frame: pl.DataFrame,
+    counted: pl.Series,
+    *,
+    dataset: str,
+    where: str,
+    counts: str,
+    covers: bool,
+) -> pl.DataFrame:
+    """A table whose images of one data set are called as the counts call them.
+
+    Parameters
+    ----------
+    frame
+        With the columns dataset and image.
+    counted
+        The images of the data set that have counts, each once.
+    dataset
+        The data set; rows of others are left alone.
+    where, counts
+        The two tables, in messages.
+    covers
+        Whether it is the counted images that must all be found in the table, rather than the
+        table's among the counted.
+
+    Returns
+    -------
+    polars.DataFrame
+        The frame itself, where all are found as they are called, or cannot be.
+
+    Raises
+    ------
+    StudyError
+        If most are found under other names, but not all: those are then named.
+
+    Warns
+    -----
+    TableWarning
+        If images are matched under other names.
+    """
+    own = frame.filter(pl.col("dataset") == dataset).select(_NAME.unique(maintain_order=True))
+    theirs = counted.unique(maintain_order=True).to_frame("image")
+    needed, held = (theirs, own) if covers else (own, theirs)
+    strange = needed.join(held, on="image", how="anti").height
+    if not own.height or not strange:
+        return frame
+    best: tuple[int, str, pl.DataFrame] | None = None
+    for said, way in WAYS.items():
+        mine, other = (names.with_columns(key=way) for names in (own, theirs))
+        if mine["key"].is_duplicated().any() or other["key"].is_duplicated().any():
+            continue
+        pairs = mine.join(other.rename({"image": "new"}), on="key").select("image", "new")
+        left = needed.height - pairs.height
+        if best is None or left < best[0]:
+            best = left, said, pairs
+    if best is None or best[0] >= strange:
+        return frame
+    left, said, pairs = best
+    old, new = next((row for row in pairs.iter_rows() if row[0] != row[1]), pairs.row(0))
+    if left:
+        side = "new" if covers else "image"
+        lost = needed.join(pairs.select(pl.col(side).alias("image")), on="image", how="anti")
+        rule = "no row for" if covers else "predictions but no counts for"
+        raise StudyError(
+            f"{where}: names images of {dataset!r} otherwise than {counts} ({old!r} is {new!r}), "
+            f"and {said} still {rule} {listing(lost['image'])}; name them alike in both"
+        )
+    warnings.warn(
+        TableWarning(
+            f"{where}: {pairs.height:,} images of {dataset!r} are matched with {counts} {said}: "
+            f"{old!r} is {new!r}"
+        ),
+        stacklevel=2,
+    )
+    renamed = frame.join(
+        pairs.with_columns(dataset=pl.lit(dataset)),
+        on=["dataset", "image"],
+        how="left",
+        maintain_order="left",
+    )
+    return renamed.with_columns(image=pl.coalesce("new", "image")).drop("new")

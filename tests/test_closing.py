@@ -1,0 +1,182 @@
+"""Last lines of commands, tables for papers, commands to paste, completion."""
+
+import subprocess
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bayesrep import cli
+from bayesrep.commands import completion
+from bayesrep.estimators.annotators import Linearity
+from bayesrep.estimators.components import fewest_components
+from bayesrep.report.closing import (
+    annotators_sentence,
+    components_sentence,
+    pairs_sentence,
+    points,
+    ranks_sentence,
+)
+from bayesrep.report.text import FORMAT, columns, pairs_table, remedies, side_by_side
+
+
+def test_pairs_are_counted_and_the_closest_come_first():
+    names = [f"c{i}" for i in range(5)]
+    rows = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    probability = np.array([0.5, 0.99, 0.01, 0.6, 0.975, 0.025, 0.9, 0.2, 0.3, 0.4])
+    table = pl.DataFrame(rows, schema=["classifier", "other"], orient="row").with_columns(
+        raw_difference=pl.Series(np.where(np.arange(10) < 2, -0.01, 0.01)),
+        difference=pl.Series(np.full(10, 0.01)),
+        lower=0.0,
+        upper=0.02,
+        probability=probability,
+    )
+    assert pairs_sentence(table) == (
+        "Of 10 pairs, 4 are told apart (one is better with at least 97.5 %); 2 change places once "
+        "selection is removed."
+    )
+    text = pairs_table(table, names, 3)
+    assert [line.split()[-1] for line in text.splitlines()[2:5]] == ["50.0", "60.0", "40.0"]
+    assert text.splitlines()[-1] == "3 of 10 pairs; --all shows them, --csv writes them."
+    assert "of 10 pairs" not in pairs_table(table, names, 10)
+
+
+@pytest.mark.parametrize(
+    ("best", "replication", "said"),
+    [
+        ([0.97, 0.03, 0.0], [1.0, 2.0, 3.0], "a is the best with probability 97 %. Removing "
+         "selection changes no classifier's place on the replication."),
+        ([0.6, 0.4, 0.0], [3.0, 2.0, 1.0], "Which is the best cannot be told: a (60 %), b (40 %). "
+         "Removing selection moves a the most, by 2 places."),
+    ],
+)  # fmt: skip
+def test_ranks_say_who_is_first_as_far_as_that_is_known(best, replication, said):
+    table = pl.DataFrame(
+        {
+            "classifier": ["a", "b", "c"],
+            "rank": [1.2, 1.9, 2.9],
+            "replication_rank": replication,
+            "best": best,
+        }
+    )
+    assert ranks_sentence(table) == said
+
+
+def test_annotators_say_whether_more_would_help():
+    table = pl.DataFrame(
+        {
+            "annotators": [9, 10],
+            "reference_accuracy": [0.8, 0.8],
+            "naive": [0.75, 0.76],
+            "jackknife": [0.76, 0.79],
+        }
+    )
+    line = Linearity(10, 5, 0.99, 0.79, 0.78, 0.001)
+    assert annotators_sentence(table, line).startswith(
+        "From 10 to ever more annotators the gap that naive matching leaves would fall from 4.00 "
+        "to about 1.00 points: yes, more would change it."
+    )
+    hardly = table.with_columns(jackknife=pl.col("naive") + 0.001)
+    assert ": no, more would hardly. " in annotators_sentence(hardly, line)
+    assert "show no curve" in annotators_sentence(table, None)
+
+
+def test_the_fewest_components_within_an_error_of_the_best():
+    table = pl.DataFrame(
+        {
+            "dataset": ["reference"] * 3 + ["replication"] * 3,
+            "components": [1, 2, 3] * 2,
+            "held_out_behind": [500.0, 1.0, 0.0, 3.0, 0.0, 2.0],
+            "held_out_error": [30.0, 2.0, 0.0, 4.0, 0.0, 1.0],
+        }
+    )
+    assert fewest_components(table) == {"reference": 2, "replication": 1}
+    assert "Components that are enough: reference 2, replication 1 " in components_sentence(table)
+
+
+def test_minus_signs_are_real_and_zero_has_none():
+    assert points(-0.0123) == "\N{MINUS SIGN}1.23"
+    assert points(-0.00001) == "0.00"
+
+
+@pytest.fixture
+def paper_format():
+    token = FORMAT.set("text")
+    yield FORMAT.set
+    FORMAT.reset(token)
+
+
+def test_tables_for_papers_escape_names(paper_format):
+    header, rows = ["name", "95 %"], [["res_net|50&\\", "1 ± \N{MINUS SIGN}2"]]
+    paper_format("markdown")
+    assert columns(header, rows) == (
+        "| name | 95 % |\n| --- | ---: |\n| res_net\\|50&\\ | 1 ± \N{MINUS SIGN}2 |"
+    )
+    paper_format("latex")
+    assert columns(header, rows).splitlines() == [
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"name & 95 \% \\",
+        r"\midrule",
+        r"res\_net|50\&\textbackslash{} & 1 $\pm$ $-$2 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def test_methods_are_columns_and_some_of_many_are_shown():
+    rows = [
+        {"method": m, "classifier": f"c{i:02}", "reference_accuracy": 0.8,
+         "adjusted_accuracy": 0.7, "lower": 0.6, "upper": 0.75}
+        for m in ("raw", "em-spline") for i in range(30)
+    ]  # fmt: skip
+    text = side_by_side(pl.DataFrame(rows), None)
+    assert text.splitlines()[0].split("  ")[-1] == "95 % (EM + spline)"
+    assert text.splitlines()[2].split() == ["c00", "80.0", "70.0", "70.0", "60.0", "to", "75.0"]
+    assert len(text.splitlines()) == 2 + 10 + 1
+    assert text.endswith("10 of 30 classifiers; --all shows them, --csv writes them.")
+
+
+def test_advice_of_settings_becomes_commands():
+    said = ["Try components=3, or shared_components=False, and compare.",
+            'They share; model="shared-difficulty" has it in the model.',
+            "state crowd_sd=0.01. Give the answers."]  # fmt: skip
+    assert remedies(said, "my-study") == [
+        "  $ bayesrep fit my-study --out again.nc --set components=3",
+        "  $ bayesrep fit my-study --out again.nc --set shared_components=false",
+        "  $ bayesrep fit my-study --out again.nc --model shared-difficulty",
+        "  $ bayesrep summarize my-study posterior.nc --crowd-sd 0.01",
+    ]
+
+
+def complete(script, *words):
+    typed = " ".join(f"'{word}'" for word in words)
+    code = f"{script}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _bayesrep\n"
+    said = subprocess.run(
+        ["bash", "-c", code + 'printf "%s\\n" "${COMPREPLY[@]}"'],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return said.stdout.split()
+
+
+def test_completion_in_bash(capsys):
+    assert cli.main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert complete(script, "bayesrep", "pai") == ["pairs"]
+    assert {"nuts", "laplace"} == set(complete(script, "bayesrep", "fit", "s", "--method", ""))
+    assert complete(script, "bayesrep", "fit", "s", "--checkp") == ["--checkpoint"]
+    assert set(complete(script, "bayesrep", "import", "")) >= {"tables", "sql"}
+
+
+@pytest.mark.parametrize("shell", completion.SHELLS)
+def test_every_command_is_completed(capsys, shell):
+    assert cli.main(["completion", shell]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in cli.COMMANDS)
+
+
+def test_the_help_lists_every_command_once(capsys):
+    cli.main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    listed = [line.split()[0] for line in lines if line.startswith("    ") and line[4] != " "]
+    assert sorted(listed) == sorted(cli.COMMANDS)

@@ -1,0 +1,176 @@
+"""`bayesrep run`: all of it in one folder, nothing made twice, a changed table noticed."""
+
+import json
+import warnings
+
+import polars as pl
+import pytest
+
+import bayesrep
+from bayesrep import cli
+from bayesrep.commands import run as command
+
+MADE = ("study", "posterior.nc", "tables", "figures", "report.html", "run.json")
+TABLES = ("estimates", "estimated-gaps", "adjusted", "gaps", "ranks", "pairs")
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """The two tables of a simulated study, and nothing else."""
+    folder = tmp_path_factory.mktemp("run")
+    study = bayesrep.simulate_study(seed=1, images=300, annotators=8, classifiers=3)
+    named = {"reference": "v1", "replication": "v2"}
+    data = [
+        pl.DataFrame({"image": each.images, "selected": each.selected, "shown": each.shown}).select(
+            pl.lit(named[role]).alias("dataset"), pl.all()
+        )
+        for role, each in study.datasets.items()
+    ]
+    answers = [
+        counts.select("dataset", "image").hstack(
+            [pl.Series(name, each.correct[:, i]) for i, name in enumerate(study.classifiers)]
+        )
+        for counts, each in zip(data, study.datasets.values(), strict=True)
+    ]
+    pl.concat(data).write_csv(folder / "counts.csv")
+    pl.concat(answers).write_csv(folder / "predictions.csv")
+    return folder
+
+
+def run(capsys, folder, *more, out="out"):
+    files = [str(folder / name) for name in ("counts.csv", "predictions.csv")]
+    roles = ("--reference", "v1", "--replication", "v2")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        status = cli.main(
+            ["run", *files, *roles, "--out", str(folder / out), "--bootstrap", "5", *more]
+        )
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_tables_in_report_out_and_nothing_twice(capsys, tables, monkeypatch):
+    status, text, err = run(capsys, tables)
+    out = tables / "out"
+    assert status == 0
+    assert {path.name for path in out.iterdir()} == {*MADE}
+    assert {path.name for path in (out / "tables").iterdir()} == {f"{n}.csv" for n in TABLES}
+    pictures = {f"{name}{kind}" for name in command.FIGURES for kind in (".pdf", ".png")}
+    assert {path.name for path in (out / "figures").iterdir()} == pictures
+    # The headline first, then whether to believe it; the stages are numbered.
+    first, second = text.splitlines()[:2]
+    assert "v2 (the replication)" in first
+    assert second.startswith("Trust: ")
+    for number in range(1, 6):
+        assert f"[{number}/5] " in err
+    study, posterior = (
+        bayesrep.read_study(out / "study"),
+        bayesrep.read_posterior(out / "posterior.nc"),
+    )
+    assert study.name == "out"
+    table = pl.read_csv(out / "tables" / "adjusted.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = bayesrep.summarize(study, posterior)
+    assert table["adjusted_accuracy"].to_list() == pytest.approx(
+        expected["adjusted_accuracy"].to_list(), rel=1e-9
+    )
+
+    # The same again: nothing is made, and the same is said.
+    def never(*_, **__):
+        raise AssertionError("made again")
+
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    monkeypatch.setattr(command._Work, "stage", never)
+    again = run(capsys, tables)
+    assert again[:2] == (0, text)
+    assert "up to date" in again[2]
+    assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    monkeypatch.undo()
+
+    # What somebody removed is made again, and what it takes is not.
+    (out / "report.html").unlink()
+    monkeypatch.setattr(command._Work, "fit", never)
+    status, _, err = run(capsys, tables)
+    assert status == 0
+    assert "[2/5] fitting: done before" in err
+    assert (out / "report.html").exists()
+
+
+def test_what_differs_is_refused_and_said(capsys, tables, monkeypatch):
+    out = tables / "two"
+    out.mkdir()
+    for name in ("study", "tables", "figures"):
+        (out / name).mkdir()
+    for name in ("posterior.nc", "report.html"):
+        (out / name).touch()
+    monkeypatch.setattr(command._Work, "stage", lambda self, number, text, make: None)
+    monkeypatch.setattr(command, "_told", lambda arguments, record: 0)
+    (out / "run.json").write_text("{}")
+    assert run(capsys, tables, out="two")[0] == 2
+    status, _, err = run(capsys, tables, "--force", out="two")
+    assert status == 0
+    assert "is made anew" in err
+    assert not (out / "report.html").exists()
+    assert run(capsys, tables, out="two")[0] == 0
+    status, _, err = run(capsys, tables, "--seed", "3", out="two")
+    assert status == 2
+    assert "--seed was not given and is 3. Give --force" in err
+    counts = tables / "counts.csv"
+    before = counts.read_text()
+    try:
+        counts.write_text(before.replace(",8\n", ",8 \n", 1))
+        status, _, err = run(capsys, tables, out="two")
+        assert (status, err.count("\n")) == (2, 1)
+        assert "counts.csv has changed. Give --force to make everything anew" in err
+    finally:
+        counts.write_text(before)
+
+
+def test_folders_of_others_and_tables_without_predictions(capsys, tables, tmp_path):
+    other = tables / "other"
+    other.mkdir()
+    (other / "thesis.tex").write_text("")
+    for force in ((), ("--force",)):
+        status, _, err = run(capsys, tables, *force, out="other")
+        assert status == 2
+        assert "is not of an earlier run" in err
+    assert [path.name for path in other.iterdir()] == ["thesis.tex"]
+    roles = ("--reference", "v1", "--replication", "v2")
+    arguments = ["run", str(tables / "counts.csv"), *roles, "--out", str(tmp_path / "x")]
+    assert cli.main(arguments) == 2
+    assert "hold no predictions" in capsys.readouterr().err
+    assert cli.main(["run", str(tmp_path / "none.csv"), "--out", str(tmp_path / "y")]) == 2
+    assert not (tmp_path / "y").exists()
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_the_record_is_json_that_says_what_was_asked(tables):
+    record = json.loads((tables / "out" / "run.json").read_text())
+    assert list(record["seconds"]) == list(command.STAGES)
+    assert record["asked"]["options"]["reference"] == "v1"
+    assert record["asked"]["version"] == bayesrep.__version__
+
+
+def test_where_laplace_does_not_hold_nuts_is_run(capsys, tables, monkeypatch):
+    """Its weights are what decides; a method that is asked for is taken whatever they say."""
+    from types import SimpleNamespace
+
+    tried = []
+
+    def fit(study, method="nuts", **options):
+        tried.append((method, "checkpoint" in options))
+        attributes = {"converged": method == "nuts", "verdict": "Weights do not hold."}
+        return {"posterior": SimpleNamespace(attrs=attributes)}
+
+    monkeypatch.setattr(bayesrep, "fit", fit)
+    for asked, expected in (
+        (None, [("laplace", False), ("nuts", True)]),
+        ("laplace", [("laplace", False)]),
+        ("nuts", [("nuts", True)]),
+    ):
+        arguments = SimpleNamespace(out=tables, method=asked, seed=None, no_progress=True)
+        tried.clear()
+        command._Work(arguments, {}, watch=False)._fitted(None)
+        assert tried == expected
+    assert "Sampling with NUTS instead" in capsys.readouterr().err
