@@ -6,12 +6,15 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import polars as pl
 import pytest
 from scipy import integrate, stats
 
 import bayesrep
-from bayesrep import OptionError, Study
+from bayesrep import OptionError, Study, StudyError
+from bayesrep.cli import main
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
+from bayesrep.estimators.remeasured import remeasure_counts
 from bayesrep.models import counts
 from bayesrep.models.curves import curve_family
 from bayesrep.models.joint import joint_data
@@ -258,3 +261,71 @@ def test_a_rule_that_leaves_one_count_identifies_nothing():
     said = advise(SufficientStatistics.of(study))
     assert len(said) == 2
     assert "leaves 1 count: of its selection frequencies nothing is identified" in said[0]
+
+
+def dealt(seed, size=4_000):
+    """Items of a known mixture that at least 3 of 5 selected, and their true frequencies."""
+    rng = np.random.default_rng(seed)
+    component = rng.choice(2, size=size, p=WEIGHT)
+    s = rng.beta(A[component], B[component])
+    k = rng.binomial(5, s)
+    return k[k >= 3], s[k >= 3]
+
+
+def test_counts_alone_are_measured_again():
+    selected, s = dealt(1)
+    told = remeasure_counts(selected, 5, "at least 3 of 5", draws=2_000, seed=0)
+    again = np.random.default_rng(2).binomial(5, s) < 3
+    middle, lower, upper = told.frequency
+    # Twice the half of a 95 % interval: a false alarm in some 10,000 seeds.
+    assert abs(middle - s.mean()) < upper - lower
+    assert abs(told.dropped[0] - again.mean()) < told.dropped[2] - told.dropped[1]
+    assert told.measured - s.mean() > 0.04
+    untold = remeasure_counts(selected, 5, draws=2_000, seed=0)
+    assert untold.dropped is None
+    assert untold.frequency[1] > s.mean()  # what the rule is for
+    assert told == remeasure_counts(selected, 5, "at least 3 of 5", draws=2_000, seed=0)
+
+
+def test_new_answers_scatter_more_than_frequencies():
+    selected, _ = dealt(3, 300)
+    asked = {"selection": "at least 3 of 5", "draws": 2_000}
+    width = {
+        n: np.ptp(remeasure_counts(selected, 5, answers=n, **asked).frequency) for n in (1, None)
+    }
+    assert width[1] > 1.2 * width[None]
+
+
+def test_items_kept_because_a_model_failed_flatter_it_when_tried_again():
+    rng = np.random.default_rng(4)
+    s = np.where(rng.random(3_000) < 0.3, 0.0, rng.beta(1, 3, 3_000))
+    failed = rng.binomial(4, s) == 0
+    told = remeasure_counts(np.zeros(failed.sum(), int), 4, "none of 4", draws=2_000)
+    assert told.measured == 0
+    assert told.frequency[1] <= s[failed].mean() <= told.frequency[2]
+
+
+@pytest.mark.parametrize(
+    ("selected", "shown", "rule", "said"),
+    [
+        ([3, 2], 5, "at least 3 of 5", "does not keep"),
+        ([6], 5, None, "selected exceeds shown"),
+        ([], 5, None, "no images"),
+        ([3], 5, "most", "no rule"),
+    ],
+)
+def test_counts_that_are_none_are_refused(selected, shown, rule, said):
+    with pytest.raises(StudyError, match=said):
+        remeasure_counts(np.array(selected, dtype=int), shown, rule)
+
+
+def test_the_command_takes_tables(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    selected, _ = dealt(5, 200)
+    pl.DataFrame({"item": range(len(selected)), "selected": selected, "shown": 5}).write_csv(
+        "c.csv"
+    )
+    assert main(["remeasure", "c.csv", "--selection", "at least 3 of 5"]) == 0
+    assert "would not pass the rule again" in capsys.readouterr().out
+    assert main(["remeasure", "c.csv", "--selection", "all of 5"]) == 2
+    assert "does not keep" in capsys.readouterr().err

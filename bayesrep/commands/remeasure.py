@@ -1,21 +1,95 @@
-"""`bayesrep remeasure`: what images that were kept would say if they were measured again."""
+"""`bayesrep remeasure`: what items that were kept would say if they were measured again."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import bayesrep
 from bayesrep.commands.options import add_shared, read_fitted
-from bayesrep.commands.output import emit_table
+from bayesrep.commands.output import emit_table, new_table
+from bayesrep.errors import OptionError, StudyError
 
 
 def add(parser: ArgumentParser) -> None:
-    add_shared(parser, "study", "posterior", "--seed", "--csv", "--force", "--allow-unconverged")
+    option = parser.add_argument
+    option(
+        "study",
+        type=Path,
+        metavar="STUDY|TABLE",
+        help="a study, or a table of item, selected, shown or of item, model, solved, attempts",
+    )
+    option(
+        "posterior",
+        type=Path,
+        nargs="?",
+        metavar="posterior.nc",
+        help="a fit of the study; without, every data set's counts speak for themselves",
+    )
+    option("--selection", metavar="RULE", help="of a table: what its counts kept")
+    option("--answers", type=int, metavar="N", help="of a table: the share among N new answers")
+    add_shared(parser, "--seed", "--csv", "--force", "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.text import remeasured_table
+
+    seed = arguments.seed or 0
+    if arguments.posterior is None:
+        new_table(arguments)
+        table = _alone(arguments, seed)
+        return emit_table(arguments, table, remeasured_table(table))
+    if arguments.selection is not None or arguments.answers is not None:
+        raise OptionError(
+            "--selection and --answers are of counts alone; leave them or the fit out"
+        )
+    from bayesrep.posterior.fitted import Fitted
 
     study, posterior = read_fitted(arguments)
     Fitted(study, posterior).trusted(allow_unconverged=arguments.allow_unconverged)
-    table = bayesrep.remeasure(study, posterior, seed=arguments.seed or 0)
+    table = bayesrep.remeasure(study, posterior, seed=seed)
     return emit_table(arguments, table, remeasured_table(table), left_out=study.left_out)
+
+
+def _alone(arguments: Namespace, seed: int) -> Any:
+    """A row for each set of counts, none of which knows of the others."""
+    import polars as pl
+
+    from bayesrep.estimators.remeasured import remeasure_counts, row_of
+
+    rows: list[dict[str, Any]] = []
+    for name, selected, shown, rule in _counts(arguments.study, arguments.selection):
+        try:
+            found = remeasure_counts(selected, shown, rule, answers=arguments.answers, seed=seed)
+        except StudyError as error:
+            raise StudyError(f"{arguments.study}: {name}: {error}") from None
+        rows.append(row_of(name, rule, found))
+    return pl.DataFrame(rows)
+
+
+def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Name, counts and rule of every data set, or of every model's attempts."""
+    from bayesrep.sources.table_files import read_table, require, whole_numbers
+    from bayesrep.studies.attempts import read_attempts
+    from bayesrep.studies.selection import Selection
+
+    if path.is_dir():
+        if rule is not None:
+            raise OptionError("a study states its own rules; --selection is of a table")
+        for data in bayesrep.read_study(path).datasets.values():
+            yield data.name, data.selected, data.shown, data.selection
+        return
+    told = None if rule is None else Selection.of(rule)
+    table = read_table(path, text=("dataset", "item", "image"))
+    if "solved" in table.columns:
+        for each in read_attempts(path):
+            yield f"{each.classifier} on {each.dataset}", each.solved, each.attempts, told
+        return
+    where = str(path)
+    require(table, ("selected", "shown"), where)
+    counts = table.with_columns(whole_numbers(table[name], where) for name in ("selected", "shown"))
+    if "dataset" not in counts.columns:
+        yield path.stem, counts["selected"].to_numpy(), counts["shown"].to_numpy(), told
+        return
+    for (name,), part in counts.group_by("dataset", maintain_order=True):
+        yield str(name), part["selected"].to_numpy(), part["shown"].to_numpy(), told

@@ -34,7 +34,7 @@ from scipy.special import stdtrit
 from bayesrep import bounds
 from bayesrep.choices import PassTarget
 from bayesrep.errors import OptionError, StudyError, listing
-from bayesrep.estimators.solve_rates import RatesPosterior, fit_solve_rates
+from bayesrep.estimators.solve_rates import RatesPosterior, check_runs, fit_solve_rates
 from bayesrep.estimators.unbiased import item_passes, item_variances
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.numerics.solve_rates import passed, passed_items
@@ -244,6 +244,7 @@ def pass_at_k(
         for data in models:
             bar.stage(data.classifier)
             fit = fit_solve_rates(data.solved, data.attempts, draws=draws, seed=seed)
+            _check_fit(fit)
             posteriors.append((data, fit))
             bar.advance(1)
     return _assembled(posteriors, wanted, target, seed)
@@ -271,6 +272,12 @@ _TABLE = {
     "k": pl.Int64,
     **dict.fromkeys(["estimate", "lower", "upper", *_UNBIASED, "prior_share"], pl.Float64),
 }
+
+
+def _check_fit(fit: RatesPosterior) -> None:
+    most = int(fit.attempts.max())
+    k: Ints = np.unique([1, most, 10 * most])
+    check_runs(passed(fit.rates, k), [f"pass@{each}" for each in k.tolist()])
 
 
 @no_type_check

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import OptionError, StudyError
-from bayesrep.estimators.solve_rates import fit_solve_rates
+from bayesrep.estimators.solve_rates import check_runs, fit_solve_rates
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.solve_rates import SolveRates, log_counts
 from bayesrep.studies import rules
@@ -56,7 +56,7 @@ class Remeasured:
 
 def remeasure_counts(
     selected: Ints,
-    shown: Ints,
+    shown: Ints | int,
     selection: Selection | str | None = None,
     *,
     answers: int | None = None,
@@ -67,7 +67,8 @@ def remeasure_counts(
 
     Parameters
     ----------
-    selected, shown : int64 [N]
+    selected : int64 [N]
+    shown : int64 [N] or int
         k of n of every item: annotators who selected it, or attempts that solved it.
     selection
         The rule by which the items were kept (`bayesrep.studies.selection`).
@@ -82,16 +83,22 @@ def remeasure_counts(
         Where the counts are none, or an item would not have been kept.
     OptionError
         For fewer than one new answer.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Where runs of the sampler do not agree on the mean frequency.
     """
     rule = None if selection is None else Selection.of(selection)
-    selected, shown = _checked(selected, shown, rule)
+    k, n = _checked(selected, shown, rule)
     if answers is not None and answers < 1:
         raise OptionError(f"answers is {answers}; give the number of new answers to each item")
-    fit = fit_solve_rates(selected, shown, selection=truncating(rule), draws=draws, seed=seed)
+    fit = fit_solve_rates(k, n, selection=truncating(rule), draws=draws, seed=seed)
     rng = np.random.default_rng([seed, 1])
     mean, square = (
         np.exp(log_counts(fit.rates, fit.solved + r, fit.attempts + r) - fit.logs) for r in (1, 2)
     )
+    check_runs((mean @ fit.items / fit.items.sum())[:, None], ["the mean frequency"])
     variance = square - mean**2
     if answers is not None:
         variance = variance + (mean - square) / answers
@@ -100,15 +107,15 @@ def remeasure_counts(
         keeps = _keeps_again(fit.rates, fit.logs, fit.solved, fit.attempts, rule)
         dropped = _told(1 - keeps, keeps * (1 - keeps), fit.items, rng)
     return Remeasured(
-        len(selected),
-        float((selected / shown).mean()),
+        len(k),
+        float((k / n).mean()),
         _told(mean, variance, fit.items, rng),
         dropped,
     )
 
 
 def _checked(
-    selected: Ints, shown: Ints, rule: Selection | None
+    selected: Ints, shown: Ints | int, rule: Selection | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     size = np.size(selected)
     names = np.arange(size).astype(np.str_)
@@ -157,3 +164,23 @@ def _told(
     drawn: Floats = mean @ items / total + sd * rng.standard_normal(len(mean))
     lower, middle, upper = np.quantile(np.clip(drawn, 0, 1), INTERVAL)
     return float(middle), float(lower), float(upper)
+
+
+def row_of(name: str, rule: Selection | None, found: Remeasured) -> dict[str, object]:
+    """What was found of one data set, as a row of `bayesrep.remeasure`."""
+    row: dict[str, object] = {
+        "dataset": name,
+        "role": None,
+        "selection": None if rule is None else rule.rule,
+        "images": found.items,
+        "measured": found.measured,
+    }
+    measured = found.measured
+    told = {
+        "frequency": found.frequency,
+        "regression": tuple(value - measured for value in found.frequency),
+        "dropped": found.dropped or (None, None, None),
+    }
+    for key, (middle, lower, upper) in told.items():
+        row |= {key: middle, f"{key}_lower": lower, f"{key}_upper": upper}
+    return row

@@ -1,6 +1,7 @@
 """The posterior of one model's mixture of solve rates, and what each item moves in it."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,10 +11,10 @@ from scipy.special import logsumexp
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.numerics.binomial import log_binomial
 from bayesrep.numerics.convergence import convergence
-from bayesrep.numerics.solve_rates import DIMENSION, SolveRates, log_counts, of_normal, passed
+from bayesrep.numerics.solve_rates import DIMENSION, SolveRates, log_counts, of_normal
 from bayesrep.numerics.tempering import tempered_draws
 from bayesrep.studies.selection import Selection
-from bayesrep.types import Float, Floats, Int, Ints
+from bayesrep.types import Float, Floats, Int
 
 RUNS = 4
 _AGREE = 1.05  # R-hat up to which runs agree
@@ -84,11 +85,6 @@ def fit_solve_rates(
         In all, by `RUNS` runs of the sampler that know nothing of each other.
     seed
         Of the runs.
-
-    Warns
-    -----
-    ConvergenceWarning
-        Where the runs do not agree on pass@k.
     """
     pairs, cell, items = np.unique(
         np.stack([solved, attempts], axis=1), axis=0, return_inverse=True, return_counts=True
@@ -110,9 +106,7 @@ def fit_solve_rates(
         tempered_draws(log_likelihood, DIMENSION, size, np.random.default_rng([seed, run]))
         for run in range(RUNS)
     ]
-    posterior = RatesPosterior(of_normal(np.concatenate(runs)), c, n, items, cell.reshape(-1))
-    _check(posterior, int(attempts.max()))
-    return posterior
+    return RatesPosterior(of_normal(np.concatenate(runs)), c, n, items, cell.reshape(-1))
 
 
 def log_kept(
@@ -131,16 +125,27 @@ def log_kept(
     return found
 
 
-def _check(posterior: RatesPosterior, most: int) -> None:
-    k: Ints = np.unique([1, most, 10 * most])
-    values = passed(posterior.rates, k).reshape(RUNS, -1, len(k))
-    rhat = convergence(values).rhat
+def check_runs(values: Float[np.ndarray, "draw quantity"], names: Sequence[str]) -> None:
+    """Warn where the runs that made the draws do not agree on a quantity.
+
+    Parameters
+    ----------
+    values
+        Of every draw.
+    names
+        What the quantities are called.
+
+    Warns
+    -----
+    ConvergenceWarning
+        With the quantity on which they agree least.
+    """
+    rhat = convergence(values.reshape(RUNS, -1, values.shape[1])).rhat
     if np.nanmax(rhat, initial=0.0) > _AGREE:
-        worst = int(k[np.nanargmax(rhat)])
         warnings.warn(
             ConvergenceWarning(
-                f"pass@{worst}: runs of the sampler do not agree (R-hat {np.nanmax(rhat):.2f}); "
-                "ask for more draws"
+                f"{names[int(np.nanargmax(rhat))]}: runs of the sampler do not agree (R-hat "
+                f"{np.nanmax(rhat):.2f}); ask for more draws"
             ),
             stacklevel=3,
         )

@@ -15,6 +15,7 @@ from bayesrep.report.answer import Estimate, is_share
 from bayesrep.report.methods import label_of
 from bayesrep.studies.shown import aligned as plainly_aligned
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import words_of
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.answers.crowd import CrowdDescription
@@ -127,14 +128,16 @@ def _cell(row: Row, cell: Cell) -> str:
 
 def describe_study(study: Study) -> str:
     """What a study holds, a line for each data set and the raw gap."""
-    lines = [f"{plain(study.name)}: {len(study.classifiers)} classifiers"]
+    words, count = words_of(study), len(study.classifiers)
+    evaluated = words.classifier if count == 1 else words.classifiers
+    lines = [f"{plain(study.name)}: {count} {evaluated}"]
     for role, data in study.datasets.items():
         low, high = data.shown.min(), data.shown.max()
         shown = f"{low}" if low == high else f"{low} to {high}"
         frequency = percent(float((data.selected / data.shown).mean()), 2)
         lines.append(
-            f"  {role} ({plain(data.name)}): {len(data.images):,} images, "
-            f"{shown} annotators each, mean selection frequency {frequency} %"
+            f"  {role} ({plain(data.name)}): {len(data.images):,} {words.images}, "
+            f"{shown} {words.annotators} each, mean selection frequency {frequency} %"
         )
         if data.selection is not None:
             lines.append(f"    {selection_text(data.selection)}")
@@ -183,7 +186,7 @@ def remeasured_table(table: pl.DataFrame) -> str:
     shown: dict[str, Cell] = {
         "data set": "{dataset}",
         "kept by": lambda row: row["selection"] or "no rule",
-        "images": "{images:,}",
+        "items": "{images:,}",
         "measured (%)": "{measured:2p}",
         "truly selected (%)": both("frequency"),
         "falls by (points)": lambda row: percent(-row["regression"], 2),
@@ -195,8 +198,8 @@ def remeasured_table(table: pl.DataFrame) -> str:
             lines.append(
                 f"Measured again, {plain(row['dataset'])} would be selected "
                 f"{both('frequency')(row)} % of the time, where {percent(row['measured'], 2)} % "
-                f"was measured, and {both('dropped')(row)} % of its images would not pass the rule "
-                "again (95 % intervals, about these very images)."
+                f"was measured, and {both('dropped')(row)} % of its items would not pass the rule "
+                "again (95 % intervals, about these very items)."
             )
     if table["selection"].null_count() == len(table):
         lines.append(
