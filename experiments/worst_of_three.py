@@ -4,8 +4,8 @@
 
 SWE-bench Verified kept a task where none of three annotators found a serious flaw (OpenAI,
 "Introducing SWE-bench Verified", 2024: of 1,699 tasks 38.3 % were flagged for their statement,
-61.1 % for their tests, 68.3 % left out in all). Let s be the chance that an annotator lets a task pass. The shares
-say what E[s³] = q is, and nothing else about s. Of the tasks that are kept
+61.1 % for their tests, 68.3 % left out in all). Let s be the chance that an annotator lets a task
+pass. The shares say what E[s³] = q is, and nothing else about s. Of the tasks that are kept
 
     a fourth annotator flags       1 − E[s⁴] / q           from 0 to 1 − q^(1/3)
     three others leave out         1 − E[s⁶] / q           from 0 to 1 − q
@@ -104,12 +104,12 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 REMARKS = (
-    "In percent. 'most, at the end': the largest value at the lower end of the sampling interval of "
-    "the share that passed (1,699 tasks, Jeffreys). The shares identify one moment of the chance s "
+    "In percent. 'most, at the end': the largest value at the lower end of the sampling interval "
+    "of the share that passed (1,699 tasks, Jeffreys). The shares identify one moment of the chance s "
     "that an annotator lets a task pass, so that everything between least and most fits them; the "
     "betas show what agreement among annotators would decide (intraclass correlation 0.2, 0.5, "
     "0.8). The audit that found 59.4 % flawed looked at tasks that models fail, a part of those "
-    "that were kept, and chosen by outcome: it is no estimate of the share among all that were kept."
+    "that were kept, and chosen by outcome: it is no estimate of the share of all."
 )
 
 
