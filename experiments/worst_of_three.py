@@ -106,10 +106,10 @@ def table(found: Mapping[str, Any]) -> str:
 REMARKS = (
     "In percent. 'most, at the end': the largest value at the lower end of the sampling interval "
     "of the share that passed (1,699 tasks, Jeffreys). The shares identify one moment of the "
-    "chance s that an annotator lets a task pass, so that everything between least and most fits them; the "
-    "betas show what agreement among annotators would decide (intraclass correlation 0.2, 0.5, "
-    "0.8). The audit that found 59.4 % flawed looked at tasks that models fail, a part of those "
-    "that were kept, and chosen by outcome: it is no estimate of the share of all."
+    "chance s that an annotator lets a task pass, so that everything between least and most fits "
+    "them; the betas show what agreement among annotators would decide (intraclass correlation "
+    "0.2, 0.5, 0.8). The audit that found 59.4 % flawed looked at tasks that models fail, a part "
+    "of those that were kept, and chosen by outcome: it is no estimate of the share of all."
 )
 
 
