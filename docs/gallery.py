@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
+from bayesrep.report.catalogue import Entry, entries, in_words
 from bayesrep.report.figure_names import FIGURES, Figure
 
 DOCS = Path(__file__).resolve().parent
@@ -24,7 +25,6 @@ PLOTS = {
     "curves": "accuracy by selection frequency",
     "frequencies": "selection frequencies, observed, expected and true",
 }
-NEED_TABLES = ("people", "judged")  # of what people see, from `bayesrep collect`
 BEGIN = """# Gallery
 
 Every figure, with the code or the command that makes it. Made by `python docs/gallery.py`, of a
@@ -44,8 +44,13 @@ PAPER = """
 or .png.
 """
 END = """
-`people` and `judged` show what people see on the images, from the tables of
-[`bayesrep collect`](how-to/collect.md).
+## Of more than a study and its fit
+
+What people see, label sets, photographs or probabilities are needed for these;
+`bayesrep figure --list` says the same of your own study.
+
+| figure | shows | needs |
+|---|---|---|
 """
 
 
@@ -86,13 +91,27 @@ def text() -> str:
         parts.append(f"### plot_{name}\n\n{words.capitalize()}.\n\n{code}\n")
         parts.append(shown(f"plot-{name}"))
     parts.append(PAPER)
+    told = {entry.name: entry for entry in entries() if entry.name}
     for name, figure in FIGURES.items():
-        if name in NEED_TABLES:
-            continue
-        words = figure.description[0].upper() + figure.description[1:]
-        parts.append(f"### {name}\n\n{words}.\n\n```console\n$ {command(name, figure)}\n```\n")
-        parts.append(shown(name))
-    return "\n".join([*parts, END.lstrip()])
+        if of_a_study(figure):
+            said = told[name].shows
+            words = said[0].upper() + said[1:]
+            code = f"```console\n$ {command(name, figure)}\n```"
+            parts.append(f"### {name}\n\n{words}.\n\n{code}\n")
+            parts.append(shown(name))
+    others = [told[name] for name, figure in FIGURES.items() if not of_a_study(figure)]
+    return "\n".join([*parts, END.lstrip() + "".join(map(row, others))])
+
+
+def of_a_study(figure: Figure) -> bool:
+    """Whether a study and its fit are all that it takes."""
+    return figure.needs_study or not figure.inputs
+
+
+def row(entry: Entry) -> str:
+    """A figure's line in the table of those that need more."""
+    needs = ", ".join(f"`{in_words(need)}`" for need in entry.needs)
+    return f"| `{entry.name}` | {entry.shows} | {needs} |\n"
 
 
 def main() -> None:
@@ -103,7 +122,7 @@ def main() -> None:
     for name in PLOTS:
         save(getattr(bayesrep, f"plot_{name}")(study, posterior).figure, f"plot-{name}")
     for name, figure in FIGURES.items():
-        if name not in (*NEED_TABLES, *RESULTS):
+        if of_a_study(figure) and name not in RESULTS:
             sys.stderr.write(f"{name}\n")
             save(drawn(name, figure, study, posterior), name)
     PAGE.write_text(text(), encoding="utf-8")

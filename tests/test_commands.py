@@ -13,7 +13,7 @@ import pytest
 
 import bayesrep
 from bayesrep import cli, commands, protocols
-from bayesrep.choices import AccuracyInterval, Empty, Key, Precision, Prior
+from bayesrep.choices import AccuracyInterval, Empty, Key, PassTarget, Precision, Prior
 from bayesrep.cli import COMMANDS
 from bayesrep.commands import collect
 from bayesrep.estimators.annotators import extrapolate
@@ -64,6 +64,7 @@ WORDS = {
     ("multilabel", "empty"): get_args(Empty),
     ("compare", "interval"): protocols.INTERVALS,
     ("paper", "paper"): tuple(PAPERS),
+    ("passk", "target"): get_args(PassTarget),
 }
 OWN = {"humans", "sets", "posterior"}  # of these, what is typed is a file that is read first
 
