@@ -332,7 +332,7 @@ BAD = {
     "no label column": ("s.csv", table_of(SETS).drop("label"), r"column 'label' missing"),
     "no rows": ("s.csv", table_of(SETS).head(0), r"has no rows"),
     "other data set": ("s.csv", table_of(SETS, dataset="v9"), r"no label set of any image of 'v1'"),
-    "unknown kind": ("s.txt", SETS, r"is neither \.csv nor \.parquet"),
+    "unknown kind": ("s.doc", SETS, r"is no table by its name"),
 }  # fmt: skip
 
 
@@ -427,7 +427,7 @@ def test_groups_of_classes_are_read_from_tables(tmp_path, kind):
         ({"class": ["ant", "ant"], "kind": ["x", "y"]}, r"class 'ant' given twice; keep one row"),
         ({"class": ["ant"]}, r"only the column class; add one that groups the classes"),
         ({"name": ["ant"], "kind": ["x"]}, r"column 'class' missing"),
-        ({"class": ["ant", None], "kind": ["x", "y"]}, r"class is missing in row '2'"),
+        ({"class": ["ant", None], "kind": ["x", "y"]}, r"class is missing in line 3"),
     ],
 )
 def test_bad_groups_are_one_clear_error(tmp_path, rows, message):

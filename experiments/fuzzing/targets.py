@@ -270,10 +270,10 @@ class Options(Target):
 
 
 TARGETS: dict[str, Target] = {
-    "pickles": Target(samples.pickle_files, _pickles, 13),
+    "pickles": Target(samples.pickle_files, _pickles, 12),
     "tables-csv": Target(lambda: samples.tables("csv"), _tables("csv"), 7),
-    "tables-parquet": Target(lambda: samples.tables("parquet"), _tables("parquet"), 8),
-    "study": Target(samples.study_files, _study, 13, sealed=(".parquet",)),
+    "tables-parquet": Target(lambda: samples.tables("parquet"), _tables("parquet"), 7),
+    "study": Target(samples.study_files, _study, 12, sealed=(".parquet",)),
     "answers": Target(
         samples.answered_files, _answers, 4, changed=(".parquet",), sealed=(".parquet",)
     ),
