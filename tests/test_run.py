@@ -145,6 +145,7 @@ def test_folders_of_others_and_tables_without_predictions(capsys, tables, tmp_pa
     assert "cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.compiles
 def test_the_record_is_json_that_says_what_was_asked(tables):
     record = json.loads((tables / "out" / "run.json").read_text())
     assert list(record["seconds"]) == list(command.STAGES)
