@@ -102,7 +102,12 @@ def lacking(command: str, names: Sequence[str]) -> int:
 
 
 def show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
-    """A warning in one line, as `warnings.showwarning`."""
+    """A warning in one line, as `warnings.showwarning`.
+
+    What a library will change some day is for us to heed, not for who runs a command.
+    """
+    if issubclass(category, FutureWarning | DeprecationWarning):
+        return
     say(f"{category.__name__}: {message}")
 
 
