@@ -286,7 +286,7 @@ def in_band(result: Mapping[str, Any]) -> bool:
         <= wanted
         <= middle + shift + wider * (upper - middle)
         for _, shift, wider, support in levels
-        if support > AGAINST
+        if support is not None and support > AGAINST
     )
 
 

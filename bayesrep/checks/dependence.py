@@ -67,7 +67,8 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
         `dependence`, the correlation; `shift` of the mean bias-corrected gap from what the fit
         says, as a fraction; `widening`, the factor by which its interval grows; `support`, the log
         density of the mode less that at the fit's correlation: below −10 the counts speak
-        against it, as far as mixtures of so many betas can follow them.
+        against it, as far as mixtures of so many betas can follow them. Of larger correlations
+        than one they speak against, null.
 
     Raises
     ------
@@ -79,47 +80,72 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
     options = {f.name: getattr(made.options, f.name) for f in fields(JointOptions)}
     statistics = _observed(posterior, made.roles)
     with kept_programs(), jax.enable_x64(new_val=True):
-        heights, (base, *found) = _along(statistics, options, made.roles, (assumed, *at))
+        problems = {
+            level: pose(
+                statistics,
+                model="joint",
+                options={**options, "dependence": max(level, NONE)},
+                datasets=made.roles,
+            )
+            for level in (assumed, *sorted(at))
+        }
+        found = _along(problems, _start(posterior))
+    height, base = found[assumed]
+    nothing = np.full(len(base), np.nan)
+    columns = [(height - low, mean) for low, mean in (found.get(x, (np.nan, nothing)) for x in at)]
     return pl.DataFrame(
         {
             "dependence": [float(level) for level in at],
             # The gap rises as accuracies fall: the reference's own is as measured.
-            "shift": [float(base.mean() - other.mean()) for other in found],
-            "widening": [float(other.std() / max(base.std(), 1e-300)) for other in found],
-            "support": [float(heights[0] - height) for height in heights[1:]],
+            "shift": [float(base.mean() - mean.mean()) for _, mean in columns],
+            "widening": [float(mean.std() / max(base.std(), 1e-300)) for _, mean in columns],
+            "support": [float(support) for support, _ in columns],
         }
-    )
+    ).fill_nan(None)
+
+
+def _start(posterior: Posterior) -> Mapping[str, Any]:
+    """Means of the draws, of a model whose parameters are those of the climb."""
+    made = recorded(posterior)
+    if made.name != "joint" or made.grouping or made.cut:
+        return {}
+    group = need_group(posterior, "posterior", "adjusted_accuracy")
+    return {str(name): group[name].values.mean(axis=(0, 1)) for name in group.data_vars}
 
 
 def _along(
-    statistics: SufficientStatistics,
-    options: Mapping[str, Any],
-    roles: Sequence[str],
-    levels: Sequence[float],
-) -> tuple[list[float], list[Float[np.ndarray, "draw"]]]:
-    """Every level's least potential, and mean accuracies of a normal around it, by the same z."""
+    problems: Mapping[float, Problem], near: Mapping[str, Any]
+) -> dict[float, tuple[float, Float[np.ndarray, "draw"]]]:
+    """By level: the least potential, and mean accuracies of a normal around it, by the same z.
 
-    def posed(level: float) -> Problem:
-        given = {**options, "dependence": max(level, NONE)}
-        return pose(statistics, model="joint", options=given, datasets=roles)
-
-    problem = posed(levels[0])
+    Of problems that differ in what their data say of the dependence alone, and values of their
+    parameters from which a first climb can begin. The first is the fit's; the others rise, and end
+    with the first that the counts speak against: there the climb is long and leads nowhere.
+    """
+    assumed, problem = next(iter(problems.items()))
     data = problem.data()
     tools = programs(problem, data)  # of all levels: it is the data that know them
-    start = tools.start(problem.model.start(data, problem.options))
-    mode = climb_from_annotations(problem, tools, start, data)
-    random, heights, found = np.random.default_rng(0), [], []
-    origin = tools.density.origin()
-    half = {name: random.standard_normal((PAIRS, *leaf.shape)) for name, leaf in origin.items()}
+    values = problem.model.start(data, problem.options)
+    if all(name in near for name, value in values.items() if np.size(value)):
+        values = {name: near[name] if np.size(value) else value for name, value in values.items()}
+        position = tools.start(values)
+    else:
+        position = climb_from_annotations(problem, tools, tools.start(values), data).position
+    random = np.random.default_rng(0)
+    half = {name: random.standard_normal((PAIRS, *leaf.shape)) for name, leaf in position.items()}
     standard = {name: jnp.asarray(np.concatenate([z, -z])) for name, z in half.items()}
-    for level in levels:
-        data = posed(level).data()
-        mode = climb(tools.expand, mode.position, data)
-        heights.append(float(mode.there.value))
-        normal = whitening(mode.there.hessian, mode.position)
+    found: dict[float, tuple[float, Float[np.ndarray, "draw"]]] = {}
+    for level, problem in problems.items():
+        data = problem.data()
+        mode = climb(tools.expand, position, data)
+        position = mode.position
+        normal = whitening(mode.there.hessian, position)
         draws = jax.tree.map(lambda leaf: leaf[None], jax.vmap(normal)(standard))
-        found.append(evaluate(tools, draws, data)["adjusted_accuracy"][0].mean(axis=1))
-    return heights, found
+        accuracy = evaluate(tools, draws, data)["adjusted_accuracy"][0].mean(axis=1)
+        found[level] = float(mode.there.value), accuracy
+        if level > assumed and found[assumed][0] - found[level][0] <= AGAINST:
+            break
+    return found
 
 
 def _observed(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistics:
@@ -167,7 +193,7 @@ def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding
     except PosteriorError as error:
         return None, Finding(check, value, wanted, "yes", f"{opening} ({error})")
     others = band.filter(pl.col("dependence") != assumed)
-    if not np.isfinite(others.to_numpy()).all():
+    if not np.isfinite(others.drop_nulls().to_numpy()).all():
         return band, Finding(check, value, wanted, "yes", f"{opening} What if not is not known.")
     gap = need_group(posterior, "posterior", "bias_corrected_gap")["bias_corrected_gap"].values
     mean = gap.mean(axis=2)
@@ -186,6 +212,6 @@ def judge_dependence(posterior: Posterior) -> tuple[pl.DataFrame | None, Finding
             "dependence=0.1."
         )
     if len(possible) < len(others):
-        least = others.filter(pl.col("support") <= AGAINST)["dependence"]
+        least = others.filter(~(pl.col("support") > AGAINST).fill_null(value=False))["dependence"]
         said.append(f"These counts speak against {', '.join(f'{level:g}' for level in least)}.")
     return band, Finding(check, value, wanted, "yes", " ".join(said))

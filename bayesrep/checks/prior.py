@@ -105,23 +105,25 @@ def prior_parts(posterior: Posterior, draws: Ints | slice = slice(None)) -> Prio
     return PriorParts(*parts)
 
 
-def jensen_shannon(values: Float[np.ndarray, "draw"], weights: Float[np.ndarray, "draw"]) -> float:
-    """Cumulative Jensen–Shannon distance of draws from themselves with weights.
+def jensen_shannon(
+    values: Float[np.ndarray, "draw"], weights: Float[np.ndarray, "version draw"]
+) -> Float[np.ndarray, "version"]:
+    """Cumulative Jensen–Shannon distances of draws from themselves with weights.
 
     Between 0 and 1; the larger of the distances of f and of −f.
     """
     order = np.argsort(values)
     width = np.diff(values[order])
     p = np.arange(1, len(values)) / len(values)
-    q = np.cumsum(weights[order] / weights.sum())[:-1]
-    return max(_distance(p, q, width), _distance(1 - p, 1 - q, width))
+    q = np.cumsum(weights[:, order], axis=1)[:, :-1] / weights.sum(axis=1, keepdims=True)
+    return np.maximum(_distance(p, q, width), _distance(1 - p, 1 - q, width))
 
 
-def _distance(p: Floats, q: Floats, width: Floats) -> float:
+def _distance(p: Floats, q: Floats, width: Floats) -> Floats:
     q = np.clip(q, 1e-300, None)
     middle = np.log2((p + q) / 2)
-    divergence = width @ (p * (np.log2(p) - middle) + q * (np.log2(q) - middle))
-    return float(np.sqrt(max(divergence / max(width @ (p + q), 1e-300), 0.0)))
+    divergence = (p * (np.log2(p) - middle) + q * (np.log2(q) - middle)) @ width
+    return np.sqrt(np.maximum(divergence / np.maximum((p + q) @ width, 1e-300), 0.0))
 
 
 class Scaling(NamedTuple):
@@ -157,7 +159,7 @@ def power_scaling(
     log_weights, shape = pareto_smooth(
         np.array([s * version for version in versions for s in (step, -step)], dtype=np.float64)
     )
-    distances = np.array([jensen_shannon(values, weight) for weight in np.exp(log_weights)])
+    distances = jensen_shannon(values, np.exp(log_weights))
     indices = distances.reshape(-1, 2).mean(axis=1) / np.log2(1 + step)
     deviation = values - values.mean()
     terms = np.log(2) * deviation * log_part / max(float(deviation.std()), 1e-300)

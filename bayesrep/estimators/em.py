@@ -178,11 +178,15 @@ def _newton_climb(
     def value(position: Float[Array, "parameter"]) -> Float[Array, ""]:
         return log_likelihood(at(position), images, cells)
 
-    slope, curvature = jax.grad(value), jax.hessian(value)
+    slope = jax.grad(value)
+
+    def expanded(position: Float[Array, "parameter"]) -> tuple[Array, Array]:
+        gradient, along = jax.linearize(slope, position)
+        return gradient, jax.vmap(along)(jnp.eye(3 * size))
 
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         position, height, _, left = state
-        gradient, hessian = slope(position), curvature(position)
+        gradient, hessian = expanded(position)
         held = jnp.where(gradient > 0, position > limits - _EDGE, position < floors + _EDGE)
         gradient = jnp.where(held, 0.0, gradient)
         hessian = jnp.where(held[:, None] | held[None, :], 0.0, hessian)
@@ -262,7 +266,10 @@ def ascend(
     Ascent
         Fields [D, B, S], those of its mixture [D, B, S, K].
     """
-    one = partial(_ascend, rounds=rounds, newton=newton)
-    over_starts = jax.vmap(one, in_axes=(0, None, None))
-    over_versions = jax.vmap(over_starts, in_axes=(0, 0, None))
-    return jax.vmap(over_versions, in_axes=(0, 0, None))(starts, images, cells)
+    # One batch: three nested ones are three times traced.
+    shape = starts.log_a.shape[:-1]
+    each = jnp.broadcast_to(jnp.asarray(images)[:, :, None], (*shape, images.shape[2]))
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), (starts, each))
+    one = partial(_ascend, cells=cells, rounds=rounds, newton=newton)
+    ends = jax.vmap(one)(*flat)
+    return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), ends)

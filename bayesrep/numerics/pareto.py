@@ -36,8 +36,10 @@ def pareto_smooth(
     length = tail_length(count)
     shape = np.full(len(weights), -np.inf)
     if length >= MIN_TAIL:
-        order = np.argsort(weights, axis=1)[:, -length - 1 :]
+        order = np.argpartition(weights, count - length - 1, axis=1)[:, -length - 1 :]
         tail = np.take_along_axis(weights, order, axis=1)
+        inner = np.argsort(tail, axis=1)
+        order, tail = (np.take_along_axis(each, inner, axis=1) for each in (order, tail))
         cutoff = np.exp(tail[:, :1])
         excess = np.exp(tail[:, 1:]) - cutoff
         # Weights that are all alike have no tail to smooth.

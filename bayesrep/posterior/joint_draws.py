@@ -24,6 +24,7 @@ covariance with A comes from the reference's annotation counts. Both are taken a
 A model that has all classifiers' answers to an image in one likelihood needs none of this.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -190,7 +191,15 @@ def excess_covariance(
     cell, correct
         Of the replication's images.
     """
-    return _excess_times(adjusted, log_right, cell, correct, np.eye(adjusted.shape[2]))
+    moves = centered(adjusted)
+    total = np.zeros((adjusted.shape[2],) * 2)
+    for logit, residual in _by_cell(log_right, cell, correct):
+        sways = np.matmul(logit.transpose(0, 2, 1), moves) / moves.shape[1]
+        both = residual.T @ residual
+        np.fill_diagonal(both, 0.0)
+        whole = sways.sum(axis=0)
+        total += whole.T @ both @ whole - sum(each.T @ both @ each for each in sways)
+    return total / (BLOCKS * (BLOCKS - 1))
 
 
 def leading_excess(
@@ -229,29 +238,36 @@ def _excess_times(
     correct: Bools,
     directions: Floats,
 ) -> Floats:
-    """The product [C, K] of `excess_covariance` and directions [C, K].
-
-    A covariance from finitely many draws is off by noise, whose square does not average out;
-    products of different blocks have none.
-    """
+    """The product [C, K] of `excess_covariance` and directions [C, K]."""
     moves = centered(adjusted)
     size = moves.shape[1]
     along = moves @ directions
-    order = np.argsort(cell, kind="stable")
-    cell = cell[order]
     total = np.zeros(directions.shape)
-    starts = np.flatnonzero(np.diff(cell, prepend=-1))
-    for start, stop in zip(starts, [*starts[1:], len(cell)], strict=True):
-        log_q = log_right[..., cell[start]]
-        logit = centered(log_q - np.log(-np.expm1(log_q)))
+    for logit, residual in _by_cell(log_right, cell, correct):
         sway = logit.transpose(0, 2, 1) @ along / size  # Cov(A, logit q_c) [block, c, K]
-        mean = np.exp(log_q.astype(float)).mean(axis=(0, 1))
-        residual = correct[order[start:stop]] - mean
         own = np.square(residual).sum(axis=0)[:, None]
         answers = [residual.T @ (residual @ each) - own * each for each in sway]
         others = sum(answers) - np.stack(answers)
         total += sum(a.T @ (b @ other) for a, b, other in zip(moves, logit, others, strict=True))
     return total / (size * BLOCKS * (BLOCKS - 1))
+
+
+def _by_cell(
+    log_right: NDArray[np.floating], cell: Ints, correct: Bools
+) -> Iterator[tuple[Floats, Floats]]:
+    """Centered draws of logit q [block, S, C] of every cell, and residuals [image, C] of its images.
+
+    A covariance from finitely many draws is off by noise, whose square does not average out;
+    products of different blocks have none.
+    """
+    order = np.argsort(cell, kind="stable")
+    cell = cell[order]
+    starts = np.flatnonzero(np.diff(cell, prepend=-1))
+    for start, stop in zip(starts, [*starts[1:], len(cell)], strict=True):
+        log_q = np.asarray(log_right[..., cell[start]], dtype=float)
+        wrong = -np.expm1(log_q)
+        residual = correct[order[start:stop]] - (1 - wrong.mean(axis=(0, 1)))
+        yield centered(log_q - np.log(wrong)), residual
 
 
 def reference_draws(
