@@ -31,6 +31,7 @@ _LONGEST_STEP = 2.0
 _EDGE = 1e-9  # what rounding leaves between a parameter and its limit
 _GAIN = 1e-9  # nats that a further Newton step must promise
 _NEWTON_STEPS = 100
+_BATCH = 32  # climbs side by side
 
 
 class CellMatrices(NamedTuple):
@@ -52,7 +53,7 @@ class CellMatrices(NamedTuple):
 
 
 class Ascent(NamedTuple):
-    """Where climbs from one or more starts ended, on the device or on the host."""
+    """Where climbs from one or more starts ended."""
 
     mixture: LogBetas
     log_likelihood: Any
@@ -215,19 +216,17 @@ def _ascend(
     start: LogBetas,
     images: Float[Array, "cell"],
     cells: CellMatrices,
+    rounds: Int[Array, ""],
     *,
-    rounds: int,
     newton: bool,
 ) -> Ascent:
-    def em(
-        state: tuple[LogBetas, Array, Array], _: None
-    ) -> tuple[tuple[LogBetas, Array, Array], None]:
+    def em(_: Array, state: tuple[LogBetas, Array, Array]) -> tuple[LogBetas, Array, Array]:
         mixture, before, drop = state
         mixture, height = _em_round(mixture, images, cells)
-        return (mixture, height, jnp.maximum(drop, before - height)), None
+        return mixture, height, jnp.maximum(drop, before - height)
 
     begin = (start, jnp.asarray(-jnp.inf), jnp.zeros(()))
-    (mixture, before, drop), _ = jax.lax.scan(em, begin, None, length=rounds)
+    mixture, before, drop = jax.lax.fori_loop(0, rounds, em, begin)
     height = log_likelihood(mixture, images, cells)
     drop = jnp.maximum(drop, jnp.where(jnp.isfinite(before), before - height, 0.0))
     gain = jnp.asarray(jnp.nan)
@@ -237,10 +236,22 @@ def _ascend(
     return Ascent(mixture, height, drop, gain)
 
 
-@partial(jax.jit, static_argnames=("rounds", "newton"))
+@partial(jax.jit, static_argnames="newton")
+def _ascend_batch(
+    starts: LogBetas,
+    images: Float[Array, "climb cell"],
+    cells: CellMatrices,
+    rounds: Int[Array, ""],
+    *,
+    newton: bool,
+) -> Ascent:
+    one = partial(_ascend, newton=newton)
+    return jax.vmap(one, in_axes=(0, 0, None, None))(starts, images, cells, rounds)
+
+
 def ascend(
     starts: LogBetas,
-    images: Float[Array, "dataset version cell"],
+    images: Float[np.ndarray, "dataset version cell"],
     cells: CellMatrices,
     *,
     rounds: int,
@@ -266,10 +277,21 @@ def ascend(
     Ascent
         Fields [D, B, S], those of its mixture [D, B, S, K].
     """
-    # One batch: three nested ones are three times traced.
     shape = starts.log_a.shape[:-1]
-    each = jnp.broadcast_to(jnp.asarray(images)[:, :, None], (*shape, images.shape[2]))
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), (starts, each))
-    one = partial(_ascend, cells=cells, rounds=rounds, newton=newton)
-    ends = jax.vmap(one)(*flat)
-    return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), ends)
+    each = np.broadcast_to(np.asarray(images)[:, :, None], (*shape, images.shape[2]))
+    flat = [np.reshape(leaf, (-1, leaf.shape[-1])) for leaf in (*starts, each)]
+    # Batches of one size: one program, traced and compiled once, for any number of climbs, of
+    # which none goes on for longer than its batch.
+    total = len(flat[0])
+    whole = np.arange(-(-total // _BATCH) * _BATCH)
+    ends: list[Ascent] = []
+    for rows in np.split(np.minimum(whole, total - 1), len(whole) // _BATCH):
+        *fields, counts = (leaf[rows] for leaf in flat)
+        end = _ascend_batch(LogBetas(*fields), counts, cells, rounds, newton=newton)
+        ends.append(jax.tree.map(np.asarray, end))
+
+    def joined(*parts: Any) -> Any:
+        found = np.concatenate(parts)[:total]
+        return found.reshape(*shape, *found.shape[1:])
+
+    return jax.tree.map(joined, *ends)
