@@ -37,7 +37,7 @@ from bayesrep.inference.problem import (
 from bayesrep.models.options import JointOptions
 from bayesrep.posterior.groups import Posterior, cells_along, need_group, recorded
 from bayesrep.studies.statistics import Cells, SufficientStatistics
-from bayesrep.types import Float
+from bayesrep.types import Float, Floats
 
 LEVELS = (0.0, 0.05, 0.1, 0.2)
 """Intraclass correlations; 0.2 is what a fifth of all scatter in a grid of its own would be."""
@@ -134,7 +134,7 @@ def _along(
     random = np.random.default_rng(0)
     half = {name: random.standard_normal((PAIRS, *leaf.shape)) for name, leaf in position.items()}
     standard = {name: jnp.asarray(np.concatenate([z, -z])) for name, z in half.items()}
-    found: dict[float, tuple[float, Float[np.ndarray, "draw"]]] = {}
+    found: dict[float, tuple[float, Floats]] = {}
     for level, problem in problems.items():
         data = problem.data()
         mode = climb(tools.expand, position, data)

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import bayesrep
+from bayesrep.commands.options import read_draws
 from bayesrep.commands.output import emit, finding
 
 
@@ -16,7 +17,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     study = bayesrep.read_study(arguments.study) if arguments.study else None
-    diagnosis = bayesrep.diagnose(bayesrep.read_posterior(arguments.posterior), study)
+    diagnosis = bayesrep.diagnose(read_draws(arguments.posterior), study)
     tables = {
         name: getattr(diagnosis, name) for name in ("predictions", "sensitivity", "dependence")
     }

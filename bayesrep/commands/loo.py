@@ -3,8 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-import bayesrep
-from bayesrep.commands.options import add_shared
+from bayesrep.commands.options import add_shared, read_draws
 from bayesrep.commands.output import emit_table, new_table
 
 
@@ -18,6 +17,6 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.text import fits_text
 
     new_table(arguments)
-    fits = {str(path): bayesrep.read_posterior(path) for path in arguments.posteriors}
+    fits = {str(path): read_draws(path) for path in arguments.posteriors}
     table = compare_fits(fits)
     return emit_table(arguments, table, fits_text(table))

@@ -157,7 +157,12 @@ def given(arguments: Namespace, function: Callable[..., Any]) -> dict[str, Any]:
 def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
     """The study and the posterior of a command, once its table can be written."""
     new_table(arguments)
-    return bayesrep.read_study(arguments.study), bayesrep.read_posterior(arguments.posterior)
+    return bayesrep.read_study(arguments.study), read_draws(arguments.posterior)
+
+
+def read_draws(path: Path) -> Any:
+    """What `bayesrep.read_posterior` reads, without ArviZ, which takes a second to import."""
+    return inspect.unwrap(bayesrep.read_posterior)(path)
 
 
 def keep_compiled() -> None:

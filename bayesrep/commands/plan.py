@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import Prior
-from bayesrep.commands.options import add_shared, given, keep_compiled, whole_numbers
+from bayesrep.commands.options import add_shared, given, keep_compiled, read_draws, whole_numbers
 from bayesrep.commands.output import DONE, FINDING, emit, say
 from bayesrep.errors import OptionError
 
@@ -114,7 +114,7 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
 
     study = bayesrep.read_study(arguments.pilot)
     if arguments.posterior is not None:
-        posterior = bayesrep.read_posterior(arguments.posterior)
+        posterior = read_draws(arguments.posterior)
     else:
         posterior = _fitted(study, arguments)
     fitted = Fitted(study, posterior).trusted()

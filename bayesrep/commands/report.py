@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
-from bayesrep.commands.options import add_shared, given, keep_compiled
+from bayesrep.commands.options import add_shared, given, keep_compiled, read_draws
 from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.errors import OptionError
 
@@ -42,7 +42,7 @@ def run(arguments: Namespace) -> int:
 
     conditions = [parse_condition(text) for text in arguments.fail_if]
     file = arguments.posterior
-    posterior = None if file is None else bayesrep.read_posterior(file)
+    posterior = None if file is None else read_draws(file)
     study = bayesrep.read_study(arguments.study)
     options: dict[str, Any] = {**given(arguments, gather), "posterior": posterior}
     if arguments.objects is not None or arguments.counts is not None:

@@ -17,7 +17,7 @@ from bayesrep import process
 from bayesrep.atomic import replaced_file
 from bayesrep.choices import Method
 from bayesrep.commands.fit import import_early
-from bayesrep.commands.options import add_shared, given, keep_compiled
+from bayesrep.commands.options import add_shared, given, keep_compiled, read_draws
 from bayesrep.commands.output import DONE, emit, finding, progress_line, say
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
 
@@ -245,7 +245,7 @@ class _Work:
     @cached_property
     def posterior(self) -> Any:
         """As this run has made it, or an earlier one has written it."""
-        return bayesrep.read_posterior(self.out / "posterior.nc")
+        return read_draws(self.out / "posterior.nc")
 
     @cached_property
     def points(self) -> Any:

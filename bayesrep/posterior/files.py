@@ -121,7 +121,8 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
         raise PosteriorError(f"cannot write {target}: {reason(error)}") from None
 
 
-def read_posterior(path: str | Path) -> Posterior:
+@in_arviz
+def read_posterior(path: str | Path) -> xr.DataTree:
     """Read what `write_posterior` wrote, wholly into memory.
 
     Raises
@@ -132,16 +133,14 @@ def read_posterior(path: str | Path) -> Posterior:
     source = Path(path)
     if not source.is_file():
         raise PosteriorError(f"{source}: no such file; bayesrep fit STUDY --out {source} makes it")
-    trial.start()  # while ArviZ is imported
-    module = arviz()
     if (line := trial.fault(netcdf.examine, source, str(source))) is not None:
         raise PosteriorError(line)
     try:
         with warnings.catch_warnings():
             # Said of attributes that contradict each other or their variable.
             warnings.simplefilter("error", xr.SerializationWarning)
-            posterior = module.from_netcdf(str(source), engine="h5netcdf")
-            posterior = posterior.load()  # ArviZ 0.x returns the loaded one and leaves this
+            with xr.open_datatree(source, engine="h5netcdf") as opened:
+                posterior = opened.load()
         broken = next(violations(posterior), None)
     except Exception as error:  # three libraries on a stranger's file raise nearly anything
         raise PosteriorError(_not_ours(source, reason(error))) from error

@@ -255,7 +255,7 @@ def _excess_times(
 def _by_cell(
     log_right: NDArray[np.floating], cell: Ints, correct: Bools
 ) -> Iterator[tuple[Floats, Floats]]:
-    """Centered draws of logit q [block, S, C] of every cell, and residuals [image, C] of its images.
+    """Centered draws of logit q [block, S, C] of every cell, and its images' residuals [image, C].
 
     A covariance from finitely many draws is off by noise, whose square does not average out;
     products of different blocks have none.
