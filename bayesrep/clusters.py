@@ -27,7 +27,7 @@ def join_cluster(address: str, workers: int | None = None) -> tuple[Any, bool]:
         import ray
     except ModuleNotFoundError as error:
         raise PredictionError(
-            "ray is not installed; `pip install 'bayesrep[ray]'` brings it"
+            "ray is not installed; this takes the extra [ray] (`pip install ray`)"
         ) from error
     if ray.is_initialized():
         return ray, False

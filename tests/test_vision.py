@@ -837,7 +837,7 @@ def test_without_the_extra_there_is_one_line(missing):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1
-    assert f"{missing} is not installed; `pip install 'bayesrep[timm]'`" in result.stderr
+    assert f"{missing} is not installed; this takes the extra [timm]" in result.stderr
 
 
 def test_damaged_files_of_the_study_are_named(tmp_path, pictures, weights):

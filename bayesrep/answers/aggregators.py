@@ -79,7 +79,7 @@ def _methods(seed: int) -> dict[str, Any]:
         )
     except ImportError:
         raise OptionError(
-            "crowd-kit is not installed; `pip install 'bayesrep[crowd]'` brings it"
+            "crowd-kit is not installed; this takes the extra [crowd] (`pip install crowd-kit`)"
         ) from None
     return {
         "Dawid-Skene": DawidSkene(n_iter=ITERATIONS),

@@ -37,8 +37,8 @@ def load_timm() -> ModuleType:
     except ModuleNotFoundError as error:
         name = (error.name or "timm").split(".")[0]
         raise PredictionError(
-            f"{name} is not installed; `pip install 'bayesrep[timm]'` brings torch, torchvision "
-            "and timm"
+            f"{name} is not installed; this takes the extra [timm] (`pip install torch torchvision "
+            "timm`)"
         ) from error
 
 
