@@ -133,6 +133,23 @@ def test_several_numbers_of_annotators_and_empty_cells():
     assert stats.kstest(p, "uniform").pvalue > 0.01
 
 
+def test_bins_of_one_number_of_annotators_each():
+    """Of 2 to 6 annotators no bin holds counts of two, so five sums are given. False alarms: 0.01."""
+    rng = np.random.default_rng(6)
+    sizes = np.arange(2, 7)
+    shown = np.repeat(sizes, sizes + 1)
+    selected = np.concatenate([np.arange(n + 1) for n in sizes])
+    strata = discrepancy.strata_of(CellNames(np.full(len(shown), ""), selected, shown))
+    mass = stats.betabinom.pmf(selected, shown, 2, 1)
+    p = []
+    for _ in range(200):
+        seen = np.concatenate([rng.multinomial(400, mass[shown == n]) for n in sizes])
+        fit = discrepancy.check_counts(seen, np.tile(mass, (2, 1)), strata)
+        p.append(fit.p)
+    assert fit.bins == len(shown)
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+
+
 def test_images_that_each_have_another_number_of_annotators_are_no_misfit():
     """36 numbers of annotators, 1,000 images: most cells are empty. False alarm rate 0.01."""
     rng = np.random.default_rng(5)
@@ -147,6 +164,20 @@ def test_images_that_each_have_another_number_of_annotators_are_no_misfit():
         seen = np.concatenate([rng.multinomial(28, mass[shown == n]) for n in sizes])
         p.append(discrepancy.check_counts(seen, np.tile(mass, (2, 1)), strata).p)
     assert stats.kstest(p, "uniform").pvalue > 0.01
+
+
+def test_annotators_added_until_it_is_clear_are_no_misfit():
+    adaptive = bayesrep.simulate_study(images=1000, classifiers=2, scenario="adaptive")
+    table, findings = predictions.judge_predictions(
+        bayesrep.fit(adaptive, method="laplace", progress=False)
+    )
+    assert table is not None
+    assert (table.filter(kind="counts")["unfilled"] > 0.1).all()
+    assert {finding.trust for finding in findings} == {"yes"}
+    assert "were added depending on the answers so far: " in findings[1].sentence
+    ragged = bayesrep.simulate_study(images=1000, classifiers=2, annotators=(2, 6))
+    table = predictions.check_predictions(bayesrep.fit(ragged, method="laplace", progress=False))
+    assert (table.filter(kind="counts")["unfilled"] == 0).all()
 
 
 def test_cells_are_completed_to_all_counts_of_every_number_of_annotators():
@@ -503,6 +534,7 @@ def test_remedies_name_options_the_fit_did_not_have():
         "observed": 9.0,
         "expected": 30.0,
         "effect": 0.0,
+        "unfilled": 0.0,
     }
     options = {"components": 3, "shared_components": False}
     found = predictions._judge_counts(row, 0.01, options, curves_fit=True)

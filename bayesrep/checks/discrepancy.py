@@ -40,6 +40,8 @@ Meng (1994), "Posterior predictive p-values", on what goes wrong otherwise; Benj
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 from scipy.special import gammaincc, ndtr, ndtri
 
 from bayesrep.posterior.groups import CellNames
@@ -151,36 +153,47 @@ def check_counts(
     least = max(LEAST_EXPECTED, float(images.sum()) / MOST_BINS / 4)
     bins = np.empty_like(order)
     bins[order] = merge(expected[order], least)
-    x2, parts, expectation = _multinomial_x2(images, mass, stratum, totals, bins)
-    variance = _x2_variance(expectation, one=len(totals) == 1)
-    worst, size = int(parts.mean(axis=0).argmax()), int(bins.max()) + 1
+    free = _free_bins(bins, stratum)
+    x2, parts, expectation = _multinomial_x2(images, mass, stratum, totals, bins, free)
+    variance = _x2_variance(expectation, len(free), one=len(totals) == 1)
+    worst = int(parts.mean(axis=0).argmax())
     inside = np.flatnonzero(bins == worst)
     return Fit(
         float(x2.mean()),
-        size,
-        calibrated_p(x2, size - 1.0, variance) if size > 1 else float("nan"),
+        int(bins.max()) + 1,
+        calibrated_p(x2, float(len(free)), variance) if len(free) else float("nan"),
         inside,
         float(images[inside].sum()),
         float(expectation[:, worst].mean()),
     )
 
 
-def _x2_variance(expected: Floats, *, one: bool) -> Floats | float:
+def _free_bins(bins: Ints, stratum: Ints) -> Ints:
+    """Bins but for one of each set of them that holds whole strata, which follows from the rest."""
+    size = int(bins.max()) + 1
+    shape = (size, int(stratum.max()) + 1)
+    shared = sparse.coo_array((np.ones(len(bins)), (bins, stratum)), shape=shape).tocsr()
+    apart = csgraph.connected_components(shared @ shared.T, directed=False)[1]
+    _, last = np.unique(apart[::-1], return_index=True)
+    return np.setdiff1d(np.arange(size), size - 1 - last)
+
+
+def _x2_variance(expected: Floats, freedom: int, *, one: bool) -> Floats | float:
     """Variance of X² given expected counts [S, K]; exact for one stratum (Haldane 1937)."""
     size = expected.shape[1]
     if not one:
-        return 2.0 * (size - 1)
+        return 2.0 * freedom
     beyond = (1 / expected).sum(axis=1) - (size**2 + 2 * size - 2) / expected.sum(axis=1)
     return 2.0 * (size - 1) + beyond
 
 
 def _multinomial_x2(
-    observed: Ints, mass: Floats, stratum: Ints, totals: Floats, bins: Ints
+    observed: Ints, mass: Floats, stratum: Ints, totals: Floats, bins: Ints, free: Ints
 ) -> tuple[Floats, Floats, Floats]:
     """X² [S], each bin's own (O − E)²/E [S, K] and E [S, K] of a sum of multinomials.
 
-    The quadratic form of O − E in its covariance (without the last bin, which follows from the
-    others); for one stratum that is Pearson's X².
+    The quadratic form of O − E in its covariance, of the bins from `_free_bins`; for one stratum
+    that is Pearson's X².
     """
     member = _indicator(bins)
     expected = mass * totals[stratum] @ member
@@ -191,10 +204,10 @@ def _multinomial_x2(
         covariance -= total * own[:, :, None] * own[:, None, :]
     residual = observed @ member - expected
     parts = residual**2 / expected
-    if residual.shape[1] == 1:
+    if not len(free):
         return np.zeros(len(mass)), parts, expected
-    short = residual[:, :-1, None]
-    solved = np.linalg.solve(covariance[:, :-1, :-1], short)
+    short = residual[:, free, None]
+    solved = np.linalg.solve(covariance[:, free[:, None], free], short)
     return (short * solved).sum(axis=(1, 2)), parts, expected
 
 

@@ -33,6 +33,8 @@ MIXTURES = 20  # draws of the mixture, for cells without images
 BEARABLE = 0.5  # of a posterior sd: shifts of all classifiers that leave intervals 92 % coverage
 BEARABLE_OWN = 1.0  # the same of one classifier, whose effect is noisy by about half an sd
 RUINOUS = 2.0
+CLEARLY = 10.0  # expected images of a cell that chance does not leave empty: P = e⁻¹⁰
+STOPPED = 0.05  # of all images, expected in such cells: who annotates next depended on the answers
 UNTESTED = Fit(np.nan, 0, np.nan, np.zeros(0, dtype=np.int64), np.nan, np.nan)
 SCHEMA = {
     "kind": pl.String,
@@ -45,6 +47,7 @@ SCHEMA = {
     "observed": pl.Float64,
     "expected": pl.Float64,
     "effect": pl.Float64,
+    "unfilled": pl.Float64,
 }
 
 
@@ -70,7 +73,9 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
         For a data set Σ_k (observed − fitted share) · P(correct | k, n), averaged over classifiers;
         for a classifier Σ_k (reference's share) · (observed − fitted accuracy). Both are rough
         guides to what the misfit can do to an adjusted accuracy; null where the reference's cells
-        are not the replication's.
+        are not the replication's. `unfilled`, of counts: the share of images expected at counts of
+        fewer annotators than the most that no image has and chance does not leave empty. There is
+        hardly any but where annotators were added until the answer was clear.
 
     Raises
     ------
@@ -173,7 +178,10 @@ def _counts_row(
     on_all = np.zeros((len(log_mass), len(counted)))
     on_all[:, place] = log_mass
     strata, mass = _fitted_masses(posterior, which, every, counted, on_all)
-    return _row("counts", role, check_counts(counted, mass, strata), every)
+    expected = np.bincount(strata.stratum, counted)[strata.stratum] * mass.mean(axis=0)
+    empty = (counted == 0) & (expected >= CLEARLY) & (every.shown < every.shown.max())
+    row = _row("counts", role, check_counts(counted, mass, strata), every)
+    return {**row, "unfilled": float(expected[empty].sum() / counted.sum())}
 
 
 def _complete(cells: CellNames) -> tuple[CellNames, Int[np.ndarray, "cell"]] | None:
@@ -315,6 +323,13 @@ def _judge_counts(
             "First change the curves, which do not fit either and pull at this mixture "
             f'(feedback="cut" keeps them apart). {change}'
         )
+    if row["unfilled"] > STOPPED:
+        sentence = (
+            f"Annotators of the {name} were added depending on the answers so far: "
+            f"{100 * row['unfilled']:.0f} % of its images would otherwise have counts that none "
+            "has. The likelihood allows for that, but the mixture cannot be tested by such counts."
+        )
+        return Finding(check, "not tested", wanted, "yes", sentence)
     added = ""
     if ragged:
         added = (
