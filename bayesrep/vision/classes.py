@@ -92,7 +92,7 @@ def read_classes(path: str | Path) -> Classes:
     """
     file = Path(path)
     if not file.is_file():
-        raise PredictionError(f"{file} is no file; give the table of the classes' names (index, name)")
+        raise PredictionError(f"{file} is no file; give the table of the classes' names")
     try:
         table = delimited.read(file, text=_COLUMNS)[0].frame
     except StudyError as error:
