@@ -19,11 +19,14 @@ def add(parser: ArgumentParser) -> None:
         "--classifiers",
         type=names,
         metavar="NAMES|@FILE",
-        help="timm's names, separated by commas, or a file with one a line",
+        help="names of timm or hf-hub:..., separated by commas, or a file with one a line",
     )
     option("--catalog", metavar="NAME", help="the classifiers of a paper: see --list")
     option("--list", action="store_true", help="list the catalogs and stop")
     option("--labels", type=Path, metavar="FILE", help="ground truth of a flat folder")
+    option(
+        "--classes", type=Path, metavar="FILE", help="index, name: the outputs, if not ImageNet's"
+    )
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
     option("--batch-size", type=_count_or_auto, metavar="auto|N")
     option("--precision", choices=get_args(Precision))

@@ -32,6 +32,8 @@ Input: TypeAlias = tuple[Preprocessing, tuple[float, ...], tuple[float, ...]]
 class TopFive:
     """A classifier's five likeliest classes for some images, likeliest first.
 
+    Among K < 5 classes there are K answers.
+
     Attributes
     ----------
     labels : uint16 [n, 5]
@@ -220,14 +222,14 @@ def _answers(network: Network, images: Any, device: Device) -> TopFive:
         logits = _logits(network, images, device)  # without mixed precision
         if not bool(torch.isfinite(logits).all()):
             raise ArithmeticError("outputs are not finite, the weights may be damaged")
-    probabilities, labels = logits.float().softmax(-1).topk(RANKS)
+    probabilities, labels = logits.float().softmax(-1).topk(min(RANKS, logits.shape[-1]))
     values = probabilities.cpu().numpy()  # waits for the device
     labels = labels.cpu().numpy().astype(np.uint16)
     return TopFive(labels, values, time.perf_counter() - start)
 
 
 def _logits(network: Network, images: Any, device: Device) -> Any:
-    """Return [n, 1000], in smaller and smaller batches while memory runs out."""
+    """Return [n, K], in smaller and smaller batches while memory runs out."""
     import torch
 
     while True:

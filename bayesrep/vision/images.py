@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError, listing, reason
 from bayesrep.studies import rules
 from bayesrep.types import Ints
-from bayesrep.vision.labels import imagenet_numbers, labels_by_folder, labels_of_flat, read_labels
+from bayesrep.vision.classes import IMAGENET, Classes
+from bayesrep.vision.labels import class_numbers, labels_by_folder, labels_of_flat, read_labels
 from bayesrep.vision.tars import members
 
 _SUFFIXES = frozenset(
@@ -39,18 +40,21 @@ class ImageSet:
     names : tuple of N str
         Unique: paths relative to the folder or archive, or as the table of paths gives them.
     labels : int64 [N]
-        Class numbers, 0 to 999 (see `bayesrep.studies.imagenet`).
+        Class numbers, of `classes`.
     files : tuple of str
         Files on disk.
     place : int64 [N, 3]
         Of each image: its file's number in `files`, where it begins, and how many bytes it has
         (-1: the whole file).
+    classes
+        Which there are.
     """
 
     names: tuple[str, ...]
     labels: Ints
     files: tuple[str, ...]
     place: Ints
+    classes: Classes = IMAGENET
 
     def __len__(self) -> int:
         return len(self.names)
@@ -67,11 +71,11 @@ class ImageSet:
 
     def take(self, images: Sequence[int]) -> "ImageSet":
         """Some of the images, in the order given."""
-        return ImageSet(
-            tuple(self.names[image] for image in images),
-            self.labels[list(images)],
-            self.files,
-            self.place[list(images)],
+        return replace(
+            self,
+            names=tuple(self.names[image] for image in images),
+            labels=self.labels[list(images)],
+            place=self.place[list(images)],
         )
 
     def stamps(self) -> NDArray[np.uint64]:
@@ -104,7 +108,9 @@ class _File:
     size: int = -1
 
 
-def list_images(path: str | Path, *, labels: str | Path | None = None) -> ImageSet:
+def list_images(
+    path: str | Path, *, labels: str | Path | None = None, classes: Classes = IMAGENET
+) -> ImageSet:
     """List the images under a path and the class of each.
 
     Parameters
@@ -112,13 +118,15 @@ def list_images(path: str | Path, *, labels: str | Path | None = None) -> ImageS
     path
         One of
 
-        - a folder of class folders, named by wnid or 0 ... 999 (read as numbers);
+        - a folder of class folders, named by class (ImageNet's by wnid) or number;
         - a flat folder of images, with `labels` or a ground-truth file beside them;
         - a `.tar` file, or a folder of them, holding any of these or WebDataset samples (each
           image with a `.cls` file of the same name); read in place, never unpacked;
         - a `.csv` file with the columns path (relative to the table) and label.
     labels
         A ground-truth file for a flat folder; see `bayesrep.vision.labels.read_labels`.
+    classes
+        Which there are.
 
     Returns
     -------
@@ -134,7 +142,7 @@ def list_images(path: str | Path, *, labels: str | Path | None = None) -> ImageS
     if not path.exists():
         raise PredictionError(f"{path} does not exist; give a folder, a .tar or a .csv file")
     if path.is_file() and path.suffix.lower() == ".csv":
-        return _from_table(path)
+        return _from_table(path, classes)
     archives = _archives(path)
     entries = list(_archived(archives) if archives else _in_folder(path))
     images = [entry for entry in entries if PurePosixPath(entry.name).suffix.lower() in _SUFFIXES]
@@ -144,16 +152,16 @@ def list_images(path: str | Path, *, labels: str | Path | None = None) -> ImageS
     names = [entry.name for entry in images]
     beside = {entry.name: entry for entry in entries if entry.name.endswith(".cls")}
     if labels is not None:
-        numbers = read_labels(Path(labels), names)
+        numbers = read_labels(Path(labels), names, classes)
     elif beside:
-        numbers = _labels_beside(images, beside)
-        return _image_set(images, numbers)
+        numbers = _labels_beside(images, beside, classes)
+        return _image_set(images, numbers, classes)
     else:
-        numbers = labels_by_folder(names, str(path))
+        numbers = labels_by_folder(names, str(path), classes)
         if numbers is None:
-            numbers = labels_of_flat(names, path if path.is_dir() else path.parent)
+            numbers = labels_of_flat(names, path if path.is_dir() else path.parent, classes)
     order = sorted(range(len(images)), key=lambda at: (int(numbers[at]), names[at]))
-    return _image_set([images[at] for at in order], numbers[order])
+    return _image_set([images[at] for at in order], numbers[order], classes)
 
 
 def _status(file: str) -> str:
@@ -197,7 +205,7 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
     )
 
 
-def _image_set(entries: Sequence[_File], labels: Ints) -> ImageSet:
+def _image_set(entries: Sequence[_File], labels: Ints, classes: Classes) -> ImageSet:
     names = tuple(entry.name for entry in entries)
     if strange := [name for name in names if _SURROGATES & set(name)]:
         raise PredictionError(f"{listing(strange)}: not text in UTF-8; rename the files")
@@ -205,7 +213,7 @@ def _image_set(entries: Sequence[_File], labels: Ints) -> ImageSet:
         raise PredictionError(violation)
     files = {name: number for number, name in enumerate(dict.fromkeys(e.file for e in entries))}
     place = np.array([(files[e.file], e.offset, e.size) for e in entries], dtype=np.int64)
-    return ImageSet(names, labels, tuple(files), place)
+    return ImageSet(names, labels, tuple(files), place, classes)
 
 
 def _archives(path: Path) -> list[Path]:
@@ -246,7 +254,7 @@ def _in_folder(path: Path) -> Iterator[_File]:
                 yield _File(str(relative / name), file)
 
 
-def _labels_beside(images: Sequence[_File], beside: dict[str, _File]) -> Ints:
+def _labels_beside(images: Sequence[_File], beside: dict[str, _File], classes: Classes) -> Ints:
     """Read the `.cls` file of every WebDataset sample; a sample's key ends at the first dot."""
     keys = {_key(name): entry for name, entry in beside.items()}
     if missing := [entry.name for entry in images if _key(entry.name) not in keys]:
@@ -258,7 +266,7 @@ def _labels_beside(images: Sequence[_File], beside: dict[str, _File]) -> Ints:
             stream.seek(entry.offset)
             size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
             labels.append(stream.read(size).decode("utf-8", "replace").strip())
-    return imagenet_numbers(labels, [entry.name for entry in images], "the .cls files")
+    return class_numbers(labels, [entry.name for entry in images], "the .cls files", classes)
 
 
 def _key(name: str) -> str:
@@ -266,7 +274,7 @@ def _key(name: str) -> str:
     return str(path.parent / path.name.split(".")[0])
 
 
-def _from_table(path: Path) -> ImageSet:
+def _from_table(path: Path, classes: Classes) -> ImageSet:
     try:
         table = pl.read_csv(path, infer_schema=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -284,4 +292,4 @@ def _from_table(path: Path) -> ImageSet:
         raise PredictionError(
             f"{path}: no file for {listing(missing)}; paths are relative to the table"
         )
-    return _image_set(entries, imagenet_numbers(labels, names, str(path)))
+    return _image_set(entries, class_numbers(labels, names, str(path), classes), classes)

@@ -1,9 +1,10 @@
 """Which class an image is meant to show: folder names, ground-truth files, and their traps.
 
-Class numbers are those of `bayesrep.studies.imagenet` throughout: wnids sorted as text, from 0. Of
-the two other orders in circulation, the development kit's is recognised and translated (it needs
-the kit's `meta.mat`), and numeric folder names are read as numbers, never sorted as text.
-`likely_mistake` names the order that was mistaken where a whole data set comes out at chance.
+Class numbers are the outputs of the classifiers (`bayesrep.vision.classes`), by default those of
+`bayesrep.studies.imagenet`: wnids sorted as text, from 0. Of the two other orders in circulation,
+the development kit's is recognised and translated (it needs the kit's `meta.mat`), and numeric
+folder names are read as numbers, never sorted as text. `likely_mistake` names the order that was
+mistaken where a whole data set comes out at chance.
 """
 
 import csv
@@ -15,8 +16,8 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from bayesrep.errors import PredictionError, PredictionWarning, listing, reason
-from bayesrep.studies.imagenet import CLASSES, class_index, synsets
 from bayesrep.types import Ints
+from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.meta_mat import read_wnids
 
 DEVKIT = "ILSVRC2012_validation_ground_truth.txt"
@@ -33,17 +34,23 @@ _IMAGE_COLUMNS = ("path", "image", "ImageId", "filename", "file", "name")
 _LABEL_COLUMNS = ("label", "wnid", "synset", "class", "PredictionString")
 
 
-def imagenet_numbers(
-    labels: Sequence[str], images: Sequence[str], where: str, among: Sequence[str] = ()
+def class_numbers(
+    labels: Sequence[str],
+    images: Sequence[str],
+    where: str,
+    classes: Classes,
+    among: Sequence[str] = (),
 ) -> Ints:
-    """Turn wnids, or class numbers 0 to 999, into class numbers.
+    """Turn names of classes (ImageNet's wnids), or numbers from 0, into class numbers.
 
     Parameters
     ----------
     labels, images : N str
-        All wnids or all numbers, and the images they belong to, for messages.
+        All names or all numbers, and the images they belong to, for messages.
     where
         Names the source of the labels.
+    classes
+        Which there are.
     among
         All labels of the source, where these are only some of them.
 
@@ -57,27 +64,27 @@ def imagenet_numbers(
     PredictionWarning
         Where the numbers do not show whether they count from 0 or from 1.
     """
-    known = class_index()
-    wnids = [known.get(label, -1) for label in labels]
+    named = [classes.index.get(label, -1) for label in labels]
     numbers = [_number(label) for label in labels]
-    found = wnids if max(wnids) >= 0 else numbers
+    found = named if max(named) >= 0 else numbers
     result = np.array(found, dtype=np.int64)
-    bad = (result < 0) | (result >= CLASSES)
+    bad = (result < 0) | (result >= len(classes))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        from_one = max(numbers) == CLASSES and 0 not in numbers
+        from_one = max(numbers) == len(classes) and 0 not in numbers
         raise PredictionError(
-            f"{where}: label {labels[at][:40]!r} is not one of the 1,000 ImageNet classes, for "
+            f"{where}: label {labels[at][:40]!r} is not one of the {classes.called}, for "
             f"{listing(np.asarray(images)[bad])}; "
             + "these numbers count from 1: " * from_one
-            + "give wnids such as n01440764, or numbers 0 to 999"
+            + f"give {classes.kind} such as {classes.folders[0]}, or numbers 0 to "
+            + str(len(classes) - 1)
         )
     if found is numbers and 0 not in numbers and not any(_number(label) == 0 for label in among):
         least = min(numbers)
         warnings.warn(
             f"{where}: the class numbers are read as counting from 0 ({least} is "
-            f"{synsets()[least]}), but there is no 0 among them; where they count from 1, give "
-            "wnids",
+            f"{classes.names[least]}), but there is no 0 among them; where they count from 1, give "
+            + classes.kind,
             PredictionWarning,
             stacklevel=2,
         )
@@ -89,7 +96,7 @@ def _number(label: str) -> int:
     return int(label) if label.isdecimal() and len(label) < 10 else -1
 
 
-def labels_by_folder(names: Sequence[str], where: str) -> Ints | None:
+def labels_by_folder(names: Sequence[str], where: str, classes: Classes) -> Ints | None:
     """Class numbers [N] by the folders of images; None where no folder is named by a class.
 
     Raises
@@ -99,34 +106,35 @@ def labels_by_folder(names: Sequence[str], where: str) -> Ints | None:
     """
     folders = [PurePosixPath(name).parent.name for name in names]
     distinct = list(dict.fromkeys(folders))
-    known = class_index()
-    by_wnid = [folder for folder in distinct if folder in known]
+    by_name = [folder for folder in distinct if folder in classes.index]
     by_number = [folder for folder in distinct if folder.isdecimal()]
-    like = by_wnid or by_number
+    like = by_name or by_number
     if not like:
         return None
     if other := sorted(set(distinct) - set(like)):
-        kind = "wnids of the 1,000 ImageNet classes" if by_wnid else "class numbers 0 to 999"
+        numbers = f"class numbers 0 to {len(classes) - 1}"
+        kind = f"{classes.kind} of the {classes.called}" if by_name else numbers
         raise PredictionError(
             f"{where}: {listing(other, 'folder')} among folders named by {kind}; rename or "
             "move them away"
         )
-    return imagenet_numbers(folders, names, where)
+    return class_numbers(folders, names, where, classes)
 
 
-def labels_of_flat(names: Sequence[str], folder: Path) -> Ints:
+def labels_of_flat(names: Sequence[str], folder: Path, classes: Classes) -> Ints:
     """Find the ground-truth file of a flat folder, in it or beside it, and read it."""
     for place in (folder, folder.parent):
         for name in KNOWN_FILES:
             if (place / name).is_file():
-                return read_labels(place / name, names)
+                return read_labels(place / name, names, classes)
+    of = "" if classes.file is None else f" of the {classes.called}"
     raise PredictionError(
-        f"{folder}: the images lie in no folders named by class, and there is no file of labels "
-        f"({', '.join(KNOWN_FILES)}) with them; give one (--labels FILE)"
+        f"{folder}: the images lie in no folders named by class{of}, and there is no file of "
+        f"labels ({', '.join(KNOWN_FILES)}) with them; give one (--labels FILE)"
     )
 
 
-def read_labels(path: Path, names: Sequence[str]) -> Ints:
+def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -> Ints:
     """Read a ground-truth file.
 
     Parameters
@@ -140,6 +148,9 @@ def read_labels(path: Path, names: Sequence[str]) -> Ints:
         ILSVRC2012_val_000NNNNN takes the line of its number.
     names : N str
         Relative paths of the images.
+    classes
+        Which there are. Of other classes than ImageNet's a label is the rest of its line, or its
+        whole cell, and numbers are always those of the outputs.
 
     Raises
     ------
@@ -150,45 +161,48 @@ def read_labels(path: Path, names: Sequence[str]) -> Ints:
         raise PredictionError(f"{path} does not exist; give the file of the images' labels")
     try:
         if path.suffix.lower() == ".csv":
-            rows = _table_rows(path)
+            rows = _table_rows(path, classes)
         else:
             lines = path.read_text(encoding="utf-8").splitlines()
-            rows = [tokens for line in lines if (tokens := line.split())]
+            parts = -1 if classes.file is None else 1
+            rows = [t for line in lines if (t := line.strip().split(maxsplit=parts))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise PredictionError(f"{path} cannot be read as text ({reason(error)})") from error
     if not rows:
         raise PredictionError(f"{path} holds no labels; give a line per image")
     if all(len(row) == 1 for row in rows):
-        return _positional([row[0] for row in rows], names, path)
+        return _positional([row[0] for row in rows], names, path, classes)
     if short := [row for row in rows if len(row) < 2]:
         raise PredictionError(
             f"{path}: {listing([row[0] for row in short], 'line')} without a label; give "
             "every image one"
         )
-    return _named({row[0]: row[1] for row in rows}, names, path)
+    return _named({row[0]: row[1] for row in rows}, names, path, classes)
 
 
-def likely_mistake(labels: Ints, predicted: Ints) -> tuple[str, float] | None:
+def likely_mistake(
+    labels: Ints, predicted: Ints, count: int = len(IMAGENET)
+) -> tuple[str, float] | None:
     """Find the order of classes that would explain an accuracy at chance.
 
-    From class numbers [N] as they were read and a classifier's answers [N]: what went wrong and the
-    accuracy under that reading, or None where no known mistake fits.
+    From class numbers [N] as they were read and a classifier's answers [N] among `count` classes:
+    what went wrong and the accuracy under that reading, or None where no known mistake fits.
     """
-    as_text = np.array([int(name) for name in sorted(str(number) for number in range(CLASSES))])
+    as_text = np.array([int(name) for name in sorted(str(number) for number in range(count))])
     readings = {
         "the labels are positions of the folder names sorted as text (0, 1, 10, 100, ...)": as_text,
         "the folder names were sorted as text (0, 1, 10, 100, ...) when they were numbered": (
             np.argsort(as_text)
         ),
-        "the labels count from 1": np.arange(CLASSES) - 1,
-        "the labels are one too low": np.arange(CLASSES) + 1,
+        "the labels count from 1": np.arange(count) - 1,
+        "the labels are one too low": np.arange(count) + 1,
     }
     accuracy = {name: float(np.mean(m[labels] == predicted)) for name, m in readings.items()}
     name = max(accuracy, key=lambda name: accuracy[name])
-    return (name, accuracy[name]) if accuracy[name] > 0.05 else None
+    return (name, accuracy[name]) if accuracy[name] > max(0.05, 3 / count) else None
 
 
-def _table_rows(path: Path) -> list[list[str]]:
+def _table_rows(path: Path, classes: Classes) -> list[list[str]]:
     with path.open(newline="", encoding="utf-8") as stream:
         header, *rows = list(csv.reader(stream)) or [[]]
     image = next((header.index(name) for name in _IMAGE_COLUMNS if name in header), None)
@@ -199,20 +213,26 @@ def _table_rows(path: Path) -> list[list[str]]:
             f"{', '.join(_IMAGE_COLUMNS)} and one of {', '.join(_LABEL_COLUMNS)}"
         )
     # A prediction string is a wnid and the boxes of the objects.
-    cells = [[row[image], *row[label].split()[:1]] for row in rows if len(row) > max(image, label)]
+    parts = -1 if classes.file is None else 0
+    cells = [
+        [row[image], *row[label].strip().split(maxsplit=parts)[:1]]
+        for row in rows
+        if len(row) > max(image, label)
+    ]
     return [cell for cell in cells if cell[0]]
 
 
-def _positional(labels: list[str], names: Sequence[str], path: Path) -> Ints:
+def _positional(labels: list[str], names: Sequence[str], path: Path, classes: Classes) -> Ints:
     lines = _lines(names, len(labels))
     if lines is None:
         raise PredictionError(
             f"{path}: {len(labels)} labels without names for {len(names)} images; give one line "
             "per image, in the order of the sorted file names, or lines of name and label"
         )
-    if path.name == DEVKIT or ("1000" in labels and "0" not in labels):
+    challenge = path.name == DEVKIT or ("1000" in labels and "0" not in labels)
+    if challenge and classes.file is None:
         labels = _translated(labels, path)
-    return imagenet_numbers([labels[line] for line in lines], names, str(path), labels)
+    return class_numbers([labels[line] for line in lines], names, str(path), classes, labels)
 
 
 def _lines(names: Sequence[str], count: int) -> list[int] | None:
@@ -226,7 +246,7 @@ def _lines(names: Sequence[str], count: int) -> list[int] | None:
     return [n - 1 for n in numbers] if all(0 < n <= count for n in numbers) else None
 
 
-def _named(labels: dict[str, str], names: Sequence[str], path: Path) -> Ints:
+def _named(labels: dict[str, str], names: Sequence[str], path: Path, classes: Classes) -> Ints:
     def of(name: str) -> str | None:
         pure = PurePosixPath(name)
         return next((labels[key] for key in (name, pure.name, pure.stem) if key in labels), None)
@@ -234,8 +254,8 @@ def _named(labels: dict[str, str], names: Sequence[str], path: Path) -> Ints:
     found = [of(name) for name in names]
     if missing := [name for name, label in zip(names, found, strict=True) if label is None]:
         raise PredictionError(f"{path}: no label for {listing(missing)}; add their lines")
-    return imagenet_numbers(
-        [str(label) for label in found], names, str(path), list(labels.values())
+    return class_numbers(
+        [str(label) for label in found], names, str(path), classes, list(labels.values())
     )
 
 

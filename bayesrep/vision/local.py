@@ -155,7 +155,7 @@ class Local:
         budget = weights_budget(self._device) if self._budget is None else self._budget
         refused: dict[str, str] = {}
         waiting = deque(architectures)
-        with offline_without_hub(architectures):
+        with offline_without_hub(needed=any(each.needs_hub for each in architectures)):
             while waiting and self._fits_one_more(budget):
                 architecture = waiting.popleft()
                 try:

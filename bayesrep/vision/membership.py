@@ -1,14 +1,14 @@
 """A study as predictions see it: the images it counts, the classifiers it lists."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
 
 from bayesrep.errors import StudyError, listing
-from bayesrep.files import strict_json
+from bayesrep.files import parquet, strict_json
 from bayesrep.studies import folder, rules
 from bayesrep.studies.correctness import complete_classifiers
-from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.studies.manifest import Manifest, read_manifest, write_manifest
 from bayesrep.studies.tables import KEYS, read_counts_alone, read_failures, read_keyed
 from bayesrep.vision.images import ImageSet, select
@@ -16,6 +16,8 @@ from bayesrep.vision.images import ImageSet, select
 
 def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     """The images of a data set that the study counts, or all where it counts none yet.
+
+    Without counts these are the images of answers that were imported, so that ours join them.
 
     Raises
     ------
@@ -26,15 +28,32 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
     """
     manifest = _manifest(study)
     if manifest is None:
-        return images
+        return _answered_images(study, dataset, images)
     if dataset not in manifest.roles.values():
         known = listing(manifest.roles.values(), "data set")
         raise StudyError(f"{study} has the {known}, not {dataset!r}; give one of them (--dataset)")
     counts = rules.value(read_counts_alone(study), study)
     names = counts.filter(pl.col("dataset") == dataset)["image"].to_list()
     chosen = select(images, names, dataset)
-    _compare_labels(study, dataset, chosen)
+    _compare_labels(study, dataset, chosen, _labels(study, dataset))
     return chosen
+
+
+def _answered_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
+    """The images of the first answers that were imported; all where none were."""
+    imported = (study / folder.ROLES).exists()
+    for classifier in sorted(folder.predicted_by(study, dataset)) if imported else []:
+        file = folder.prediction_file(dataset, classifier)
+        table = parquet.read(study / file, str(file), ["image"], further=["label", "content"])
+        if "content" in table.columns:  # made here
+            continue
+        names = table["image"].cast(pl.String).to_list()
+        chosen = select(images, names, dataset)
+        if "label" in table.columns:
+            labels = table["label"].cast(pl.String).to_list()
+            _compare_labels(study, dataset, chosen, dict(zip(names, labels, strict=True)))
+        return chosen
+    return images
 
 
 def list_complete_classifiers(study: Path) -> list[str]:
@@ -63,17 +82,21 @@ def _manifest(study: Path) -> Manifest | None:
     return rules.value(read_manifest(study), study) if known else None
 
 
-def _compare_labels(study: Path, dataset: str, images: ImageSet) -> None:
-    """Refuse labels on disk that differ from the study's own, where these are wnids."""
+def _labels(study: Path, dataset: str) -> dict[str, str]:
+    """The labels of the images of a data set in images.parquet, where it has any."""
     file = study / folder.IMAGES
     if not file.exists():
-        return
+        return {}
     table = rules.value(read_keyed(file, KEYS), study)
     if "label" not in table.columns:
-        return
+        return {}
     rows = table.filter(pl.col("dataset") == dataset).select("image", "label")
-    labels = dict(zip(rows["image"].to_list(), rows["label"].to_list(), strict=True))
-    known, found = class_index(), synsets()
+    return dict(zip(rows["image"].to_list(), rows["label"].to_list(), strict=True))
+
+
+def _compare_labels(study: Path, dataset: str, images: ImageSet, labels: Mapping[str, str]) -> None:
+    """Refuse labels on disk that differ from the study's own, where these are names of classes."""
+    known, found = images.classes.index, images.classes.names
     differing = [
         name
         for name, number in zip(images.names, images.labels.tolist(), strict=True)

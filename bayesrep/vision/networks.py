@@ -1,8 +1,10 @@
 """Classifiers from timm, or torchvision: their names, their weights, and what they want to see.
 
-Weights come from the hub through timm's own loader, or from a folder of files. Nothing in a file of
-weights is executed: safetensors hold none, and other checkpoints go through torch's loader of
-weights alone.
+Weights come from the hub through timm's own loader, or from a folder of files. A name may be that
+of a repository of the hub (`hf-hub:user/model`), or of a folder of weights that timm has saved with
+a `config.json`, which says the architecture, its outputs and what images go through. Nothing in a
+file of weights is executed: safetensors hold none, and other checkpoints go through torch's loader
+of weights alone.
 """
 
 import difflib
@@ -16,7 +18,7 @@ from typing import Any
 
 from bayesrep.errors import PredictionError, kind_and_reason, listing, reason
 from bayesrep.studies import rules
-from bayesrep.studies.imagenet import CLASSES
+from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.pixels import Preprocessing
 from bayesrep.vision.torchvision_networks import (
@@ -28,6 +30,8 @@ from bayesrep.vision.torchvision_networks import (
 )
 from bayesrep.vision.torchvision_networks import unknown as not_in_torchvision
 
+HUB = ("hf-hub:", "hf_hub:")
+_CONFIG = "config.json"
 _SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".pth.tar")
 
 
@@ -48,6 +52,10 @@ class Architecture:
         The file of weights, where they come from a folder.
     preprocessing, mean, std
         What its images go through; timm's test size and crop where it gives one for testing.
+    source
+        What timm builds it by: its full name, "hf-hub:..." or "local-dir:...".
+    classes
+        What its outputs mean.
     """
 
     name: str
@@ -57,6 +65,13 @@ class Architecture:
     preprocessing: Preprocessing
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    source: str
+    classes: Classes = IMAGENET
+
+    @property
+    def needs_hub(self) -> bool:
+        """Whether timm fetches its weights."""
+        return self.file is None and not is_torchvision(self.name)
 
 
 @dataclass(eq=False)
@@ -82,15 +97,16 @@ class Network:
     limit: int | None = None
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Check that every name is one of timm's, and given once; the nearest known one is named."""
+def check_names(names: Sequence[str], weights: Path | None = None) -> None:
+    """Check that every name is known, and given once; the nearest that timm knows is named."""
     for violation in rules.classifier_violations("classifiers", names):
         raise PredictionError(violation)
     timm = load_timm()
     for name in filter(is_torchvision, names):
         if (why := not_in_torchvision(name)) is not None:
             raise PredictionError(why)
-    if unknown := [name for name in names if not (is_torchvision(name) or timm.is_model(name))]:
+    elsewhere = [n for n in names if is_torchvision(n) or is_of_hub(n) or _saved(n, weights)]
+    if unknown := [n for n in names if n not in elsewhere and not timm.is_model(n)]:
         base = unknown[0].split(".")[0]
         near = difflib.get_close_matches(base, timm.list_models(), n=1)
         hint = f"the nearest is {near[0]!r}" if near else "timm.list_models() has them all"
@@ -99,62 +115,146 @@ def check_names(names: Sequence[str]) -> None:
         )
 
 
-def describe(name: str, weights: Path | None = None) -> Architecture:
+def is_of_hub(name: str) -> bool:
+    """Whether a name is that of a repository of the hub."""
+    return name.startswith(HUB)
+
+
+def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET) -> Architecture:
     """What is known of a classifier without loading it.
 
     Parameters
     ----------
     name
         timm's name, with or without a tag; names of earlier versions are followed. Or one of
-        torchvision's (`bayesrep.vision.torchvision_networks`).
+        torchvision's (`bayesrep.vision.torchvision_networks`), or of the hub's.
     weights
-        A folder with a file of weights for it, instead of timm's own.
+        A folder with a file of weights for it, instead of timm's own; names of the hub need none.
+    classes
+        What its outputs mean.
 
     Raises
     ------
     PredictionError
-        Where the tag is unknown, the head is not that of the 1,000 ImageNet classes, the input is
-        not RGB, or there are no weights.
+        Where the tag is unknown, the head has not an output for each class, the input is not RGB,
+        or there are no weights.
     """
     if is_torchvision(name):
-        return _of_torchvision(name, weights)
+        return _of_torchvision(name, weights, classes)
     timm = load_timm()
+    if is_of_hub(name):
+        return _of_config(name, None, classes)
+    if classes.file is not None or not timm.is_model(name):  # else timm itself knows it
+        saved = _saved(name, weights)
+        if saved is not None:
+            return _of_config(name, saved, classes)
     config = _pretrained_config(name)
     tagged = config.tag and config.tag != "untrained"
     full = f"{config.architecture}.{config.tag}" if tagged else str(config.architecture)
-    if config.num_classes != CLASSES:
+    if classes.file is not None and weights is None and config.num_classes != len(classes):
+        raise PredictionError(_disagreement(f"{name!r} ({full})", config.num_classes, classes))
+    if classes.file is None and config.num_classes != len(classes):
         raise PredictionError(
             f"classifier {name!r} ({full}) has {_head(config.num_classes)}, not the 1,000 ImageNet "
             f"classes; {_alternative(str(config.architecture))}"
         )
-    if config.input_size[0] != 3:
-        raise PredictionError(f"classifier {name!r} ({full}) does not take RGB images; drop it")
+    _check_input(name, full, config.input_size)
     file = None if weights is None else _weights_file(name, full, weights)
     source = _file_digest(file) if file else _own_weights(name, config)
-    data = timm.data.resolve_data_config(pretrained_cfg=config.to_dict(), use_test_size=True)
-    return Architecture(
-        name, full, source, file, Preprocessing.of(data), tuple(data["mean"]), tuple(data["std"])
+    return Architecture(name, full, source, file, *_input(config.to_dict()), full, classes)
+
+
+def _input(config: dict[str, Any]) -> tuple[Preprocessing, tuple[float, ...], tuple[float, ...]]:
+    data = load_timm().data.resolve_data_config(pretrained_cfg=config, use_test_size=True)
+    return Preprocessing.of(data), tuple(data["mean"]), tuple(data["std"])
+
+
+def _check_input(name: str, full: str, size: Sequence[int]) -> None:
+    if size[0] != 3:
+        raise PredictionError(f"classifier {name!r} ({full}) does not take RGB images; drop it")
+
+
+def _saved(name: str, weights: Path | None) -> Path | None:
+    """The folder of a classifier that timm has saved with its configuration."""
+    folder = None if weights is None else weights / name
+    return folder if folder is not None and (folder / _CONFIG).is_file() else None
+
+
+def _of_config(name: str, folder: Path | None, classes: Classes) -> Architecture:
+    """A classifier of the hub, or of a folder, by its own configuration."""
+    load_timm()
+    from timm.models import load_model_config_from_hf
+    from timm.models._hub import load_model_config_from_path  # not among its public names
+
+    identifier = name.split(":", 1)[-1]
+    try:
+        config, full, _ = (
+            load_model_config_from_path(folder) if folder else load_model_config_from_hf(identifier)
+        )
+        classifiers, shape = int(config["num_classes"]), config.get("input_size", (3,))
+        preprocessed = _input(config)
+    except Exception as error:  # the hub, the file system, what is in the file
+        where = str(folder / _CONFIG) if folder else f"{_CONFIG} of {identifier} on the hub"
+        raise PredictionError(
+            f"classifier {name!r}: {where} cannot be had or says no architecture and num_classes "
+            f"({type(error).__name__}: {reason(error)[:120]}); correct it, or leave it out"
+        ) from error
+    if classifiers != len(classes):
+        raise PredictionError(_disagreement(f"{name!r} ({full})", classifiers, classes))
+    _check_input(name, full, shape)
+    if folder is None:
+        source = f"hf-hub:{identifier}"
+        return Architecture(name, source, f"hub:{identifier}", None, *preprocessed, source, classes)
+    file = _saved_weights(name, folder)
+    source = f"local-dir:{folder}"
+    return Architecture(name, full, _file_digest(file), file, *preprocessed, source, classes)
+
+
+def _saved_weights(name: str, folder: Path) -> Path:
+    """The weights beside a configuration; never those of the architecture under timm's name."""
+    for suffix in _SUFFIXES:
+        for stem in ("model", "pytorch_model"):
+            if (file := folder / f"{stem}{suffix}").is_file():
+                return file
+    raise PredictionError(
+        f"{folder} holds no weights of classifier {name!r}; looked for model.safetensors or "
+        "pytorch_model.bin (or .pth, .pt)"
     )
 
 
-def _of_torchvision(name: str, folder: Path | None) -> Architecture:
+def _disagreement(shown: str, outputs: int, classes: Classes) -> str:
+    """Say that a classifier has not an output for each class."""
+    named = (
+        f"not the {classes.called}; give the table of its own (--classes FILE)"
+        if classes.file is None
+        else f"{classes.file} has {len(classes):,} rows; give the table of its own classes"
+    )
+    between = ", " if classes.file is None else ", but "
+    return f"classifier {shown} has {outputs:,} output{'s' * (outputs != 1)}{between}{named}"
+
+
+def _of_torchvision(name: str, folder: Path | None, classes: Classes) -> Architecture:
     weights = weights_of(name)
+    if folder is None and len(classes) != len(IMAGENET):
+        raise PredictionError(_disagreement(repr(name), len(IMAGENET), classes))
     full = f"{name.split('.')[0]}.{weights.name}"
     file = None if folder is None else _weights_file(name, full, folder)
     source = _file_digest(file) if file else f"url:{weights.url}"
     data = data_config(weights)
-    return Architecture(name, full, source, file, Preprocessing.of(data), data["mean"], data["std"])
+    preprocessed = Preprocessing.of(data), data["mean"], data["std"]
+    return Architecture(name, full, source, file, *preprocessed, full, classes)
 
 
 def _load_torchvision(architecture: Architecture) -> Any:
     """A network of torchvision with its weights and without the heads that only training uses."""
-    module = build(architecture.full_name)
+    module = build(architecture.full_name, len(architecture.classes))
     try:
         state = (
             weights_of(architecture.full_name).get_state_dict(progress=False, check_hash=True)
             if architecture.file is None
             else _read_weights(architecture)
         )
+        _check_outputs(architecture, state, [list(module.state_dict())[-1]])
         module.load_state_dict(state)
     except PredictionError:
         raise
@@ -168,22 +268,55 @@ def load_network(architecture: Architecture, device: Any) -> Network:
     if is_torchvision(architecture.name):
         return _ready(architecture, _load_torchvision(architecture), device)
     timm = load_timm()
-    own = architecture.file is None
-    overlay = None if own else {"state_dict": _read_weights(architecture), "url": "", "file": ""}
+    overlay = None if architecture.file is None else _overlay(architecture)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # renamed models; meta-data of old checkpoints
             module = timm.create_model(
-                architecture.full_name, pretrained=True, pretrained_cfg_overlay=overlay
+                architecture.source, pretrained=True, pretrained_cfg_overlay=overlay
             )
     except Exception as error:  # the hub, the file system, torch: each raises its own
         raise PredictionError(_load_failure(architecture, error)) from error
     del overlay
     module.pretrained_cfg.pop("state_dict", None)  # else the weights stay in memory twice
-    if module.num_classes != CLASSES:
+    if module.num_classes != len(architecture.classes):
         heads = _head(module.num_classes)
-        raise PredictionError(f"classifier {architecture.name!r} has {heads}, not 1,000")
+        raise PredictionError(
+            f"classifier {architecture.name!r} has {heads}, not {len(architecture.classes):,}"
+        )
     return _ready(architecture, module, device)
+
+
+def _overlay(architecture: Architecture) -> dict[str, Any]:
+    """What timm is told so that it takes the weights of a file, and a head that fits them."""
+    state = _read_weights(architecture)
+    config = load_timm().get_pretrained_cfg(architecture.full_name)
+    heads = getattr(config, "classifier", None) or ()
+    heads = (heads,) if isinstance(heads, str) else heads
+    _check_outputs(
+        architecture,
+        state,
+        [f"{each}.weight" for each in heads],
+        getattr(config, "label_offset", 0),
+    )
+    overlay: dict[str, Any] = {"state_dict": state, "url": "", "file": ""}
+    if architecture.source != architecture.full_name:
+        overlay["source"] = ""  # else the folder is read without what protects us
+    if architecture.classes.file is not None:
+        overlay["num_classes"] = len(architecture.classes)
+    return overlay
+
+
+def _check_outputs(
+    architecture: Architecture, state: Any, heads: Iterable[str], more: int | None = 0
+) -> None:
+    """Refuse weights whose head, where it is found, has not an output for each class."""
+    count = len(architecture.classes)
+    for head in heads:
+        shape = tuple(getattr(state.get(head), "shape", ()))
+        if shape and shape[0] not in (count, count + (more or 0)):
+            shown = f"{architecture.name!r} ({architecture.file})"
+            raise PredictionError(_disagreement(shown, shape[0], architecture.classes))
 
 
 def _ready(architecture: Architecture, module: Any, device: Any) -> Network:
@@ -195,12 +328,12 @@ def _ready(architecture: Architecture, module: Any, device: Any) -> Network:
 
 
 @contextmanager
-def offline_without_hub(architectures: Sequence[Architecture]) -> Generator[None]:
+def offline_without_hub(*, needed: bool) -> Generator[None]:
     """Ask the hub once whether it is there; without it, take what is cached and never wait.
 
-    Where all that will be loaded comes from files, nothing is asked.
+    Where it is not needed, nothing is asked.
     """
-    if all(each.file is not None or is_torchvision(each.name) for each in architectures):
+    if not needed:
         yield
         return
     import huggingface_hub
@@ -242,7 +375,9 @@ def _alternative(architecture: str) -> str:
     """Name trained weights of an architecture for the 1,000 classes, where timm has some."""
     timm = load_timm()
     candidates = timm.list_pretrained(f"{architecture}.*")
-    fit = [name for name in candidates if timm.get_pretrained_cfg(name).num_classes == CLASSES]
+    fit = [
+        name for name in candidates if timm.get_pretrained_cfg(name).num_classes == len(IMAGENET)
+    ]
     return f"use for example {fit[0]}" if fit else "leave it out"
 
 

@@ -12,7 +12,8 @@ import polars as pl
 
 from bayesrep import bounds
 from bayesrep.errors import PredictionError, PredictionWarning, listing
-from bayesrep.studies.imagenet import CLASSES
+from bayesrep.studies.folder import RANKS
+from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Device, choose_device
@@ -21,7 +22,13 @@ from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import likely_mistake
 from bayesrep.vision.local import Local, cores
 from bayesrep.vision.membership import counted_images, list_complete_classifiers
-from bayesrep.vision.networks import Architecture, check_names, describe
+from bayesrep.vision.networks import (
+    Architecture,
+    check_names,
+    describe,
+    is_of_hub,
+    offline_without_hub,
+)
 from bayesrep.vision.pixels import quiet_images
 from bayesrep.vision.results import read_failures
 from bayesrep.vision.run import Engine, Run, open_results, still_failing
@@ -40,11 +47,11 @@ class Report:
     ----------
     table
         One row per classifier: classifier, full_name (timm's, with its tag), images, top1, top5
-        (fractions of the images answered), seconds (of the network itself in this run, summed over
-        threads), failures (images without an answer), of an earlier run's images judged_again
-        (labelled otherwise now), evaluated_again (their files hold something else) and dropped (no
-        longer there), status ("done", "already done", "judged again" where nothing had to be
-        evaluated, or why there is nothing).
+        (fractions of the images answered; no top5 among fewer than five classes), seconds (of the
+        network itself in this run, summed over threads), failures (images without an answer), of
+        an earlier run's images judged_again (labelled otherwise now), evaluated_again (their files
+        hold something else) and dropped (no longer there), status ("done", "already done", "judged
+        again" where nothing had to be evaluated, or why there is nothing).
     failures
         image, reason, left_out: what could not be decoded, and whether the study is left without
         it.
@@ -91,6 +98,7 @@ def predict(
     study: str | Path,
     *,
     labels: str | Path | None = None,
+    classes: str | Path | None = None,
     device: str = "auto",
     batch_size: int | None = None,
     precision: str = "auto",
@@ -117,11 +125,15 @@ def predict(
     dataset
         The data set's name in the study.
     classifiers
-        timm's names, with or without tags.
+        timm's names, with or without tags; `torchvision/...`, `hf-hub:user/model`, or folders of
+        `weights` with a `config.json`.
     study
         The study's folder; created where it does not exist.
     labels
         A ground-truth file, for flat folders without a known one.
+    classes
+        A table of what the classifiers' outputs mean, with the columns index, name and, where
+        folders of images are called otherwise, folder; by default they are ImageNet's 1,000.
     device, batch_size, precision
         See `bayesrep.vision.evaluate.choose_device`.
     workers
@@ -167,15 +179,18 @@ def predict(
     if not dataset:
         raise PredictionError("the data set has an empty name; give it one (--dataset)")
     names, folder = [str(name) for name in classifiers], Path(study)
-    check_names(names)
+    place = None if weights is None else Path(weights)
+    check_names(names, place)
     if workers is not None and workers < 1:
         raise PredictionError(f"{workers} workers can do nothing; give 1 or more")
     bounds.at_most("workers", workers or 1, LARGEST_WORKERS)
     target = choose_device(device, precision, batch_size)
     _check_writable(folder)
-    listed = counted_images(folder, dataset, list_images(images, labels=labels))
+    meant = IMAGENET if classes is None else read_classes(classes)
+    found = list_images(images, labels=labels, classes=meant)
+    listed = counted_images(folder, dataset, found)
     with quiet_images():
-        known, status = _described(names, None if weights is None else Path(weights))
+        known, status = _described(names, place, meant)
         contents = Contents(listed, folder, dataset)
         results = open_results(folder, dataset, listed, contents, known, target, force=force)
         failures = still_failing(listed, read_failures(folder, dataset))
@@ -245,7 +260,8 @@ def _row(run: Run, name: str, full: str | None) -> tuple[Any, ...]:
     count, top1, top5 = result.accuracies()
     earlier = result.judged_again, result.changed, result.dropped
     missing = len(run.images) - count
-    return name, full, count, top1 / count, top5 / count, took, missing, *earlier, status
+    within5 = top5 / count if run.images.classes.ranks == RANKS else None
+    return name, full, count, top1 / count, within5, took, missing, *earlier, status
 
 
 def _warn_of_chance(run: Run, table: pl.DataFrame) -> None:
@@ -254,7 +270,7 @@ def _warn_of_chance(run: Run, table: pl.DataFrame) -> None:
 
     done = table.filter(pl.col("status").is_in(_DONE))
     count, right = done["images"].to_numpy(), (done["top1"] * done["images"]).round().to_numpy()
-    chance = binom.sf(right - 1, count, 1 / CLASSES) > CHANCE_LEVEL
+    chance = binom.sf(right - 1, count, 1 / len(run.images.classes)) > CHANCE_LEVEL
     at_chance = done.filter(pl.Series(chance & (count >= CHANCE_IMAGES)))["classifier"].to_list()
     if not at_chance:
         return
@@ -267,11 +283,13 @@ def _warn_of_chance(run: Run, table: pl.DataFrame) -> None:
     else:
         best = int(np.argmax(right))
         name = done["classifier"][best]
-        mistake = likely_mistake(*run.results[name].predicted())
+        classes = run.images.classes
+        mistake = likely_mistake(*run.results[name].predicted(), len(classes))
+        order = "the sorted wnids" if classes.file is None else str(classes.file)
         cause = (
             f"{mistake[0]}: read otherwise, {name} is right on {mistake[1]:.1%}"
             if mistake
-            else "the labels are in another order of classes than that of the sorted wnids, or the "
+            else f"the labels are in another order of classes than that of {order}, or the "
             "weights are untrained"
         )
         text = (
@@ -302,16 +320,17 @@ _SCHEMA = {
 
 
 def _described(
-    names: Sequence[str], weights: Path | None
+    names: Sequence[str], weights: Path | None, classes: Classes
 ) -> tuple[list[Architecture], dict[str, str]]:
     """Describe every classifier; those that cannot be evaluated are left out with a warning."""
     known: list[Architecture] = []
     refused: dict[str, str] = {}
-    for name in names:
-        try:
-            known.append(describe(name, weights))
-        except PredictionError as error:
-            refused[name] = str(error)
+    with offline_without_hub(needed=any(map(is_of_hub, names))):
+        for name in names:
+            try:
+                known.append(describe(name, weights, classes))
+            except PredictionError as error:
+                refused[name] = str(error)
     if not known:
         raise PredictionError(_first_of(list(refused.values())))
     for why in refused.values():

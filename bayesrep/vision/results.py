@@ -6,8 +6,9 @@
 
 Every file appears whole or not at all, and rows are joined by the image's name, so that a run that
 was killed at any point goes on with neither a row lost nor one doubled. The columns are image,
-label, content (see `bayesrep.vision.contents`), label_1 ... label_5 (wnids), probability_1 ...
-probability_5 and correct; how the rows were made is in the file's metadata, under the key bayesrep.
+label, content (see `bayesrep.vision.contents`), label_1 ... label_5 (wnids, or the names of
+a table of classes), probability_1 ... probability_5 (as many as there are classes where these are
+fewer) and correct; how the rows were made is in the file's metadata, under the key bayesrep.
 
 No file keeps rows of two labellings or of two contents of an image: what an earlier run left is
 brought up to date before anything is added.
@@ -29,7 +30,6 @@ from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import parquet, strict_json, trial
 from bayesrep.studies import folder, rules, tables
 from bayesrep.studies.folder import LABELS, PROBABILITIES
-from bayesrep.studies.imagenet import class_index, synsets
 from bayesrep.types import Bools, Ints
 from bayesrep.vision.contents import Contents, write
 from bayesrep.vision.evaluate import TopFive
@@ -37,15 +37,7 @@ from bayesrep.vision.images import ImageSet
 
 _KEY = "bayesrep"
 _IMAGES = "images"  # among the facts: how many there are for each classifier
-_SCHEMA = {
-    "image": pl.String(),
-    "label": pl.String(),
-    "content": pl.UInt64(),
-    **dict.fromkeys(LABELS, pl.String()),
-    **dict.fromkeys(PROBABILITIES, pl.Float32()),
-    "correct": pl.Boolean(),
-}
-_COLUMNS = list(_SCHEMA)
+_IMAGENET = {"classes": "those of ImageNet"}  # of files that do not say
 
 
 @dataclass(frozen=True)
@@ -97,7 +89,9 @@ class Results:
     ) -> None:
         self.file, self.parts = _places(study, dataset, classifier)
         self.classifier, self._images = classifier, images
-        self._identity = json.loads(json.dumps(identity))
+        self._identity = json.loads(json.dumps({**identity, **images.classes.identity}))
+        self._labels = LABELS[: images.classes.ranks]
+        self._schema = _schema(images.classes.ranks)
         self.done = np.zeros(len(images), dtype=np.bool_)
         self.judged_again = self.changed = self.dropped = 0
         if files := _files(self.file, self.parts):
@@ -112,7 +106,7 @@ class Results:
 
     def add(self, rows: Ints, contents: NDArray[np.uint64], answers: TopFive) -> None:
         """Write the answers on some images (rows of the set) and their contents as a part."""
-        labels = np.asarray(synsets())
+        labels = np.asarray(self._images.classes.names)
         names = self._images.names
         truth = self._images.labels[rows]
         table = pl.DataFrame(
@@ -120,8 +114,8 @@ class Results:
                 "image": [names[row] for row in rows.tolist()],
                 "label": labels[truth],
                 "content": contents,
-                **{name: labels[answers.labels[:, k]] for k, name in enumerate(LABELS)},
-                **{name: answers.probabilities[:, k] for k, name in enumerate(PROBABILITIES)},
+                **dict(zip(LABELS, labels[answers.labels.T], strict=False)),
+                **dict(zip(PROBABILITIES, answers.probabilities.T, strict=False)),
                 "correct": answers.labels[:, 0] == truth,
             }
         )
@@ -142,15 +136,15 @@ class Results:
 
     def accuracies(self) -> tuple[int, int, int]:
         """The images answered, how many right at first, and how many among five."""
-        table = _read(self.file, ["label", *LABELS, "correct"])
-        within = pl.any_horizontal(pl.col(name) == pl.col("label") for name in LABELS)
+        table = _read(self.file, ["label", *self._labels, "correct"])
+        within = pl.any_horizontal(pl.col(name) == pl.col("label") for name in self._labels)
         top5 = int(table.select(within.sum()).item() or 0)
         return len(table), int(table["correct"].sum()), top5
 
     def predicted(self) -> tuple[Ints, Ints]:
         """The class numbers [n] that the images show, and the first answers [n]."""
         table = _read(self.file, ["label", LABELS[0]])
-        known = class_index()
+        known = self._images.classes.index
         truth, first = (
             np.array([known[name] for name in table[column].to_list()], dtype=np.int64)
             for column in ("label", LABELS[0])
@@ -182,48 +176,60 @@ class Results:
 
     def _replace(self, files: Sequence[Path], contents: Contents) -> None:
         """Put what is still true into one part, judged by the labels of now, and drop the rest."""
-        rows = pl.concat([_read(file, _COLUMNS) for file in files]).drop("label")
+        rows = pl.concat([_read(file, list(self._schema)) for file in files]).drop("label")
         now = self._now().with_columns(content=contents.known)
         table = rows.join(now, on=["image", "content"], how="inner").unique("image", keep="first")
         table = table.rename({"label_now": "label"})
         table = table.with_columns(correct=pl.col(LABELS[0]) == pl.col("label"))
         if len(table):
-            self._add_part(table.select(_COLUMNS))
+            self._add_part(table.select(list(self._schema)))
         for file in files:
             file.unlink()
 
     def _now(self) -> pl.DataFrame:
         """What the images are now: image, row, label_now."""
         names = pl.Series(self._images.names, dtype=pl.String)
-        labels = pl.Series(np.asarray(synsets())[self._images.labels], dtype=pl.String)
+        classes = np.asarray(self._images.classes.names)
+        labels = pl.Series(classes[self._images.labels], dtype=pl.String)
         return pl.DataFrame({"image": names, "row": np.arange(len(names)), "label_now": labels})
 
     def _check(self, file: Path) -> None:
         found = _facts_of(file)
         schema = pl.read_parquet_schema(file)
         advice = "remove it, or give force (--force) to replace it"
-        if found is not None and list(schema) == [c for c in _SCHEMA if c != "content"]:
+        if found is not None and list(schema) == [c for c in self._schema if c != "content"]:
             raise PredictionError(
                 f"{file} does not say what the images held when they were answered; {advice}"
             )
-        if found is None or schema != _SCHEMA:
+        if found is not None:
+            for name, value in (_IMAGENET | self._identity).items():
+                if (other := found.get(name, _IMAGENET.get(name))) != value:
+                    raise PredictionError(
+                        f"{file} was made with {name} {other!r}, now it is {value!r}; {advice}"
+                    )
+        if found is None or schema != self._schema:
             raise PredictionError(f"{file} holds predictions that were not made here; {advice}")
-        for name, value in self._identity.items():
-            if found.get(name) != value:
-                raise PredictionError(
-                    f"{file} was made with {name} {found.get(name)!r}, now it is {value!r}; "
-                    + advice
-                )
 
     def _all_rows(self) -> pl.DataFrame:
         order = pl.DataFrame({"image": list(self._images.names)})
-        tables = [_read(file, _COLUMNS) for file in _files(self.file, self.parts)]
+        tables = [_read(file, list(self._schema)) for file in _files(self.file, self.parts)]
         rows = pl.concat(tables).unique("image", keep="first")
         return order.join(rows, on="image", how="inner", maintain_order="left")
 
     def _write(self, table: pl.DataFrame, file: Path, **facts: Any) -> None:
         facts = {**self._identity, **facts, _IMAGES: len(self._images)}
         write(table, file, {_KEY: json.dumps(facts)})
+
+
+def _schema(ranks: int) -> dict[str, pl.DataType]:
+    return {
+        "image": pl.String(),
+        "label": pl.String(),
+        "content": pl.UInt64(),
+        **dict.fromkeys(LABELS[:ranks], pl.String()),
+        **dict.fromkeys(PROBABILITIES[:ranks], pl.Float32()),
+        "correct": pl.Boolean(),
+    }
 
 
 def folder_of_pixels(dataset: str) -> Path:

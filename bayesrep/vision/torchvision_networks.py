@@ -86,10 +86,10 @@ def _crop_pct(size: int, resized: int) -> float:
     return ratio if math.floor(size / ratio) == resized else math.nextafter(ratio, 0)
 
 
-def build(full_name: str) -> Any:
-    """A network without trained weights, as its published weights fit it."""
+def build(full_name: str, classes: int = CLASSES) -> Any:
+    """A network without trained weights, as its published weights fit it but for its outputs."""
     base = full_name.removeprefix(PREFIX).split(".")[0]
     options: dict[str, Any] = {}
     if base in ("googlenet", "inception_v3"):  # weights were trained with auxiliary heads
         options = {"transform_input": True, "aux_logits": True, "init_weights": False}
-    return _models().get_model(base, weights=None, **options)
+    return _models().get_model(base, weights=None, num_classes=classes, **options)

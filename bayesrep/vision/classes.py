@@ -1,0 +1,154 @@
+"""What the outputs of a classifier mean: the 1,000 classes of ImageNet, or those of a table.
+
+A table has a row for each output, with the columns index (from 0, the output's number), name (what
+files of predictions call the class) and, where the folders of images are called otherwise, folder.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import polars as pl
+
+from bayesrep.errors import PredictionError, StudyError, listing
+from bayesrep.files import delimited
+from bayesrep.studies.folder import RANKS
+from bayesrep.studies.imagenet import CLASSES, synsets
+
+MOST = 2**16  # class numbers are kept in 16 bits
+_COLUMNS = ("index", "name", "folder")
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes among which a classifier chooses, in the order of its outputs.
+
+    Attributes
+    ----------
+    names : tuple of K str
+        What files of predictions call them: ImageNet's by their wnids.
+    folders : tuple of K str
+        What folders of images call them.
+    file
+        The table that they come from; None for ImageNet's.
+    """
+
+    names: tuple[str, ...]
+    folders: tuple[str, ...]
+    file: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """The class number of every name, of the class or of its folder."""
+        pairs = zip(self.folders, self.names, strict=True)
+        return {called: number for number, pair in enumerate(pairs) for called in pair}
+
+    @property
+    def ranks(self) -> int:
+        """How many answers are kept of an image: five, or as many as there are classes."""
+        return min(RANKS, len(self))
+
+    @property
+    def called(self) -> str:
+        """What they are, for messages."""
+        if self.file is None:
+            return f"{CLASSES:,} ImageNet classes"
+        return f"{len(self):,} classes of {self.file}"
+
+    @property
+    def kind(self) -> str:
+        """What their names are, for messages."""
+        return "wnids" if self.file is None else "names"
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What must agree before answers stand in one file; nothing for ImageNet's."""
+        if self.file is None:
+            return {}
+        digest = sha256("\n".join(self.names).encode()).hexdigest()[:16]
+        return {"classes": f"{len(self)}, {self.names[0]} to {self.names[-1]}, sha256:{digest}"}
+
+
+IMAGENET = Classes(synsets(), synsets())
+
+
+def read_classes(path: str | Path) -> Classes:
+    """Read what the outputs of a classifier mean.
+
+    Parameters
+    ----------
+    path
+        A table (CSV, TSV or a workbook) with the columns index, name and optionally folder.
+
+    Raises
+    ------
+    PredictionError
+        In one line naming the file, the index or name, and what to do.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise PredictionError(f"{file} is no file; give the table of the classes' names")
+    try:
+        table = delimited.read(file, text=_COLUMNS)[0].frame
+    except StudyError as error:
+        raise PredictionError(str(error)) from error
+    if missing := [name for name in _COLUMNS[:2] if name not in table.columns]:
+        raise PredictionError(
+            f"{file}: {listing(missing, 'column')} missing; a table of classes has index (from 0) "
+            "and name, and folder where folders are called otherwise"
+        )
+    table = table.select(
+        pl.col(name).cast(pl.String).str.strip_chars().fill_null("")
+        for name in _COLUMNS
+        if name in table.columns
+    )
+    order = _order(file, table["index"].to_list())
+    names = [table["name"][row] for row in order]
+    given = [table["folder"][row] for row in order] if "folder" in table.columns else names
+    folders = [folder or name for folder, name in zip(given, names, strict=True)]
+    _check_called(file, names, folders)
+    return Classes(tuple(names), tuple(folders), file)
+
+
+def _order(file: Path, written: list[str]) -> list[int]:
+    """The row of every index 0, 1, ..., each there once."""
+    if not 2 <= len(written) <= MOST:
+        raise PredictionError(
+            f"{file}: {len(written):,} rows; give one for each output, 2 to {MOST:,}"
+        )
+    if bad := [
+        text for text in written if not (text.isascii() and text.isdigit() and len(text) < 10)
+    ]:
+        raise PredictionError(
+            f"{file}: index {bad[0][:40]!r} is no whole number from 0; give the output's"
+        )
+    rows: dict[int, int] = {}
+    for row, number in enumerate(map(int, written)):
+        if number in rows:
+            raise PredictionError(f"{file}: index {number} is there twice; give every output a row")
+        rows[number] = row
+    if missing := [number for number in range(len(written)) if number not in rows]:
+        raise PredictionError(
+            f"{file}: {listing(missing, 'index')} missing of {len(written):,} rows; the outputs "
+            f"are numbered 0 to {len(written) - 1}"
+        )
+    return [rows[number] for number in range(len(written))]
+
+
+def _check_called(file: Path, names: list[str], folders: list[str]) -> None:
+    """Refuse names that are empty, and those that two classes share."""
+    if "" in names:
+        raise PredictionError(f"{file}: index {names.index('')} has no name; give it one")
+    owner: dict[str, int] = {}
+    for called in (names, folders):
+        for number, name in enumerate(called):
+            other = owner.setdefault(name, number)
+            if other != number:
+                raise PredictionError(
+                    f"{file}: index {other} and {number} are both called {name!r}; rename one"
+                )

@@ -1,0 +1,295 @@
+"""Classifiers of other classes than ImageNet's: their table, their heads, and what they answer."""
+
+import json
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+import bayesrep
+from bayesrep.cli import main
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError
+from bayesrep.protocols import read_predictions
+from bayesrep.sources.cifar10_1 import CLASSES
+from bayesrep.studies import folder
+from bayesrep.vision.classes import IMAGENET, read_classes
+from bayesrep.vision.images import list_images
+from bayesrep.vision.imports import load_timm
+from bayesrep.vision.networks import describe, load_network
+
+timm = load_timm()
+import torch
+from safetensors.torch import save_file
+from timm.models import save_for_hf
+
+IMAGES = 30
+SMALL = {"input_size": (3, 32, 32), "crop_pct": 1.0, "mean": (0.5,) * 3, "std": (0.25,) * 3}
+
+
+def write_table(path, names, folders=None):
+    columns = {"index": range(len(names)), "name": names}
+    pl.DataFrame(columns | ({"folder": folders} if folders else {})).write_csv(path)
+    return path
+
+
+def network(classes, seed=0):
+    torch.manual_seed(seed)
+    return timm.create_model("test_resnet", num_classes=classes).eval()
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return write_table(tmp_path_factory.mktemp("table") / "classes.csv", CLASSES)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """30 images of 32 by 32 pixels in a folder for each class, named by their place."""
+    root = tmp_path_factory.mktemp("cifar")
+    rng = np.random.default_rng(0)
+    for number in range(IMAGES):
+        place = root / CLASSES[number % 10]
+        place.mkdir(exist_ok=True)
+        pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(place / f"{number}.png")
+    return root
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """A checkpoint under timm's name, and one that timm has saved with its configuration."""
+    root = tmp_path_factory.mktemp("weights")
+    torch.save({"state_dict": network(10).state_dict()}, root / "test_resnet.pth")
+    saved = network(10, seed=1)
+    saved.pretrained_cfg.update(SMALL)
+    save_for_hf(saved, root / "mine", model_config={"num_classes": 10})
+    return root
+
+
+def predict(images, study, weights, table, names=("test_resnet", "mine"), dataset="cifar", **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PredictionWarning)
+        return bayesrep.predict(
+            *(images, dataset, names, study), weights=weights, classes=table, progress=False, **more
+        )
+
+
+def test_answers_are_those_of_the_network(tmp_path, pictures, weights, table):
+    report = predict(pictures, tmp_path / "study", weights, table)
+    assert report.table["status"].to_list() == ["done", "done"]
+    read = pl.read_parquet(tmp_path / "study" / folder.prediction_file("cifar", "mine"))
+    assert set(read["label"]) == set(CLASSES)
+    pixels = np.stack(
+        [np.asarray(Image.open(pictures / name), dtype=np.float32) for name in read["image"]]
+    )
+    with torch.inference_mode():
+        inputs = torch.from_numpy((pixels / 255 - 0.5) / 0.25).permute(0, 3, 1, 2)
+        expected = network(10, seed=1)(inputs).softmax(-1).numpy()
+    order = np.argsort(-expected, axis=1)
+    for rank in range(5):
+        assert read[f"label_{rank + 1}"].to_list() == [CLASSES[k] for k in order[:, rank]]
+        np.testing.assert_allclose(
+            read[f"probability_{rank + 1}"],
+            np.take_along_axis(expected, order[:, rank : rank + 1], 1)[:, 0],
+            rtol=1e-4,
+        )
+    assert (read["correct"] == (read["label"] == read["label_1"])).all()
+    again = predict(pictures, tmp_path / "study", weights, table)
+    assert again.table["status"].to_list() == ["already done", "already done"]
+
+
+def test_import_predict_and_compare_fit_together(capsys, tmp_path, pictures, weights, table):
+    """Answers as CIFAR-10.1 publishes them, then ours on the same images, then both compared."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(IMAGES) % 10
+    release = tmp_path / "release"
+    (release / "datasets").mkdir(parents=True)
+    np.save(release / "datasets" / "cifar10.1_v6_labels.npy", truth)
+    np.save(tmp_path / "labels.npy", truth)
+    for kind in ("original", "v6"):
+        place = release / "model_predictions" / f"{kind}_predictions"
+        place.mkdir(parents=True)
+        for name in ("nas", "resnext"):
+            said = np.where(rng.random(IMAGES) < 0.7, truth, rng.integers(0, 10, IMAGES))
+            (place / f"{name}_predictions.json").write_text(json.dumps(said.tolist()))
+    study = str(tmp_path / "study")
+    source = ("cifar10.1", str(release), str(tmp_path / "labels.npy"))
+    assert main(["import", *source, "--out", study]) == 0
+    for dataset in ("cifar-10", "cifar-10.1-v6"):
+        options = ("--images", str(pictures), "--dataset", dataset, "--study", study)
+        choice = ("--weights", str(weights), "--classifiers", "mine", "--classes", str(table))
+        assert main(["predict", *options, *choice, "--no-progress"]) == 0
+    both = read_predictions(study, ranks=1)
+    assert both[0].classifiers == ("mine", "nas", "resnext")
+    assert set(both[0].classes) == set(CLASSES)
+    capsys.readouterr()
+    assert main(["compare", study, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert "mine" in json.dumps(rows)
+    # The labels of what was imported are not to be contradicted.
+    swapped = tmp_path / "swapped"
+    for one, other in zip(CLASSES, reversed(CLASSES), strict=True):
+        (swapped / one).mkdir(parents=True)
+        for file in (pictures / other).iterdir():
+            (swapped / one / file.name).write_bytes(file.read_bytes())
+    with pytest.raises(StudyError, match=r"labelled otherwise.*\(airplane in the study, truck on"):
+        predict(swapped, study, weights, table, ["mine"], "cifar-10", force=True)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_there_are_never_more_answers_than_classes(tmp_path, pictures, classes):
+    names = [f"kind {number}" for number in range(classes)]
+    table = write_table(tmp_path / "few.csv", names, CLASSES[:classes])
+    save_file(network(classes).state_dict(), tmp_path / "test_resnet.safetensors")
+    images = tmp_path / "images"
+    for name in CLASSES[:classes]:
+        (images / name).mkdir(parents=True)
+        for file in (pictures / name).iterdir():
+            (images / name / file.name).write_bytes(file.read_bytes())
+    report = predict(images, tmp_path / "study", tmp_path, table, ["test_resnet"])
+    read = pl.read_parquet(tmp_path / "study" / folder.prediction_file("cifar", "test_resnet"))
+    assert [c for c in read.columns if c.startswith("label_")] == [
+        f"label_{rank}" for rank in range(1, classes + 1)
+    ]
+    total = read.select(pl.sum_horizontal(f"probability_{r}" for r in range(1, classes + 1)))
+    np.testing.assert_allclose(total.to_numpy(), 1, atol=1e-5)
+    assert set(read["label"]) == set(names)
+    assert report.table["top5"].to_list() == [None if classes < 5 else 1.0]
+
+
+def test_a_repository_of_the_hub(monkeypatch, tmp_path, weights, table):
+    """As the hub's own client keeps it, without a network."""
+    from huggingface_hub import constants
+
+    place = tmp_path / "models--me--tiny"
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text("0" * 40)
+    snapshot = place / "snapshots" / ("0" * 40)
+    snapshot.mkdir(parents=True)
+    for file in (weights / "mine").iterdir():
+        (snapshot / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    described = describe("hf-hub:me/tiny", None, read_classes(table))
+    assert described.weights == "hub:me/tiny"
+    assert described.preprocessing.size == (32, 32)
+    loaded = load_network(described, "cpu").module.state_dict()
+    assert all(
+        torch.equal(loaded[key], value) for key, value in network(10, 1).state_dict().items()
+    )
+    with pytest.raises(PredictionError, match=r"me/nothing on the hub cannot be had"):
+        describe("hf-hub:me/nothing", None, read_classes(table))
+
+
+def test_heads_that_disagree_with_the_table_are_refused(tmp_path, pictures, weights, table):
+    short = write_table(tmp_path / "short.csv", CLASSES[:9], None)
+    images = tmp_path / "images"
+    (images / "cat").mkdir(parents=True)
+    (images / "cat" / "0.png").write_bytes((pictures / "cat" / "3.png").read_bytes())
+    for name in ("mine", "test_resnet"):
+        with pytest.raises(PredictionError) as error:
+            predict(images, tmp_path / "study", weights, short, [name])
+        said = str(error.value)
+        assert "\n" not in said
+        assert all(part in said for part in (repr(name), "10 outputs", "9 rows", str(short)))
+    with pytest.raises(PredictionError, match=r"'resnet18' .* has 1,000 outputs.* 10 rows"):
+        describe("resnet18", None, read_classes(table))
+    with pytest.raises(PredictionError, match=r"alexnet' has 1,000 outputs.* 10 rows"):
+        describe("torchvision/alexnet", None, read_classes(table))
+    with pytest.raises(PredictionError, match=r"10 outputs, not the 1,000 ImageNet classes.*--cl"):
+        describe("mine", weights)
+    with pytest.raises(PredictionError, match=r"10 outputs, not the 1,000 ImageNet classes.*--cl"):
+        load_network(describe("test_resnet", weights), "cpu")
+
+
+def test_torchvisions_networks_with_other_heads(tmp_path, table):
+    from torchvision.models import squeezenet1_1
+
+    torch.manual_seed(0)
+    state = squeezenet1_1(num_classes=10).state_dict()
+    save_file(state, tmp_path / "squeezenet1_1.safetensors")
+    name = "torchvision/squeezenet1_1"
+    loaded = load_network(describe(name, tmp_path, read_classes(table)), "cpu").module.state_dict()
+    assert all(torch.equal(loaded[key], value) for key, value in state.items())
+    short = read_classes(write_table(tmp_path / "short.csv", CLASSES[:9]))
+    with pytest.raises(PredictionError, match=r"10 outputs.* 9 rows"):
+        load_network(describe(name, tmp_path, short), "cpu")
+
+
+def test_names_that_change_are_another_classifier(tmp_path, pictures, weights, table):
+    predict(pictures, tmp_path / "study", weights, table, ["mine"])
+    other = write_table(tmp_path / "other.csv", [f"a {name}" for name in CLASSES], CLASSES)
+    with pytest.raises(PredictionError, match=r"made with classes '10, airplane to truck, sha256:"):
+        predict(pictures, tmp_path / "study", weights, other, ["mine"])
+    predict(pictures, tmp_path / "study", weights, other, ["mine"], force=True)
+    read = pl.read_parquet(tmp_path / "study" / folder.prediction_file("cifar", "mine"))
+    assert set(read["label"]) == {f"a {name}" for name in CLASSES}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("index,name\n0,a\n1,b\n1,c\n", "index 1 is there twice"),
+        ("index,name\n0,a\n1,b\n3,c\n", "index '2' missing of 3 rows; .* 0 to 2"),
+        ("index,name\n1,a\n2,b\n", "index '0' missing of 2 rows"),
+        ("index,name\n0,a\n-1,b\n", "index '-1' is no whole number"),
+        ("index,name\n0,a\n1,\n", "index 1 has no name"),
+        ("index,name\n0,a\n1,a\n", "index 0 and 1 are both called 'a'"),
+        ("index,name,folder\n0,a,b\n1,b,c\n", "index 1 and 0 are both called 'b'"),
+        ("index,class\n0,a\n1,b\n", "column 'name' missing"),
+        ("index,name\n0,a\n", "1 rows"),
+    ],
+)
+def test_bad_tables_are_one_line(tmp_path, text, message):
+    file = tmp_path / "classes.csv"
+    file.write_text(text)
+    with pytest.raises(PredictionError, match=message) as error:
+        read_classes(file)
+    assert str(error.value).startswith(str(file))
+    assert "\n" not in str(error.value)
+
+
+def test_images_are_matched_to_the_table(tmp_path, pictures, table):
+    classes = read_classes(table)
+    listed = list_images(pictures, classes=classes)
+    assert [CLASSES[k] for k in listed.labels] == [name.split("/")[0] for name in listed.names]
+    assert listed.classes is classes
+    assert listed.take([0]).classes is classes
+    strange = tmp_path / "images"
+    for name in ("cat", "plane"):
+        (strange / name).mkdir(parents=True)
+        (strange / name / f"{name}.png").write_bytes((pictures / "cat" / "3.png").read_bytes())
+    with pytest.raises(
+        PredictionError, match=r"folder 'plane' among .* names of the 10 classes of"
+    ):
+        list_images(strange, classes=classes)
+    with pytest.raises(PredictionError, match=r"no folders named by class of the 10 classes of"):
+        list_images(strange / "cat", classes=classes)
+    (tmp_path / "labels.txt").write_text("cat.png cat\nplane.png green snake\n")
+    spaced = read_classes(write_table(tmp_path / "t.csv", ["cat", "green snake"]))
+    assert list_images(strange, labels=tmp_path / "labels.txt", classes=spaced).labels.tolist() == [
+        0,
+        1,
+    ]
+    (tmp_path / "labels.csv").write_text("image,label\ncat,0\nplane,2\n")
+    with pytest.raises(PredictionError, match=r"label '2' is not one of the 2 classes of .*t\.csv"):
+        list_images(strange, labels=tmp_path / "labels.csv", classes=spaced)
+
+
+def test_numbers_that_name_classes_are_names(tmp_path, pictures):
+    digits = read_classes(write_table(tmp_path / "digits.csv", [str(9 - k) for k in range(10)]))
+    images = tmp_path / "images"
+    for name in "10":
+        (images / name).mkdir(parents=True)
+        (images / name / f"{name}.png").write_bytes((pictures / "cat" / "3.png").read_bytes())
+    assert list_images(images, classes=digits).labels.tolist() == [8, 9]
+
+
+def test_imagenet_says_nothing_of_its_classes():
+    """Files of its answers are what they were before there were tables."""
+    assert IMAGENET.identity == {}
+    assert IMAGENET.ranks == 5
+    assert all(one < other for one, other in pairwise(IMAGENET.names))
