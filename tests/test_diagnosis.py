@@ -134,7 +134,7 @@ def test_several_numbers_of_annotators_and_empty_cells():
 
 
 def test_bins_of_one_number_of_annotators_each():
-    """Of 2 to 6 annotators no bin holds counts of two, so five sums are given. False alarms: 0.01."""
+    """No bin holds counts of 2 and of 3 annotators: five sums are given. False alarm rate 0.01."""
     rng = np.random.default_rng(6)
     sizes = np.arange(2, 7)
     shown = np.repeat(sizes, sizes + 1)
