@@ -59,7 +59,7 @@ def test_the_command_prints_them_beside_the_crowd(kit, tmp_path, capsys):
 
 def test_without_crowd_kit_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "crowdkit.aggregation", None)
-    with pytest.raises(OptionError, match=r"pip install 'bayesrep\[crowd\]'"):
+    with pytest.raises(OptionError, match=r"the extra \[crowd\] \(`pip install crowd-kit`\)"):
         aggregate_answers(_study())
 
 
