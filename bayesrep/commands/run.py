@@ -1,6 +1,7 @@
 """`bayesrep run`: tables in, report out: every step in one folder, none made twice."""
 
 import hashlib
+import inspect
 import json
 import time
 import warnings
@@ -158,7 +159,7 @@ def _write(out: Path, record: Mapping[str, Any]) -> None:
 
 
 def _complete(out: Path) -> bool:
-    return all((out / name).exists() for name in ("study", "posterior.nc", "tables", "report.html"))
+    return all((out / name).exists() for name in MADE if name != "checkpoint")
 
 
 class _Work:
@@ -232,15 +233,16 @@ class _Work:
 
     def _fitted(self, study: bayesrep.Study) -> Any:
         """The posterior, by the method asked for, or by the quick one where its weights hold."""
-        options: dict[str, Any] = {**given(self.arguments, bayesrep.fit), "progress": self.watch}
+        fit = inspect.unwrap(bayesrep.fit)  # what is only written needs no ArviZ
+        options: dict[str, Any] = {**given(self.arguments, fit), "progress": self.watch}
         method = options.pop("method", None)
         if method != "nuts":
-            quick = bayesrep.fit(study, method="laplace", **options)
+            quick = fit(study, method="laplace", **options)
             attributes = quick["posterior"].attrs
             if method == "laplace" or attributes["converged"]:
                 return quick
             say(f"{attributes['verdict']} Sampling with NUTS instead, which takes longer.")
-        return bayesrep.fit(study, method="nuts", checkpoint=self.out / "checkpoint", **options)
+        return fit(study, method="nuts", checkpoint=self.out / "checkpoint", **options)
 
     @cached_property
     def posterior(self) -> Any:
@@ -299,6 +301,7 @@ class _Work:
         fitted = Fitted(self.study, self.posterior)
         diagnosis = examine(self.posterior, fitted, with_agreement=False)
         found["trust"] = diagnosis.trust
+        found["verdict"] = diagnosis.verdict
         found["notes"] = list(diagnosis.sentences)
         found["assumption"] = diagnosis.assumption
         with replaced_folder(self.out.resolve() / "tables") as folder:
@@ -313,7 +316,7 @@ class _Work:
 
         with replaced_folder(self.out.resolve() / "figures") as folder:
             for name in FIGURES:
-                taken = {"seed": self.arguments.seed, "bootstrap": self._bootstrap}
+                taken = {"seed": self.arguments.seed, "points": self.points}
                 options = chosen_options(name, asked={}, taken=taken)
                 try:
                     figure = named(name).draw(self.study, self.posterior, **options)
@@ -333,15 +336,13 @@ class _Work:
 
 def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
     """Print the answer, whether to trust it, and what was made."""
-    from bayesrep.checks.diagnosis import SAYS
     from bayesrep.report.text import remedies
 
     out, found = arguments.out, record["found"]
     notes: Sequence[str] = found["notes"]
     lines = [
         plain(found["answer"]),
-        f"Trust: {found['trust']}. "
-        + SAYS[found["trust"]].format(assumption=plain(found["assumption"])),
+        plain(found["verdict"]),
         *(f"- {plain(note)}" for note in notes),
         *remedies(notes, f"{out}/study"),
         "",

@@ -335,7 +335,7 @@ def chosen_options(
     return wanted | {option: value for option, value in more.items() if option in known}
 
 
-_BY_OPTION = frozenset({"seed", "bootstrap", "progress", "classifiers", "classes"})
+_BY_OPTION = frozenset({"seed", "bootstrap", "progress", "points", "classifiers", "classes"})
 
 
 def chosen_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:

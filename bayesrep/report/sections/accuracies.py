@@ -1,6 +1,6 @@
 """Every classifier on both data sets: how it moves, what it loses, and all of its estimates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.estimators import classifier_table
+from bayesrep.estimators.analysis import Analysis
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
@@ -411,10 +412,17 @@ def _told() -> list[vega.Spec]:
 
 
 @quiet()
-def figure(study: Study, posterior: Posterior, *, bootstrap: int = 0, seed: int = 0) -> Any:
+def figure(
+    study: Study,
+    posterior: Posterior,
+    *,
+    bootstrap: int = 0,
+    seed: int = 0,
+    points: Sequence[Analysis] = (),
+) -> Any:
     """Where every classifier was measured, and where it stands at the same frequencies."""
-    points = partial(point_estimates, study, bootstrap, seed)
-    found = estimates(Source(study, Fitted(study, posterior), points))
+    estimated = points or point_estimates(study, bootstrap, seed)
+    found = estimates(Source(study, Fitted(study, posterior), lambda: estimated))
     rows, own = found.classifiers, found.methods[-1]
     figure, (axes,) = panels(1)
     reference = rows["reference"].to_numpy()

@@ -1,14 +1,14 @@
 """The answer: how much of the drop is real, in a sentence, in one figure and by method."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 
 from bayesrep.estimators import gap_table
+from bayesrep.estimators.analysis import Analysis
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
@@ -221,10 +221,17 @@ def _row(method: str, drop: Drop) -> dict[str, Any]:
 
 
 @quiet()
-def figure(study: Study, posterior: Posterior, *, bootstrap: int = 50, seed: int = 0) -> Any:
+def figure(
+    study: Study,
+    posterior: Posterior,
+    *,
+    bootstrap: int = 50,
+    seed: int = 0,
+    points: Sequence[Analysis] = (),
+) -> Any:
     """Mean gaps by method with 95 % intervals."""
-    points = partial(point_estimates, study, bootstrap, seed)
-    shown = Answer.of(Source(study, Fitted(study, posterior), points))
+    estimated = points or point_estimates(study, bootstrap, seed)
+    shown = Answer.of(Source(study, Fitted(study, posterior), lambda: estimated))
     figure, (axes,) = panels(1)
     place = np.arange(len(shown.gaps))[::-1]
     gap, low, high = (
