@@ -86,7 +86,7 @@ def test_contents_and_names(study, posterior):
         "chain",
         "draw",
         "classifier",
-        "replication_cell",
+        "answered_cell",
     )
     attributes = group.attrs
     assert attributes["precision"] == "float64"

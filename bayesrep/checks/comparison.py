@@ -74,7 +74,7 @@ def left_out(posterior: Posterior) -> dict[str, LeftOut]:
         If the posterior lacks a group.
     """
     likelihood = need_group(posterior, "log_density", "log_right")
-    observed = need_group(posterior, "observed_data", "correct")
+    observed = need_group(posterior, "observed_data", "replication_right")
     parts: dict[str, LeftOut] = {}
     for role in recorded(posterior).roles:
         images = observed[f"{role}_images"].values
@@ -83,7 +83,7 @@ def left_out(posterior: Posterior) -> dict[str, LeftOut]:
         parts[role] = psis_loo(density, images[some] * 1.0)
     images = observed["replication_images"].values
     for index, name in enumerate(observed["classifier"].values):
-        right = observed["correct"].values[index]
+        right = observed["replication_right"].values[index]
         log_q = _by_draw(likelihood["log_right"][:, :, index])
         yes, no = np.flatnonzero(right > 0), np.flatnonzero(images > right)
         with np.errstate(divide="ignore"):

@@ -150,7 +150,7 @@ def _along(
 
 def _observed(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistics:
     """What the posterior was fitted to, its groups taken together."""
-    group = need_group(posterior, "observed_data", "correct")
+    group = need_group(posterior, "observed_data", "replication_right")
     names = tuple(map(str, group["classifier"].values))
     cells: dict[str, Cells] = {}
     selections = recorded(posterior).selections
@@ -161,7 +161,7 @@ def _observed(posterior: Posterior, roles: Sequence[str]) -> SufficientStatistic
         )
         columns = [group[f"{role}_images"].values[:, None]]
         columns.append(
-            group["correct"].values.T
+            group["replication_right"].values.T
             if role == "replication"
             else np.zeros((len(along.shown), len(names)))
         )

@@ -87,7 +87,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
     With `feedback="cut"` the draws are not those of a joint posterior and the answers' p-values
     are approximate.
     """
-    observed = need_group(posterior, "observed_data", "correct")
+    observed = need_group(posterior, "observed_data", "replication_right")
     likelihood = need_group(posterior, "log_density", "log_right")
     roles = recorded(posterior).roles
     cells = {role: cells_along(observed, role) for role in roles}
@@ -101,7 +101,7 @@ def check_predictions(posterior: Posterior, *, draws: int = DRAWS) -> pl.DataFra
         totals = np.bincount(strata.stratum, images[role])[strata.stratum]
         fitted_shares[role] = mass.mean(axis=0) * totals / images[role].sum()
         rows.append(_counts_row(posterior, which, role, cells[role], images[role], log_mass))
-    right, shown = observed["correct"].values, images["replication"]
+    right, shown = observed["replication_right"].values, images["replication"]
     position = strata_of(cells["replication"]).position
     mean_accuracy = np.zeros(len(position))
     for index, name in enumerate(observed["classifier"].values):  # alone: there may be thousands

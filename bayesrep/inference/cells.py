@@ -37,7 +37,14 @@ def cell_names(problem: Problem) -> dict[str, CellNames]:
         groups = np.repeat(np.array(problem.groups), len(tables[0].shown))
         counts = (np.tile(each, len(tables)) for each in (tables[0].selected, tables[0].shown))
         names[role] = CellNames(groups, *counts)
+    some = answered_cells(problem)
+    names["answered"] = CellNames(*(each[some] for each in names["replication"]))
     return names
+
+
+def answered_cells(problem: Problem) -> Int[np.ndarray, "answered"]:
+    """Which of the replication's cells hold images: of the others nobody answered anything."""
+    return np.flatnonzero(_answers(completed_cells(problem)["replication"])[0])
 
 
 def _predict_counts(
@@ -159,10 +166,11 @@ def cell_groups(
     Returns
     -------
     dict
-        `log_likelihood` holds `correct` alone, of the answers in a cell together (binomial), so
-        that ArviZ takes it unasked. `log_density` holds for every data set `ROLE_images` (the
-        images of a cell together) and `log_right`, the logarithm of P(correct | k, n), from which
-        single answers follow. Where a group is thinned, its `draw` says which draws it has.
+        `log_likelihood` holds `correct` alone, of the answers in a cell together (binomial) and of
+        the cells with images (`answered_cell`), so that ArviZ takes it unasked; `observed_data` has
+        `replication_right` of all cells too. `log_density` holds for every data set `ROLE_images`
+        (the images of a cell together) and `log_right`, the logarithm of P(correct | k, n), from
+        which single answers follow. Where a group is thinned, its `draw` says which draws it has.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0])
     log_density, predictive, observed = {}, {}, {}
@@ -180,20 +188,23 @@ def cell_groups(
         observed[name] = (dims, images)
 
     images, right = _answers(tables["replication"])
-    dims = ("classifier", "replication_cell")
-    log_density["log_right"] = (("chain", "draw", *dims), values["log_right"])
-    log_likelihood: dict[str, Any] = {"correct": (("chain", "draw", *dims), values["correct"])}
+    some, dims = np.flatnonzero(images), ("classifier", "answered_cell")
+    by_cell = ("classifier", "replication_cell")
+    log_density["log_right"] = (("chain", "draw", *by_cell), values["log_right"])
+    answers = values["correct"][..., some]
+    log_likelihood: dict[str, Any] = {"correct": (("chain", "draw", *dims), answers)}
     thinned = (log_likelihood, every.likelihood), (log_density, every.likelihood)
     for group, step in (*thinned, (predictive, every.predictive)):
         if step > 1:
             group["draw"] = (("draw",), np.arange(0, values["log_mass_0"].shape[1], step))
     shown = predictive["replication_images"][1] if new_images else images
     shown = np.broadcast_to(shown, (*values["accuracy"].shape[:2], len(images)))
-    drawn = np.empty(values["accuracy"].shape, dtype=np.int32)
+    drawn = np.empty((*values["accuracy"].shape[:3], len(some)), dtype=np.int32)
     for place in np.ndindex(drawn.shape[:2]):  # all at once take twice the memory
-        drawn[place] = rng.binomial(shown[place], values["accuracy"][place])
+        drawn[place] = rng.binomial(shown[place][some], values["accuracy"][place][:, some])
     predictive["correct"] = (("chain", "draw", *dims), drawn)
-    observed["correct"] = (dims, right)
+    observed["correct"] = (dims, right[:, some])
+    observed["replication_right"] = (by_cell, right)
     return {
         "log_likelihood": log_likelihood,
         "log_density": log_density,

@@ -18,6 +18,7 @@ Dims = tuple[str, ...]
 EVERY: Dims = ("chain", "draw")
 BY_CLASSIFIER: Dims = (*EVERY, "classifier")
 BY_CELL: Dims = (*BY_CLASSIFIER, "replication_cell")
+BY_ANSWERED: Dims = (*BY_CLASSIFIER, "answered_cell")
 DIMS: Mapping[str, Mapping[str, Dims]] = {
     "posterior": {
         "adjusted_accuracy": BY_CLASSIFIER,
@@ -27,19 +28,20 @@ DIMS: Mapping[str, Mapping[str, Dims]] = {
         "mean_selection_frequency": (*EVERY, "dataset"),
     },
     "log_prior": {"shared": EVERY, "own": BY_CLASSIFIER},
-    "log_likelihood": {"correct": BY_CELL},
+    "log_likelihood": {"correct": BY_ANSWERED},
     "log_density": {
         "log_right": BY_CELL,
         "reference_images": (*EVERY, "reference_cell"),
         "replication_images": (*EVERY, "replication_cell"),
     },
     "posterior_predictive": {
-        "correct": BY_CELL,
+        "correct": BY_ANSWERED,
         "reference_images": (*EVERY, "reference_cell"),
         "replication_images": (*EVERY, "replication_cell"),
     },
     "observed_data": {
-        "correct": BY_CELL[2:],
+        "correct": BY_ANSWERED[2:],
+        "replication_right": BY_CELL[2:],
         "reference_images": ("reference_cell",),
         "replication_images": ("replication_cell",),
     },
@@ -48,7 +50,7 @@ DIMS: Mapping[str, Mapping[str, Dims]] = {
 """Dimensions of the variables that are read again, by group. All but observed_data have draws."""
 NAMES = ("classifier", "dataset", "group")
 """Dimensions along which there are names."""
-CELLS = ("reference_cell", "replication_cell")
+CELLS = ("reference_cell", "replication_cell", "answered_cell")
 """Dimensions along which `CellNames` says what they are."""
 IMAGES = ("reference_images", "replication_images")
 """What observed_data and log_density hold, where they are there at all."""

@@ -289,7 +289,7 @@ def posterior() -> Any:
             "energy": drawn(*every),
         },
         "log_likelihood": {
-            "correct": logarithms(*every, "classifier", "replication_cell"),
+            "correct": logarithms(*every, "classifier", "answered_cell"),
         },
         "log_density": {
             "reference_images": logarithms(*every, "reference_cell"),
@@ -299,7 +299,8 @@ def posterior() -> Any:
         "observed_data": {
             "reference_images": counted("reference_cell"),
             "replication_images": (("replication_cell",), np.full(11, 20)),
-            "correct": counted("classifier", "replication_cell"),
+            "correct": counted("classifier", "answered_cell"),
+            "replication_right": counted("classifier", "replication_cell"),
         },
     }
     cells = CellNames(np.full(11, ""), np.arange(11), np.full(11, 10))
@@ -308,6 +309,7 @@ def posterior() -> Any:
         "classifier": ("classifier", np.array(data.classifiers)),
         **cell_coordinates("reference", cells),
         **cell_coordinates("replication", cells),
+        **cell_coordinates("answered", cells),
     }
     attributes = {
         "model": "joint",

@@ -112,7 +112,7 @@ def _expected(fitted: Fitted, frequency: Floats, images: Ints) -> Floats | None:
     group = find_group(fitted.posterior, "posterior_predictive")
     if group is None or "correct" not in group:
         return None
-    cells = cells_along(group, "replication")
+    cells = cells_along(group, "answered")
     right = np.asarray(group["correct"].values)
     right = right.reshape(-1, *right.shape[2:])  # [draw, C, cell]
     own = np.asarray(cells.selected) / np.asarray(cells.shown)
