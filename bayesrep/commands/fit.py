@@ -12,7 +12,7 @@ from typing import Any, get_args
 import bayesrep
 from bayesrep import process
 from bayesrep.choices import Feedback, Method
-from bayesrep.commands.options import add_shared, given, setting
+from bayesrep.commands.options import add_shared, given, read_study, setting
 from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.progress import Stopwatch
 
@@ -79,7 +79,7 @@ def run(arguments: Namespace) -> int:
     watch = Stopwatch()
     watch.stage("reading")
     trial.start()
-    read_study = bayesrep.read_study
+    _ = bayesrep.read_study  # imports it
     # Reading waits for the other process; JAX shares no module with it that is not there by now.
     beside = Thread(target=import_early, args=("numpyro",), daemon=True)
     beside.start()

@@ -4,8 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-import bayesrep
-from bayesrep.commands.options import add_shared, given, keep_compiled, read_draws
+from bayesrep.commands.options import add_shared, given, keep_compiled, read_draws, read_study
 from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.errors import OptionError
 
@@ -43,7 +42,7 @@ def run(arguments: Namespace) -> int:
     conditions = [parse_condition(text) for text in arguments.fail_if]
     file = arguments.posterior
     posterior = None if file is None else read_draws(file)
-    study = bayesrep.read_study(arguments.study)
+    study = read_study(arguments.study)
     options: dict[str, Any] = {**given(arguments, gather), "posterior": posterior}
     if arguments.objects is not None or arguments.counts is not None:
         from bayesrep.protocols import read_people, read_predictions

@@ -19,7 +19,7 @@ from bayesrep.report.sections import Content, Trust, gather
 from bayesrep.report.sections.section import Block, Figure
 from bayesrep.report.wording import Say, real_minus, worded, worded_figure
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import Voice
+from bayesrep.studies.words import PLAIN, Voice
 from bayesrep.version import __version__
 
 
@@ -107,7 +107,7 @@ def page_of(
     front: Front,
     blocks: Sequence[Block],
     data: Mapping[str, Any] | None = None,
-    voice: Voice | None = None,
+    voice: Voice = PLAIN,
 ) -> str:
     """Parts under one title as HTML, with the script that draws their figures, in a voice."""
     from jinja2 import Environment, StrictUndefined
@@ -121,7 +121,6 @@ def page_of(
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    voice = voice or Voice()
 
     def say(text: str) -> str:
         return real_minus(voice(text))

@@ -7,9 +7,9 @@ library says of images is said of items by a `Voice`, so that no sentence is wri
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -101,8 +101,13 @@ def words_of(study: "Study") -> Words:
     study
         Of any source.
     """
-    name = study.provenance.get(ENTRY)
-    return VOCABULARIES.get(name if isinstance(name, str) else "", VOCABULARIES["images"])
+    return VOCABULARIES[vocabulary_of(study.provenance)]
+
+
+def vocabulary_of(entries: Mapping[str, object]) -> str:
+    """The vocabulary that a provenance names, or the attributes of a posterior do."""
+    name = entries.get(ENTRY)
+    return name if isinstance(name, str) and name in VOCABULARIES else "images"
 
 
 @dataclass(frozen=True)
@@ -126,14 +131,19 @@ class Voice:
     @classmethod
     def of(cls, study: "Study") -> "Voice":
         """The voice of a study."""
-        voice = cls(words_of(study))
-        if not voice._others:
-            return voice
-        called = {study.name, *study.classifiers}
-        for data in study.datasets.values():
-            called |= {data.name, *map(str, data.images.tolist())}
-        named = (name for name in called if voice(name) != name)
-        return cls(voice.words, frozenset(each for name in named for each in (name, plain(name))))
+        words = words_of(study)
+        if not words.others():
+            return cls(words)
+        datasets = study.datasets.values()
+        images = (str(name) for data in datasets for name in data.images.tolist())
+        called = (study.name, *study.classifiers, *(data.name for data in datasets), *images)
+        return cls(words).beside(called)
+
+    def beside(self, names: Iterable[str]) -> "Voice":
+        """The same voice, which leaves these names alone too."""
+        ours = (name for name in names if self(name) != name)
+        kept = frozenset(each for name in ours for each in (name, plain(name)))
+        return replace(self, names=self.names | kept)
 
     def __call__(self, text: str) -> str:
         """The text in the study's words."""
@@ -150,7 +160,7 @@ class Voice:
         ours = "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in self._others)
         return re.compile(
             rf"{names}`[^`]*`|(?<![\w./:@'\"=-])(?<!bayesrep )"
-            rf"(?:([Aa])n?(\s))?({ours})(?![\w/@=\"-]|[.:]\w)"
+            rf"(?:([Aa])n?(\s))?({ours})(?![\w/@=\"\\-]|[.:]\w)"
         )
 
     def _said(self, found: re.Match[str]) -> str:
@@ -164,7 +174,9 @@ class Voice:
         return f"{article}{'n' * (other[0] in 'aeiou')}{space}{other}"
 
 
-VOICE: ContextVar[Voice] = ContextVar("VOICE", default=Voice())
+PLAIN = Voice()
+"""Of studies of images, in whose words the library's sentences are."""
+VOICE: ContextVar[Voice] = ContextVar("VOICE", default=PLAIN)
 """That of the study which a command is about: printed tables and texts are in its words."""
 
 

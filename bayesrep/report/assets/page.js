@@ -20,7 +20,7 @@
     const said = big ? other[0].toUpperCase() + other.slice(1) : other;
     return article ? `${article}${/^[aeiou]/.test(other) ? "n" : ""} ${said}` : said;
   });
-  const say = (texts, ...values) => // a template in the study's words; what is put into it stays
+  const worded = (texts, ...values) => // a template in the study's words; what is put into it stays
     texts.map((text, i) => inWords(text) + (i < values.length ? values[i] : "")).join("");
   const real = (x, digits) => // with a real minus sign and no negative zero
     x.toFixed(digits).replace(/^-(?=0(\.0*)?$)/, "").replace("-", "\u2212");
@@ -244,7 +244,7 @@
         told: `${mean[i].toFixed(1)} (${lower[i].toFixed(0)} to ${upper[i].toFixed(0)})`, found: i === chosen,
       }));
       $("ranking-reading").textContent = `Ranks ${first + 1} to ${first + shown} of ${order.length} by mean rank` +
-        (order.length > shown ? say`; choose a classifier to see those around it.` : ".");
+        (order.length > shown ? worded`; choose a classifier to see those around it.` : ".");
       return { data };
     },
     pairs: () => {
@@ -272,14 +272,14 @@
         means[role] = mean / total;
       }
       const told = Object.entries(means).map(([r, m]) => `${m.toFixed(1)} % if it is one of the ${r}`);
-      $("image-reading").textContent = say`An image that ${k} of ${n} annotators selected ` +
+      $("image-reading").textContent = worded`An image that ${k} of ${n} annotators selected ` +
         `(${(100 * k / n).toFixed(0)} %) has a true selection frequency of about ${told.join(", ")}.`;
       return { data: rows };
     },
     toy: () => {
       const a = Number(value("alpha", 2)), b = Number(value("beta", 2)), n = Number(value("toy-annotators", 10));
       const found = toy(a, b, n);
-      $("toy-reading").textContent = say`Matched by ${n} annotators, the replication's mean selection frequency is ` +
+      $("toy-reading").textContent = worded`Matched by ${n} annotators, the replication's mean selection frequency is ` +
         `${(100 * found.replication).toFixed(1)} %, the reference's ${(100 * found.reference).toFixed(1)} %: ` +
         `${at(found.reference - found.replication)} points are lost to noise.`;
       return { data: found.rows };
@@ -299,9 +299,9 @@
       }));
       const outside = cells.filter((c) => expected && (c.accuracy < c.low - 1e-6 || c.accuracy > c.high + 1e-6)).length;
       const found = C.classifier.indexOf(wanted) >= 0;
-      $("curve-reading").textContent = (found ? "" : say`No classifier is called so; this is ${C.classifier[i]}. `) +
+      $("curve-reading").textContent = (found ? "" : worded`No classifier is called so; this is ${C.classifier[i]}. `) +
         `${C.classifier[i]} is right on ${data[Math.round(0.5 * (data.length - 1))].mean.toFixed(0)} % of the ` +
-        say`replication's images that half of all annotators would select, and on ` +
+        worded`replication's images that half of all annotators would select, and on ` +
         `${data[data.length - 1].mean.toFixed(0)} % of those that all would.` +
         (expected ? ` At ${outside} of ${cells.length} counts the ring is outside its bar; about one in twenty would be by chance.` : "");
       return { data, cells };
