@@ -127,7 +127,8 @@ def emit(
 
         text = "\n".join([text, *left_out_lines(left_out)])
         facts = {**facts, "left_out": left_out}
-    print(json.dumps(facts) if arguments.json else VOICE.get()(text))
+    paths = (str(each) for each in vars(arguments).values() if isinstance(each, Path))
+    print(json.dumps(facts) if arguments.json else VOICE.get().beside(paths)(text))
     return DONE
 
 

@@ -21,7 +21,7 @@ from bayesrep.commands.fit import import_early
 from bayesrep.commands.options import add_shared, given, keep_compiled, read_draws
 from bayesrep.commands.output import DONE, emit, finding, progress_line, say
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
-from bayesrep.studies.words import Voice
+from bayesrep.studies.words import VOICE, Voice
 
 RECORD = "run.json"
 FIGURES = ("answer", "accuracies", "frequencies", "curves")
@@ -316,6 +316,7 @@ class _Work:
         from bayesrep.report.figure_names import chosen_options, named
         from bayesrep.report.figures import save_figure
 
+        VOICE.set(Voice.of(self.study))
         with replaced_folder(self.out.resolve() / "figures") as folder:
             for name in FIGURES:
                 taken = {"seed": self.arguments.seed, "points": self.points}

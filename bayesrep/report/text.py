@@ -592,11 +592,11 @@ def annotators_table(table: pl.DataFrame, line: Linearity | None) -> str:
         )
         text += [
             "",
-            f"From {line.half} annotators on, the naive estimates follow a line in 1/annotators "
-            f"with R² = {line.r_squared:.4f}.",
+            f"From {line.half} annotators on, the naive estimates follow a line in 1/n, n their "
+            f"number, with R² = {line.r_squared:.4f}.",
             f"The jackknife from {line.half} annotators leaves a gap of {from_half} points, "
             f"from {line.annotators} one of {from_all}.",
-            f"If the rest is quadratic in 1/annotators, that is {percent(abs(line.left), 2)} "
+            f"If the rest is quadratic in 1/n, that is {percent(abs(line.left), 2)} "
             f"points too {'much' if line.left > 0 else 'little'}.",
         ]
     return "\n".join(text)

@@ -158,11 +158,11 @@
       const means = [reference, pool, chosen].map(meanOf), gap = means[0] - means[2];
       const heard = (mean) => 100 * ((1 - careless) * mean + careless / 2);
       $("lab-reading").textContent =
-        `Matched on ${n} answer${n === 1 ? "" : "s"} an image, the replication's mean selection frequency is ` +
+        worded`Matched on ${n} answer${n === 1 ? "" : "s"} an image, the replication's mean selection frequency is ` +
         `${(100 * means[2]).toFixed(2)} %, the reference's ${(100 * means[0]).toFixed(2)} %, the candidates' ` +
-        `${(100 * means[1]).toFixed(2)} %: ${at(gap, 2)} points are left. Asked again, people would ` +
-        `select ${heard(means[2]).toFixed(2)} % of it and ${heard(means[0]).toFixed(2)} % of the reference. A ` +
-        `classifier that does not see the difference loses ${at((high - low) * gap, 2)} points of accuracy.`;
+        worded`${(100 * means[1]).toFixed(2)} %: ${at(gap, 2)} points are left. Asked again, people would ` +
+        `select ${heard(means[2]).toFixed(2)} % of it and ${heard(means[0]).toFixed(2)} % of the reference. ` +
+        worded`A classifier that does not see the difference loses ${at((high - low) * gap, 2)} points of accuracy.`;
       return { data };
     },
     "lab-gap": () => {
