@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -36,6 +37,27 @@ def posterior_path(study_path):
         warnings.simplefilter("always")
         assert cli.main([*arguments, "--draws", "100"]) == 1
     return path
+
+
+def as_evaluation(study_path, path):
+    """The same study, of items, models and judges."""
+    study = bayesrep.read_study(study_path)
+    replace(study, provenance={**study.provenance, "words": "evaluation"}).write(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def evaluation(study_path, posterior_path):
+    """A study of items, models and judges, and a fit of it."""
+    path = as_evaluation(study_path, study_path.parent / "evaluation")
+    fit = path.parent / "evaluation.nc"
+    arguments = ["fit", str(path), "--out", str(fit), *SHORT, "--draws", "100", "--no-progress"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert cli.main(arguments) == 1
+    found = [read_posterior(each)["posterior"].attrs["words"] for each in (posterior_path, fit)]
+    assert found == ["images", "evaluation"]
+    return path, fit
 
 
 def run(capsys, *arguments):
@@ -169,7 +191,7 @@ def test_every_number_of_annotators(capsys, study_path, tmp_path):
     table = tmp_path / "a.csv"
     status, text, _ = run(capsys, "annotators", study_path, "--csv", table)
     assert status == 0
-    assert "follow a line in 1/annotators" in text
+    assert "follow a line in 1/n, n their number" in text
     assert pl.read_csv(table)["annotators"].max() == 8
     status, out, _ = run(capsys, "annotators", study_path, "--json")
     facts = json.loads(out)
@@ -405,6 +427,91 @@ def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):
     assert "classifiers agree as predicted" in text
 
 
+OURS = re.compile(r"(?i)\b(images?|classifiers?|annotators?|annotations?|workers?|people)\b")
+"""Of studies of images alone."""
+FITTED = ("STUDY", "FIT", "--allow-unconverged")
+
+
+@FEW
+@pytest.mark.parametrize(
+    ("command", "arguments", "words"),
+    [
+        ("summarize", FITTED, "8 judges an item"),
+        ("ranks", (*FITTED, "--top", "1"), "1 of 3 models"),
+        ("pairs", FITTED, "told apart"),
+        ("estimate", ("STUDY", "--bootstrap", "2", "--no-progress", "--top", "1"), "3 models;"),
+        ("diagnose", ("FIT",), "curves fit the models"),
+        ("diagnose", ("FIT", "--study", "STUDY"), "models agree as predicted"),
+        ("loo", ("FIT",), "the models' answers"),
+        ("remeasure", ("STUDY",), "its items were kept"),
+        ("remeasure", FITTED, "its items were kept"),
+        ("annotators", ("STUDY", "--half"), "With half of the items"),
+        ("mixtures", ("STUDY", "--components", "1", "--no-progress"), "predict items left out"),
+        ("check", ("STUDY",), "for other items"),
+        ("compare", ("STUDY",), "participant"),
+    ],
+)
+def test_what_is_printed_is_in_the_words_of_the_study(
+    capsys, evaluation, command, arguments, words
+):
+    given = dict(zip(("STUDY", "FIT"), evaluation, strict=True))
+    arguments = [given.get(each, each) for each in arguments]
+    _, text, err = run(capsys, command, *arguments)
+    for said in (text, err):
+        assert not OURS.search(said), OURS.search(said)
+    assert words in text
+
+
+@FEW
+def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsys, evaluation):
+    path, fit = evaluation
+    _, out, _ = run(capsys, "ranks", path, fit, "--allow-unconverged", "--json")
+    assert "classifier" in json.loads(out)["rows"][0]
+    _, out, _ = run(capsys, "annotators", path, "--json")
+    assert "annotators" in json.loads(out)["rows"][0]
+    _, text, _ = run(capsys, "compare", path, "--format", "latex")
+    assert r"classifiers\_lower" in text  # a table as it is
+    _, text, _ = run(capsys, "ranks", path, fit, "--allow-unconverged", "--format", "latex")
+    assert r"model & adjusted" in text
+    assert not OURS.search(text)
+
+
+@FEW
+def test_lines_are_even_in_either_words(capsys, study_path, evaluation):
+    """A cell is put into words before its column is made as wide as it."""
+    for path in (study_path, evaluation[0]):
+        _, text, _ = run(capsys, "annotators", path)
+        rows = text.splitlines()[1:11]
+        assert len({len(row) for row in rows}) == 1
+        assert len(rows[1].split()[0]) == len(rows[0].split()[0])
+
+
+def test_one_command_does_not_speak_for_the_next(capsys, study_path, evaluation):
+    assert "judges" in run(capsys, "check", evaluation[0])[1]
+    assert "annotators" in run(capsys, "check", study_path)[1]
+
+
+@FEW
+def test_what_is_to_be_typed_is_no_sentence(capsys, evaluation, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(evaluation[0], "images")
+    options = ("--method", "laplace", *OPTIONS, "--no-progress")
+    _, text, _ = run(capsys, "fit", "images", "--out", "people", *options)
+    assert "\nWritten to people\n" in text
+    assert text.rstrip().endswith("summarize images people")
+
+
+def test_a_figure_is_in_the_words_of_the_study(capsys, evaluation, study_path, tmp_path):
+    texts = []
+    for path in (study_path, evaluation[0]):
+        status, _, _ = run(capsys, "figure", "robustness", path, "--out", tmp_path / "r.svg")
+        assert status == 0
+        texts.append((tmp_path / "r.svg").read_text(encoding="utf-8"))
+        (tmp_path / "r.svg").unlink()
+    assert [">classifiers<" in text for text in texts] == [True, False]
+    assert [">models<" in text for text in texts] == [False, True]
+
+
 def test_a_fit_of_all_classifiers_together(capsys, tmp_path):
     """Of the size of those in test_shared_difficulty.py, whose compiled programs it shares."""
     study_path, path = tmp_path / "study", tmp_path / "all.nc"
@@ -416,6 +523,10 @@ def test_a_fit_of_all_classifiers_together(capsys, tmp_path):
     status, text, _ = run(capsys, "images", study_path, path)
     assert status == 0
     assert "Hardest for classifiers" in text
+    status, text, _ = run(capsys, "images", as_evaluation(study_path, tmp_path / "other"), path)
+    assert status == 0
+    assert "Hardest for models, given how judges see them" in text
+    assert not OURS.search(text)
     status, text, _ = run(capsys, "summarize", study_path, path)
     assert status == 0
     assert "other images of the same populations" in text

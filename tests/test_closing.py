@@ -112,7 +112,11 @@ def test_tables_for_papers_escape_names(paper_format):
     assert columns(header, rows) == (
         "| name | 95 % |\n| --- | ---: |\n| res_net\\|50&\\ | 1 ± \N{MINUS SIGN}2 |"
     )
+    assert columns(["-1", "x"], [["vit -b", "-1.5 (-2 to -.5)"], ["2024-05-01", "-"]]) == (
+        "| −1 | x |\n| --- | ---: |\n| vit -b | −1.5 (−2 to −.5) |\n| 2024-05-01 | - |"
+    )
     paper_format("latex")
+    assert columns(["n", "x"], [["a", "-1.5"]]).splitlines()[4] == r"a & $-$1.5 \\"
     assert columns(header, rows).splitlines() == [
         r"\begin{tabular}{lr}",
         r"\toprule",

@@ -18,6 +18,7 @@ from bayesrep.lab.matching import fitted_mixtures
 from bayesrep.lab.pipeline import simulated
 from bayesrep.numerics.noisy_matching import BetaMixture, left_by_matching, replicated
 from bayesrep.report.lab_page import lab_page, moments
+from bayesrep.studies.words import VOCABULARIES, VOICE, Voice
 from experiments.match_images import Annotated
 from experiments.rematch import halved
 
@@ -289,6 +290,12 @@ def test_mixtures_of_counts_and_the_page_s_sliders():
     html = lab_page(beta(6, 2), beta(2, 2), explore(beta(6, 2), beta(2, 2), [3]).to_dicts())
     assert 'value="75.0"' in html
     assert 'value="8.0"' in html
+    assert "Answers about an image" in html
+    speaking = VOICE.set(Voice(VOCABULARIES["evaluation"]))
+    other = lab_page(beta(6, 2), beta(2, 2), [])
+    VOICE.reset(speaking)
+    assert "Answers about an item" in other
+    assert "answers about an item" in other  # of an axis
 
 
 def test_the_experiment_s_halves_are_what_they_say():

@@ -26,8 +26,10 @@ from bayesrep.report.methods import look_of
 from bayesrep.report.numbers import FORMAT, numbers_of
 from bayesrep.report.page import page, report_html, write_page
 from bayesrep.report.sections import (
+    SECTIONS,
     Accuracies,
     Answer,
+    Content,
     Curves,
     Frequencies,
     Image,
@@ -38,6 +40,7 @@ from bayesrep.report.sections import (
 from bayesrep.report.sections.curves import GRID as CURVE_GRID
 from bayesrep.report.sections.frequencies import GRID
 from bayesrep.report.sections.ranking import _neighbours
+from bayesrep.report.wording import real_minus
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::bayesrep.errors.EstimateWarning", "ignore::bayesrep.errors.ConvergenceWarning"
@@ -62,6 +65,63 @@ def content(study, posterior):
 def embedded(html, name):
     found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', html, re.S)
     return json.loads(found.group(1))
+
+
+WORDS = r"(?i)\b(images?|classifiers?|annotators?|annotations?|workers?|people)\b"
+"""Of studies of images alone. `classifier_curve` and the like are names of parameters."""
+
+
+def an_evaluation(content):
+    """The same numbers of a study of items, models and judges."""
+    study = replace(content.study, provenance={**content.study.provenance, "words": "evaluation"})
+    return having(replace(content, study=study), replace(content[Answer], study=study))
+
+
+def read_aloud(html):
+    """What a reader gets of a page without its scripts: text, labels, titles of figures."""
+    body = re.sub(r"<(script|style)\b.*?</\1>", " ", html, flags=re.S)
+    labels = re.findall(r'(?:aria-label|placeholder|content|title)="([^"]*)"', body)
+    shown = [unescape(re.sub(r"<[^>]+>", " ", body)), *map(unescape, labels)]
+    titles = re.findall(r'"(?:title|description)":("(?:[^"\\]|\\.)*")', html)
+    return [*shown, *map(json.loads, titles)]
+
+
+def test_a_page_of_an_evaluation_has_items_models_and_judges(content):
+    other = an_evaluation(content)
+    html = page(other)
+    for text in read_aloud(html):
+        assert not re.search(WORDS, text), re.search(f".*{WORDS}.*", text)[0]
+    told = " ".join(read_aloud(html))
+    for words in ("What every model loses", "How often items were selected", "One item", "judges"):
+        assert words in told
+    assert embedded(html, "content")["words"]["annotator"] == "judge"
+    assert numbers_of(other)["answer"].startswith("Models are ")
+    assert set(numbers_of(other)["study"]) == {"name", "classifiers", "images"}  # a contract
+
+
+def test_a_page_without_posterior_has_the_words_too(study):
+    lacking = {kind: "there is no posterior" for kind in (Answer, Trust, Accuracies)}
+    other = replace(study, provenance={"words": "evaluation"})
+    for text in read_aloud(page(Content(other, {**dict.fromkeys(SECTIONS, "no"), **lacking}))):
+        assert not re.search(WORDS, text), text
+
+
+def test_a_page_of_images_says_what_the_sections_say(content):
+    html = page(content)
+    assert "words" not in embedded(html, "content")
+    text = read_aloud(html)[0]
+    for block in content.blocks():
+        said = [block.short, block.title, block.lead, *block.sentences]
+        said += [figure.reading for figure in block.figures]
+        said += [control["label"] for control in block.controls]
+        for each in said:
+            assert each.replace("`", "") in re.sub(r"\s+", " ", text).replace("\u2212", "-"), each
+
+
+def test_numbers_below_zero_have_a_minus_sign():
+    assert real_minus("-0.3 (-1.2 to -0.1), ±-.5") == "−0.3 (−1.2 to −0.1), ±−.5"
+    for text in ("`--set x=-1 -2`", "2024-05-01", "a-1", "--seed", "vit -b", "1e-6"):
+        assert real_minus(text) == text
 
 
 def having(content, *sections):

@@ -2,7 +2,9 @@
 
 import csv
 import os
+import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,6 +68,58 @@ def opened(browser, report):
     page.wait_for_selector(READY, timeout=60_000)
     yield page
     assert said == []
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def evaluation(report, tmp_path_factory):
+    """The same page of items, models and judges, of which one is called as ours are."""
+    content, _ = report
+    names = (*content.study.classifiers[:3], "an image classifier")
+    parts = {"name": HOSTILE, "provenance": {"words": "evaluation"}}
+    study = bayesrep.Study(content.study.datasets, names, **parts)
+    sections = {**content.sections, Answer: replace(content[Answer], study=study)}
+    path = tmp_path_factory.mktemp("evaluation") / "report.html"
+    write_page(replace(content, study=study, sections=sections), path)
+    return path
+
+
+SAID = """() => [document.title, document.body.innerText, document.getElementById("tip").innerText,
+    ...[...document.querySelectorAll("[aria-label], [placeholder], noscript")].map((node) =>
+        ["aria-label", "placeholder"].map((name) => node.getAttribute(name)) + node.textContent)]"""
+OURS = re.compile(r"(?i)\b(images?|classifiers?|annotators?|annotations?|workers?|people)\b")
+
+
+def test_an_evaluations_page_says_item_model_and_judge_whatever_is_done(browser, evaluation):
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto(evaluation.as_uri())
+    page.wait_for_selector(READY, timeout=60_000)
+
+    def said():
+        return "\n".join(page.evaluate(SAID))
+
+    seen = [said()]
+    assert "An item that" in seen[0]
+    page.select_option("#method", "naive")
+    slide(page, "annotators", 1)
+    slide(page, "selected", 3)
+    slide(page, "toy-annotators", 5)
+    page.fill("#curve-classifier", "none")
+    seen.append(said())
+    assert "No model is called so" in seen[-1]
+    for name in ("drops", "ranking", "pairs", "curve", "pvalues", "hero"):
+        for mark in page.locator(f"#{name} svg [role=graphics-symbol], #{name} svg path").all()[
+            :40
+        ]:
+            if (box := mark.bounding_box()) and page.evaluate("tip.hidden"):
+                mark.scroll_into_view_if_needed()
+                box = mark.bounding_box()
+                page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        seen.append(said())
+        page.keyboard.press("Escape")
+    assert any("\nmodel: " in text or "items: " in text for text in seen)
+    for text in seen:
+        assert not OURS.search(text), OURS.search(text)
     page.close()
 
 

@@ -1,12 +1,14 @@
 """Items and models in tables: understood where images and classifiers are, and nowhere else."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
-from bayesrep import StudyError, simulate_study
+from bayesrep import Study, StudyError, simulate_study
 from bayesrep.sources.tables import read_answered, read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
-from bayesrep.studies.words import VOCABULARIES, in_our_words, words_of
+from bayesrep.studies.words import VOCABULARIES, Voice, in_our_words, words_of
 
 ROLES = {"reference": "old", "replication": "new"}
 OURS = {"item": "image", "model": "classifier", "solved": "correct", "judge": "worker"}
@@ -68,6 +70,40 @@ def test_a_column_is_renamed_only_where_it_means_that(columns, renamed):
 def test_a_study_of_images_speaks_of_images():
     study = simulate_study(seed=0, images=20, annotators=3, classifiers=2)
     assert (words_of(study).image, words_of(study).annotators) == ("image", "annotators")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("An image that 3 of 8 annotators selected", "An item that 3 of 8 judges selected"),
+        ("1 annotator an image, a classifier's.", "1 judge an item, a model's."),
+        ("An annotator, a\nworker", "A judge, a\njudge"),
+        ("Classifiers' ranks (images: all)", "Models' ranks (items: all)"),
+        ("| classifier | images |", "| model | items |"),
+        ("bayesrep images STUDY --images x", "bayesrep images STUDY --images x"),
+        ("`for images` of images", "`for images` of items"),
+        ("the columns 'image' and \"worker\"", "the columns 'image' and \"worker\""),
+        ("a/images/b, images.csv, images=3, classifier_curve", None),
+        (r"image\_net in LaTeX, image-net, 1/annotators, model:images", None),
+        ("imagery; reimage; ImageNet; IMAGE", None),
+    ],
+)
+def test_sentences_are_said_in_the_words_of_the_study(ours, theirs):
+    say = Voice(VOCABULARIES["evaluation"])
+    assert say(ours) == (theirs or ours)
+    assert say(say(ours)) == say(ours)
+    assert Voice()(ours) == ours
+
+
+def test_a_studys_names_are_no_words():
+    simulated = simulate_study(seed=0, images=20, annotators=3, classifiers=2)
+    names = ("an image classifier", "people (v2)")
+    parts = {"name": "hard images", "provenance": {"words": "evaluation"}}
+    study = Study(simulated.datasets, names, **parts)
+    told = "Of hard images an image classifier beats people (v2), of other images people."
+    wanted = "Of hard images an image classifier beats people (v2), of other items judges."
+    assert Voice.of(study)(told) == wanted
+    assert Voice.of(replace(study, provenance={}))(told) == told
 
 
 def attempts(root, text):

@@ -4,8 +4,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any
 
-import bayesrep
-from bayesrep.commands.options import add_shared, given, keep_compiled, whole_numbers
+from bayesrep.commands.options import add_shared, given, keep_compiled, read_study, whole_numbers
 from bayesrep.commands.output import emit_table, new_table
 
 
@@ -33,7 +32,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.text import annotators_table, forward_table
 
     new_table(arguments)
-    study = bayesrep.read_study(arguments.study)
+    study = read_study(arguments.study)
     table = compare_annotators(study)
     line = linearity(table)
     facts: dict[str, Any] = {"linearity": asdict(line) if line else None}

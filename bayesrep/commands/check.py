@@ -8,6 +8,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep import process
+from bayesrep.commands.options import read_study
 from bayesrep.commands.output import LeftOut, emit, finding
 from bayesrep.errors import OptionError, StudyError, plain
 
@@ -92,7 +93,7 @@ def _of_study(path: Path) -> tuple[str, LeftOut]:
     from bayesrep.report.other_images import frequencies_text
     from bayesrep.report.text import describe_study
 
-    study = bayesrep.read_study(path)
+    study = read_study(path)
     gaps = finite_sample_gaps(study) if study.classifiers else None
     lines = [describe_study(study), frequencies_text(mean_frequencies(study), gaps)]
     if any(data.answers is not None for data in study.datasets.values()):

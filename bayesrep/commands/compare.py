@@ -4,8 +4,14 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-import bayesrep
-from bayesrep.commands.options import add_datasets, add_protocol, add_shared, given, names
+from bayesrep.commands.options import (
+    add_datasets,
+    add_protocol,
+    add_shared,
+    given,
+    names,
+    read_study,
+)
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -56,7 +62,7 @@ def run(arguments: Namespace) -> int:
     )
     _check_subsets(arguments)
     if simple and roles == REQUIRED_ROLES and not knows_answers(arguments.study):
-        both = right_or_wrong(bayesrep.read_study(arguments.study))
+        both = right_or_wrong(read_study(arguments.study))
     else:
         both = read_predictions(arguments.study, roles, ranks=1)
     humans = read_humans(arguments.humans, *both) if arguments.humans else None

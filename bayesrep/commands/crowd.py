@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import bayesrep
-from bayesrep.commands.options import add_shared
+from bayesrep.commands.options import add_shared, read_study
 from bayesrep.commands.output import emit, new_file
 
 
@@ -26,7 +26,7 @@ def run(arguments: Namespace) -> int:
 
     if arguments.workers:
         new_file(arguments.workers, force=arguments.force)
-    study = bayesrep.read_study(arguments.study)
+    study = read_study(arguments.study)
     crowd = bayesrep.describe_crowd(study)
     others = None
     if arguments.aggregators:

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import bayesrep
-from bayesrep.commands.options import read_draws
+from bayesrep.commands.options import read_draws, read_study, speak_of
 from bayesrep.commands.output import emit, finding
 
 
@@ -16,8 +16,11 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    study = bayesrep.read_study(arguments.study) if arguments.study else None
-    diagnosis = bayesrep.diagnose(read_draws(arguments.posterior), study)
+    study = read_study(arguments.study) if arguments.study else None
+    posterior = read_draws(arguments.posterior)
+    if study is None:
+        speak_of(posterior)
+    diagnosis = bayesrep.diagnose(posterior, study)
     tables = {
         name: getattr(diagnosis, name) for name in ("predictions", "sensitivity", "dependence")
     }

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import bayesrep
 from bayesrep.choices import BootstrapInterval
-from bayesrep.commands.options import add_length, add_shared, given, length
+from bayesrep.commands.options import add_length, add_shared, given, length, read_study
 from bayesrep.commands.output import emit_table, new_table
 
 
@@ -31,7 +31,7 @@ def run(arguments: Namespace) -> int:
 
     new_table(arguments)
     top = length(arguments)
-    study = bayesrep.read_study(arguments.study)
+    study = read_study(arguments.study)
     options: dict[str, Any] = {"methods": METHODS, **given(arguments, bayesrep.estimate)}
     analyses = analyse(study, progress=not arguments.no_progress, **options)
     table, gaps = classifier_table(analyses), gap_table(analyses)

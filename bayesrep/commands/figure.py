@@ -4,8 +4,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import bayesrep
 from bayesrep.commands.options import add_datasets, add_shared, keep_compiled, setting
 from bayesrep.commands.output import emit, lacking, new_file
+from bayesrep.studies.words import VOICE, Voice
 
 if TYPE_CHECKING:
     from bayesrep.report.figure_names import Given
@@ -93,6 +95,9 @@ def run(arguments: Namespace) -> int:
     options |= chosen_settings(arguments.name, dict(arguments.set))
     new_file(check_format(arguments.out), force=arguments.force)
     inputs = read_inputs(arguments.name, given_files(arguments))
+    for each in inputs:
+        if isinstance(each, bayesrep.Study):
+            VOICE.set(Voice.of(each))
     save_figure(named(arguments.name).draw(*inputs, **options), arguments.out)
     facts = {"figure": arguments.name, "out": str(arguments.out)}
     left_out = images_left_out(arguments.study) if arguments.study else None

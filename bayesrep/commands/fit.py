@@ -9,7 +9,7 @@ from typing import Any, get_args
 import bayesrep
 from bayesrep import process
 from bayesrep.choices import Feedback, Method
-from bayesrep.commands.options import add_shared, given, imported_beside, setting
+from bayesrep.commands.options import add_shared, given, imported_beside, read_study, setting
 from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.progress import Stopwatch
 
@@ -70,7 +70,7 @@ def run(arguments: Namespace) -> int:
     watch = Stopwatch()
     watch.stage("reading")
     trial.start()
-    read_study = bayesrep.read_study
+    _ = bayesrep.read_study  # imports it
     with imported_beside("numpyro"):
         study = read_study(arguments.study)
         watch.stage("importing")  # what is left of it

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayesrep.commands.options import add_shared, given, whole_numbers
+from bayesrep.commands.options import add_shared, given, read_study, whole_numbers
 from bayesrep.commands.output import emit_table, new_file, new_table
 from bayesrep.errors import OptionError
 
@@ -96,10 +96,9 @@ def _populations(arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":
 
 
 def _of_study(arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":
-    import bayesrep
     from bayesrep.lab.matching import fitted_mixtures
 
-    study = bayesrep.read_study(arguments.study)
+    study = read_study(arguments.study)
     if arguments.pool_role not in study.datasets:
         raise OptionError(
             f"{arguments.study}: no data set in the role {arguments.pool_role!r}; it has "

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bayesrep.commands.options import add_shared, read_draws
+from bayesrep.commands.options import add_shared, read_draws, speak_of
 from bayesrep.commands.output import emit_table, new_table
 
 
@@ -18,5 +18,6 @@ def run(arguments: Namespace) -> int:
 
     new_table(arguments)
     fits = {str(path): read_draws(path) for path in arguments.posteriors}
+    speak_of(next(iter(fits.values())))
     table = compare_fits(fits)
     return emit_table(arguments, table, fits_text(table))

@@ -3,8 +3,7 @@
 import warnings
 from argparse import ArgumentParser, Namespace
 
-import bayesrep
-from bayesrep.commands.options import add_shared, ends, given, keep_compiled
+from bayesrep.commands.options import add_shared, ends, given, keep_compiled, read_study
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import EstimateWarning
 
@@ -28,7 +27,7 @@ def run(arguments: Namespace) -> int:
 
     new_table(arguments)
     keep_compiled()
-    study = bayesrep.read_study(arguments.study)
+    study = read_study(arguments.study)
     options = given(arguments, compare_components)
     with warnings.catch_warnings():  # what they say of em-spline is not asked; the table shows it
         warnings.simplefilter("ignore", EstimateWarning)

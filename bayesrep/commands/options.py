@@ -17,6 +17,7 @@ from bayesrep.atomic import LEAST_COMPILATION, programs_cache
 from bayesrep.choices import AccuracyInterval
 from bayesrep.commands.output import new_table, say
 from bayesrep.errors import OptionError, reason
+from bayesrep.studies.words import VOCABULARIES, VOICE, Voice, vocabulary_of
 
 
 def seed(text: str) -> int:
@@ -160,7 +161,21 @@ def given(arguments: Namespace, function: Callable[..., Any]) -> dict[str, Any]:
 def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
     """The study and the posterior of a command, once its table can be written."""
     new_table(arguments)
-    return bayesrep.read_study(arguments.study), read_draws(arguments.posterior)
+    return read_study(arguments.study), read_draws(arguments.posterior)
+
+
+def read_study(path: Path) -> "bayesrep.Study":
+    """What `bayesrep.read_study` reads; the command then speaks in this study's words."""
+    study = bayesrep.read_study(path)
+    VOICE.set(Voice.of(study))
+    return study
+
+
+def speak_of(posterior: Any) -> None:
+    """Speak in the words of the study of a posterior, as far as that knows them."""
+    group = posterior["posterior"]
+    voice = Voice(VOCABULARIES[vocabulary_of(group.attrs)])
+    VOICE.set(voice.beside(map(str, group["classifier"].values)))
 
 
 def read_draws(path: Path) -> Any:

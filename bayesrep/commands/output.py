@@ -13,6 +13,7 @@ from typing import Any
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError, plain
+from bayesrep.studies.words import VOICE
 
 DONE = 0
 FINDING = 1  # the command did its work, and what it found is bad; or the machine failed it
@@ -108,7 +109,7 @@ def show_warning(message: Warning | str, category: type[Warning], *_: Any) -> No
     """
     if issubclass(category, FutureWarning | DeprecationWarning):
         return
-    say(f"{category.__name__}: {message}")
+    say(VOICE.get()(f"{category.__name__}: {message}"))
 
 
 LeftOut = Mapping[str, Mapping[str, str]]  # images that a study is left without, by data set
@@ -117,13 +118,17 @@ LeftOut = Mapping[str, Mapping[str, str]]  # images that a study is left without
 def emit(
     arguments: Namespace, text: str, facts: Mapping[str, Any], left_out: LeftOut | None = None
 ) -> int:
-    """Print the text, or the facts as JSON; either says which images are left out, and why."""
+    """Print the text in the study's words, or the facts as JSON.
+
+    Either says which images are left out, and why.
+    """
     if left_out:
         from bayesrep.report.text import left_out_lines
 
         text = "\n".join([text, *left_out_lines(left_out)])
         facts = {**facts, "left_out": left_out}
-    print(json.dumps(facts) if arguments.json else text)
+    paths = (str(each) for each in vars(arguments).values() if isinstance(each, Path))
+    print(json.dumps(facts) if arguments.json else VOICE.get().beside(paths)(text))
     return DONE
 
 

@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bayesrep.choices import Prior
-from bayesrep.commands.options import add_shared, given, keep_compiled, read_draws, whole_numbers
+from bayesrep.commands.options import (
+    add_shared,
+    given,
+    keep_compiled,
+    read_draws,
+    read_study,
+    whole_numbers,
+)
 from bayesrep.commands.output import DONE, FINDING, emit, say
 from bayesrep.errors import OptionError
 
@@ -107,12 +114,11 @@ def _check(arguments: Namespace) -> None:
 
 def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
     """Populations by the pilot's posterior, itself, its workers' leniency, and what to say."""
-    import bayesrep
     from bayesrep.lab import leniency_of, worlds_of
     from bayesrep.lab.worlds import LENIENCY
     from bayesrep.posterior.fitted import Fitted
 
-    study = bayesrep.read_study(arguments.pilot)
+    study = read_study(arguments.pilot)
     if arguments.posterior is not None:
         posterior = read_draws(arguments.posterior)
     else:

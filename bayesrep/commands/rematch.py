@@ -2,8 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-import bayesrep
-from bayesrep.commands.options import add_shared, given
+from bayesrep.commands.options import add_shared, given, read_study
 from bayesrep.commands.output import emit, new_table
 from bayesrep.errors import OptionError
 
@@ -33,7 +32,7 @@ def run(arguments: Namespace) -> int:
     if arguments.images is not None and arguments.per_class is not None:
         raise OptionError("give --images or --per-class, not both")
     new_table(arguments)
-    study = bayesrep.read_study(arguments.study)
+    study = read_study(arguments.study)
     options = given(arguments, rematch)
     options["by_class"] = arguments.per_class is not None
     options["size"] = arguments.per_class if options["by_class"] else arguments.images

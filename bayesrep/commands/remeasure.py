@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import bayesrep
-from bayesrep.commands.options import add_shared, read_fitted
+from bayesrep.commands.options import add_shared, read_fitted, read_study
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError, StudyError
 
@@ -76,7 +76,7 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, Any, Any, Any]]
     if path.is_dir():
         if rule is not None:
             raise OptionError("a study states its own rules; --selection is of a table")
-        for data in bayesrep.read_study(path).datasets.values():
+        for data in read_study(path).datasets.values():
             yield data.name, data.selected, data.shown, data.selection
         return
     told = None if rule is None else Selection.of(rule)

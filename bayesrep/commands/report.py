@@ -12,6 +12,7 @@ from bayesrep.commands.options import (
     imported_beside,
     keep_compiled,
     read_draws,
+    read_study,
 )
 from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.errors import OptionError
@@ -46,7 +47,7 @@ def run(arguments: Namespace) -> int:
 
     conditions = _conditions(arguments.fail_if)
     trial.start()
-    read_study = bayesrep.read_study
+    _ = bayesrep.read_study  # imports it
     with imported_beside("numpyro", "scipy.stats", "xarray"):
         study = read_study(arguments.study)
     from bayesrep.report.numbers import numbers_of

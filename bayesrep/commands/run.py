@@ -20,6 +20,7 @@ from bayesrep.choices import Method
 from bayesrep.commands.options import add_shared, given, imported_beside, keep_compiled, read_draws
 from bayesrep.commands.output import DONE, emit, finding, progress_line, say
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
+from bayesrep.studies.words import VOICE, Voice
 
 RECORD = "run.json"
 FIGURES = ("answer", "accuracies", "frequencies", "curves")
@@ -298,10 +299,11 @@ class _Work:
             found |= {"answer": f"No answer: {reason(error)}", "converged": False}
         fitted = Fitted(self.study, self.posterior)
         diagnosis = examine(self.posterior, fitted, with_agreement=False)
+        say = Voice.of(self.study)
         found["trust"] = diagnosis.trust
-        found["verdict"] = diagnosis.verdict
-        found["notes"] = list(diagnosis.sentences)
-        found["assumption"] = diagnosis.assumption
+        found["verdict"] = say(diagnosis.verdict)
+        found["notes"] = list(map(say, diagnosis.sentences))
+        found["assumption"] = say(diagnosis.assumption)
         with replaced_folder(self.out.resolve() / "tables") as folder:
             for name, table in tables.items():
                 table.write_csv(folder / f"{name}.csv")
@@ -312,6 +314,7 @@ class _Work:
         from bayesrep.report.figure_names import chosen_options, named
         from bayesrep.report.figures import save_figure
 
+        VOICE.set(Voice.of(self.study))
         with replaced_folder(self.out.resolve() / "figures") as folder:
             for name in FIGURES:
                 taken = {"seed": self.arguments.seed, "points": self.points}

@@ -33,6 +33,7 @@ from bayesrep.progress import Stopwatch, progress_bar
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import vocabulary_of
 from bayesrep.types import no_type_check
 
 LARGEST_CHAINS = 1_000
@@ -161,7 +162,7 @@ def fit(
         `acceptance_rate` (of the steps that make chains exact), `step_size`, `lp`; of Laplace
         `lp` and `log_weight`. Attributes: versions, device, precision, seed,
         options, the convergence verdict, `seconds` (of every stage of the fit, as JSON),
-        `study_fingerprint` (`bayesrep.Study.fingerprint`; empty
+        `words` (the study's vocabulary), `study_fingerprint` (`bayesrep.Study.fingerprint`; empty
         for a fit of statistics) and `statistics_digest` (`bayesrep.SufficientStatistics.digest`).
 
     Raises
@@ -228,6 +229,7 @@ def fit(
             seed=seed,
             schedule=dataclasses.asdict(schedule),
             feedback=feedback,
+            words=vocabulary_of(study.provenance) if isinstance(study, Study) else "images",
             device=chosen.device.device_kind,
             device_choice=chosen.reason,
         )

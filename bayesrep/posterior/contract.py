@@ -77,6 +77,7 @@ FURTHER: Mapping[str, type | tuple[type, ...]] = {
     "feedback": str,
     "verdict": str,
     "advice": str,
+    "words": str,
     "seed": (int, np.integer),
     "converged": (int, np.integer),
     "pareto_k": (int, float, np.integer, np.floating),

@@ -9,6 +9,7 @@ import polars as pl
 
 from bayesrep.numerics.estimands import measured_gap
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import Voice
 
 LEAST_WIDTH = 0.001
 """A narrower interval, a tenth of a point, is told to two digits."""
@@ -120,6 +121,11 @@ def headline(drop: Drop, *, classifiers: int) -> str:
     return f"{_interval(share, 0, unit=' %')} of the {size} is selection"
 
 
+def headline_for(study: Study, drop: Drop) -> str:
+    """The `headline` in a study's own words."""
+    return Voice.of(study)(headline(drop, classifiers=len(study.classifiers)))
+
+
 def answer_for(study: Study, drop: Drop) -> str:
     """The `answer` in a study's own words."""
     sides = {"reference": study.reference, "replication": study.replication}
@@ -127,12 +133,13 @@ def answer_for(study: Study, drop: Drop) -> str:
         f"the {role}" if data.name == role else f"{data.name} (the {role})"
         for role, data in sides.items()
     )
-    return answer(
+    said = answer(
         drop,
         classifiers=len(study.classifiers),
         images=(len(study.reference.images), len(study.replication.images)),
         names=(one, other),
     )
+    return Voice.of(study)(said)
 
 
 def answer(

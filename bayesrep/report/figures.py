@@ -8,6 +8,7 @@ import numpy as np
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError
 from bayesrep.report.methods import EM_SPLINE, JACKKNIFE, NAIVE, OTHER, POSTERIOR, RAW
+from bayesrep.studies.words import VOICE, Voice
 
 FORMATS = (".pdf", ".svg", ".png")
 INK = "#222222"
@@ -97,7 +98,7 @@ def save_figure(figure: Any, path: Path) -> None:
     """Write a figure, whole or not at all, in the format its suffix names.
 
     A figure that is drawn again gives the same bytes. A PDF holds its fonts (type 42), so that text
-    can be searched and edited, and an SVG its text as text.
+    can be searched and edited, and an SVG its text as text. A command's is in its study's words.
 
     Raises
     ------
@@ -109,5 +110,14 @@ def save_figure(figure: Any, path: Path) -> None:
     kind = check_format(path).suffix.lower()[1:]
     settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "bayesrep"}
     date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    _say(figure, VOICE.get())
     with rc_context(settings), replaced_file(path) as partial:
         figure.savefig(partial, format=kind, metadata=date.get(kind))
+
+
+def _say(figure: Any, voice: Voice) -> None:
+    """Put what is written in a figure into the words of a study."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text) if voice.words.others() else ():
+        text.set_text(voice(text.get_text()))

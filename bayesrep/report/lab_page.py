@@ -13,6 +13,7 @@ from bayesrep.report.page import Front, page_of
 from bayesrep.report.sections.bias import ROLES
 from bayesrep.report.sections.section import Block, Figure, Table, slider
 from bayesrep.report.vega import Spec
+from bayesrep.studies.words import VOICE
 
 TITLE = "What does matching on a few answers leave?"
 LEAST, MOST = 0.5, 60.0
@@ -46,7 +47,7 @@ def lab_page(reference: BetaMixture, pool: BetaMixture, rows: Sequence[Mapping[s
         "frequencies are the reference's. The measurement is noisy, and the candidates are another "
         "population: so what is chosen is not as easy as the reference. Move the populations."
     )
-    return page_of(Front(TITLE, summary), [_lab(reference, pool), _table(rows)])
+    return page_of(Front(TITLE, summary), [_lab(reference, pool), _table(rows)], voice=VOICE.get())
 
 
 def _lab(reference: BetaMixture, pool: BetaMixture) -> Block:

@@ -17,7 +17,9 @@ from bayesrep.report import methods, vega
 from bayesrep.report.numbers import numbers_of
 from bayesrep.report.sections import Content, Trust, gather
 from bayesrep.report.sections.section import Block, Figure
+from bayesrep.report.wording import Say, real_minus, worded, worded_figure
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import PLAIN, Voice
 from bayesrep.version import __version__
 
 
@@ -82,7 +84,7 @@ def page(content: Content) -> str:
     data: dict[str, Any] = {"numbers": numbers_of(content)}
     if (opening := content.opening) is not None:
         data.update(opening.data)
-    return page_of(_front(content), list(content.blocks()), data)
+    return page_of(_front(content), list(content.blocks()), data, content.voice)
 
 
 def _front(content: Content) -> Front:
@@ -101,8 +103,13 @@ def _front(content: Content) -> Front:
     )
 
 
-def page_of(front: Front, blocks: Sequence[Block], data: Mapping[str, Any] | None = None) -> str:
-    """Parts under one title as HTML, with the script that draws their figures."""
+def page_of(
+    front: Front,
+    blocks: Sequence[Block],
+    data: Mapping[str, Any] | None = None,
+    voice: Voice = PLAIN,
+) -> str:
+    """Parts under one title as HTML, with the script that draws their figures, in a voice."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -114,11 +121,18 @@ def page_of(front: Front, blocks: Sequence[Block], data: Mapping[str, Any] | Non
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters["code"] = _with_code
+
+    def say(text: str) -> str:
+        return real_minus(voice(text))
+
+    environment.filters |= {"code": _with_code, "say": say}
+    front, blocks = _worded(front, say), [worded(block, say) for block in blocks]
     figures = [*([front.figure] if front.figure else [])]
     figures += [figure for block in blocks for figure in block.figures]
     content: dict[str, Any] = {figure.id: figure.rows for figure in figures if figure.rows}
     content.update(data or {})
+    if others := voice.words.others():
+        content["words"] = others
     for block in blocks:
         content.update(block.data)
     numbers = content.pop("numbers", {})
@@ -135,6 +149,16 @@ def page_of(front: Front, blocks: Sequence[Block], data: Mapping[str, Any] | Non
         content=Markup(_json(content)),
         specs=Markup(_json(specs)),
     )
+
+
+def _worded(front: Front, say: Say) -> Front:
+    """The first screen, said by ``say``; the study's name stays."""
+    texts = {
+        name: say(getattr(front, name)) for name in ("title", "summary", "sentence", "missing")
+    }
+    badge = front.badge and (front.badge[0], say(front.badge[1]))
+    figure = front.figure and worded_figure(front.figure, say)
+    return front._replace(**texts, badge=badge, figure=figure)
 
 
 def _with_code(text: str) -> Any:

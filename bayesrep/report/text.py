@@ -15,7 +15,7 @@ from bayesrep.report.answer import Estimate, is_share
 from bayesrep.report.methods import label_of
 from bayesrep.studies.shown import aligned as plainly_aligned
 from bayesrep.studies.study import Study
-from bayesrep.studies.words import words_of
+from bayesrep.studies.words import VOICE, words_of
 
 if TYPE_CHECKING:  # most tables are made without JAX
     from bayesrep.answers.crowd import CrowdDescription
@@ -50,7 +50,13 @@ def ends(lower: float | None, upper: float | None, digits: int = 1, none: str = 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table, as `FORMAT` has it; the first column to the left, the others to the right."""
-    return WRITERS[FORMAT.get()]([[plain(cell) for cell in row] for row in (header, *rows)])
+    return WRITERS[FORMAT.get()](_worded((header, *rows)))
+
+
+def _worded(table: Iterable[Sequence[str]]) -> list[list[str]]:
+    """The cells in the words of the study that a command is about, before they are put in line."""
+    say = VOICE.get()
+    return [[say(plain(cell)) for cell in row] for row in table]
 
 
 def _aligned_right(table: Sequence[Sequence[str]]) -> str:
@@ -65,8 +71,17 @@ def _aligned_right(table: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(table[0]), "  ".join("-" * w for w in widths), *map(line, table[1:])])
 
 
+_NUMBERS = re.compile(r"(?:to|[\s\d.,()%±*+-])+")
+_HYPHEN = re.compile(r"(?<![\w-])-(?=[\d.])")
+
+
+def _signed(cell: str) -> str:
+    """Numbers with real minus signs, as in a paper; names and dates as they are."""
+    return _HYPHEN.sub("\N{MINUS SIGN}", cell) if _NUMBERS.fullmatch(cell) else cell
+
+
 def _markdown(table: Sequence[Sequence[str]]) -> str:
-    header, *rows = [[cell.replace("|", "\\|") for cell in row] for row in table]
+    header, *rows = [[_signed(cell).replace("|", "\\|") for cell in row] for row in table]
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
 
@@ -83,7 +98,9 @@ _LATEX = {
 
 def _latex(table: Sequence[Sequence[str]]) -> str:
     """A tabular; its rules take the package booktabs."""
-    header, *rows = [["".join(_LATEX.get(c, c) for c in cell) for cell in row] for row in table]
+    header, *rows = [
+        ["".join(_LATEX.get(c, c) for c in _signed(cell)) for cell in row] for row in table
+    ]
     body = [" & ".join(row) + r" \\" for row in rows]
     opening = rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
     head = " & ".join(header) + r" \\"
@@ -577,11 +594,11 @@ def annotators_table(table: pl.DataFrame, line: Linearity | None) -> str:
         )
         text += [
             "",
-            f"From {line.half} annotators on, the naive estimates follow a line in 1/annotators "
-            f"with R² = {line.r_squared:.4f}.",
+            f"From {line.half} annotators on, the naive estimates follow a line in 1/n, n their "
+            f"number, with R² = {line.r_squared:.4f}.",
             f"The jackknife from {line.half} annotators leaves a gap of {from_half} points, "
             f"from {line.annotators} one of {from_all}.",
-            f"If the rest is quadratic in 1/annotators, that is {percent(abs(line.left), 2)} "
+            f"If the rest is quadratic in 1/n, that is {percent(abs(line.left), 2)} "
             f"points too {'much' if line.left > 0 else 'little'}.",
         ]
     return "\n".join(text)
@@ -705,10 +722,8 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Rows of words in columns, all to the left."""
-    form = FORMAT.get()
-    if form == "text":
-        return plainly_aligned(rows)
-    return WRITERS[form]([[plain(cell) for cell in row] for row in rows])
+    form, table = FORMAT.get(), _worded(rows)
+    return plainly_aligned(table) if form == "text" else WRITERS[form](table)
 
 
 def diagnosis_text(diagnosis: "Diagnosis") -> str:

@@ -2,12 +2,18 @@
 
 The library speaks of images, classifiers and annotators. Whoever evaluates language models has
 items, models and judges; the mathematics is the same. Tables may use either's names of columns
-(`in_our_words`), and a study's provenance says which words to print of it (`words_of`).
+(`in_our_words`), and a study's provenance says which words to print of it (`words_of`). What the
+library says of images is said of items by a `Voice`, so that no sentence is written twice.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from bayesrep.errors import plain
 
 if TYPE_CHECKING:
     from bayesrep.studies.study import Study  # which is written with the help of this module
@@ -41,8 +47,12 @@ class Words:
         What a classifier's answer is where it is right.
     annotator, annotators
         Who says yes or no of an image.
-    annotations
+    annotation, annotations
         What they say.
+    worker, workers
+        The same where it is known who each of them is.
+    people
+        All of them.
     """
 
     image: str = "image"
@@ -52,7 +62,16 @@ class Words:
     correct: str = "correct"
     annotator: str = "annotator"
     annotators: str = "annotators"
+    annotation: str = "annotation"
     annotations: str = "annotations"
+    worker: str = "worker"
+    workers: str = "workers"
+    people: str = "people"
+
+    def others(self) -> dict[str, str]:
+        """Of our words those that are others here, and which."""
+        pairs = {str(each.default): getattr(self, each.name) for each in fields(self)}
+        return {ours: other for ours, other in pairs.items() if ours != other}
 
 
 VOCABULARIES: Mapping[str, Words] = {
@@ -65,7 +84,11 @@ VOCABULARIES: Mapping[str, Words] = {
         correct="solved",
         annotator="judge",
         annotators="judges",
+        annotation="judgement",
         annotations="judgements",
+        worker="judge",
+        workers="judges",
+        people="judges",
     ),
 }
 
@@ -78,8 +101,83 @@ def words_of(study: "Study") -> Words:
     study
         Of any source.
     """
-    name = study.provenance.get(ENTRY)
-    return VOCABULARIES.get(name if isinstance(name, str) else "", VOCABULARIES["images"])
+    return VOCABULARIES[vocabulary_of(study.provenance)]
+
+
+def vocabulary_of(entries: Mapping[str, object]) -> str:
+    """The vocabulary that a provenance names, or the attributes of a posterior do."""
+    name = entries.get(ENTRY)
+    return name if isinstance(name, str) and name in VOCABULARIES else "images"
+
+
+@dataclass(frozen=True)
+class Voice:
+    """Says what the library says of images, classifiers and annotators in the words of a study.
+
+    Of a study of images it says everything as it is. Of others it leaves alone what are no words:
+    names of the study's, `commands`, options, columns in quotes, paths.
+
+    Attributes
+    ----------
+    words
+        Of the study.
+    names
+        Of its parts: those that hold one of our words.
+    """
+
+    words: Words = VOCABULARIES["images"]
+    names: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, study: "Study") -> "Voice":
+        """The voice of a study."""
+        words = words_of(study)
+        if not words.others():
+            return cls(words)
+        datasets = study.datasets.values()
+        images = (str(name) for data in datasets for name in data.images.tolist())
+        called = (study.name, *study.classifiers, *(data.name for data in datasets), *images)
+        return cls(words).beside(called)
+
+    def beside(self, names: Iterable[str]) -> "Voice":
+        """The same voice, which leaves these names alone too."""
+        ours = (name for name in names if self(name) != name)
+        kept = frozenset(each for name in ours for each in (name, plain(name)))
+        return replace(self, names=self.names | kept)
+
+    def __call__(self, text: str) -> str:
+        """The text in the study's words."""
+        return self._pattern.sub(self._said, text) if self._others else text
+
+    @cached_property
+    def _others(self) -> Mapping[str, str]:
+        return self.words.others()
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        kept = "|".join(map(re.escape, sorted(self.names, key=len, reverse=True)))
+        names = rf"(?<!\w)(?:{kept})(?!\w)|" if kept else ""
+        ours = "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in self._others)
+        return re.compile(
+            rf"{names}`[^`]*`|(?<![\w./:@'\"=-])(?<!bayesrep )"
+            rf"(?:([Aa])n?(\s))?({ours})(?![\w/@=\"\\-]|[.:]\w)"
+        )
+
+    def _said(self, found: re.Match[str]) -> str:
+        article, space, ours = found.groups()
+        if ours is None:
+            return found[0]
+        other = self._others[ours.lower()]
+        other = other.capitalize() if ours[0].isupper() else other
+        if article is None:
+            return other
+        return f"{article}{'n' * (other[0] in 'aeiou')}{space}{other}"
+
+
+PLAIN = Voice()
+"""Of studies of images, in whose words the library's sentences are."""
+VOICE: ContextVar[Voice] = ContextVar("VOICE", default=PLAIN)
+"""That of the study which a command is about: printed tables and texts are in its words."""
 
 
 def in_our_words(

@@ -13,8 +13,18 @@
 
   // ---------------------------------------------------------------- words
 
-  const at = (x, digits = 1) => // a fraction in percent, with a real minus sign and no negative zero
-    x === null || x === undefined ? "–" : (100 * x).toFixed(digits).replace(/^-(?=0(\.0*)?$)/, "").replace("-", "\u2212");
+  const words = content.words || {}; // of ours, what the study says in their place
+  const ours = new RegExp(`\\b(?:([Aa])n? )?(${Object.keys(words).join("|") || "(?!)"})\\b`, "gi");
+  const inWords = (text) => text.replace(ours, (_, article, word) => {
+    const other = words[word.toLowerCase()], big = word[0] !== word[0].toLowerCase();
+    const said = big ? other[0].toUpperCase() + other.slice(1) : other;
+    return article ? `${article}${/^[aeiou]/.test(other) ? "n" : ""} ${said}` : said;
+  });
+  const worded = (texts, ...values) => // a template in the study's words; what is put into it stays
+    texts.map((text, i) => inWords(text) + (i < values.length ? values[i] : "")).join("");
+  const real = (x, digits) => // with a real minus sign and no negative zero
+    x.toFixed(digits).replace(/^-(?=0(\.0*)?$)/, "").replace("-", "\u2212");
+  const at = (x, digits = 1) => (x === null || x === undefined ? "–" : real(100 * x, digits)); // a fraction in percent
   const interval = (value, low, high, digits = 1) =>
     at(value, digits) + (low === null || low === undefined ? "" : ` (${at(low, digits)} to ${at(high, digits)})`);
   const percent = (x) => (x === null || x === undefined ? null : 100 * x);
@@ -148,11 +158,11 @@
       const means = [reference, pool, chosen].map(meanOf), gap = means[0] - means[2];
       const heard = (mean) => 100 * ((1 - careless) * mean + careless / 2);
       $("lab-reading").textContent =
-        `Matched on ${n} answer${n === 1 ? "" : "s"} an image, the replication's mean selection frequency is ` +
+        worded`Matched on ${n} answer${n === 1 ? "" : "s"} an image, the replication's mean selection frequency is ` +
         `${(100 * means[2]).toFixed(2)} %, the reference's ${(100 * means[0]).toFixed(2)} %, the candidates' ` +
-        `${(100 * means[1]).toFixed(2)} %: ${(100 * gap).toFixed(2)} points are left. Asked again, people would ` +
-        `select ${heard(means[2]).toFixed(2)} % of it and ${heard(means[0]).toFixed(2)} % of the reference. A ` +
-        `classifier that does not see the difference loses ${(100 * (high - low) * gap).toFixed(2)} points of accuracy.`;
+        worded`${(100 * means[1]).toFixed(2)} %: ${at(gap, 2)} points are left. Asked again, people would ` +
+        `select ${heard(means[2]).toFixed(2)} % of it and ${heard(means[0]).toFixed(2)} % of the reference. ` +
+        worded`A classifier that does not see the difference loses ${at((high - low) * gap, 2)} points of accuracy.`;
       return { data };
     },
     "lab-gap": () => {
@@ -222,7 +232,7 @@
       const gap = C.reference.reduce((t, r, i) => t + r - y[i], 0) / y.length;
       const shown = points.filter((p) => p.found).length;
       $("drops-reading").textContent = `${content.labels[method]}: on average ${at(gap, 2)} points ` +
-        `below the reference` + (Number.isFinite(fit.slope) ? `; accuracies have slope ${fit.slope.toFixed(2)}` : "") + "." +
+        `below the reference` + (Number.isFinite(fit.slope) ? `; accuracies have slope ${real(fit.slope, 2)}` : "") + "." +
         (search ? ` ${shown} of ${points.length} match the search.` : "");
       return { data: points, lines, zero: [{ y: 0 }], named: named(points) };
     },
@@ -234,7 +244,7 @@
         told: `${mean[i].toFixed(1)} (${lower[i].toFixed(0)} to ${upper[i].toFixed(0)})`, found: i === chosen,
       }));
       $("ranking-reading").textContent = `Ranks ${first + 1} to ${first + shown} of ${order.length} by mean rank` +
-        (order.length > shown ? "; choose a classifier to see those around it." : ".");
+        (order.length > shown ? worded`; choose a classifier to see those around it.` : ".");
       return { data };
     },
     pairs: () => {
@@ -262,16 +272,16 @@
         means[role] = mean / total;
       }
       const told = Object.entries(means).map(([r, m]) => `${m.toFixed(1)} % if it is one of the ${r}`);
-      $("image-reading").textContent = `An image that ${k} of ${n} annotators selected ` +
+      $("image-reading").textContent = worded`An image that ${k} of ${n} annotators selected ` +
         `(${(100 * k / n).toFixed(0)} %) has a true selection frequency of about ${told.join(", ")}.`;
       return { data: rows };
     },
     toy: () => {
       const a = Number(value("alpha", 2)), b = Number(value("beta", 2)), n = Number(value("toy-annotators", 10));
       const found = toy(a, b, n);
-      $("toy-reading").textContent = `Matched by ${n} annotators, the replication's mean selection frequency is ` +
+      $("toy-reading").textContent = worded`Matched by ${n} annotators, the replication's mean selection frequency is ` +
         `${(100 * found.replication).toFixed(1)} %, the reference's ${(100 * found.reference).toFixed(1)} %: ` +
-        `${(100 * (found.reference - found.replication)).toFixed(1)} points are lost to noise.`;
+        `${at(found.reference - found.replication)} points are lost to noise.`;
       return { data: found.rows };
     },
     curve: () => {
@@ -289,9 +299,9 @@
       }));
       const outside = cells.filter((c) => expected && (c.accuracy < c.low - 1e-6 || c.accuracy > c.high + 1e-6)).length;
       const found = C.classifier.indexOf(wanted) >= 0;
-      $("curve-reading").textContent = (found ? "" : `No classifier is called so; this is ${C.classifier[i]}. `) +
+      $("curve-reading").textContent = (found ? "" : worded`No classifier is called so; this is ${C.classifier[i]}. `) +
         `${C.classifier[i]} is right on ${data[Math.round(0.5 * (data.length - 1))].mean.toFixed(0)} % of the ` +
-        `replication's images that half of all annotators would select, and on ` +
+        worded`replication's images that half of all annotators would select, and on ` +
         `${data[data.length - 1].mean.toFixed(0)} % of those that all would.` +
         (expected ? ` At ${outside} of ${cells.length} counts the ring is outside its bar; about one in twenty would be by chance.` : "");
       return { data, cells };
@@ -411,7 +421,7 @@
       const [point, box] = at(event);
       if (!point) { tip.hidden = true; return; }
       showTip(point, box);
-      const name = point.tooltip.classifier || point.tooltip["compared with"];
+      const name = point.tooltip[inWords("classifier")] || point.tooltip["compared with"];
       if (name !== undefined && id !== "pairs") choose(C.classifier.indexOf(name));
     });
   }

@@ -23,6 +23,7 @@ from bayesrep.report.sections.seen import Seen
 from bayesrep.report.sections.trust import Trust
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
+from bayesrep.studies.words import Voice
 
 SECTIONS: Sequence[type[Section]] = (
     Answer,
@@ -52,6 +53,11 @@ class Content:
         if isinstance(section, str):
             raise PosteriorError(section)
         return cast(Kind, section)
+
+    @property
+    def voice(self) -> Voice:
+        """In whose words all of it is shown."""
+        return Voice.of(self.study)
 
     @property
     def missing(self) -> dict[str, str]:
@@ -139,9 +145,10 @@ def gather(
         waits = estimated.result if estimated else lambda: points
         source = Source(study, fitted, waits, people)
         sections: dict[type[Section], Section | str] = {}
+        say = Voice.of(study)
         with progress_bar(len(SECTIONS), "part", show=progress) as bar:
             for kind in sorted(SECTIONS, key=lambda kind: kind.waits):
-                bar.stage(f"report: {kind.title.lower()}")
+                bar.stage(f"report: {say(kind.title).lower()}")
                 sections[kind] = _made(kind, source)
                 bar.advance(1)
         return Content(study, sections)

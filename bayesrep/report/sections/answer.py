@@ -17,7 +17,7 @@ from bayesrep.report.answer import (
     Estimate,
     answer_for,
     drop_of,
-    headline,
+    headline_for,
     is_share,
     measured_drop,
 )
@@ -131,7 +131,7 @@ class Answer(Section):
         }
         mean = float(self.found.classifiers["reference"].to_numpy().mean())
         return Opening(
-            title=headline(drop, classifiers=len(self.study.classifiers)),
+            title=headline_for(self.study, drop),
             sentence=answer_for(self.study, drop),
             figure=figure,
             data={"opening": {"method": method, "mean": mean, "low": low, "high": high, **parts}},

@@ -157,7 +157,7 @@ def _chart() -> vega.Spec:
         size=vega.number("images", legend=None, scale={"range": [12, 120]}),
         tooltip=[
             vega.number("frequency", format=".0f", title="selected (%)"),
-            vega.number("images"),
+            vega.number("images", title="images"),
             vega.number("right"),
             vega.number("accuracy", format=".1f", title="right (%)"),
             vega.name("told", title="expected (%)"),

@@ -146,7 +146,7 @@ def _ranks(shown: int, classifiers: int) -> vega.Spec:
     scale = whole if shown == classifiers else {"zero": False}
     x = {"title": "rank, 1 the best", "scale": scale}
     tooltip = [
-        vega.name("classifier"),
+        vega.name("classifier", title="classifier"),
         vega.name("told", title="rank"),
         vega.number("measured", title="as measured"),
     ]

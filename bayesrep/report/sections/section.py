@@ -103,7 +103,11 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """A part of the page under one heading: what its template shows, in this order."""
+    """A part of the page under one heading: what its template shows, in this order.
+
+    It speaks of images, classifiers and annotators; `bayesrep.report.wording` puts it into the
+    words of the study.
+    """
 
     id: str
     short: str  # in the navigation

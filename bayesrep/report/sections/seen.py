@@ -87,7 +87,7 @@ def _rows(table: pl.DataFrame) -> list[dict[str, object]]:
 
 def _tooltip(*names: str) -> list[vega.Spec]:
     shown = [vega.number(end, format=".1f") for end in ("share", "lower", "upper")]
-    return [*(vega.name(each) for each in names), *shown]
+    return [*(vega.name(each, title=each) for each in names), *shown]
 
 
 def _shares(order: list[str]) -> vega.Spec:

@@ -154,13 +154,14 @@ def _of_p_values(predictions: pl.DataFrame) -> Figure:
     mixtures = [
         {"p": p, "name": name, "told": p_text(p)} for name, p in _counts(predictions).items()
     ]
+    titled = vega.number("classifiers", title="classifiers")
     bars = vega.mark(
         {"type": "bar", "color": vega.POSTERIOR, "opacity": 0.6},
         x=vega.number("low", title="p-value of a classifier's answers", scale=P_SCALE),
         x2={"field": "high"},
         y=vega.number("classifiers", title="classifiers", axis={"tickMinStep": 1, "format": "d"}),
         y2={"datum": 0},
-        tooltip=[vega.number("low"), vega.number("high"), vega.number("classifiers")],
+        tooltip=[vega.number("low"), vega.number("high"), titled],
     )
     rules = {
         "data": {"values": mixtures},

@@ -1,0 +1,74 @@
+"""What readers see of the page, in the words of its study and with real minus signs.
+
+Sections speak of images, classifiers and annotators, as the library does; here, once, all that they
+say becomes what the study says. Names of marks, of fields and of elements stay what they are.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bayesrep.report.sections.section import Block, Figure, Table
+
+Say = Callable[[str], str]
+
+_MINUS = re.compile(r"`[^`]*`|(?<![^\s(±])-(?=[\d.])")
+
+
+def real_minus(text: str) -> str:
+    """Minus signs before numbers as such; those of `commands` stay as they are typed."""
+    return _MINUS.sub(lambda found: "\N{MINUS SIGN}" if found[0] == "-" else found[0], text)
+
+
+def worded(block: Block, say: Say) -> Block:
+    """A part of the page, said by ``say``."""
+    return replace(
+        block,
+        short=say(block.short),
+        title=say(block.title),
+        lead=say(block.lead),
+        missing=say(block.missing),
+        controls=[_control(each, say) for each in block.controls],
+        figures=[worded_figure(each, say) for each in block.figures],
+        table=block.table and _table(block.table, say),
+        sentences=list(map(say, block.sentences)),
+        data=titled(block.data, say),
+    )
+
+
+def worded_figure(figure: Figure, say: Say) -> Figure:
+    """A figure, said by ``say``: what describes it, and the titles of its axes and tooltips."""
+    return figure._replace(
+        label=say(figure.label),
+        spec=titled(figure.spec, say),
+        reading=say(figure.reading),
+        key=[(mark, say(text)) for mark, text in figure.key],
+        play=say(figure.play),
+    )
+
+
+def titled(value: Any, say: Say) -> Any:
+    """Nested mappings and lists whose every title is said by ``say``."""
+    if isinstance(value, Mapping):
+        return {
+            name: say(each) if name == "title" and isinstance(each, str) else titled(each, say)
+            for name, each in value.items()
+        }
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [titled(each, say) for each in value]
+    return value
+
+
+def _control(control: Mapping[str, Any], say: Say) -> dict[str, Any]:
+    said = {name: say(control[name]) for name in ("label", "placeholder") if name in control}
+    ends = control.get("ends") and [say(end) for end in control["ends"]]
+    return {**control, **said, **({"ends": ends} if ends else {})}
+
+
+def _table(table: Table, say: Say) -> Table:
+    return table._replace(
+        label=say(table.label),
+        header=list(map(say, table.header)),
+        rows=[list(map(say, row)) for row in table.rows],
+    )
