@@ -55,6 +55,7 @@ def _count_or_auto(text: str) -> int | None:
 def run(arguments: Namespace) -> int:
     from bayesrep.report.text import predictions_table
     from bayesrep.studies.reading import images_left_out
+    from bayesrep.vision.stages import Stages
 
     if arguments.list:
         return _list_catalogs(arguments)
@@ -79,7 +80,12 @@ def run(arguments: Namespace) -> int:
     text = "\n".join([predictions_table(report.table), *report.changes(), done])
     if report.listed:
         text += f"\nNew in the study, with predictions on every data set: {len(report.listed)}"
-    facts = {"failures": report.failures.to_dicts(), "listed": list(report.listed)}
+    facts = {
+        "failures": report.failures.to_dicts(),
+        "listed": list(report.listed),
+        "passes": [each.rounded() for each in report.stages],
+        "stages": Stages.joined(report.stages).rounded(),
+    }
     emit_table(arguments, report.table, text, facts, images_left_out(arguments.study))
     if left_out := len(report.left_out):
         return finding(

@@ -7,6 +7,7 @@ computes.
 """
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,6 +28,7 @@ from bayesrep.vision.evaluate import CPU_BATCH, Device, TopFive, evaluate, in_gr
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.networks import Architecture, Network, load_network, offline_without_hub
 from bayesrep.vision.pixels import Block, Pixels, Preprocessing, read_block
+from bayesrep.vision.stages import Crew, Spent
 
 BLOCK = CPU_BATCH  # images read together by one thread, and on a CPU computed together
 FLUSH = 64  # results after which kept pixels are brought to the disk
@@ -49,12 +51,15 @@ class Found:
         Of each classifier, on these images; or why it has none.
     failures
         Images that could not be decoded, and why.
+    spent
+        What it took.
     """
 
     rows: Ints
     contents: NDArray[np.uint64]
     answers: Mapping[str, TopFive | str]
     failures: tuple[tuple[int, str], ...]
+    spent: Spent = Spent()
 
 
 def in_blocks(rows: Ints) -> list[Ints]:
@@ -104,11 +109,13 @@ def through_images(
         return read_block(images, rows, read_for, kept)
 
     def answer(pixels: Mapping[Preprocessing, Any], read: Sequence[Block]) -> Found:
+        begin = time.perf_counter()
         rows = np.concatenate([block.rows for block in read])
         contents = np.concatenate([block.contents for block in read])
         failures = tuple(failure for block in read for failure in block.failures)
         answers = evaluate(pixels, groups, device, stop) if len(rows) else {}
-        return Found(rows, contents, answers, failures)
+        spent = Spent(compute=time.perf_counter() - begin)
+        return Found(rows, contents, answers, failures, sum((b.spent for b in read), spent))
 
     def whole(rows: Ints) -> Found:
         block = read(rows)
@@ -168,6 +175,12 @@ class Local:
         """Whether one more fits, likely as large as the largest so far; the first always does."""
         sizes = [network.size for network in self._networks]
         return not sizes or sum(sizes) + max(sizes) <= budget
+
+    @property
+    def crew(self) -> Crew:
+        """Who reads and who computes."""
+        alone = self._device.name == "cpu"
+        return Crew(self._workers, self._workers if alone else 1, one_after_other=alone)
 
     def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:
         """Keep the pixels of these preprocessings in a cache folder from now on."""

@@ -32,6 +32,7 @@ from bayesrep.vision.networks import (
 from bayesrep.vision.pixels import quiet_images
 from bayesrep.vision.results import read_failures
 from bayesrep.vision.run import Engine, Run, open_results, still_failing
+from bayesrep.vision.stages import Stages
 
 LARGEST_WORKERS = 1_024
 CHANCE_IMAGES = 200  # fewer images cannot tell a poor classifier from chance
@@ -58,11 +59,14 @@ class Report:
     listed
         Classifiers that were added to the study's list, now that they have predictions on every
         data set.
+    stages
+        Where the time of each pass over the images went; nothing where nothing was evaluated.
     """
 
     table: pl.DataFrame
     failures: pl.DataFrame
     listed: tuple[str, ...] = ()
+    stages: tuple[Stages, ...] = ()
 
     @property
     def left_out(self) -> pl.DataFrame:
@@ -246,7 +250,8 @@ def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Re
     failures = [(name, f.reason, f.left_out) for name, f in run.named_failures().items()]
     schema = {"image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
     listed = pl.DataFrame(failures, schema=schema, orient="row")
-    return Report(table, listed, tuple(list_complete_classifiers(run.study)))
+    complete = tuple(list_complete_classifiers(run.study))
+    return Report(table, listed, complete, tuple(run.stages))
 
 
 def _row(run: Run, name: str, full: str | None) -> tuple[Any, ...]:
