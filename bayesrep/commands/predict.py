@@ -30,6 +30,7 @@ def add(parser: ArgumentParser) -> None:
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
     option("--batch-size", type=_count_or_auto, metavar="auto|N")
     option("--precision", choices=get_args(Precision))
+    option("--compile", action="store_true", help="torch.compile, held to uncompiled answers")
     option("--workers", type=_count_or_auto, metavar="auto|N", help="threads")
     option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
     option("--cache", type=Path, metavar="DIR", help="keep preprocessed images for later runs")

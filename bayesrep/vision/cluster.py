@@ -65,6 +65,7 @@ class Cluster:
         # Workers that compute on the cores of one machine share its memory.
         self._budget = None if device.is_cuda else weights_budget(device) // count
         self._count, self._chunk = count, CHUNK * blocks_in_batch(device)
+        self.compiles = device.compiles
         self.crew = Crew(count * threads, count, one_after_other=not device.is_cuda)
         self._loaded: Sequence[Architecture] = ()
         self._kept: tuple[Path, Sequence[Preprocessing]] | None = None

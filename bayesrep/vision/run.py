@@ -62,6 +62,8 @@ class Run:
         Time that each network itself took.
     stages
         Where the time of each pass went.
+    compiled
+        Of each classifier that compiling was tried of: nothing, or why it goes uncompiled.
     """
 
     study: Path
@@ -74,6 +76,7 @@ class Run:
     status: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     stages: list[Stages] = field(default_factory=list[Stages])
+    compiled: dict[str, str] = field(default_factory=dict[str, str])
 
     def failing(self) -> Bools:
         """Which images [N] cannot be decoded."""
@@ -162,14 +165,18 @@ class Run:
     def _pass(
         self, loaded: Sequence[Architecture], engine: Engine, bar: Progress
     ) -> tuple[int, Spent]:
-        """Go once through all images that any of the classifiers still needs; count what it took."""
+        """Go once through all images that any classifier still needs; count what it took."""
         done = np.all([self.results[a.name].done for a in loaded], axis=0)
         rows = np.flatnonzero(~done & ~self.failing())
         waiting: Waiting = {a.name: [] for a in loaded}
-        bar.stage(f"{len(loaded)} classifiers at once" if len(loaded) > 1 else loaded[0].name)
+        what = f"{len(loaded)} classifiers at once" if len(loaded) > 1 else loaded[0].name
+        bar.stage(f"compiling {what}" if engine.compiles else what)
         saved, spent, count = time.monotonic(), Spent(), 0
         try:
             for found in engine.through_images(in_blocks(rows)):
+                if found.compiled:
+                    self._take_compiled(found.compiled, bar)
+                    bar.stage(what)
                 self.failures.update(found.failures)
                 self.contents.note(found.rows, found.contents)
                 spent += found.spent
@@ -195,7 +202,8 @@ class Run:
         result = self.results[architecture.name]
         if not (result.done | self.failing()).all() or not result.done.any():
             return False
-        result.finish(_facts())
+        compiled = {"compiled": "yes"} if self.compiled.get(architecture.name) == "" else {}
+        result.finish(_facts() | compiled)
         self.status.setdefault(architecture.name, status)
         return True
 
@@ -210,6 +218,15 @@ class Run:
                 parts.clear()
         self.contents.save()
         self.save_failures()
+
+    def _take_compiled(self, compiled: Mapping[str, str], bar: Progress) -> None:
+        """Take in what has come of compiling; say of whom it is not used, once for all workers."""
+        for name, why in compiled.items():
+            if why and name not in self.compiled:
+                bar.pause()
+                text = f"classifier {name!r} goes uncompiled: {why}"
+                warnings.warn(text, PredictionWarning, stacklevel=2)
+            self.compiled[name] = why
 
     def _leave_out(self, name: str, why: str, bar: Progress) -> None:
         self.status[name] = why
