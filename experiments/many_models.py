@@ -157,7 +157,7 @@ def run(
 def rehearse(images: int, root: Path) -> int:
     """The same with drawn images of eight classes and three small fitted networks, twice."""
     make_data(root, images, seed=0)
-    train(root / "weights", 400, seed=0)
+    train(root / "weights", 2 * images, seed=0)
     sets = {role: root / name for role, name in zip(REQUIRED_ROLES, ("v1", "v2"), strict=True)}
     options: dict[str, Any] = {"weights": root / "weights"}
     status = run(sets, CLASSIFIERS, root / "study", root / "out", **options)
@@ -192,7 +192,7 @@ def estimated(names: Sequence[str], images: int, device: str) -> str:
     speeds = ", ".join(f"{kind} {rate / 1e9:,.0f}" for kind, rate in numbers["rates"].items())
     hours = numbers["operations"] / 20e12 / 3600
     return (
-        f"{columns(['', ''], rows)}\n\n10^9 operations a second of one core or GPU, by kind of "
+        f"{columns(['what it takes', ''], rows)}\n\n10^9 operations a second of one core or GPU, by kind of "
         f"network: {speeds}. A GPU that keeps up 20 x 10^12 computes for {hours:,.0f} h."
     )
 
@@ -208,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     option("--list", action="store_true", help="print the names and stop")
     option("--estimate", action="store_true", help="say what it takes and stop")
     option("--rehearse", action="store_true", help="small images and networks, no network needed")
-    option("--images", type=int, help=f"of the estimate ({IMAGES:,}) or the rehearsal (150)")
+    option("--images", type=int, help=f"of the estimate ({IMAGES:,}) or the rehearsal (100)")
     option("--reference", type=Path, metavar="PATH", help="as --images of bayesrep predict")
     option("--replication", type=Path, metavar="PATH")
     option("--study", type=Path)
@@ -222,7 +222,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.rehearse:
         with tempfile.TemporaryDirectory() as name:
-            return rehearse(arguments.images or 150, Path(name))
+            return rehearse(arguments.images or 100, Path(name))
     names = _names(arguments)
     if arguments.list:
         print("\n".join(names))
