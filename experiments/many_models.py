@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 import bayesrep
-from bayesrep.errors import PredictionError, PredictionWarning
+from bayesrep.commands.options import names as of_names
+from bayesrep.errors import BayesrepError, PredictionError, PredictionWarning
 from bayesrep.protocols import MatchedAccuracy, fit_lines, match, read_predictions
 from bayesrep.protocols.matched import CRITERIA
 from bayesrep.report.figures import save_figure
@@ -72,16 +73,24 @@ def saved_classifiers(weights: Path) -> list[str]:
 
 
 def evaluate(
-    images: dict[str, Path], names: Sequence[str], study: Path, **options: Any
+    images: dict[str, Path],
+    names: Sequence[str],
+    study: Path,
+    labels: Path | None = None,
+    **options: Any,
 ) -> tuple[Stages, list[str]]:
-    """Predict both data sets, classifiers that see the same pixels together; what was left out."""
+    """Predict both data sets, classifiers that see the same pixels together; what was left out.
+
+    The labels are the reference's.
+    """
     passes: list[Stages] = []
     left_out: list[str] = []
     for role, path in images.items():
+        truth = labels if role == REQUIRED_ROLES[0] else None
         for group in in_same_pixels(_described(names, options)):
             asked = [each.name for each in group]
             try:
-                report = bayesrep.predict(path, role, asked, study, **options)
+                report = bayesrep.predict(path, role, asked, study, labels=truth, **options)
             except PredictionError as error:
                 if not (study / "predictions" / role).is_dir():  # nothing works: images, device
                     raise
@@ -150,17 +159,17 @@ def run(
     print("\n".join(["left out:", *left_out]) if left_out else "no classifier left out")
     found, text = compared(study)
     write(found, out)
-    print(f"\n{text}\n\nTables and figures in {out}")
+    print(f"\n{text}\n")
     return 1 if left_out else 0
 
 
-def rehearse(images: int, root: Path) -> int:
+def rehearse(images: int, root: Path, out: Path) -> int:
     """The same with drawn images of eight classes and three small fitted networks, twice."""
     make_data(root, images, seed=0)
     train(root / "weights", 2 * images, seed=0)
     sets = {role: root / name for role, name in zip(REQUIRED_ROLES, ("v1", "v2"), strict=True)}
     options: dict[str, Any] = {"weights": root / "weights"}
-    status = run(sets, CLASSIFIERS, root / "study", root / "out", **options)
+    status = run(sets, CLASSIFIERS, root / "study", out, **options)
     again, _ = evaluate(sets, CLASSIFIERS, root / "study", **options)
     files = list((root / "study" / "predictions").glob("*/*.parquet"))
     answers = 2 * images * len(CLASSIFIERS)
@@ -192,8 +201,8 @@ def estimated(names: Sequence[str], images: int, device: str) -> str:
     speeds = ", ".join(f"{kind} {rate / 1e9:,.0f}" for kind, rate in numbers["rates"].items())
     hours = numbers["operations"] / 20e12 / 3600
     return (
-        f"{columns(['what it takes', ''], rows)}\n\n10^9 operations a second of one core or GPU, by kind of "
-        f"network: {speeds}. A GPU that keeps up 20 x 10^12 computes for {hours:,.0f} h."
+        f"{columns(['what it takes', ''], rows)}\n\n10^9 operations a second of one core or GPU, "
+        f"by kind of network: {speeds}. A GPU that keeps up 20 x 10^12 computes for {hours:,.0f} h."
     )
 
 
@@ -213,7 +222,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     option("--replication", type=Path, metavar="PATH")
     option("--study", type=Path)
     option("--out", type=Path, metavar="DIR", help="tables and figures (STUDY/many-models)")
-    option("--classifiers", type=Path, metavar="FILE", help="names, one a line, instead of --list")
+    option("--classifiers", type=of_names, metavar="NAMES|@FILE", help="instead of --list")
     option("--weights", type=Path, metavar="DIR")
     option("--classes", type=Path, metavar="FILE")
     option("--labels", type=Path, metavar="FILE", help="of a flat reference folder")
@@ -222,27 +231,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.rehearse:
         with tempfile.TemporaryDirectory() as name:
-            return rehearse(arguments.images or 100, Path(name))
-    names = _names(arguments)
+            root = Path(name)
+            return rehearse(arguments.images or 100, root, arguments.out or root / "out")
+    if arguments.classes and not (arguments.classifiers or arguments.weights):
+        parser.error("--classes takes --weights or --classifiers")
+    try:
+        return _asked(parser, arguments)
+    except (BayesrepError, OSError) as error:
+        parser.error(str(error))
+
+
+def _asked(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    chosen = _names(arguments)
     if arguments.list:
-        print("\n".join(names))
+        print("\n".join(chosen))
         return 0
     if arguments.estimate:
-        print(estimated(names, arguments.images or IMAGES, arguments.device))
+        print(estimated(chosen, arguments.images or IMAGES, arguments.device))
         return 0
     if not (arguments.reference and arguments.replication and arguments.study):
         parser.error("--reference, --replication and --study are needed; or --rehearse")
     options = {
-        name: getattr(arguments, name) for name in ("weights", "classes", "device", "compile")
+        name: getattr(arguments, name)
+        for name in ("weights", "classes", "labels", "device", "compile")
     }
     sets = dict(zip(REQUIRED_ROLES, (arguments.reference, arguments.replication), strict=True))
     out = arguments.out or arguments.study / "many-models"
-    return run(sets, names, arguments.study, out, **options)
+    status = run(sets, chosen, arguments.study, out, **options)
+    print(f"Tables and figures in {out}")
+    return status
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:
     if arguments.classifiers:
-        return arguments.classifiers.read_text(encoding="utf-8").split()
+        return arguments.classifiers
     if arguments.classes:
         return saved_classifiers(arguments.weights)
     return imagenet_classifiers()
