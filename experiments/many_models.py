@@ -37,6 +37,7 @@ from bayesrep.report.text import columns, rows_table
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.vision import catalog_names
 from bayesrep.vision.classes import IMAGENET, read_classes
+from bayesrep.vision.evaluate import choose_device
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.networks import Architecture, describe
 from bayesrep.vision.stages import Stages
@@ -180,6 +181,7 @@ def rehearse(images: int, root: Path, out: Path) -> int:
 
 def estimated(names: Sequence[str], images: int, device: str) -> str:
     """Say what a run takes on this machine."""
+    choose_device(device)  # before minutes of counting
     found = costs(names)
     machine = measured(list(dict.fromkeys(c.architecture.preprocessing for c in found)), device)
     numbers = estimate(found, images, machine)
@@ -229,6 +231,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     option("--device", default="auto")
     option("--compile", action="store_true")
     arguments = parser.parse_args(argv)
+    if arguments.images is not None and arguments.images < 20:
+        parser.error(f"{arguments.images} images are too few; give 20 or more")
     if arguments.rehearse:
         with tempfile.TemporaryDirectory() as name:
             root = Path(name)

@@ -82,6 +82,8 @@ def test_a_rehearsal_goes_all_the_way_and_a_second_evaluates_nothing(capsys, tmp
         ([], "--reference, --replication and --study are needed"),
         (["--classes", "classes.csv"], "--classes takes --weights"),
         (["--list", "--classifiers", "@nowhere.txt"], "nowhere.txt"),
+        (["--rehearse", "--images", "-5"], "too few"),
+        (["--estimate", "--device", "cuda:7"], "device 'cuda:7' is not available here"),
         (
             "--reference nowhere --replication nowhere --study s --classifiers test_vit".split(),
             "nowhere",
