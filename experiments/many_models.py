@@ -19,7 +19,6 @@ import argparse
 import re
 import sys
 import tempfile
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ import numpy as np
 
 import bayesrep
 from bayesrep.commands.options import names as of_names
-from bayesrep.errors import BayesrepError, PredictionError, PredictionWarning
+from bayesrep.errors import BayesrepError, PredictionError
 from bayesrep.protocols import MatchedAccuracy, fit_lines, match, read_predictions
 from bayesrep.protocols.matched import CRITERIA
 from bayesrep.report.figures import save_figure
@@ -85,10 +84,10 @@ def evaluate(
     The labels are the reference's.
     """
     passes: list[Stages] = []
-    left_out: list[str] = []
+    groups, left_out = _described(names, options)
     for role, path in images.items():
         truth = labels if role == REQUIRED_ROLES[0] else None
-        for group in in_same_pixels(_described(names, options)):
+        for group in groups:
             asked = [each.name for each in group]
             try:
                 report = bayesrep.predict(path, role, asked, study, labels=truth, **options)
@@ -103,16 +102,19 @@ def evaluate(
     return Stages.joined(tuple(passes)), left_out
 
 
-def _described(names: Sequence[str], options: dict[str, Any]) -> list[Architecture]:
-    """Those classifiers that can be described; the others are said to be left out."""
+def _described(
+    names: Sequence[str], options: dict[str, Any]
+) -> tuple[list[list[Architecture]], list[str]]:
+    """Groups of classifiers that see the same pixels, and why some are left out."""
     classes = IMAGENET if options.get("classes") is None else read_classes(options["classes"])
     found: list[Architecture] = []
+    refused: list[str] = []
     for name in names:
         try:
             found.append(describe(name, options.get("weights"), classes))
         except PredictionError as error:
-            warnings.warn(str(error), PredictionWarning, stacklevel=2)
-    return found
+            refused.append(str(error))
+    return in_same_pixels(found), refused
 
 
 def compared(study: Path, seed: int = 0) -> tuple[MatchedAccuracy, str]:
