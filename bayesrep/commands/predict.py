@@ -30,6 +30,7 @@ def add(parser: ArgumentParser) -> None:
     option("--device", help="auto, cpu, cuda, cuda:1, mps")
     option("--batch-size", type=_count_or_auto, metavar="auto|N")
     option("--precision", choices=get_args(Precision))
+    option("--compile", action="store_true", help="torch.compile, held to uncompiled answers")
     option("--workers", type=_count_or_auto, metavar="auto|N", help="threads")
     option("--weights", type=Path, metavar="DIR", help="files of weights instead of the hub's")
     option("--cache", type=Path, metavar="DIR", help="keep preprocessed images for later runs")
@@ -55,6 +56,7 @@ def _count_or_auto(text: str) -> int | None:
 def run(arguments: Namespace) -> int:
     from bayesrep.report.text import predictions_table
     from bayesrep.studies.reading import images_left_out
+    from bayesrep.vision.stages import Stages
 
     if arguments.list:
         return _list_catalogs(arguments)
@@ -79,7 +81,12 @@ def run(arguments: Namespace) -> int:
     text = "\n".join([predictions_table(report.table), *report.changes(), done])
     if report.listed:
         text += f"\nNew in the study, with predictions on every data set: {len(report.listed)}"
-    facts = {"failures": report.failures.to_dicts(), "listed": list(report.listed)}
+    facts = {
+        "failures": report.failures.to_dicts(),
+        "listed": list(report.listed),
+        "passes": [each.rounded() for each in report.stages],
+        "stages": Stages.joined(report.stages).rounded(),
+    }
     emit_table(arguments, report.table, text, facts, images_left_out(arguments.study))
     if left_out := len(report.left_out):
         return finding(

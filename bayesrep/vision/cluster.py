@@ -18,6 +18,7 @@ from bayesrep.vision.images import ImageSet
 from bayesrep.vision.local import Found, Local, blocks_in_batch, weights_budget
 from bayesrep.vision.networks import Architecture
 from bayesrep.vision.pixels import Preprocessing
+from bayesrep.vision.stages import Crew
 
 CHUNK = 4  # batches in a chunk: what a dead worker costs
 
@@ -64,6 +65,8 @@ class Cluster:
         # Workers that compute on the cores of one machine share its memory.
         self._budget = None if device.is_cuda else weights_budget(device) // count
         self._count, self._chunk = count, CHUNK * blocks_in_batch(device)
+        self.compiles = device.compiles
+        self.crew = Crew(count * threads, count, one_after_other=not device.is_cuda)
         self._loaded: Sequence[Architecture] = ()
         self._kept: tuple[Path, Sequence[Preprocessing]] | None = None
         self.workers: list[Any] = [self._new() for _ in range(count)]

@@ -6,7 +6,7 @@ std)), computed once for all classifiers that share it, in channels-last layout.
 
 import time
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -70,11 +70,14 @@ class Device:
         "float32", "bfloat16" or "float16"; the last two by automatic mixed precision.
     batch_size
         Images sent through a network at once, to begin with.
+    compiles
+        Whether networks are compiled; see `bayesrep.vision.compiling`.
     """
 
     name: str
     precision: str
     batch_size: int
+    compiles: bool = False
 
     @property
     def is_cuda(self) -> bool:
@@ -83,7 +86,11 @@ class Device:
 
 
 def choose_device(
-    name: str = "auto", precision: str = "auto", batch_size: int | None = None
+    name: str = "auto",
+    precision: str = "auto",
+    batch_size: int | None = None,
+    *,
+    compiles: bool = False,
 ) -> Device:
     """The device asked for, or the best there is.
 
@@ -96,6 +103,8 @@ def choose_device(
         float32 elsewhere), "float32", "bfloat16" or "float16".
     batch_size
         Images sent through a network at once, at most 24 on a CPU; None to choose.
+    compiles
+        Whether networks are compiled.
 
     Raises
     ------
@@ -118,7 +127,8 @@ def choose_device(
     cuda = name.startswith("cuda")
     if precision == "auto":
         precision = "float16" if cuda else "float32"
-    return Device(name, precision, batch_size or (CPU_BATCH if name == "cpu" else GPU_BATCH))
+    batch_size = batch_size or (CPU_BATCH if name == "cpu" else GPU_BATCH)
+    return Device(name, precision, batch_size, compiles)
 
 
 def in_groups(networks: Iterable[Network]) -> dict[Input, list[Network]]:
@@ -165,10 +175,8 @@ def evaluate(
     answers: dict[str, TopFive | str] = {}
     with torch.inference_mode():
         for key, networks in groups.items():
-            parts = pixels[key[0]].split(device.batch_size)
             found: dict[str, list[TopFive]] = {n.architecture.name: [] for n in networks}
-            for part in parts:
-                images = _normalised(part, key)
+            for images in in_batches(pixels, key, device):
                 for network in networks:
                     name = network.architecture.name
                     if name in answers:
@@ -176,11 +184,17 @@ def evaluate(
                     if stop is not None and stop.is_set():
                         raise CancelledError
                     try:
-                        found[name].append(_answers(network, images, device))
+                        found[name].append(answer(network, images, device))
                     except Exception as error:  # a network raises whatever its parts do
                         answers[name] = kind_and_reason(error)
             answers |= {name: TopFive.joined(p) for name, p in found.items() if name not in answers}
     return answers
+
+
+def in_batches(pixels: Mapping[Preprocessing, Any], key: Input, device: Device) -> Iterator[Any]:
+    """Yield what networks take, float32 [n, 3, H, W], a batch at a time."""
+    for part in pixels[key[0]].split(device.batch_size):
+        yield _normalised(part, key)
 
 
 def _input(architecture: Architecture) -> Input:
@@ -212,14 +226,15 @@ def _normalised(pixels: Any, key: Input) -> Any:
     return flat.view(count, height, width, 3).permute(0, 3, 1, 2)
 
 
-def _answers(network: Network, images: Any, device: Device) -> TopFive:
+def answer(network: Network, images: Any, device: Device) -> TopFive:
+    """The answers of a network on one batch [n, 3, H, W]."""
     import torch
 
     start = time.perf_counter()
     with _precision(device):
         logits = _logits(network, images, device)
     if not bool(torch.isfinite(logits).all()):
-        logits = _logits(network, images, device)  # without mixed precision
+        logits = _logits(network, images, device, as_it_is=True)  # without mixed precision
         if not bool(torch.isfinite(logits).all()):
             raise ArithmeticError("outputs are not finite, the weights may be damaged")
     probabilities, labels = logits.float().softmax(-1).topk(min(RANKS, logits.shape[-1]))
@@ -228,14 +243,17 @@ def _answers(network: Network, images: Any, device: Device) -> TopFive:
     return TopFive(labels, values, time.perf_counter() - start)
 
 
-def _logits(network: Network, images: Any, device: Device) -> Any:
+def _logits(network: Network, images: Any, device: Device, *, as_it_is: bool = False) -> Any:
     """Return [n, K], in smaller and smaller batches while memory runs out."""
     import torch
 
     while True:
         limit = min(network.limit or len(images), len(images))
         try:
-            return torch.cat([network.module(part) for part in images.split(limit)])
+            parts = images.split(limit)
+            if as_it_is:
+                return torch.cat([network.module(part) for part in parts])
+            return torch.cat([network.for_batch(part.shape)(part) for part in parts])
         except (RuntimeError, MemoryError) as error:
             if limit == 1 or not _out_of_memory(error):
                 raise

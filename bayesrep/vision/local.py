@@ -7,11 +7,12 @@ computes.
 """
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from threading import Event
@@ -23,10 +24,12 @@ from numpy.typing import NDArray
 from bayesrep.errors import PredictionError
 from bayesrep.types import Ints
 from bayesrep.vision.cache import PixelCache
+from bayesrep.vision.compiling import CHECKED, compile_networks, forget_compiled
 from bayesrep.vision.evaluate import CPU_BATCH, Device, TopFive, evaluate, in_groups, upload
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.networks import Architecture, Network, load_network, offline_without_hub
 from bayesrep.vision.pixels import Block, Pixels, Preprocessing, read_block
+from bayesrep.vision.stages import Crew, Spent
 
 BLOCK = CPU_BATCH  # images read together by one thread, and on a CPU computed together
 FLUSH = 64  # results after which kept pixels are brought to the disk
@@ -49,12 +52,18 @@ class Found:
         Of each classifier, on these images; or why it has none.
     failures
         Images that could not be decoded, and why.
+    spent
+        What it took.
+    compiled
+        Of classifiers that compiling was tried of: why it is not used, or nothing where it is.
     """
 
     rows: Ints
     contents: NDArray[np.uint64]
     answers: Mapping[str, TopFive | str]
-    failures: tuple[tuple[int, str], ...]
+    failures: tuple[tuple[int, str], ...] = ()
+    spent: Spent = Spent()
+    compiled: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def in_blocks(rows: Ints) -> list[Ints]:
@@ -104,17 +113,30 @@ def through_images(
         return read_block(images, rows, read_for, kept)
 
     def answer(pixels: Mapping[Preprocessing, Any], read: Sequence[Block]) -> Found:
+        begin = time.perf_counter()
         rows = np.concatenate([block.rows for block in read])
         contents = np.concatenate([block.contents for block in read])
         failures = tuple(failure for block in read for failure in block.failures)
         answers = evaluate(pixels, groups, device, stop) if len(rows) else {}
-        return Found(rows, contents, answers, failures)
+        spent = Spent(compute=time.perf_counter() - begin)
+        return Found(rows, contents, answers, failures, sum((b.spent for b in read), spent))
 
     def whole(rows: Ints) -> Found:
         block = read(rows)
         return answer(upload([block], seen, device), [block])
 
+    def compiled() -> Found:
+        begin, several = time.perf_counter(), blocks_in_batch(device)
+        first = [read(rows) for rows in blocks[: max(CHECKED // BLOCK, several)]]
+        batches = _batched((block for block in first if len(block.rows)), several)
+        tried = compile_networks(groups, [upload(b, seen, device) for b in batches], device)
+        took = (time.perf_counter() - begin) * (workers if device.name == "cpu" else 1)
+        nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
+        return Found(*nothing, {}, spent=Spent(compile=took), compiled=tried)
+
     with _threads(workers, stop) as pool:
+        if device.compiles and any(network.compiled is None for network in networks):
+            yield compiled()
         if device.name == "cpu":
             yield from _ahead(pool, whole, blocks, 2 * workers)
             return
@@ -152,6 +174,8 @@ class Local:
     ) -> tuple[Sequence[Architecture], dict[str, str], Sequence[Architecture]]:
         """Load what fits; return it, the reasons why some cannot be had, and the rest."""
         self._networks = []  # those of the last pass go before the next come
+        if self._device.compiles:
+            forget_compiled()
         budget = weights_budget(self._device) if self._budget is None else self._budget
         refused: dict[str, str] = {}
         waiting = deque(architectures)
@@ -168,6 +192,17 @@ class Local:
         """Whether one more fits, likely as large as the largest so far; the first always does."""
         sizes = [network.size for network in self._networks]
         return not sizes or sum(sizes) + max(sizes) <= budget
+
+    @property
+    def compiles(self) -> bool:
+        """Whether networks are compiled."""
+        return self._device.compiles
+
+    @property
+    def crew(self) -> Crew:
+        """Who reads and who computes."""
+        alone = self._device.name == "cpu"
+        return Crew(self._workers, self._workers if alone else 1, one_after_other=alone)
 
     def keep(self, folder: Path, preprocessings: Sequence[Preprocessing]) -> None:
         """Keep the pixels of these preprocessings in a cache folder from now on."""

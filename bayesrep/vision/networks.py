@@ -74,6 +74,25 @@ class Architecture:
         return self.file is None and not is_torchvision(self.name)
 
 
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """What has come of compiling a network; see `bayesrep.vision.compiling`.
+
+    Attributes
+    ----------
+    call
+        The compiled network.
+    shape
+        Of the only batches that it takes, [n, 3, H, W].
+    why_not
+        Why it is not used; empty where it is.
+    """
+
+    call: Any
+    shape: tuple[int, ...]
+    why_not: str = ""
+
+
 @dataclass(eq=False)
 class Network:
     """A classifier ready to answer.
@@ -89,12 +108,22 @@ class Network:
     limit
         Where memory ran out, half the batch that was too large: so many images are sent through it
         at once from then on.
+    compiled
+        What has come of compiling it; None where nobody tried.
     """
 
     architecture: Architecture
     module: Any
     size: int
     limit: int | None = None
+    compiled: Compiled | None = None
+
+    def for_batch(self, shape: Sequence[int]) -> Any:
+        """What answers a batch of this shape: the compiled network, or the network itself."""
+        compiled = self.compiled
+        if compiled is None or compiled.why_not or compiled.shape != tuple(shape):
+            return self.module
+        return compiled.call
 
 
 def check_names(names: Sequence[str], weights: Path | None = None) -> None:

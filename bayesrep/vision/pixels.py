@@ -9,6 +9,7 @@ mean and standard deviation share it.
 import io
 import logging
 import re
+import time
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from bayesrep.types import Ints
 from bayesrep.vision.contents import digest
 from bayesrep.vision.images import ImageSet
 from bayesrep.vision.imports import load_timm
+from bayesrep.vision.stages import Spent
 
 # What the known suffixes stand for. Pillow knows more, of which one starts other programs (EPS).
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
@@ -176,12 +178,15 @@ class Block:
         What the classifiers see before normalisation.
     failures : tuple of (row, reason)
         Images that could not be decoded.
+    spent
+        What it took.
     """
 
     rows: Ints
     contents: NDArray[np.uint64]
     pixels: Mapping[Preprocessing, NDArray[np.uint8]]
     failures: tuple[tuple[int, str], ...] = ()
+    spent: Spent = Spent()
 
 
 def read_block(
@@ -203,7 +208,7 @@ def read_block(
     pixels = {key: of.pixels for key, of in found.items()}
     if len(found) == len(preprocessings) and all((one == held[0]).all() for one in held):
         return Block(rows, held[0], pixels)
-    arrays, contents, failures = _decoded(
+    arrays, contents, failures, spent = _decoded(
         images, rows, [k for k in preprocessings if k not in found]
     )
     if any((one != contents).any() for one in held):  # an image changed between two passes
@@ -216,23 +221,32 @@ def read_block(
     pixels |= arrays
     if failures:
         pixels = {key: values[good] for key, values in pixels.items()}
-    return Block(rows[good], contents[good], pixels, failures)
+    return Block(rows[good], contents[good], pixels, failures, spent)
 
 
 def _decoded(
     images: ImageSet, rows: Ints, preprocessings: Sequence[Preprocessing]
-) -> tuple[dict[Preprocessing, NDArray[np.uint8]], NDArray[np.uint64], tuple[tuple[int, str], ...]]:
-    """The pixels [n, H, W, 3] of some images, what they held [n], and the failures."""
+) -> tuple[
+    dict[Preprocessing, NDArray[np.uint8]], NDArray[np.uint64], tuple[tuple[int, str], ...], Spent
+]:
+    """The pixels [n, H, W, 3] of some images, what they held [n], the failures, the time."""
     arrays = {key: np.empty((len(rows), *key.size, 3), dtype=np.uint8) for key in preprocessings}
     contents = np.zeros(len(rows), dtype=np.uint64)
     failures: list[tuple[int, str]] = []
+    took, clock = [0.0, 0.0, 0.0], time.perf_counter
     for place, row in enumerate(rows.tolist()):
         try:
+            begin = clock()
             data = images.read(row)
             contents[place] = digest(data)
+            has_read = clock()
             image = decode(data)
+            has_decoded = clock()
             for key, pixels in arrays.items():
                 pixels[place] = key.apply(image)
+            took[0] += has_read - begin
+            took[1] += has_decoded - has_read
+            took[2] += clock() - has_decoded
         except Exception as error:  # decoders raise whatever a broken file makes them stumble over
             failures.append((row, why_not(error)))
-    return arrays, contents, tuple(failures)
+    return arrays, contents, tuple(failures), Spent(*took)

@@ -15,6 +15,7 @@ from bayesrep.errors import PredictionError, PredictionWarning, listing
 from bayesrep.studies.folder import RANKS
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
+from bayesrep.vision.compiling import check_compiler
 from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Device, choose_device
 from bayesrep.vision.images import list_images
@@ -32,6 +33,7 @@ from bayesrep.vision.networks import (
 from bayesrep.vision.pixels import quiet_images
 from bayesrep.vision.results import read_failures
 from bayesrep.vision.run import Engine, Run, open_results, still_failing
+from bayesrep.vision.stages import Stages
 
 LARGEST_WORKERS = 1_024
 CHANCE_IMAGES = 200  # fewer images cannot tell a poor classifier from chance
@@ -58,11 +60,14 @@ class Report:
     listed
         Classifiers that were added to the study's list, now that they have predictions on every
         data set.
+    stages
+        Where the time of each pass over the images went; nothing where nothing was evaluated.
     """
 
     table: pl.DataFrame
     failures: pl.DataFrame
     listed: tuple[str, ...] = ()
+    stages: tuple[Stages, ...] = ()
 
     @property
     def left_out(self) -> pl.DataFrame:
@@ -102,6 +107,7 @@ def predict(
     device: str = "auto",
     batch_size: int | None = None,
     precision: str = "auto",
+    compile: bool = False,
     workers: int | None = None,
     weights: str | Path | None = None,
     cache: str | Path | None = None,
@@ -136,6 +142,9 @@ def predict(
         folders of images are called otherwise, folder; by default they are ImageNet's 1,000.
     device, batch_size, precision
         See `bayesrep.vision.evaluate.choose_device`.
+    compile
+        Compile classifiers by `torch.compile`. One that then finds another label on any of the
+        first images, or cannot be compiled, goes uncompiled, with a warning.
     workers
         Threads that decode (and compute, on a CPU), or Ray workers; all cores, or all that Ray has,
         by default.
@@ -184,7 +193,7 @@ def predict(
     if workers is not None and workers < 1:
         raise PredictionError(f"{workers} workers can do nothing; give 1 or more")
     bounds.at_most("workers", workers or 1, LARGEST_WORKERS)
-    target = choose_device(device, precision, batch_size)
+    target = choose_device(device, precision, batch_size, compiles=compile)
     _check_writable(folder)
     meant = IMAGENET if classes is None else read_classes(classes)
     found = list_images(images, labels=labels, classes=meant)
@@ -212,6 +221,8 @@ def _evaluate_missing(
     """Evaluate what no earlier run has finished."""
     todo = [architecture for architecture in known if not run.is_finished(architecture)]
     if todo:
+        if device.compiles:
+            check_compiler(device)
         engine: Engine = (
             Local(run.images, device, workers or cores())
             if ray is None
@@ -246,7 +257,8 @@ def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Re
     failures = [(name, f.reason, f.left_out) for name, f in run.named_failures().items()]
     schema = {"image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
     listed = pl.DataFrame(failures, schema=schema, orient="row")
-    return Report(table, listed, tuple(list_complete_classifiers(run.study)))
+    complete = tuple(list_complete_classifiers(run.study))
+    return Report(table, listed, complete, tuple(run.stages))
 
 
 def _row(run: Run, name: str, full: str | None) -> tuple[Any, ...]:

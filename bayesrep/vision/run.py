@@ -31,6 +31,7 @@ from bayesrep.vision.results import (
     same_network,
     write_failures,
 )
+from bayesrep.vision.stages import Spent, Stages
 
 Waiting: TypeAlias = Mapping[str, list[tuple[Ints, NDArray[np.uint64], TopFive]]]
 
@@ -59,6 +60,10 @@ class Run:
         all there was to do, or why not.
     seconds
         Time that each network itself took.
+    stages
+        Where the time of each pass went.
+    compiled
+        Of each classifier that compiling was tried of: nothing, or why it goes uncompiled.
     """
 
     study: Path
@@ -70,6 +75,8 @@ class Run:
     allow_failures: bool = False
     status: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    stages: list[Stages] = field(default_factory=list[Stages])
+    compiled: dict[str, str] = field(default_factory=dict[str, str])
 
     def failing(self) -> Bools:
         """Which images [N] cannot be decoded."""
@@ -136,6 +143,7 @@ class Run:
         with progress_bar(missing, "image", f"of {len(todo)} classifiers", show=show) as bar:
             rest, first = todo, True
             while rest:
+                begin = time.monotonic()
                 bar.stage("loading classifiers")
                 loaded, refused, rest = engine.load(rest)
                 for name, why in refused.items():
@@ -144,20 +152,35 @@ class Run:
                     _keep_for_this_run(engine, temporary, todo, len(self.images), bar)
                 first = False
                 if loaded:
-                    self._pass(loaded, engine, bar)
+                    load = time.monotonic() - begin
+                    count, spent = self._pass(loaded, engine, bar)
+                    total = time.monotonic() - begin
+                    taken = Stages.of(len(loaded), count, spent, engine.crew, load, total)
+                    self.stages.append(taken)
+                    bar.say(_went(loaded, taken))
+            if len(self.stages) > 1:
+                bar.say(f"in all {Stages.joined(tuple(self.stages)).line()}")
         shutil.rmtree(temporary, ignore_errors=True)
 
-    def _pass(self, loaded: Sequence[Architecture], engine: Engine, bar: Progress) -> None:
-        """Go once through all images that any of the classifiers still needs."""
+    def _pass(
+        self, loaded: Sequence[Architecture], engine: Engine, bar: Progress
+    ) -> tuple[int, Spent]:
+        """Go once through all images that any classifier still needs; count what it took."""
         done = np.all([self.results[a.name].done for a in loaded], axis=0)
         rows = np.flatnonzero(~done & ~self.failing())
         waiting: Waiting = {a.name: [] for a in loaded}
-        bar.stage(f"{len(loaded)} classifiers at once" if len(loaded) > 1 else loaded[0].name)
-        saved = time.monotonic()
+        what = f"{len(loaded)} classifiers at once" if len(loaded) > 1 else loaded[0].name
+        bar.stage(f"compiling {what}" if engine.compiles else what)
+        saved, spent, count = time.monotonic(), Spent(), 0
         try:
             for found in engine.through_images(in_blocks(rows)):
+                if found.compiled:
+                    self._take_compiled(found.compiled, bar)
+                    bar.stage(what)
                 self.failures.update(found.failures)
                 self.contents.note(found.rows, found.contents)
+                spent += found.spent
+                count += len(found.rows)
                 for name, answers in found.answers.items():
                     if isinstance(answers, TopFive):
                         waiting[name].append((found.rows, found.contents, answers))
@@ -172,13 +195,15 @@ class Run:
         for architecture in loaded:
             self._finish(architecture)
             bar.advance(0, 1)
+        return count, spent
 
     def _finish(self, architecture: Architecture, status: str = "done") -> bool:
         """Put the rows of a classifier into its one file, if there is one for every image."""
         result = self.results[architecture.name]
         if not (result.done | self.failing()).all() or not result.done.any():
             return False
-        result.finish(_facts())
+        compiled = {"compiled": "yes"} if self.compiled.get(architecture.name) == "" else {}
+        result.finish(_facts() | compiled)
         self.status.setdefault(architecture.name, status)
         return True
 
@@ -193,6 +218,15 @@ class Run:
                 parts.clear()
         self.contents.save()
         self.save_failures()
+
+    def _take_compiled(self, compiled: Mapping[str, str], bar: Progress) -> None:
+        """Take in what has come of compiling; say of whom it is not used, once for all workers."""
+        for name, why in compiled.items():
+            if why and name not in self.compiled:
+                bar.pause()
+                text = f"classifier {name!r} goes uncompiled: {why}"
+                warnings.warn(text, PredictionWarning, stacklevel=2)
+            self.compiled[name] = why
 
     def _leave_out(self, name: str, why: str, bar: Progress) -> None:
         self.status[name] = why
@@ -251,6 +285,12 @@ def still_failing(images: ImageSet, failures: Iterable[str]) -> dict[int, str]:
             except Exception as error:  # as in `read_block`
                 failing[rows[name]] = why_not(error)
     return failing
+
+
+def _went(loaded: Sequence[Architecture], stages: Stages) -> str:
+    """Say where the time of a pass went."""
+    who = loaded[0].name if len(loaded) == 1 else f"{len(loaded)} classifiers at once"
+    return f"{who}, {stages.images:,} images, {stages.line()}"
 
 
 def _preprocessings(architectures: Iterable[Architecture]) -> list[Preprocessing]:

@@ -1,0 +1,122 @@
+"""Networks compiled by `torch.compile`, each held to its own uncompiled answers before it is used.
+
+A compiled network serves batches of one shape; all others go through the network as it is.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from bayesrep.errors import PredictionError, kind_and_reason, reason
+from bayesrep.vision.evaluate import Device, Input, TopFive, answer, in_batches
+from bayesrep.vision.networks import Compiled, Network
+
+CHECKED = 96  # images whose answers are compared, at least one batch
+TOLERANCES = {"float32": 2e-3, "float16": 2e-2, "bfloat16": 5e-2}  # of probabilities
+_number = count()
+
+
+def check_compiler(device: Device) -> None:
+    """Compile something small on the device, or say in one line that it cannot be."""
+    import torch
+
+    now = time.time()  # in the code, so that no cache answers for a compiler that is gone
+    try:
+        torch.compile(_by_itself(lambda values: values.sin() + now))(
+            torch.zeros(8, device=device.name)
+        )
+    except Exception as error:  # no compiler, no Triton, a Python that torch cannot compile yet
+        raise PredictionError(
+            f"compiling (--compile) does not work on {device.name} here ({reason(error)[:160]}); "
+            "it takes a C++ compiler (g++, or the one that CXX names) and on a GPU Triton: install "
+            "them, or leave it out"
+        ) from error
+
+
+def compile_networks(
+    groups: Mapping[Input, Sequence[Network]],
+    batches: Sequence[Mapping[Any, Any]],
+    device: Device,
+) -> dict[str, str]:
+    """Compile networks that were not tried yet, and say of each why it goes uncompiled.
+
+    Parameters
+    ----------
+    groups
+        Networks by input (see `bayesrep.vision.evaluate.in_groups`).
+    batches
+        Pixels of the first images, as `bayesrep.vision.evaluate.evaluate` takes them; on all of
+        them a compiled network must find the label that the network itself finds.
+    device
+        Where they run.
+
+    Returns
+    -------
+    mapping of name to reason
+        Empty where the compiled network is used.
+    """
+    import torch
+
+    found: dict[str, str] = {}
+    with torch.inference_mode():
+        for key, networks in groups.items():
+            images = [part for pixels in batches for part in in_batches(pixels, key, device)]
+            for network in networks if images else ():
+                if network.compiled is None:
+                    network.compiled = _compiled(network, images, device)
+                    found[network.architecture.name] = network.compiled.why_not
+    return found
+
+
+def _compiled(network: Network, images: Sequence[Any], device: Device) -> Compiled:
+    """A network compiled for the largest batches, or why it stays as it is."""
+    import torch
+
+    shape = tuple(max(images, key=len).shape)
+    same = [part for part in images if tuple(part.shape) == shape]
+    try:
+        expected = TopFive.joined([answer(network, part, device) for part in same])
+    except Exception:  # it has no answers: the pass over the images will say so
+        return Compiled(None, shape, "it has no usable answers")
+    call = torch.compile(_by_itself(network.module), dynamic=False)
+    network.compiled = Compiled(call, shape)
+    try:
+        found = TopFive.joined([answer(network, part, device) for part in same])
+    except Exception as error:  # whatever compiling stumbles over
+        return Compiled(None, shape, f"compiling fails ({kind_and_reason(error)[:200]})")
+    return Compiled(call, shape, _difference(expected, found, device))
+
+
+def _difference(expected: TopFive, found: TopFive, device: Device) -> str:
+    """Say how answers differ, or nothing where they are the same."""
+    others = int((expected.labels[:, 0] != found.labels[:, 0]).sum())
+    if others:
+        return f"compiled, it finds other labels on {others} of {len(found.labels)} images"
+    apart = float(np.abs(expected.probabilities[:, 0] - found.probabilities[:, 0]).max())
+    if apart > TOLERANCES[device.precision]:
+        return f"compiled, its probabilities differ by up to {apart:.2g}"
+    return ""
+
+
+def forget_compiled() -> None:
+    """Let go of what was compiled, and with it of the networks."""
+    import torch
+
+    torch.compiler.reset()
+
+
+def _by_itself(module: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A call of a network in code of its own.
+
+    torch gives up on code that it has compiled eight times, and networks of one class share theirs.
+    """
+
+    def network(images: Any) -> Any:
+        return module(images)
+
+    code = network.__code__.replace(co_name=f"network_{next(_number)}")
+    return FunctionType(code, network.__globals__, closure=network.__closure__)
