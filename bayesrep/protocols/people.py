@@ -84,6 +84,8 @@ class People:
         Objects of each image, 0 where it was not classified; the main one's label, or -1.
     first : OfLabels or None
         The share of annotators who say that a label is the main object's, where that is known.
+    agreement : float64 [N] or None
+        The share of annotators who see so many objects as most do; NaN where nobody was asked.
     """
 
     frequency: OfLabels | None = None
@@ -93,6 +95,7 @@ class People:
     number: NDArray[np.int64] | None = None
     main: NDArray[np.int64] | None = None
     first: OfLabels | None = None
+    agreement: Floats | None = None
 
 
 def read_people(
@@ -126,10 +129,12 @@ def read_people(
     if objects is not None:
         table, keys = _rows(objects, OBJECTS, predictions)
         of = table["object"].cast(pl.Int64, strict=False).fill_null(0).to_numpy()
+        # Of an image that was clear nobody had to be asked: its own label is that of its object.
+        table = table.with_columns(pl.col("selected").cast(pl.Int64).fill_null(1))
         parts["object"] = OfLabels(keys, of, size)
         named = all_flags(table["names"], str(objects)).to_numpy()
         parts["names"] = OfLabels(keys, named, size)
-        parts["chosen"] = OfLabels(keys, table["selected"].cast(pl.Int64).to_numpy(), size)
+        parts["chosen"] = OfLabels(keys, table["selected"].to_numpy(), size)
         number, main = np.zeros((2, len(predictions.images)), dtype=np.int64)
         main -= 1
         names = table["main_label"].cast(pl.String)
@@ -138,10 +143,16 @@ def read_people(
         main[keys // size] = names.replace_strict(known, return_dtype=pl.Int64).to_numpy()
         parts |= {"number": number, "main": main}
         if {"main", "shown"} <= set(table.columns):
+            asked = table["shown"].is_not_null()
+            table, keys = table.filter(asked), keys[asked.to_numpy()]
             given, of = (table[name].cast(pl.Float64).to_numpy() for name in ("main", "shown"))
             if not ((of > 0) & (given >= 0) & (given <= of)).all():
                 raise StudyError(f"{objects}: main must be from 0 to shown, and shown above 0")
             parts["first"] = OfLabels(keys, given / of, size)
+            if "agreed" in table.columns:
+                agreement = np.full(len(predictions.images), np.nan)
+                agreement[keys // size] = table["agreed"].cast(pl.Float64).to_numpy() / of
+                parts["agreement"] = agreement
     return People(**parts)
 
 
