@@ -36,9 +36,8 @@ from bayesrep.report.printed import printed_numbers
 from bayesrep.report.text import percent
 from bayesrep.sources.cifar10_1 import read_answers
 from bayesrep.sources.imagenetv2 import MATCHED_FREQUENCY, VALIDATION, read_test_set
-from bayesrep.sources.pickles.safe_pickle import read_frame
 from bayesrep.studies.simulate import published_accuracies
-from experiments.multilabel import objects_table
+from experiments.multilabel import imported, objects_file
 from experiments.results import save
 
 AGREES, DIFFERS, HALF, NOT = "agrees", "differs", "half of the data", "not at hand"
@@ -299,23 +298,22 @@ def of_tsipras(data: Path) -> Iterator[Found]:
     """From half of the images of the Classify task, and what is said of all 10,000."""
     folder = data / "imagenet-multilabel"
     predictions = read_test_set(data / "imagenetv2" / "data", VALIDATION)
-    info = read_frame(folder / "image_info.pkl")["annotation"].tolist()
-    kinds = {kind: info.count(kind) for kind in dict.fromkeys(info)}
-    read = "read image_info.pkl (bayesrep.sources.pickles.safe_pickle.read_frame)"
-    yield Found("classify", f"{kinds['fu']:,}", _is(kinds["fu"] == 6761), read)
-    yield Found("unselected", f"{kinds['mis']:,}", _is(kinds["mis"] == 150), read)
     with TemporaryDirectory() as place:
-        file = Path(place) / "objects.csv"
+        file, study = Path(place) / "objects.csv", imported(data / "imagenetv2/data", Path(place))
         source = folder / "annotations_classify_task.pkl"
-        objects_table(source, folder / "image_info.pkl", predictions).write_csv(file)
+        kinds = objects_file(source, folder / "image_info.pkl", study, file)
         people = read_people(predictions, objects=file)
+    first = (
+        "bayesrep collect objects annotations_classify_task.pkl --fates image_info.pkl "
+        "--study study --out objects.csv"
+    )
+    went, unselected = kinds["classify"], kinds["own label never selected"]
+    yield Found("classify", f"{went:,}", _is(went == 6761), first)
+    yield Found("unselected", f"{unselected:,}", _is(unselected == 150), first)
     sees = {row["statistic"]: row for row in seen(predictions, people).to_dicts()}
     said = pl.DataFrame(judged(predictions, people))
     mean = dict(said.group_by("statistic").agg(pl.col("share").mean()).rows())
     half = "3,380 of 6,761 images: half would be {:,}"
-    first = (
-        "bayesrep collect objects annotations_classify_task.pkl --dataset NAME --out objects.csv"
-    )
     command = f"{first}; bayesrep multilabel study --table people --objects objects.csv"
     several = sees["with several objects, the main one is another"]
     for key, number, whole in (
