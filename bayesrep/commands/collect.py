@@ -390,7 +390,7 @@ def _add_objects(parser: ArgumentParser) -> None:
         "--fates",
         type=Path,
         metavar="FILE",
-        help="of `collect labels --fates`, or image_info.pkl: images whose label was clear count too",
+        help="of `collect labels --fates`, or image_info.pkl: clear images count too",
     )
     option(
         "--study",
@@ -470,7 +470,9 @@ def _classified(arguments: Namespace) -> tuple[Any, Any]:
     labelled = fates.join(labels, on="image", how="left", maintain_order="left")
     if len(strange := labelled.filter(pl.col("label").is_null())):
         names = listing(strange["image"].to_list())
-        raise OptionError(f"{arguments.study} has no label of {names}, which {file} has; give their study")
+        raise OptionError(
+            f"{arguments.study} has no label of {names}, which {file} has; give their study"
+        )
     return answers, labelled.select("dataset", "image", "label", "fate")
 
 

@@ -11,8 +11,8 @@ row for each image, of which nothing is executed,
 image_info.pkl, likewise, says of all 10,000 images what became of them, in two columns:
 
     image            file name
-    annotation       fu (annotators classified it), easy (its label was clearly the most likely), mis
-                     (nobody selected its label), amb (of which the paper does not speak)
+    annotation       fu (annotators classified it), easy (its label was clearly the most likely),
+                     mis (nobody selected its label), amb (of which the paper does not speak)
 """
 
 from collections.abc import Iterator
