@@ -10,12 +10,12 @@ from typing import Any, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands.options import add_shared, names, seed
+from bayesrep.commands.options import add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError, listing
 
 # Each of some readers.
-OPTIONS = ("reference", "replication", "candidates", "name", "seed", "version")
+OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
 OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
 FLAGS = ("repeats", "common")
 STATEMENT = ("annotations", "predictions", "reference", "replication")
@@ -33,6 +33,7 @@ def add(parser: ArgumentParser) -> None:
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
+    add_shared(parser, "--further")
     option(
         "--selection",
         action="append",
@@ -101,6 +102,7 @@ def run(arguments: Namespace) -> int:
     if not (arguments.source == "tables" and awaits_counts(out)):
         new_study(out, force=arguments.force)
     options = {name: getattr(arguments, name) for name in (*OPTIONS, *OF_LOGS, *FLAGS)}
+    options["further"] = by_role(arguments.further)
     if arguments.source == "tables" and options["name"] is None:
         options["name"] = out.resolve().name
     imported = import_files(
@@ -147,7 +149,17 @@ def _statement(arguments: Namespace) -> int:
 
     if arguments.dialect is None:
         raise OptionError(f"import sql takes --dialect: {', '.join(DIALECTS)}")
-    taken = ("files", "out", "candidates", "name", "seed", "version", "keep_workers", "selection")
+    taken = (
+        "files",
+        "out",
+        "candidates",
+        "further",
+        "name",
+        "seed",
+        "version",
+        "keep_workers",
+        "selection",
+    )
     taken += ("force", *OF_LOGS, *FLAGS)
     if given := [name for name in taken if getattr(arguments, name)]:
         raise OptionError(
