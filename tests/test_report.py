@@ -280,11 +280,12 @@ def test_without_a_posterior_the_possible_sections_are_shown(study):
     assert (
         "The joint model's answer is not shown: there is no posterior; <code>bayesrep fit" in html
     )
-    assert "<li>Can I trust this?; Who is better; One image" in html
+    assert "<li>Can I trust this?; Who is better; Accuracy by" in html
+    assert "The pools are estimated by EM from the counts" in html
     assert "`" not in html[html.index("<body>") : html.index("<script")]
     specs = embedded(html, "specs")
-    assert {"answer-chart", "hero", "drops", "histogram-reference", "toy"} <= set(specs)
-    assert not {"density", "image", "curve", "chains", "ranking"} & set(specs)
+    assert {"answer-chart", "hero", "drops", "histogram-reference", "image", "toy"} <= set(specs)
+    assert not {"density", "curve", "chains", "ranking"} & set(specs)
     numbers = embedded(html, "numbers")
     assert numbers["trust"] is numbers["ranks"] is None
     assert numbers["method"] == "em-spline"
