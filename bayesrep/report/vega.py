@@ -19,8 +19,11 @@ POSTERIOR, RAW, SOFT, INK = (
     f"var({name})" for name in (methods.POSTERIOR.css, methods.RAW.css, "--soft", "--ink")
 )
 GREY, PAPER = "var(--grey)", "var(--paper)"
-ROLES = (POSTERIOR, RAW, SOFT)
-"""Colours of the reference, the replication and the candidates."""
+ROLES = (
+    *(POSTERIOR, RAW, SOFT),
+    *(f"var({look.css})" for look in (methods.JACKKNIFE, methods.EM_SPLINE, methods.NAIVE)),
+)
+"""Colours of the reference, the replication, the candidates and further data sets."""
 
 
 def number(field: str, **more: Any) -> Spec:

@@ -29,7 +29,7 @@ class Bias(Section):
         yield self.block(
             lead="Where the candidates are harder than the reference, those whose counts match the "
             "reference's make a replication that lies lower: among images with a high count more "
-            "were lucky where most are hard. The fewer annotators count, the lower. (Either follows "
+            "were lucky where most are hard. The fewer annotators count, the lower. (Each follows "
             "a Beta(α, β), as in equation 1 of Engstrom et al., 2020; a click on the legend hides "
             "one.)",
             controls=[
