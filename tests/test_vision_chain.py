@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 import bayesrep
-from experiments import chain, many_models
+from experiments import chain
 
 
 def test_the_whole_chain(tmp_path):
@@ -37,11 +37,3 @@ def test_counts_follow_clarity(tmp_path):
     assert table.columns == ["dataset", "image", "selected", "shown"]
     assert table["image"].is_unique().all()
     assert table.group_by("dataset").len()["len"].to_list() == [60, 60]
-
-
-def test_the_run_over_many_networks_is_rehearsed(tmp_path):
-    """The script that a large run would take, on little: predict, match, the page."""
-    found = many_models.rehearse(tmp_path, images=40)
-    assert {row["classifier"] for row in found["rows"]} == set(chain.CLASSIFIERS)
-    page = (tmp_path / "out" / "page" / "index.html").read_text(encoding="utf-8")
-    assert "anzaku-3.png" in page
