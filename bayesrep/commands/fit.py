@@ -3,16 +3,13 @@
 import inspect
 import json
 from argparse import ArgumentParser, Namespace
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import Any, get_args
 
 import bayesrep
 from bayesrep import process
 from bayesrep.choices import Feedback, Method
-from bayesrep.commands.options import add_shared, given, setting
+from bayesrep.commands.options import add_shared, given, imported_beside, setting
 from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.progress import Stopwatch
 
@@ -66,12 +63,6 @@ def add(parser: ArgumentParser) -> None:
     add_shared(parser, "--no-progress", "--seed", "--force")
 
 
-def import_early(name: str) -> None:
-    """Import a module; what fails here fails again where it is needed, and is told there."""
-    with suppress(BaseException):
-        import_module(name)
-
-
 def run(arguments: Namespace) -> int:
     new_file(arguments.out, force=arguments.force)
     from bayesrep.files import trial
@@ -80,12 +71,9 @@ def run(arguments: Namespace) -> int:
     watch.stage("reading")
     trial.start()
     read_study = bayesrep.read_study
-    # Reading waits for the other process; JAX shares no module with it that is not there by now.
-    beside = Thread(target=import_early, args=("numpyro",), daemon=True)
-    beside.start()
-    study = read_study(arguments.study)
-    watch.stage("importing")  # what is left of it
-    beside.join()
+    with imported_beside("numpyro"):
+        study = read_study(arguments.study)
+        watch.stage("importing")  # what is left of it
     fit = bayesrep.fit
     before = watch.seconds()
     tree = inspect.unwrap(fit)(  # what is only written needs no ArviZ

@@ -4,8 +4,11 @@ import inspect
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any, get_args
 
 import bayesrep
@@ -184,6 +187,25 @@ def read_fitted(arguments: Namespace) -> "tuple[bayesrep.Study, Any]":
 def read_draws(path: Path) -> Any:
     """What `bayesrep.read_posterior` reads, without ArviZ, which takes a second to import."""
     return inspect.unwrap(bayesrep.read_posterior)(path)
+
+
+@contextmanager
+def imported_beside(*names: str) -> Generator[None]:
+    """Import modules in a thread while a study is read, which waits for another process.
+
+    They must share no module with reading that is not imported by now. What fails fails again where
+    it is needed, and is told there.
+    """
+
+    def work() -> None:
+        for name in names:
+            with suppress(BaseException):
+                import_module(name)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    yield
+    thread.join()
 
 
 def keep_compiled() -> None:

@@ -1,13 +1,23 @@
 """`bayesrep report`: write a page of all results that needs no network."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import bayesrep
-from bayesrep.commands.options import add_shared, given, keep_compiled, read_draws
+from bayesrep.commands.options import (
+    add_shared,
+    given,
+    imported_beside,
+    keep_compiled,
+    read_draws,
+)
 from bayesrep.commands.output import emit, finding, new_file
 from bayesrep.errors import OptionError
+
+if TYPE_CHECKING:
+    from bayesrep.report.conditions import Condition
 
 
 def add(parser: ArgumentParser) -> None:
@@ -37,17 +47,18 @@ def run(arguments: Namespace) -> int:
     keep_compiled()
     from bayesrep.files import trial
 
-    trial.start()  # beside the import of JAX
-    from bayesrep.report.conditions import parse_condition
+    conditions = _conditions(arguments.fail_if)
+    trial.start()
+    read_study = bayesrep.read_study
+    with imported_beside("numpyro", "scipy.stats", "xarray"):
+        study = read_study(arguments.study)
     from bayesrep.report.numbers import numbers_of
     from bayesrep.report.page import write_page
     from bayesrep.report.sections import gather
     from bayesrep.report.sections.photographs import Photographs
 
-    conditions = [parse_condition(text) for text in arguments.fail_if]
     file = arguments.posterior
     posterior = None if file is None else read_draws(file)
-    study = bayesrep.read_study(arguments.study)
     options: dict[str, Any] = {**given(arguments, gather), "posterior": posterior}
     if arguments.objects is not None or arguments.counts is not None:
         from bayesrep.protocols import read_people, read_predictions
@@ -72,3 +83,12 @@ def run(arguments: Namespace) -> int:
     facts = {"out": str(arguments.out), "failed": failed, **numbers}
     status = emit(arguments, "\n".join(filter(None, lines)), facts, study.left_out)
     return finding(f"failed: {'; '.join(failed)}") if failed else status
+
+
+def _conditions(texts: Sequence[str]) -> "list[Condition]":
+    """Read before any work; most reports have none."""
+    if not texts:
+        return []
+    from bayesrep.report.conditions import parse_condition
+
+    return [parse_condition(text) for text in texts]

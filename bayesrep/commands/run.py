@@ -17,8 +17,7 @@ import bayesrep
 from bayesrep import process
 from bayesrep.atomic import replaced_file
 from bayesrep.choices import Method
-from bayesrep.commands.fit import import_early
-from bayesrep.commands.options import add_shared, given, keep_compiled, read_draws
+from bayesrep.commands.options import add_shared, given, imported_beside, keep_compiled, read_draws
 from bayesrep.commands.output import DONE, emit, finding, progress_line, say
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
 
@@ -27,6 +26,8 @@ FIGURES = ("answer", "accuracies", "frequencies", "curves")
 STAGES = ("study", "posterior", "tables", "figures", "report")
 MADE = ("study", "posterior.nc", "checkpoint", "tables", "figures", "report.html", RECORD)
 """Names in the folder that are ours, and are removed where all is to be made anew."""
+LATER = ("numpyro", "scipy.stats", "xarray")
+"""What later stages import for long."""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -168,7 +169,6 @@ class _Work:
     def __init__(self, arguments: Namespace, record: dict[str, Any], *, watch: bool) -> None:
         self.arguments, self.record, self.watch = arguments, record, watch
         self.out: Path = arguments.out
-        self.beside = Thread(target=import_early, args=("numpyro",), daemon=True)
         self.stages: Mapping[str, Callable[[], None]] = {
             "reading the tables": self.read,
             "fitting": self.fit,
@@ -202,15 +202,15 @@ class _Work:
 
         names = ("reference", "replication", "candidates")
         options = {name: getattr(self.arguments, name) for name in names}
-        self.beside.start()
-        made = import_files(
-            "tables",
-            self.arguments.files,
-            self.out / "study",
-            force=True,
-            name=self.out.resolve().name,
-            **options,
-        )
+        with imported_beside(*LATER):
+            made = import_files(
+                "tables",
+                self.arguments.files,
+                self.out / "study",
+                force=True,
+                name=self.out.resolve().name,
+                **options,
+            )
         if not isinstance(made, bayesrep.Study):
             raise OptionError(
                 "the tables hold no predictions; add a table of them, or let `bayesrep import "
@@ -225,8 +225,6 @@ class _Work:
 
     def fit(self) -> None:
         study = self.study
-        if self.beside.ident is not None:
-            self.beside.join()
         _ = self.estimated  # half of the time of both is compilation by one thread
         self.posterior = self._fitted(study)
         bayesrep.write_posterior(self.posterior, self.out / "posterior.nc", force=True)

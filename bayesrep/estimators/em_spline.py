@@ -6,7 +6,6 @@ replication's mixture (`spline`), and A = ∫ g(s) p_ref(s) ds (equation 6). JAX
 first mixture is fitted: the other methods do without it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -30,7 +29,7 @@ Loss = Literal["least-squares", "weighted", "binomial"]
 Bounds = Literal["grid", "everywhere"]
 Quadrature = Literal["exact", "published"]
 
-_BLOCK = 75  # versions of the study fitted by one call of the compiled programs
+_BLOCK = 75  # versions of the study fitted between two steps of the bar
 
 
 @dataclass(frozen=True)
@@ -134,10 +133,11 @@ def fit_parametric(
     others = len(replicates) - 1
     with progress_bar(others, "fit", show=progress and others > 0) as bar:
         bar.stage("em-spline")
-        for block, size in _blocks(table):
+        for start in range(1, others + 1, _BLOCK):
+            block = table.rows(slice(start, start + _BLOCK))
             refitted = refit_mixtures(mixtures, block)
-            rows.append(fit_curves_given(options, refitted, block)[0][:size])
-            bar.advance(size)
+            rows.append(fit_curves_given(options, refitted, block)[0])
+            bar.advance(len(block.correct))
     return ParametricFit(mixtures, np.concatenate(rows), curves[0])
 
 
@@ -149,22 +149,16 @@ def fit_curves_given(
 
     from bayesrep.estimators.spline import SplineCells, adjusted_accuracies, bounded_rows
 
+    reference, replication = (
+        Betas(mixtures.a[r], mixtures.b[r], mixtures.weights[r]) for r in range(2)
+    )
     with jax.enable_x64(new_val=True):
-        result = adjusted_accuracies(
-            *(Betas(mixtures.a[r], mixtures.b[r], mixtures.weights[r]) for r in range(2)),
+        return adjusted_accuracies(
+            reference,
+            replication,
             table.images[1],
             table.correct,
             SplineCells.of(table.selected, table.shown, options.quadrature),
             bounded_rows(options.bounds),
             loss=options.loss,
         )
-        return np.asarray(result[0]), np.asarray(result[1])
-
-
-def _blocks(table: CellTable) -> Iterator[tuple[CellTable, int]]:
-    """Yield all versions but the study, in blocks of one size, and how many of each block count."""
-    total = len(table.correct)
-    size = min(_BLOCK, total - 1)
-    for start in range(1, total, max(size, 1)):
-        rows = np.minimum(np.arange(start, start + size), total - 1)
-        yield table.rows(rows), min(size, total - start)

@@ -37,7 +37,8 @@ with fewer counts than coefficients, and then for the smoothest curve."""
 
 _GAIN = 1e-5  # nats: a step that gains less ends the maximisation
 _STEPS = (1.0, 0.5, 0.1, 0.01, 0.0)
-_BATCH = 256  # curves solved side by side: their values on the grid fit the cache
+_BATCH, _MOST = 256, 32
+"""Curves, and versions, solved side by side: their values on the grid fit the cache."""
 
 
 class SplineCells(NamedTuple):
@@ -169,7 +170,6 @@ def _binomial(
     return jax.vmap(fit)(starts, correct)
 
 
-@partial(jax.jit, static_argnames=("loss",))
 def adjusted_accuracies(
     reference: Betas,
     replication: Betas,
@@ -179,7 +179,7 @@ def adjusted_accuracies(
     rows: Float[ArrayLike, "row basis"],
     *,
     loss: str,
-) -> tuple[Float[Array, "version classifier"], Float[Array, "version classifier basis"]]:
+) -> tuple[Float[np.ndarray, "version classifier"], Float[np.ndarray, "version classifier basis"]]:
     """Fit all curves of B versions of a study and integrate them over the reference.
 
     Parameters
@@ -202,16 +202,34 @@ def adjusted_accuracies(
     curves
         B-spline coefficients.
     """
-    rows = jnp.asarray(rows)
+    leaves, form = jax.tree.flatten((reference, replication, images, correct))
+    leaves = [np.asarray(leaf) for leaf in leaves]
+    total, classifiers = leaves[-1].shape[0], leaves[-1].shape[2]
+    # Batches of one size: one program, traced and compiled once, for any number of versions.
+    size = int(np.clip(_BATCH // classifiers, 1, _MOST))
+    whole = np.minimum(np.arange(-(-total // size) * size), total - 1)
+    ends = [
+        _adjusted_batch(*form.unflatten([leaf[some] for leaf in leaves]), cells, rows, loss=loss)
+        for some in np.split(whole, len(whole) // size)
+    ]
+    adjusted, curves = (np.concatenate(parts)[:total] for parts in zip(*ends, strict=True))
+    return adjusted, curves
 
-    def one(args: tuple[Betas, Betas, Array, Array]) -> tuple[Array, Array]:
-        target, source, images, correct = args
+
+@partial(jax.jit, static_argnames=("loss",))
+def _adjusted_batch(
+    reference: Betas,
+    replication: Betas,
+    images: Float[Array, "version cell"],
+    correct: Float[Array, "version cell classifier"],
+    cells: SplineCells,
+    rows: Float[Array, "row basis"],
+    *,
+    loss: str,
+) -> tuple[Float[Array, "version classifier"], Float[Array, "version classifier basis"]]:
+    def one(target: Betas, source: Betas, images: Array, correct: Array) -> tuple[Array, Array]:
         curves = fit_curves(equation_8(source, images, cells), images, correct, rows, loss)
-        inside = expected_bsplines(jnp.asarray(target.a), jnp.asarray(target.b))
-        return curves @ (jnp.asarray(target.weights) @ inside), curves
+        inside = expected_bsplines(target.a, target.b)
+        return curves @ (target.weights @ inside), curves
 
-    correct = jnp.asarray(correct)
-    side_by_side = max(1, _BATCH // correct.shape[2])
-    return jax.lax.map(
-        one, (reference, replication, jnp.asarray(images), correct), batch_size=side_by_side
-    )
+    return jax.vmap(one)(reference, replication, images, correct)

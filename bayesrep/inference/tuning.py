@@ -22,6 +22,8 @@ from bayesrep.types import Float, Floats, Shaped
 MANY = 3
 """Points a feature; of fewer, guesses are linear."""
 PENALTIES = 10.0 ** np.arange(-4, 5)
+_ROUNDING = 1e-13
+"""Of the largest of the features' products: what is below is no direction of theirs."""
 AT_ONCE = 2**23
 """Values in a regression, at most."""
 
@@ -43,18 +45,22 @@ def ridge(
     means = weights @ inputs[:, 1:], weights @ outputs
     scale = np.sqrt(weights * len(weights))[:, None]
     left, right = scale * (inputs[:, 1:] - means[0]), scale * (outputs - means[1])
-    columns, values, axes = np.linalg.svd(left, full_matrices=False)
-    turned = columns.T @ right
-    squares = np.square(turned).sum(axis=1)
+    # By the features' products, not the singular values: a fifth of the time, and what rounding
+    # leaves of the smallest is far below the least penalty.
+    squared, axes = np.linalg.eigh(left.T @ left)
+    squared = np.where(squared > _ROUNDING * squared[-1], squared, 0.0)
+    turned = axes.T @ (left.T @ right)
+    told = np.divide(1.0, squared, out=np.zeros_like(squared), where=squared > 0)
+    squares = told * np.square(turned).sum(axis=1)
     beyond = max(float(np.square(right).sum() - squares.sum()), 0.0)
 
     def risk(penalty: float) -> float:
-        missed = penalty / (np.square(values) + penalty)
-        free = max(len(left) - len(values) + missed.sum() - 1, 1e-2 * len(left))
+        missed = penalty / (squared + penalty)
+        free = max(len(left) - len(squared) + missed.sum() - 1, 1e-2 * len(left))
         return float(len(left) * (beyond + missed**2 @ squares) / free**2)
 
     penalty = min(PENALTIES, key=risk)
-    slopes = axes.T @ ((values / (np.square(values) + penalty))[:, None] * turned)
+    slopes = axes @ (turned / (squared + penalty)[:, None])
     constant = means[1] - means[0] @ slopes
     deviation = float(np.sqrt(risk(penalty) / outputs.shape[1]))
     return Ridge(np.concatenate([constant[None], slopes]), deviation)
