@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         name: float(
             (groups[both.first[number]] == groups[both.labels])[both.answered[number]].mean()
         )
-        for number, (name, first) in enumerate(zip(both.classifiers, both.first, strict=True))
+        for number, name in enumerate(both.classifiers)
     }
     difference = matrices["people less classifier"].sort(
         pl.col("difference").abs(), descending=True
