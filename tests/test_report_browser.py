@@ -355,6 +355,14 @@ def test_the_toy_model_is_equation_1(opened):
         )
 
 
+def test_a_click_on_the_legend_hides_a_population(opened):
+    lines = "document.querySelectorAll('#toy svg g.mark-line path').length"
+    assert opened.evaluate(lines) == 3
+    for left in (2, 3):  # and another shows it again
+        opened.locator("#toy svg .role-legend-symbol path").first.click(force=True)
+        opened.wait_for_function(f"{lines} === {left}")
+
+
 def test_the_lab_says_what_theory_says(browser, tmp_path):
     """Two populations moved by sliders, beside the same by `bayesrep.lab.explore`."""
 

@@ -198,7 +198,7 @@ def test_further_data_sets_come_in_by_role(write, tmp_path, capsys):
     assert cli.main([*words, *more]) == 0
     assert read_study(tmp_path / "study").datasets.keys() == study.datasets.keys()
     assert cli.main(["check", *map(str, paths), *words[-6:-2], *more]) == 0
-    assert "import tables" in capsys.readouterr().out
+    assert "run " in capsys.readouterr().out
     for wrong, why in (("v3", "is not ROLE=NAME"), ("third=", "is not ROLE=NAME")):
         assert cli.main([*words, "--force", "--further", wrong]) == 2
         assert why in capsys.readouterr().err

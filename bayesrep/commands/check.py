@@ -48,8 +48,7 @@ def _check_files(arguments: Namespace) -> int:
     from bayesrep.studies.study import Study
 
     roles = {role: name for role in ROLES if (name := getattr(arguments, role))}
-    further = by_role(arguments.further)
-    found, problems = check_tables(arguments.paths, **roles, further=further)
+    found, problems = check_tables(arguments.paths, **roles, further=by_role(arguments.further))
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
     if found is None:
         return _broken(arguments, problems, facts, "the tables")
@@ -57,7 +56,7 @@ def _check_files(arguments: Namespace) -> int:
     named = [word for role, name in roles.items() for word in (f"--{role}", name)]
     named += [word for text in arguments.further or () for word in ("--further", text)]
     typed = shlex.join([*map(str, arguments.paths), *named])
-    then = "run" if isinstance(found, Study) and not further else "import tables"
+    then = "run" if isinstance(found, Study) else "import tables"
     text = f"{said}\nNo rule is broken.\nNext: {process.program()} {then} {typed} --out FOLDER"
     return emit(arguments, text, facts)
 
