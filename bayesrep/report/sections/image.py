@@ -43,12 +43,14 @@ class Image(Section):
     estimated: bool = False
 
     id, short, takes = "image-section", "One image", "frequencies"
-    title = "One image: what its measurement says"
+    title, waits = "One image: what its measurement says", True
 
     @classmethod
     def of(cls, source: Source) -> Self:
         """Take the fitted distributions of both pools, or without a posterior those of EM."""
         study, fitted = source.study, source.posterior
+        if fitted is None:
+            source.points()  # whose programs EM shares once they are compiled
         mixtures = _by_em(study) if fitted is None else mixture_draws(fitted)
         n = int(max(data.shown.max() for data in study.datasets.values()))
         other = "candidates" if "candidates" in mixtures else "replication"
@@ -84,10 +86,11 @@ class Image(Section):
 
 
 def _by_em(study: Study) -> dict[str, Mixture]:
-    """The most probable mixtures of two betas of the reference and the other pool."""
+    """The most probable mixtures of three betas of the reference and the other pool."""
     other = "candidates" if "candidates" in study.datasets else "replication"
     sets = {role: study.datasets[role] for role in ("reference", other)}
-    found = fitted_mixtures(*((data.selected, data.shown) for data in sets.values()))
+    pairs = ((data.selected, data.shown) for data in sets.values())
+    found = fitted_mixtures(*pairs, components=3)  # as EM + spline has
     return {
         role: Mixture(each.a[None], each.b[None], each.weights[None])
         for role, each in zip(sets, found, strict=True)
