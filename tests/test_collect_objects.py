@@ -429,6 +429,11 @@ def test_of_the_clear_images_as_large_a_part_is_taken_as_of_the_others():
     assert (found.asked, found.clear) == (2, 3)
     taken = found.table.filter(pl.col("shown").is_null())["image"].to_list()
     assert taken == ["b0.jpg", "b2.jpg", "b4.jpg"]
+    # None of a data set of which nothing is classified yet.
+    other = fates(a="classify", b="clear").with_columns(dataset=pl.lit("v2"))
+    both = with_clear(classified("a0", "a2"), pl.concat([fates(**of), other]))
+    assert both.table.equals(found.table)
+    assert (both.asked, both.clear) == (2, 3)
 
 
 def test_fates_of_other_images_are_refused():

@@ -276,7 +276,7 @@ def with_clear(table: pl.DataFrame, fates: pl.DataFrame) -> WithClear:
 
     Classified are only images of which several labels seemed plausible: shares of them are not
     those of all images. Where the table has a part of these alone, as large a part of the clear
-    ones is taken, at even distances.
+    ones of the data set is taken, at even distances.
 
     Parameters
     ----------
@@ -300,16 +300,26 @@ def with_clear(table: pl.DataFrame, fates: pl.DataFrame) -> WithClear:
             f"{listing(strange['image'].to_list())}: classified, though the fates do not say that "
             "they went on; give the fates of the same images"
         )
-    every = fates.filter(fate="clear")
-    taken = round(len(every) * len(here) / len(went)) if len(went) else len(every)
-    some = every[np.arange(taken) * len(every) // max(taken, 1)]
-    own = some["label"]
-    clear = some.select(*_IMAGE, "label").with_columns(
+    clear = pl.concat(
+        [
+            _as_large_a_part(part, int((here["dataset"] == name).sum()))
+            for (name,), part in fates.group_by("dataset", maintain_order=True)
+        ]
+    )
+    own = pl.col("label")
+    rows = clear.select(*_IMAGE, "label").with_columns(
         own=True, object=1, names=True, objects=1, main_label=own
     )
-    both = pl.concat([table, clear.cast({"object": pl.Int64, "objects": pl.Int64})], how="diagonal")
+    both = pl.concat([table, rows.cast({"object": pl.Int64, "objects": pl.Int64})], how="diagonal")
     counted = dict(fates.group_by("fate", maintain_order=True).len().iter_rows())
-    return WithClear(both.select(table.columns), counted, len(here), taken)
+    return WithClear(both.select(table.columns), counted, len(here), len(clear))
+
+
+def _as_large_a_part(fates: pl.DataFrame, classified: int) -> pl.DataFrame:
+    """Of the clear images of a data set as large a part as is classified of those that went on."""
+    went, clear = len(fates.filter(fate="classify")), fates.filter(fate="clear")
+    taken = round(len(clear) * classified / went) if went else len(clear)
+    return clear[np.arange(taken) * len(clear) // max(taken, 1)]
 
 
 def _of_image(chosen: list[list[int]], first: list[int]) -> Objects:

@@ -458,6 +458,8 @@ def _classified(arguments: Namespace) -> tuple[Any, Any]:
         columns = ("dataset", "image", "label", "fate")
         fates = read_table(file, text=columns)
         require(fates, columns, str(file))
+        if any(fates.select(columns).null_count().row(0)):
+            raise OptionError(f"{file}: a cell is empty; every image has a label and a fate")
         return answers, fates.select(pl.col(columns).cast(pl.String))
     if predictions is None:
         raise OptionError(f"{file} has no labels of images; give the study that has (--study)")
