@@ -116,20 +116,20 @@ def _against_top1(
 
 
 def by_objects(predictions: Predictions, people: People) -> Any:
-    """Figure 4: (a) top-1 on images of several objects and one; (b) right by any object."""
+    """Figure 4: (a) top-1 on images of several objects and of one; (b) right by any of several.
+
+    Where there is one object its label is the own one: what most people call it may be another
+    name, which is no other object.
+    """
     table = judged(predictions, people)
     figure, every = panels(2)
-    for axes, letter, text in zip(every, "ab", ("own label", "any object"), strict=True):
-        shown = [(f"several objects: right by {_the(text)}", RED)]
-        shown.append((f"one object: right by {_the(text)}", INK))
-        _against_top1(axes, predictions, table, shown)
+    one = "one object: right by the own label", INK
+    several = "several objects: right by the own label", "several objects: right by any object"
+    for axes, letter, text in zip(every, "ab", several, strict=True):
+        _against_top1(axes, predictions, table, [(text, RED if letter == "a" else BLUE), one])
         axes.set_title(f"({letter})", loc="left", fontsize=10)
     legend_below(figure, columns=2)
     return figure
-
-
-def _the(text: str) -> str:
-    return f"the {text}" if text.startswith("own") else text
 
 
 def main_objects(
