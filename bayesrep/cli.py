@@ -130,7 +130,11 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, help=argparse.SUPPRESS)
     for name, text in COMMANDS.items():
         command = commands.add_parser(
-            name, description=text, epilog=epilog(name), formatter_class=raw
+            name,
+            description=text,
+            epilog=epilog(name),
+            formatter_class=raw,
+            conflict_handler="resolve",  # a command may have a help of its own
         )
         if name == asked:
             module = _module(name)

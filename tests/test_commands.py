@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+import shlex
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -15,7 +16,8 @@ import bayesrep
 from bayesrep import cli, commands, protocols
 from bayesrep.choices import AccuracyInterval, Empty, Key, PassTarget, Precision, Prior
 from bayesrep.cli import COMMANDS
-from bayesrep.commands import collect
+from bayesrep.commands import collect, import_
+from bayesrep.commands.examples import SOURCES
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.estimators.components import compare_components
 from bayesrep.lab import METHODS, explore, match_images, next_batch, plan, rematch
@@ -52,7 +54,7 @@ WORDS = {
     ("answers", "source"): tuple(raw_answers.SOURCES),
     ("answers", "maybe_is"): raw_answers.MAYBE,
     ("simulate", "process"): tuple(PROCESSES),
-    ("import", "source"): (*dict.fromkeys((*READERS, *ANSWERS)), "sql"),
+    ("import", "source"): tuple(SOURCES),
     ("import", "dialect"): tuple(DIALECTS),
     ("import", "key"): get_args(Key),
     ("predict", "precision"): get_args(Precision),
@@ -74,7 +76,7 @@ def module(name):
 
 
 def arguments_of(name):
-    parser = ArgumentParser()
+    parser = ArgumentParser(conflict_handler="resolve")
     module(name).add(parser)
     return {action.dest: action for action in parser._actions if action.dest != "help"}
 
@@ -148,6 +150,28 @@ def test_every_module_is_a_command():
         for name in held - {"__init__", "examples", "options", "output"}
     }
     assert named == set(COMMANDS)
+
+
+def test_every_source_is_told():
+    assert set(SOURCES) == {*READERS, *ANSWERS, "sql"}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_has_a_help_of_its_own(source, capsys):
+    """Its options and no others, and one whole command that the parser takes."""
+    assert cli.main(["import", source, "--help"]) == 0
+    said = capsys.readouterr().out
+    line = said.splitlines()[-1]
+    assert line.startswith(f"  bayesrep import {source} ")
+    words = shlex.split(line.split(">")[0])[2:]
+    parser = ArgumentParser(conflict_handler="resolve")
+    import_.add(parser)
+    parsed = parser.parse_args(words)
+    assert parsed.source == source
+    assert ("--candidates" in said) == (source == "tables")
+    assert ("--solvers" in said) == (source == "evals")
+    assert ("--out" in said) == (source != "sql")
+    assert "none of sql" not in said
 
 
 def test_help_loads_no_other_command_and_nothing_slow():

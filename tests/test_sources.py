@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from bayesrep import StudyError
+from bayesrep.report.text import describe_study
 from bayesrep.sources import READERS, imagenetv2, madrylab
 from bayesrep.sources.cifar10h import read_cifar10h
 from bayesrep.sources.placebo import placebo_replication
@@ -159,6 +160,25 @@ def test_the_registry_recognises_the_files_in_any_order(cifar):
     assert study.fingerprint() == READERS["cifar10h"](paths[::-1], seed=4).fingerprint()
     with pytest.raises(StudyError, match="found 1 .npy matrices of counts, 0 .npy vectors"):
         READERS["cifar10h"]([paths[0], paths[2]])
+
+
+def test_published_folders_are_taken_as_they_are(cifar, tmp_path):
+    """Those of two repositories, each with more than is read."""
+    human, repository = tmp_path / "cifar-10h", tmp_path / "CIFAR-10.1"
+    (human / "data").mkdir(parents=True)
+    predictions = repository / "model_predictions" / "original_predictions"
+    predictions.parent.mkdir(parents=True)
+    (repository / "datasets").mkdir()
+    (cifar / "counts.npy").rename(human / "data" / "cifar10h-counts.npy")
+    np.save(human / "data" / "cifar10h-probs.npy", np.zeros((3, 10)))
+    (cifar / "labels.npy").rename(human / "cifar10_test_set_original_labels.npy")
+    (cifar / "predictions").rename(predictions)
+    np.save(repository / "datasets" / "cifar10.1_v6_labels.npy", np.zeros(3, int))
+    study = READERS["cifar10h"]([repository, human])
+    assert len(study.classifiers) == len(list(predictions.glob("*.json")))
+    assert "the true gap is zero" in describe_study(study)
+    with pytest.raises(StudyError, match=r"0 paths of predictions; .* or the folders"):
+        READERS["cifar10h"]([human])
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def script_of(shell: str, commands: Mapping[str, str]) -> str:
 
 
 def _options(module: str) -> Options:
-    parser = ArgumentParser(add_help=False)
+    parser = ArgumentParser(add_help=False, conflict_handler="resolve")
     parser.add_argument("--help")
     parser.add_argument("--json")
     parser.add_argument("--format", choices=("text", "markdown", "latex"))

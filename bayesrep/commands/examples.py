@@ -1,6 +1,6 @@
 """One whole command of each kind, as its help ends with it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 TABLES = "counts.csv predictions.csv --reference v1 --replication v2"
 FITTED = "my-study posterior.nc"
@@ -29,18 +29,78 @@ EXAMPLES: Mapping[str, str] = {
 }
 """What follows `bayesrep`; the guides of the commands that are missing have several each."""
 
-SOURCES = (
-    f"import tables {TABLES} --out my-study",
-    "import cifar10h cifar10h/*.npy cifar10.1/model_predictions/original_predictions --out placebo",
-    "import imagenetv2 ImageNetV2/data counts.csv --out imagenet-v2",
-    "import madrylab frame.parquet --out engstrom",
-    "import sql --dialect duckdb --reference v1 --replication v2 > study.sql",
-)
-"""A whole command for each source of `import`."""
+SOURCES: Mapping[str, tuple[str, str]] = {
+    "tables": (
+        "Your own tables, CSV, TSV, Excel, Parquet or gzipped: counts (dataset, image, selected, "
+        "shown) or annotations (dataset, image, selected, and worker where known), predictions "
+        "(dataset, image, classifier, correct, or the label that was predicted), and images with "
+        "labels or groups where there are any. Columns are told by their names; `bayesrep check` "
+        "lists all that is wrong with them.",
+        f"import tables {TABLES} --out my-study",
+    ),
+    "evals": (
+        "Logs of evaluations of language models: lm-evaluation-harness, Inspect, HELM, Every Eval "
+        "Ever, or tables of item, model and score. Items are images, models classifiers, judges "
+        "annotators.",
+        "import evals logs --reference gsm8k --replication gsm1k --counts judged.csv --out study",
+    ),
+    "cifar10h": (
+        "A placebo on real annotators: two random parts of CIFAR-10's test set with the human "
+        "answers of Peterson et al. (2019), so that the true gap is zero for every classifier. "
+        "Takes github.com/jcpeterson/cifar-10h (cifar10h-counts.npy, with the true labels as a "
+        ".npy vector beside) and github.com/modestyachts/CIFAR-10.1 (the predictions of 20 "
+        "classifiers on CIFAR-10): the folders or the files, in any order. It is no comparison of "
+        "CIFAR-10 with CIFAR-10.1: for that see cifar10.1.",
+        "import cifar10h cifar-10h CIFAR-10.1 --out placebo",
+    ),
+    "cifar10.1": (
+        "What 20 classifiers answered on CIFAR-10 and CIFAR-10.1: the folder "
+        "github.com/modestyachts/CIFAR-10.1 and the labels of CIFAR-10's test set as a .npy "
+        "vector. Nobody counted annotators, so it is for `compare` and `match`; counts may be "
+        "added as a table.",
+        "import cifar10.1 CIFAR-10.1 cifar10_test_set_original_labels.npy --out cifar",
+    ),
+    "imagenetv2": (
+        "What 45 classifiers answered on ImageNet and ImageNet-v2: the folder `data` of "
+        "github.com/modestyachts/ImageNetV2. With a table of counts (dataset, image, selected, "
+        "shown) it is a study; alone it is for `compare` and `match`.",
+        "import imagenetv2 ImageNetV2/data counts.csv --out imagenet-v2",
+    ),
+    "madrylab": (
+        "The annotations behind Engstrom et al. (2020), of github.com/MadryLab/"
+        "dataset-replication-analysis: one frame of url, dataset (v1, v2), selected and "
+        "correct_CLASSIFIER, as torch saved it (nothing in it is run), or as Parquet or CSV.",
+        "import madrylab frame.parquet --out engstrom",
+    ),
+    "arrays": (
+        "A folder a data set, the reference's first, for data sets that come as arrays, such as "
+        "CIFAR-10.2 and CINIC-10: labels.npy (whole numbers), classes.txt if classes have names, "
+        "and NAME.npy a classifier (probabilities [N, K], class numbers [N], or the best [N, R]); "
+        "for `compare` and `match`.",
+        "import arrays cifar-10 cinic-10 --out cinic",
+    ),
+    "sql": (
+        "Prints the one statement that a database is to be asked for counts and predictions; what "
+        "it answers is what `import tables` takes.",
+        "import sql --dialect duckdb --reference v1 --replication v2 > study.sql",
+    ),
+}
+"""What each source of `import` is and takes, and a whole command."""
 
 
 def epilog(name: str) -> str:
     """The examples of a command, as its help ends with them."""
-    lines = SOURCES if name == "import" else (EXAMPLES[name],) if name in EXAMPLES else ()
+    if name == "import":
+        more = "bayesrep import SOURCE --help says what each source is and takes."
+        return f"{_listed([line for _, line in SOURCES.values()])}\n\n{more}"
+    return _listed([EXAMPLES[name]]) if name in EXAMPLES else ""
+
+
+def source_epilog(source: str) -> str:
+    """The example of one source of `import`, as its help ends with it."""
+    return _listed([SOURCES[source][1]])
+
+
+def _listed(lines: Sequence[str]) -> str:
     noun = "examples" if len(lines) > 1 else "example"
-    return "\n".join([f"{noun}:", *(f"  bayesrep {line}" for line in lines)]) if lines else ""
+    return "\n".join([f"{noun}:", *(f"  bayesrep {line}" for line in lines)])

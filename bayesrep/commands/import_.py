@@ -3,14 +3,18 @@
 The source sql has no files: it prints the statement that a database is to be asked.
 """
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
-from typing import Any, get_args
+from shutil import get_terminal_size
+from textwrap import fill
+from typing import Any, NoReturn, get_args
 
 from bayesrep import process
 from bayesrep.choices import Key
-from bayesrep.commands.options import add_shared, by_role, names, seed
+from bayesrep.commands.examples import SOURCES, source_epilog
+from bayesrep.commands.options import SHARED, add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError, listing
 
@@ -22,18 +26,78 @@ STATEMENT = ("annotations", "predictions", "reference", "replication")
 
 
 def add(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "-h", "--help", action=_Help, help="show this help message, or the named source's, and exit"
+    )
+    known = tuple(SOURCES)
+    parser.add_argument("source", choices=known, metavar="SOURCE", help=", ".join(known))
+    _add_options(parser, None)
+
+
+class _Help(Action):
+    """The help of the command, or of the source that is named before it."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=SUPPRESS, help=help)
+
+    def __call__(self, parser: ArgumentParser, namespace: Namespace, *_: Any) -> NoReturn:
+        source = getattr(namespace, "source", None)
+        shown = parser if source is None else _parser_of(source)
+        shown.print_help()
+        parser.exit()
+
+
+def _parser_of(source: str) -> ArgumentParser:
+    """What explains one source: its own options only."""
+    parser = ArgumentParser(
+        prog=f"{process.program()} import {source}",
+        description=fill(SOURCES[source][0], max(get_terminal_size().columns - 2, 40)),
+        epilog=source_epilog(source),
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    _add_options(parser, source)
+    return parser
+
+
+def _taken(source: str) -> set[str]:
+    """The options that a source takes."""
     from bayesrep.sources import ANSWERS, READERS
+    from bayesrep.sources.evals import read_evaluations
+
+    if source == "sql":
+        return {"dialect", *STATEMENT}
+    readers: list[Callable[..., Any]] = [read_evaluations]
+    if source != "evals":
+        readers = [every[source] for every in (READERS, ANSWERS) if source in every]
+    taken = {name for reader in readers for name in signature(reader).parameters}
+    if source in READERS:
+        taken.add("selection")
+    if source == "tables":
+        taken.add("keep-workers")
+    return taken | {"files", "out"}
+
+
+def _add_options(parser: ArgumentParser, source: str | None) -> None:
+    """Those of all sources, or of one."""
     from bayesrep.sources.sql import DIALECTS
 
-    option = parser.add_argument
-    sources = (*dict.fromkeys((*READERS, *ANSWERS)), "sql")
-    option("source", choices=sources, metavar="SOURCE", help=", ".join(sources))
-    option("files", type=Path, nargs="*", metavar="FILE", help="none of sql")
+    taken = None if source is None else _taken(source)
+
+    def adding(add: Callable[..., Action]) -> Callable[..., None]:
+        def option(name: str, **details: Any) -> None:
+            if taken is None or name.removeprefix("--") in taken:
+                add(name, **details)
+
+        return option
+
+    option = adding(parser.add_argument)
+    of_some = "none of sql" if source is None else "see above"
+    option("files", type=Path, nargs="*", metavar="FILE", help=of_some)
     option("--out", type=Path, metavar="STUDY", help="where to write; sql is printed")
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
-    add_shared(parser, "--further")
+    option("--further", **SHARED["--further"])
     option(
         "--selection",
         action="append",
@@ -55,7 +119,9 @@ def add(parser: ArgumentParser) -> None:
         choices=tuple(DIALECTS),
         help="print the one statement whose result is a study (sql)",
     )
-    logs = parser.add_argument_group("logs of evaluations (evals)").add_argument
+    for table in ("annotations", "predictions"):
+        option(f"--{table}", metavar="TABLE", help=f"the database's name of it (sql; {table})")
+    logs = adding(parser.add_argument_group("logs of evaluations (evals)").add_argument)
     for name, text in (
         ("metric", "the metric that says what is solved, where logs hold several"),
         ("filter", "the filter of answers, likewise"),
@@ -79,9 +145,8 @@ def add(parser: ArgumentParser) -> None:
         default=None,
         help="keep the items that all models have, where a model lacks more than 5 %%",
     )
-    for table in ("annotations", "predictions"):
-        option(f"--{table}", metavar="TABLE", help=f"the database's name of it (sql; {table})")
-    add_shared(parser, "--no-progress", "--force")
+    if source != "sql":
+        add_shared(parser, "--no-progress", "--force")
 
 
 def run(arguments: Namespace) -> int:

@@ -24,6 +24,10 @@ from bayesrep.sources.placebo import placebo_replication
 from bayesrep.studies.study import Study
 from bayesrep.types import Bools, Ints
 
+COUNTS = "cifar10h-counts.npy"
+PREDICTIONS = "model_predictions/original_predictions"
+"""Where the published folders have what is read."""
+
 
 @dataclass(frozen=True, eq=False)
 class Cifar10H:
@@ -54,7 +58,8 @@ def read(paths: Sequence[str | Path], *, seed: int = 0) -> Study:
     ----------
     paths
         One `.npy` matrix (the counts), one `.npy` vector (the labels), and JSON files of
-        predictions or a folder of them.
+        predictions or a folder of them; or the folders as they are published, in which these are
+        found by their names.
     seed
         Of `placebo_replication`.
 
@@ -68,17 +73,27 @@ def read(paths: Sequence[str | Path], *, seed: int = 0) -> Study:
     StudyError
         Naming the file that is missing, cannot be read or does not fit the others.
     """
-    vectors = {Path(path): read_array(path) for path in paths if Path(path).suffix == ".npy"}
+    files = [file for path in paths for file in _inside(Path(path))]
+    vectors = {path: read_array(path) for path in files if path.suffix == ".npy"}
     counts = [path for path, values in vectors.items() if values.ndim == 2]
     labels = [path for path, values in vectors.items() if values.ndim == 1]
-    predictions = [Path(path) for path in paths if Path(path) not in vectors]
+    predictions = [path for path in files if path not in vectors]
     if len(counts) != 1 or len(labels) != 1 or not predictions:
         raise StudyError(
             f"cifar10h: found {len(counts)} .npy matrices of counts, {len(labels)} .npy vectors of "
-            f"labels and {len(predictions)} paths of predictions; give one, one and at least one"
+            f"labels and {len(predictions)} paths of predictions; give one, one and at least one, "
+            "or the folders that hold them: cifar-10h's, with the labels, and CIFAR-10.1's"
         )
     data = read_cifar10h(counts[0], labels[0], *predictions)
     return placebo_replication(data.counts, data.labels, data.correct, data.classifiers, seed=seed)
+
+
+def _inside(path: Path) -> list[Path]:
+    """What a published folder holds of the three; any other path is what it is."""
+    if not path.is_dir() or any(path.glob("*.json")):
+        return [path]
+    names = (COUNTS, f"data/{COUNTS}", "*labels.npy", "data/*labels.npy", PREDICTIONS)
+    return [file for name in names for file in sorted(path.glob(name))]
 
 
 def read_cifar10h(
