@@ -1,53 +1,39 @@
 """Superclasses taken for each other by people and by a classifier, and found together in images.
 
     python -m experiments.confusion DIR --labels real.json --classes superclasses.npy \
-        --humans annotations_classify_task.pkl [--classifier resnet50]
+        --humans annotations_classify_task.pkl --images image_info.pkl [--classifier resnet50]
 
 After figure 12 of Tsipras et al. (2020). People's answer is the label that most annotators of the
-Classify task took for that of the main object (``main_top`` of the published frame, in which
-nothing is executed); images are those that the frame holds. What occurs together is from the label
-sets of Beyer et al. (2020).
+Classify task took for that of the main object; where an image was clear without it, the data set's
+own (`bayesrep collect objects --fates`). What occurs together is from the label sets of Beyer et
+al. (2020).
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
 
 from bayesrep.protocols import (
-    beside,
     co_occurrence,
     confusion,
     confusion_difference,
     read_groups,
     read_label_sets,
+    read_people,
 )
+from bayesrep.protocols.people import people_beside
 from bayesrep.report.matrices import matrices_figure
 from bayesrep.report.text import columns, percent
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
-from bayesrep.sources.pickles.safe_pickle import read_frame
-from bayesrep.studies.predictions import NO_ANSWER, Predictions
+from experiments.multilabel import imported, objects_file
 from experiments.results import save
 
-PEOPLE = "people"
-
-
-def read_people(path: Path, predictions: Predictions) -> Predictions:
-    """The main label by most annotators, on the images of the Classify task."""
-    frame = read_frame(path)
-    answer = dict(zip(frame["image"].tolist(), frame["main_top"].tolist(), strict=True))
-    answers = [int(answer.get(name, NO_ANSWER)) for name in predictions.images.tolist()]
-    return Predictions(
-        predictions.dataset,
-        predictions.images,
-        predictions.classes,
-        predictions.labels,
-        (PEOPLE,),
-        np.array(answers, dtype=predictions.answers.dtype)[None, :, None],
-    )
+PEOPLE = "people, choosing"
 
 
 def off_diagonal(rows: pl.DataFrame, names: Sequence[str], value: str) -> np.ndarray:
@@ -63,14 +49,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the experiment and write docs/results/confusion.{md,json,png}."""
     parser = argparse.ArgumentParser(prog="python -m experiments.confusion", description=__doc__)
     parser.add_argument("data", type=Path, metavar="DIR")
-    for name in ("labels", "classes", "humans"):
+    for name in ("labels", "classes", "humans", "images"):
         parser.add_argument(f"--{name}", type=Path, required=True, metavar="FILE")
     parser.add_argument("--classifier", default="resnet50", metavar="NAME")
     arguments = parser.parse_args(argv)
     alone = read_test_set(arguments.data, VALIDATION, classifiers=[arguments.classifier])
     groups = read_groups(arguments.classes, alone.classes)["superclass"]
     names = [name for name in dict.fromkeys(groups.tolist()) if name]
-    both = beside(alone, read_people(arguments.humans, alone))
+    with TemporaryDirectory() as folder:
+        file, study = Path(folder) / "objects.csv", imported(arguments.data, Path(folder))
+        fates = objects_file(arguments.humans, arguments.images, study, file)
+        people = read_people(alone, objects=file)
+    both = people_beside(alone, people)
     cells = confusion(both, groups)
     matrices = {
         "people": cells.filter(pl.col("participant") == PEOPLE),
@@ -94,6 +84,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         name: float(both.correct[number][both.answered[number]].mean())
         for number, name in enumerate(both.classifiers)
     }
+    of_superclass = {
+        name: float(
+            (groups[both.first[number]] == groups[both.labels])[both.answered[number]].mean()
+        )
+        for number, name in enumerate(both.classifiers)
+    }
     difference = matrices["people less classifier"].sort(
         pl.col("difference").abs(), descending=True
     )
@@ -110,24 +106,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     header = ["largest differences", "images", "people", arguments.classifier, "95 % of difference"]
     text = columns(header, rows)
     print(text)
-    count = int(both.answered[0].sum())
+    assert people.first is not None
+    row, asked = both.classifiers.index(PEOPLE), fates["classified"]
+    count = int(both.answered[row].sum())
+    hard = np.isin(both.images, alone.images[np.unique(people.first.image)])
+    of_hard = percent(float((both.first[row] == both.labels)[hard].mean()))
     remarks = (
-        f"{count:,} images of the Classify task. Correlation over the pairs of different "
-        "superclasses: "
+        f"{count:,} images: {asked:,} of the Classify task, half of the published, and as large a "
+        "part of those that were clear, whose label people are taken to see. "
+        "Correlation over the pairs of different superclasses: "
         + ", ".join(f"{name} {value:.2f}" for name, value in correlations.items())
-        + f". People name the data set's label on {percent(right[PEOPLE])} % of these images, "
-        f"{arguments.classifier} on {percent(right[arguments.classifier])} %: the images were "
-        "chosen for having more than one plausible label. Superclasses that share images are taken "
-        "for each other, by people and classifiers alike. Diagonals are left out of the pictures."
+        + f". People name the data set's label on {percent(right[PEOPLE])} % of these images (on "
+        f"{of_hard} % of those of the task, which were chosen for having more than one plausible "
+        f"label; {fates['ambiguous'] + fates['own label never selected']} of all 10,000, ambiguous "
+        "or never selected, are left out), and a label of its superclass on "
+        f"{percent(of_superclass[PEOPLE])} %; {arguments.classifier} the label on "
+        f"{percent(right[arguments.classifier])} %, one of its superclass on "
+        f"{percent(of_superclass[arguments.classifier])} %. Superclasses that share images are "
+        "taken for each other, by people and classifiers alike. Diagonals are left out of the "
+        "pictures."
     )
     numbers = {
         "correlations": correlations,
         "right": right,
+        "right_by_superclass": of_superclass,
         "matrices": {title: each.to_dicts() for title, each in matrices.items()},
     }
     command = (
         "python -m experiments.confusion DIR --labels real.json --classes superclasses.npy "
-        "--humans annotations_classify_task.pkl"
+        "--humans annotations_classify_task.pkl --images image_info.pkl"
     )
     save("confusion", command, numbers, text, matrices_figure(matrices, names), remarks)
     return 0

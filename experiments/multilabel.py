@@ -10,8 +10,11 @@ without it (nothing in either is executed). By these their figures 3 to 6 and 22
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,7 +22,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from bayesrep.collect import aggregate
+from bayesrep import cli
 from bayesrep.protocols import (
     class_subsets,
     judged,
@@ -29,13 +32,9 @@ from bayesrep.protocols import (
     read_people,
     seen,
 )
-from bayesrep.protocols.people import OBJECTS
 from bayesrep.report.figures import BLUE, GREY, INK, RED, legend_below, panels
 from bayesrep.report.text import multilabel_table, percent, rows_table
-from bayesrep.sources.classify_frame import read_classify_frame
 from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
-from bayesrep.sources.pickles.safe_pickle import read_frame
-from bayesrep.studies.predictions import Predictions
 from experiments.results import save
 
 
@@ -96,29 +95,32 @@ def findings(table: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def objects_table(annotations: Path, images: Path, predictions: Predictions) -> pl.DataFrame:
-    """What the published annotators see, as `bayesrep collect objects` writes it.
+def objects_file(annotations: Path, images: Path, study: Path, file: Path) -> dict[str, int]:
+    """What the published annotators see, as `bayesrep collect objects --fates` writes it.
 
-    The frame of annotations holds images on which more than one label seemed plausible. Those that
-    were clear are in the frame of all images as "easy": one object, the data set's label. Of them
-    the first are taken, so many as is the share of the others that is at hand.
+    Returns
+    -------
+    dict
+        How many images there are of each fate.
     """
-    names, every = predictions.classes, read_frame(images)
-    numbers = {str(number): name for number, name in enumerate(names)}
-    found = aggregate(read_classify_frame(annotations)).with_columns(
-        pl.col("label", "main_label").replace_strict(numbers)
-    )
-    kinds = every["annotation"].tolist()
-    share = found["image"].n_unique() / kinds.count("fu")
-    easy = [
-        name for name, kind in zip(every["image"].tolist(), kinds, strict=True) if kind == "easy"
-    ]
-    own = dict(zip(predictions.images.tolist(), predictions.labels.tolist(), strict=True))
-    clear = [
-        (image, names[own[image]], 9, 1, True, 1, names[own[image]])
-        for image in easy[: round(share * len(easy))]
-    ]
-    return pl.concat([found.select(OBJECTS), pl.DataFrame(clear, list(OBJECTS), orient="row")])
+    command = ["collect", "objects", annotations, "--fates", images, "--study", study]
+    said = StringIO()
+    with redirect_stdout(said):
+        status = cli.main([*map(str, command), "--out", str(file), "--force", "--json"])
+    if status:
+        raise SystemExit(status)
+    return json.loads(said.getvalue())["images"]
+
+
+def imported(data: Path, folder: Path) -> Path:
+    """The published answers as a study, as `bayesrep import imagenetv2` writes it."""
+    study = folder / "study"
+    command = ["import", "imagenetv2", str(data), "--out", str(study)]
+    with redirect_stdout(StringIO()):
+        status = cli.main([*command, "--no-progress"])
+    if status:
+        raise SystemExit(status)
+    return study
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -135,8 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     groups = read_groups(arguments.classes, predictions.classes)
     table = multilabel(predictions, sets, subsets=class_subsets(predictions.classes, groups))
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "objects.csv"
-        objects_table(arguments.objects, arguments.images, predictions).write_csv(file)
+        file, study = Path(folder) / "objects.csv", imported(arguments.data, Path(folder))
+        objects_file(arguments.objects, arguments.images, study, file)
         people = read_people(predictions, objects=file)
     sees, judges = seen(predictions, people), judged(predictions, people)
     means = judges.group_by("statistic", "figure", maintain_order=True).agg(

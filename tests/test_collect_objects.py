@@ -1,5 +1,6 @@
 """Candidate labels, objects and main labels: by hand, by brute force, and as published."""
 
+import json
 from collections import Counter
 from itertools import combinations, product
 from pathlib import Path
@@ -13,7 +14,15 @@ from hypothesis import strategies as st
 from bayesrep import StudyError
 from bayesrep.cli import main
 from bayesrep.collect import aggregate, shortlist, wordnet
-from bayesrep.collect.objects import most_probable, objects_of, partition, plurality, sane
+from bayesrep.collect.objects import (
+    most_probable,
+    objects_of,
+    partition,
+    plurality,
+    sane,
+    with_clear,
+)
+from bayesrep.protocols import judged, read_people, read_predictions, seen
 from bayesrep.sources.classify_frame import read_classify_frame
 from bayesrep.sources.pickles.safe_pickle import read_frame
 
@@ -371,3 +380,110 @@ def test_from_counts_to_objects_as_it_is_typed(tmp_path, capsys):
     assert status == 2
     assert "no image goes on to classify: 30 images: no other label" in err
     assert not (tmp_path / "n.csv").exists()
+
+
+@pytest.fixture(scope="module")
+def imagenet(tmp_path_factory):
+    """The published answers of 45 classifiers."""
+    out = tmp_path_factory.mktemp("imagenet") / "study"
+    data = PUBLISHED.parent / "imagenetv2" / "data"
+    assert main(["import", "imagenetv2", str(data), "--out", str(out), "--no-progress"]) == 0
+    return out
+
+
+# Images that were clear stand beside those that were classified.
+
+
+def fates(**of):
+    rows = [("v1", f"{name}.jpg", "cat", fate) for name, fate in of.items()]
+    return pl.DataFrame(rows, ["dataset", "image", "label", "fate"], orient="row")
+
+
+def classified(*images):
+    rows = [
+        ("v1", f"{image}.jpg", label, label == "cat", str(worker), selected, label == "cat", image)
+        for image in images
+        for worker in range(3)
+        for label, selected in (("cat", True), ("ball", worker > 0))
+    ]
+    names = ["dataset", "image", "label", "own", "worker", "selected", "main", "task"]
+    return aggregate(pl.DataFrame(rows, names, orient="row"))
+
+
+def test_clear_images_have_one_object_that_nobody_was_asked_about():
+    found = with_clear(classified("a"), fates(a="classify", b="clear", c="no other label"))
+    assert (found.asked, found.clear) == (1, 1)
+    assert found.fates == {"classify": 1, "clear": 1, "no other label": 1}
+    (row,) = found.table.filter(image="b.jpg").to_dicts()
+    assert {name: value for name, value in row.items() if value is not None} == {
+        "dataset": "v1", "image": "b.jpg", "label": "cat", "own": True, "object": 1,
+        "names": True, "objects": 1, "main_label": "cat",
+    }  # fmt: skip
+    assert found.table.filter(image="a.jpg").equals(classified("a"))
+    assert classified("a")["agreed"].to_list() == [2, 2]  # of three, two see two objects
+
+
+def test_of_the_clear_images_as_large_a_part_is_taken_as_of_the_others():
+    of = {f"a{n}": "classify" for n in range(4)} | {f"b{n}": "clear" for n in range(6)}
+    found = with_clear(classified("a0", "a2"), fates(**of))
+    assert (found.asked, found.clear) == (2, 3)
+    taken = found.table.filter(pl.col("shown").is_null())["image"].to_list()
+    assert taken == ["b0.jpg", "b2.jpg", "b4.jpg"]
+    # None of a data set of which nothing is classified yet.
+    other = fates(a="classify", b="clear").with_columns(dataset=pl.lit("v2"))
+    both = with_clear(classified("a0", "a2"), pl.concat([fates(**of), other]))
+    assert both.table.equals(found.table)
+    assert (both.asked, both.clear) == (2, 3)
+
+
+def test_fates_of_other_images_are_refused():
+    with pytest.raises(StudyError, match=r"'z\.jpg': classified, though the fates do not say"):
+        with_clear(classified("z"), fates(a="classify"))
+    twice = pl.concat([fates(a="classify"), fates(a="clear")])
+    with pytest.raises(StudyError, match=r"fate of image 'a\.jpg' is told twice"):
+        with_clear(classified("a"), twice)
+
+
+def test_the_published_images_and_what_became_of_them(published, imagenet, tmp_path, capsys):
+    """6,761 images were classified, of 150 nobody selects the label (B.2, C.3)."""
+    frame, out = PUBLISHED / "annotations_classify_task.pkl", tmp_path / "objects.csv"
+    words = ["collect", "objects", frame, "--fates", PUBLISHED / "image_info.pkl"]
+    assert main([*map(str, words), "--out", str(out)]) == 2
+    assert "image_info.pkl has no labels of images; give the study" in capsys.readouterr().err
+    words += ["--study", imagenet, "--out", out]
+    assert main([*map(str, words), "--json"]) == 0
+    of = json.loads(capsys.readouterr().out)["images"]
+    told = {"classify": 6761, "clear": 2923, "own label never selected": 150, "ambiguous": 166}
+    assert {name: of[name] for name in told} == told
+    assert of["clear_taken"] == round(2923 * of["classified"] / 6761)
+    (answers,) = read_predictions(imagenet, ("reference",))
+    people = read_people(answers, objects=out)
+    rows = {row["statistic"]: row for row in seen(answers, people).to_dicts()}
+    # Half of the images are at hand: 2,156 and 650 of all, more than a fifth (section 4.1).
+    several = rows["with several objects, the main one is another"]
+    assert abs(several["of"] - 2156 * of["classified"] / 6761) < 60
+    assert several["share"] == pytest.approx(650 / 2156, abs=0.03)
+    assert rows["1 object"]["share"] == pytest.approx(1 - 2156 / 9684, abs=0.02)
+    share = {
+        (row["statistic"], row["classifier"]): row["share"]
+        for row in judged(answers, people).to_dicts()
+    }
+    corrections = "top-5 corrections that are two objects"
+    assert share[corrections, "resnet50"] == pytest.approx(0.174, abs=0.01)
+    assert share[corrections, "nasnet_large_tf"] == pytest.approx(0.207, abs=0.01)
+    # Figure 4(b): 75.0 by any of several objects, 76.8 by top-1 of one; 14.1 less by top-1.
+    mean = {
+        name: np.mean([value for (other, _), value in share.items() if other == name])
+        for name, _ in share
+    }
+    any_of, one, several_top = (
+        f"{name} object{'s' * (name != 'one')}: right by {by}"
+        for name, by in (
+            ("several", "any object"),
+            ("one", "the own label"),
+            ("several", "the own label"),
+        )
+    )
+    assert mean[any_of] == pytest.approx(0.750, abs=0.015)
+    assert mean[one] == pytest.approx(0.768, abs=0.01)
+    assert mean[one] - mean[several_top] == pytest.approx(0.141, abs=0.015)

@@ -14,10 +14,11 @@ from bayesrep.estimators.other_images import (
     half_the_images,
     mean_frequencies,
 )
+from bayesrep.protocols import read_people
 from bayesrep.report import catalogue, printed
 from bayesrep.report.figure_names import FIGURES, Given, Inputs
 from bayesrep.report.gallery import Pictures, grid
-from bayesrep.report.paper.tsipras2020 import label_numbers
+from bayesrep.report.paper.tsipras2020 import label_numbers, labels_and_objects
 from bayesrep.studies.held import held
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.writing import write_answers
@@ -71,14 +72,15 @@ def world(tmp_path_factory):
         main = other if n % 6 == 0 else own
         for place, label in enumerate([own, other] if several else [own], 1):
             row = ("v1", image, CLASSES[label], 0 if n == 7 else 8, place, True, 1 + several)
-            objects.append((*row, CLASSES[main], 6 if label == main else 2, 9))
+            objects.append((*row, CLASSES[main], 6 if label == main else 2, 9, 7))
     tables = {
         "sets": (sets, ["dataset", "image", "label"]),
         "counts": (counts, ["dataset", "image", "label", "selected", "shown"]),
         "humans": (humans, ["dataset", "image", "labeler", "answer", "seconds"]),
         "objects": (
             objects,
-            "dataset image label selected object names objects main_label main shown".split(),
+            "dataset image label selected object names objects main_label main shown agreed"
+            "".split(),
         ),
     }
     for name, (rows, columns) in tables.items():
@@ -133,7 +135,7 @@ def test_every_input_of_a_figure_is_what_its_entry_needs():
     reads |= {"people": {"--objects", "--counts", "--objects|--counts"}, "groups": {"--classes"}}
     reads |= {"sets": {"--labels"}, "both_sets": {"--labels"}, "pictures": {"--images"}}
     reads |= {"reference": {"labels", "top-5"}, "both": {"labels"}, "humans": set()}
-    reads |= {"study_or_answers": {"answers"}}
+    reads |= {"study_or_answers": {"answers"}, "any_pictures": set()}
     for entry in catalogue.entries():
         if entry.name:
             possible = set().union(*(reads[each] for each in FIGURES[entry.name].inputs))
@@ -308,3 +310,42 @@ def test_check_and_annotators_print_them(study, tmp_path, capsys):
     assert "finite-sample term of the drop: 0 ± " in said
     assert cli.main(["annotators", str(tmp_path / "sim"), "--half", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["half"]) == 21
+
+
+def test_fewer_annotators_are_drawn_of_each_label(world):
+    """Selection frequencies stay right in the mean, and none is asked more often than it was."""
+    root, (data, _) = world
+    people = read_people(data, counts=root / "counts.csv")
+    assert people.frequency is not None
+    drawn = [people.with_annotators(3, seed=seed) for seed in range(200)]
+    values = np.array([each.frequency.values for each in drawn])
+    assert set(np.unique(np.rint(3 * values))) <= {0, 1, 2, 3}
+    assert np.allclose(values * 3, np.rint(values * 3))
+    # 160 labels' means of 200 draws each: the largest of so many is within 5 standard errors.
+    error = np.sqrt(people.frequency.values * (1 - people.frequency.values) / 3 * (6 / 8) / 200)
+    assert (np.abs(values.mean(axis=0) - people.frequency.values) <= 5 * error).all()
+    every = people.with_annotators(20, seed=0)
+    assert (every.frequency.values == people.frequency.values).all()
+    assert (every.shown.values == 9).all()
+    with pytest.raises(StudyError, match="annotators is 0"):
+        people.with_annotators(0, seed=0)
+
+
+def test_labels_to_choose_from_are_known_of_ones_own_tasks_alone(world, tmp_path):
+    """What is published has only labels that somebody chose: figure 8b says so."""
+    root, (data, _) = world
+    chosen = pl.read_csv(root / "objects.csv").filter(pl.col("selected") > 0)
+    chosen.write_csv(tmp_path / "published.csv")
+    people = read_people(data, counts=root / "counts.csv", objects=tmp_path / "published.csv")
+    left, right = labels_and_objects(data, people).axes
+    assert left.collections
+    assert not right.collections
+    assert "not drawn" in right.texts[0].get_text()
+    own = CLASSES[int(data.labels[1])]
+    other = "b" if own == "a" else "a"
+    row = ("v1", str(data.images[1]), other, 0, None, False, 1, own, 0, 9, 7)
+    every = pl.read_csv(root / "objects.csv")
+    one = pl.DataFrame([row], every.schema, orient="row")
+    pl.concat([every.filter(pl.col("image") != row[1]), one]).write_csv(tmp_path / "own.csv")
+    people = read_people(data, counts=root / "counts.csv", objects=tmp_path / "own.csv")
+    assert labels_and_objects(data, people).axes[1].collections

@@ -2,8 +2,10 @@
 
 import json
 import re
+from base64 import b64decode
 from dataclasses import replace
 from html import unescape
+from io import BytesIO
 
 import numpy as np
 import polars as pl
@@ -22,6 +24,7 @@ from bayesrep.report import methods
 from bayesrep.report.answer import Drop, Estimate, answer_for, headline
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.figures import FORMATS, save_figure
+from bayesrep.report.gallery import Pictures
 from bayesrep.report.methods import look_of
 from bayesrep.report.numbers import FORMAT, numbers_of
 from bayesrep.report.page import page, report_html, write_page
@@ -39,6 +42,7 @@ from bayesrep.report.sections import (
 )
 from bayesrep.report.sections.curves import GRID as CURVE_GRID
 from bayesrep.report.sections.frequencies import GRID
+from bayesrep.report.sections.photographs import Photographs
 from bayesrep.report.sections.ranking import _neighbours
 from bayesrep.report.wording import real_minus
 
@@ -340,14 +344,45 @@ def test_without_a_posterior_the_possible_sections_are_shown(study):
     assert (
         "The joint model's answer is not shown: there is no posterior; <code>bayesrep fit" in html
     )
-    assert "<li>Can I trust this?; Who is better; One image" in html
+    assert "<li>Can I trust this?; Who is better; Accuracy by" in html
+    assert "The pools are estimated by EM from the counts" in html
     assert "`" not in html[html.index("<body>") : html.index("<script")]
     specs = embedded(html, "specs")
-    assert {"answer-chart", "hero", "drops", "histogram-reference", "toy"} <= set(specs)
-    assert not {"density", "image", "curve", "chains", "ranking"} & set(specs)
+    assert {"answer-chart", "hero", "drops", "histogram-reference", "image", "toy"} <= set(specs)
+    assert not {"density", "curve", "chains", "ranking"} & set(specs)
     numbers = embedded(html, "numbers")
     assert numbers["trust"] is numbers["ranks"] is None
     assert numbers["method"] == "em-spline"
+
+
+def test_images_are_shown_small_and_hold_nothing_of_their_files(study, tmp_path):
+    from PIL import Image as Pillow
+
+    for name in study.reference.images[:40].tolist():
+        picture = Pillow.new("RGB", (400, 300), (200, 10, 10))
+        picture.save(tmp_path / f"{name}.jpg", comment=b"whose it is")
+    content = gather(study, bootstrap=0, pictures=Pictures.in_folder(tmp_path))
+    shown = content[Photographs].shown
+    assert 1 < len(shown) <= 15
+    frequencies = [int(each.text.split()[-2]) for each in shown]
+    assert frequencies == sorted(frequencies)
+    html = page(content)
+    for each in shown:
+        assert f'<img src="{each.source}" alt="">' in html
+        data = b64decode(each.source.removeprefix("data:image/jpeg;base64,"))
+        with Pillow.open(BytesIO(data)) as small:
+            assert max(small.size) == 160
+            assert np.abs(np.asarray(small).mean(axis=(0, 1)) - (200, 10, 10)).max() < 4
+        assert b"whose it is" not in data
+    assert "Images by selection frequency" not in page(gather(study, bootstrap=0))
+
+
+def test_a_study_of_further_data_sets_is_shown(study):
+    """There are colours for as many as there are."""
+    more = {f"role {n}": replace(study.replication, name=f"set {n}") for n in range(6)}
+    every = replace(study, datasets={**study.datasets, **more})
+    specs = embedded(page(gather(every, bootstrap=0)), "specs")
+    assert {f"histogram-{role}" for role in every.datasets} <= set(specs)
 
 
 def test_images_left_out_are_counted(study):

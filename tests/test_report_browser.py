@@ -244,6 +244,8 @@ def test_axe_finds_nothing(browser, report, width, scheme):
     ("control", "value", "figure"),
     [
         ("selected", 1, "image"),
+        ("own-alpha", 5, "toy"),
+        ("own-beta", 4, "toy"),
         ("alpha", 6, "toy"),
         ("beta", 5, "toy"),
         ("toy-annotators", 80, "toy"),
@@ -386,13 +388,33 @@ def test_the_numbers_of_every_figure_download(opened, tmp_path, figures):
 
 def test_the_toy_model_is_equation_1(opened):
     """Means of the replication that the page prints, beside SciPy's beta functions."""
-    for a, b, n in ((2, 2, 10), (6, 0.5, 3), (1.5, 8, 100), (2, 2, 0)):
-        for control, value in (("alpha", a), ("beta", b), ("toy-annotators", n)):
+    for p, q, a, b, n in (
+        (3, 2, 2, 2, 10),
+        (7, 0.5, 6, 0.5, 3),
+        (2.5, 8, 1.5, 8, 100),
+        (3, 2, 2, 2, 0),
+        (2, 4, 6, 1.5, 10),  # candidates that are easier
+    ):
+        values = {"own-alpha": p, "own-beta": q, "alpha": a, "beta": b, "toy-annotators": n}
+        for control, value in values.items():
             slide(opened, control, value)
         k = np.arange(n + 1)
-        mass = comb(n, k) * np.exp(betaln(a + 1 + k, b + n - k) - betaln(a + 1, b))
-        mean = 100 * mass @ ((a + k) / (a + b + n))
-        assert f"mean selection frequency is {mean:.1f} %" in opened.inner_text("#toy-reading")
+        mass = comb(n, k) * np.exp(betaln(p + k, q + n - k) - betaln(p, q))
+        mean, own = 100 * mass @ ((a + k) / (a + b + n)), 100 * p / (p + q)
+        text = opened.inner_text("#toy-reading")
+        assert f"mean selection frequency is {mean:.1f} %" in text
+        assert f"the reference's {own:.1f} %" in text
+        assert (
+            f"{abs(own - mean):.1f} points are {'lost to' if own > mean else 'gained by'}" in text
+        )
+
+
+def test_a_click_on_the_legend_hides_a_population(opened):
+    lines = "document.querySelectorAll('#toy svg g.mark-line path').length"
+    assert opened.evaluate(lines) == 3
+    for left in (2, 3):  # and another shows it again
+        opened.locator("#toy svg .role-legend-symbol path").first.click(force=True)
+        opened.wait_for_function(f"{lines} === {left}")
 
 
 def test_the_lab_says_what_theory_says(browser, tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayesrep import StudyError, cli
+from bayesrep import StudyError, cli, read_study
 from bayesrep.protocols import read_predictions
 from bayesrep.sources import ANSWERS
 from bayesrep.sources.arrays import read_answers
@@ -52,6 +52,25 @@ def test_probabilities_become_answers_with_confidence(tmp_path, capsys):
         np.testing.assert_array_equal(data.labels, np.load(path / "labels.npy"))
     assert cli.main(["match", str(tmp_path / "study"), "--no-progress", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"]
+
+
+def test_counts_are_added_without_naming_the_data_sets_again(tmp_path, capsys):
+    """The answers that are there say which data set is which."""
+    status, out, _ = run(capsys, "arrays", *folders(tmp_path), "--out", tmp_path / "study")
+    assert f"import tables counts.csv --out {tmp_path / 'study'}" in out
+    assert "--reference" not in out
+    rows = [
+        f"{name},{image},{image % 5},5"
+        for name, size in (("old", 40), ("new", 30))
+        for image in range(size)
+    ]
+    counts = tmp_path / "counts.csv"
+    counts.write_text("\n".join(["dataset,image,selected,shown", *rows]) + "\n")
+    status, out, _ = run(capsys, "tables", counts, "--out", tmp_path / "study")
+    assert status == 0
+    assert "2 classifiers" in out
+    assert "predict" not in out
+    assert read_study(tmp_path / "study").replication.name == "new"
 
 
 def test_class_numbers_do_as_well(tmp_path):

@@ -179,6 +179,15 @@ def dataset(name: str, columns: int = 2) -> AnnotatedSet:
     )
 
 
+def test_further_data_sets_have_roles_of_their_own():
+    arrays = {"selected": [3, 4], "shown": 4, "correct": [[False], [True]]}
+    both = {"reference": arrays, "replication": arrays, "classifiers": ["a"]}
+    study = Study.from_arrays(**both, further={"third": {**arrays, "name": "v3"}})
+    assert study.datasets["third"].name == "v3"
+    with pytest.raises(StudyError, match="'candidates' is no further role: give it as candidates="):
+        Study.from_arrays(**both, further={"candidates": arrays})
+
+
 def test_only_candidates_may_come_without_predictions():
     required = {"reference": dataset("v1"), "replication": dataset("v2")}
     whole = Study({**required, "candidates": dataset("flickr", 0)}, ("a", "b"))

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bayesrep import StudyError, read_study
+from bayesrep import StudyError, cli, read_study
 from bayesrep.sources import READERS
 from bayesrep.sources.tables import read_tables
 
@@ -172,6 +172,38 @@ def test_candidates_that_are_not_there_or_half_predicted(write):
     paths = write(c=pl.concat([counts(), pool]), p=pl.concat([predictions(), some]))
     with pytest.raises(StudyError, match=r"on 'v1' but not on 'flickr'"):
         read_tables(paths, **ROLES, candidates="flickr")
+
+
+def test_further_data_sets_come_in_by_role(write, tmp_path, capsys):
+    """As many as there are; rows of one that is given no role are told, and not dropped."""
+    third, fourth = ("third", "v3"), ("fourth", "v4")
+    both = [counts(), predictions()]
+    for _, name in (third, fourth):
+        like = [each.filter(dataset="v2").with_columns(dataset=pl.lit(name)) for each in both]
+        both = [pl.concat(pair) for pair in zip(both, like, strict=True)]
+    paths = write(c=both[0], p=both[1])
+    study = read_tables(paths, **ROLES, further=dict([third, fourth]))
+    names = {role: data.name for role, data in study.datasets.items()}
+    assert names == {"reference": "v1", "replication": "v2", "third": "v3", "fourth": "v4"}
+    assert study.datasets["fourth"].selected.tolist() == SELECTED["v2"]
+    with pytest.raises(StudyError, match=r"rows of data set 'v4' beside .*--further ROLE=NAME"):
+        read_tables(paths, **ROLES, further=dict([third]))
+    with pytest.raises(StudyError, match="'candidates' is no further role: .* by --candidates"):
+        read_tables(paths, **ROLES, further={"candidates": "v3", "fourth": "v4"})
+    with pytest.raises(StudyError, match="'v3' given several roles"):
+        read_tables(paths, **ROLES, further={"third": "v3", "fourth": "v3"})
+    words = ["import", "tables", *paths, "--reference", "v1", "--replication", "v2"]
+    words = [*map(str, words), "--out", str(tmp_path / "study")]
+    more = [word for role, name in (third, fourth) for word in ("--further", f"{role}={name}")]
+    assert cli.main([*words, *more]) == 0
+    assert read_study(tmp_path / "study").datasets.keys() == study.datasets.keys()
+    assert cli.main(["check", *map(str, paths), *words[-6:-2], *more]) == 0
+    assert "run " in capsys.readouterr().out
+    for wrong, why in (("v3", "is not ROLE=NAME"), ("third=", "is not ROLE=NAME")):
+        assert cli.main([*words, "--force", "--further", wrong]) == 2
+        assert why in capsys.readouterr().err
+    assert cli.main([*words, "--force", *more, "--further", "third=v4"]) == 2
+    assert "'third' is given twice" in capsys.readouterr().err
 
 
 def edit(frame, row, **values):

@@ -59,6 +59,13 @@ class Shortlist:
         on = self.images.filter(pl.col("fate") == "classify")
         return self.candidates.join(on, on=_IMAGE, how="semi", maintain_order="left")
 
+    @property
+    def fates(self) -> pl.DataFrame:
+        """Of every image `dataset`, `image`, `label` (its own), `candidates`, `fate`."""
+        own = self.candidates.filter("own").select(*_IMAGE, "label")
+        told = self.images.join(own, on=_IMAGE, how="left", maintain_order="left")
+        return told.select(*_IMAGE, "label", "candidates", "fate")
+
 
 def shortlist(
     counts: pl.DataFrame, wnids: Mapping[str, str] | None = None, *, annotators: int | None = None

@@ -16,7 +16,7 @@ whose priors are found in all images together.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
@@ -184,7 +184,8 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
         One row an image and label: `dataset`, `image`, `label`, `own`; `selected`, `main` (how
         many gave it) of `shown`; `object` (the number, from 1, of the object that it is said of,
         null where it is in no group); `names` (whether it is the object's own label, the one that
-        is selected most often); of the image `objects`, `main_label` and `tied` (what was a tie);
+        is selected most often); of the image `objects`, `agreed` (how many annotators see so many),
+        `main_label` and `tied` (what was a tie);
         and the probabilities `p_valid` (that at least half of all people would select it),
         `p_main` (that most would say it is the main one's) and `p_several` (that most would see
         several objects).
@@ -224,6 +225,7 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
     rows = [_of_image(*row) for row in of_images.select("chosen", "first").iter_rows()]
     facts = of_images.select(_IMAGE).with_columns(
         objects=pl.Series([each.number for each in rows], dtype=pl.Int64),
+        agreed=pl.Series([_agreed(*row) for row in zip(of_images["chosen"], rows, strict=True)]),
         first=pl.Series([each.main for each in rows], dtype=pl.Int64),
         tied=pl.Series([", ".join(each.tied) or None for each in rows], dtype=pl.String),
         groups=pl.Series([_group_of(each) for each in rows], dtype=pl.List(pl.Int64)),
@@ -243,13 +245,91 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
 
 
 COLUMNS = tuple(
-    "own selected main shown object names objects main_label tied p_valid p_main p_several".split()
+    "own selected main shown object names objects agreed main_label tied p_valid p_main p_several"
+    "".split()
 )
+
+
+@dataclass(frozen=True, eq=False)
+class WithClear:
+    """What images show, those among them about which nobody had to be asked.
+
+    Attributes
+    ----------
+    table
+        As of `aggregate`; of a clear image one row, its own label as its one object's, and nothing
+        of what annotators would have said.
+    fates
+        How many images there are of each fate, by its name.
+    asked, clear
+        How many images annotators classified, and how many clear ones are in the table.
+    """
+
+    table: pl.DataFrame
+    fates: Mapping[str, int]
+    asked: int
+    clear: int
+
+
+def with_clear(table: pl.DataFrame, fates: pl.DataFrame) -> WithClear:
+    """Put the images whose own label was clear beside those that annotators classified.
+
+    Classified are only images of which several labels seemed plausible: shares of them are not
+    those of all images. Where the table has a part of these alone, as large a part of the clear
+    ones of the data set is taken, at even distances.
+
+    Parameters
+    ----------
+    table
+        Of `aggregate`.
+    fates
+        One row an image: `dataset`, `image`, `label` (its own), `fate`, as `shortlist` says it:
+        "classify" are those that went on, "clear" those that did not have to.
+
+    Raises
+    ------
+    StudyError
+        Naming images that were classified without having gone on, or given twice.
+    """
+    if len(twice := fates.filter(fates.select(_IMAGE).is_duplicated())):
+        names = listing(twice["image"].unique(maintain_order=True).to_list())
+        raise StudyError(f"the fate of {names} is told twice; keep one row for each image")
+    went, here = fates.filter(fate="classify"), table.select(_IMAGE).unique(maintain_order=True)
+    if len(strange := here.join(went, on=_IMAGE, how="anti", maintain_order="left")):
+        raise StudyError(
+            f"{listing(strange['image'].to_list())}: classified, though the fates do not say that "
+            "they went on; give the fates of the same images"
+        )
+    clear = pl.concat(
+        [
+            _as_large_a_part(part, int((here["dataset"] == name).sum()))
+            for (name,), part in fates.group_by("dataset", maintain_order=True)
+        ]
+    )
+    own = pl.col("label")
+    rows = clear.select(*_IMAGE, "label").with_columns(
+        own=True, object=1, names=True, objects=1, main_label=own
+    )
+    both = pl.concat([table, rows.cast({"object": pl.Int64, "objects": pl.Int64})], how="diagonal")
+    counted = dict(fates.group_by("fate", maintain_order=True).len().iter_rows())
+    return WithClear(both.select(table.columns), counted, len(here), len(clear))
+
+
+def _as_large_a_part(fates: pl.DataFrame, classified: int) -> pl.DataFrame:
+    """Of the clear images of a data set as large a part as is classified of those that went on."""
+    went, clear = len(fates.filter(fate="classify")), fates.filter(fate="clear")
+    taken = round(len(clear) * classified / went) if went else len(clear)
+    return clear[np.arange(taken) * len(clear) // max(taken, 1)]
 
 
 def _of_image(chosen: list[list[int]], first: list[int]) -> Objects:
     labels = sorted({label for each in chosen for label in each})
     return objects_of(labels, chosen, first)
+
+
+def _agreed(chosen: Sequence[Sequence[int]], found: Objects) -> int:
+    """How many annotators see so many objects as most do."""
+    return sum(len(set(each)) == found.number for each in chosen)
 
 
 def _group_of(objects: Objects) -> list[int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import bayesrep
 from bayesrep import process
-from bayesrep.commands.options import read_study
+from bayesrep.commands.options import add_shared, by_role, read_study
 from bayesrep.commands.output import LeftOut, emit, finding
 from bayesrep.errors import OptionError, StudyError, plain
 
@@ -26,6 +26,7 @@ def add(parser: ArgumentParser) -> None:
     )
     for role in ROLES:
         option(f"--{role}", metavar="NAME", help=f"what the tables call the {role}")
+    add_shared(parser, "--further")
 
 
 def run(arguments: Namespace) -> int:
@@ -36,7 +37,7 @@ def run(arguments: Namespace) -> int:
     if len(paths) > 1:
         strange = next(path for path in paths if not path.is_file())
         raise OptionError(f"{strange} is no file; give one study, or the files of its tables")
-    if any(getattr(arguments, role) for role in ROLES):
+    if any(getattr(arguments, role) for role in (*ROLES, "further")):
         raise OptionError("a study knows its data sets; leave out --reference and the like")
     return _check_folder(arguments, paths[0])
 
@@ -47,12 +48,13 @@ def _check_files(arguments: Namespace) -> int:
     from bayesrep.studies.study import Study
 
     roles = {role: name for role in ROLES if (name := getattr(arguments, role))}
-    found, problems = check_tables(arguments.paths, **roles)
+    found, problems = check_tables(arguments.paths, **roles, further=by_role(arguments.further))
     facts = {"files": [str(path) for path in arguments.paths], "broken": problems}
     if found is None:
         return _broken(arguments, problems, facts, "the tables")
     said = describe_study(found) if isinstance(found, Study) else _counted(found)
     named = [word for role, name in roles.items() for word in (f"--{role}", name)]
+    named += [word for text in arguments.further or () for word in ("--further", text)]
     typed = shlex.join([*map(str, arguments.paths), *named])
     then = "run" if isinstance(found, Study) else "import tables"
     text = f"{said}\nNo rule is broken.\nNext: {process.program()} {then} {typed} --out FOLDER"
@@ -71,8 +73,8 @@ def _check_folder(arguments: Namespace, path: Path) -> int:
     facts = {"study": str(path)}
     describe = _of_answers if awaits_counts(path) else _of_study
     try:
-        text, left_out = describe(path)
-        return emit(arguments, text, {**facts, "broken": []}, left_out)
+        text, more, left_out = describe(path)
+        return emit(arguments, text, {**facts, "broken": [], **more}, left_out)
     except StudyError as error:
         if not path.is_dir():
             raise
@@ -88,20 +90,28 @@ def _broken(
     return finding(f"{where}: {len(broken)} {rules} broken")
 
 
-def _of_study(path: Path) -> tuple[str, LeftOut]:
+_Told = tuple[str, Mapping[str, Any], LeftOut]
+
+
+def _of_study(path: Path) -> _Told:
     from bayesrep.estimators.other_images import finite_sample_gaps, mean_frequencies
     from bayesrep.report.other_images import frequencies_text
     from bayesrep.report.text import describe_study
 
     study = read_study(path)
     gaps = finite_sample_gaps(study) if study.classifiers else None
-    lines = [describe_study(study), frequencies_text(mean_frequencies(study), gaps)]
+    means = mean_frequencies(study)
+    lines = [describe_study(study), frequencies_text(means, gaps)]
+    facts = {
+        "frequencies": means.to_dicts(),
+        "finite_sample": [] if gaps is None else gaps.to_dicts(),
+    }
     if any(data.answers is not None for data in study.datasets.values()):
         lines.append(plain(bayesrep.describe_crowd(study).sentence))
-    return "\n".join([*lines, "No rule is broken."]), study.left_out
+    return "\n".join([*lines, "No rule is broken."]), facts, study.left_out
 
 
-def _of_answers(path: Path) -> tuple[str, LeftOut]:
+def _of_answers(path: Path) -> _Told:
     """What a folder holds to which counts are still to be added."""
     from bayesrep.protocols import read_predictions
     from bayesrep.studies.folder import PREDICTIONS, names_in
@@ -115,4 +125,4 @@ def _of_answers(path: Path) -> tuple[str, LeftOut]:
         for each in answers
     ]
     lines.append("No counts of annotators yet: enough for match, multilabel and compare.")
-    return "\n".join(lines), images_left_out(path)
+    return "\n".join(lines), {}, images_left_out(path)

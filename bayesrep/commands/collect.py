@@ -8,7 +8,7 @@ from typing import Any
 
 from bayesrep.commands.options import add_shared, given, names, seed
 from bayesrep.commands.output import emit, new_study, new_table_file, write_batches, write_table
-from bayesrep.errors import OptionError
+from bayesrep.errors import OptionError, listing
 
 STEPS: Mapping[str, str] = {
     "candidates": "labels to ask about: what classifiers take each image for, and its own",
@@ -305,6 +305,7 @@ def _add_labels(parser: ArgumentParser) -> None:
         help="WordNet's number of each label, a table with label, wnid (labels are their own)",
     )
     option("--annotators", type=int, help="that each label was meant for (the most that any had)")
+    option("--fates", type=Path, metavar="TABLE", help="what becomes of every image, too")
     _out(parser, "TABLE", "labels of the images that go on to classify, CSV or Parquet")
 
 
@@ -316,7 +317,9 @@ def _labels(arguments: Namespace) -> int:
     from bayesrep.report.collecting import shortlist_text
     from bayesrep.sources.table_files import read_answers, read_table, require
 
-    new_table_file(arguments.out, force=arguments.force)
+    for path in (arguments.out, arguments.fates):
+        if path is not None:
+            new_table_file(path, force=arguments.force)
     table = read_table(arguments.table, text=("dataset", "image", "label"))
     if "shown" not in table.columns:
         table = counted(read_answers(arguments.table))
@@ -334,6 +337,8 @@ def _labels(arguments: Namespace) -> int:
             + "; ".join(f"{count:,} images: {fate}" for fate, count in fates.iter_rows())
         )
     write_table(chosen.to_classify, arguments.out)
+    if arguments.fates is not None:
+        write_table(chosen.fates, arguments.fates)
     facts = {
         "rows": chosen.steps.to_dicts(),
         "by_wordnet": chosen.by_wordnet,
@@ -381,39 +386,96 @@ def _add_objects(parser: ArgumentParser) -> None:
     option(
         "--sets", type=Path, metavar="TABLE", help="each object's label, as multilabel takes them"
     )
+    option(
+        "--fates",
+        type=Path,
+        metavar="FILE",
+        help="of `collect labels --fates`, or image_info.pkl: clear images count too",
+    )
+    option(
+        "--study",
+        type=Path,
+        help="whose reference the published .pkl are about: its name and its images' labels",
+    )
     option("--dataset", metavar="NAME", help="of the images of the published .pkl (imagenet)")
     _out(parser, "TABLE", "a row an image and label, CSV or Parquet")
 
 
 def _objects(arguments: Namespace) -> int:
-    import polars as pl
-
     from bayesrep import collect
-    from bayesrep.collect.objects import sane
-    from bayesrep.report.collecting import objects_text
-    from bayesrep.sources.classify_frame import read_classify_frame
-    from bayesrep.sources.table_files import all_flags, read_answers, require
+    from bayesrep.collect.objects import sane, with_clear
+    from bayesrep.report.collecting import fates_text, objects_text
 
     for path in (arguments.out, arguments.sets):
         if path is not None:
             new_table_file(path, force=arguments.force)
-    if arguments.table.suffix.lower() == ".pkl":
-        answers = read_classify_frame(arguments.table)
-        if arguments.dataset is not None:
-            answers = answers.with_columns(dataset=pl.lit(arguments.dataset))
-    elif arguments.dataset is not None:
-        raise OptionError("--dataset is for the published .pkl alone; the table has its own")
+    answers, fates = _classified(arguments)
+    kept, left_out = sane(answers)
+    table = collect.aggregate(kept)
+    facts: dict[str, Any] = {"left_out": left_out}
+    told = ""
+    if fates is not None:
+        every = with_clear(table, fates)
+        table, told = every.table, f"{fates_text(every)}\n"
+        facts["images"] = {**every.fates, "classified": every.asked, "clear_taken": every.clear}
+    write_table(table, arguments.out)
+    if arguments.sets is not None:
+        write_table(table.filter("names").select("dataset", "image", "label"), arguments.sets)
+    facts |= {"rows": len(table), "out": str(arguments.out)}
+    text = f"{objects_text(table, left_out)}\n{told}Written to {arguments.out}"
+    return emit(arguments, text, facts)
+
+
+def _classified(arguments: Namespace) -> tuple[Any, Any]:
+    """What annotators chose, and what became of every image, where that is given."""
+    import polars as pl
+
+    from bayesrep.sources.classify_frame import DATASET, read_classify_frame, read_fates_frame
+    from bayesrep.sources.table_files import all_flags, read_answers, read_table, require
+    from bayesrep.studies.answers import read_predictions
+
+    published, file = arguments.table.suffix.lower() == ".pkl", arguments.fates
+    its_fates = file is not None and file.suffix.lower() == ".pkl"
+    for name in ("dataset", "study"):
+        if getattr(arguments, name) is not None and not published:
+            raise OptionError(f"--{name} is for the published .pkl alone; the table has its own")
+    if published:
+        predictions = None
+        if arguments.study is not None:
+            wanted = (arguments.dataset or "reference",)
+            (predictions,) = read_predictions(arguments.study, wanted, ranks=1)
+        known = DATASET if predictions is None else predictions.dataset
+        name = pl.lit(arguments.dataset or known)
+        answers = read_classify_frame(arguments.table).with_columns(dataset=name)
     else:
         answers, where = read_answers(arguments.table), str(arguments.table)
         require(answers, ("label", "task", "main"), where)
         answers = answers.with_columns(all_flags(answers["main"], where))
-    kept, left_out = sane(answers)
-    table = collect.aggregate(kept)
-    write_table(table, arguments.out)
-    if arguments.sets is not None:
-        write_table(table.filter("names").select("dataset", "image", "label"), arguments.sets)
-    facts = {"left_out": left_out, "rows": len(table), "out": str(arguments.out)}
-    return emit(arguments, f"{objects_text(table, left_out)}\nWritten to {arguments.out}", facts)
+        predictions, name = None, None
+    if file is None:
+        return answers, None
+    if not its_fates:
+        columns = ("dataset", "image", "label", "fate")
+        fates = read_table(file, text=columns)
+        require(fates, columns, str(file))
+        if any(fates.select(columns).null_count().row(0)):
+            raise OptionError(f"{file}: a cell is empty; every image has a label and a fate")
+        return answers, fates.select(pl.col(columns).cast(pl.String))
+    if predictions is None:
+        raise OptionError(f"{file} has no labels of images; give the study that has (--study)")
+    fates = read_fates_frame(file).with_columns(dataset=name)
+    # The published frames call classes by their numbers.
+    labels = pl.DataFrame(
+        {"image": predictions.images, "label": predictions.labels.astype(str)},
+        schema_overrides={"image": pl.String, "label": pl.String},
+    )
+    labelled = fates.join(labels, on="image", how="left", maintain_order="left")
+    if len(strange := labelled.filter(pl.col("label").is_null())):
+        names = listing(strange["image"].to_list())
+        raise OptionError(
+            f"{arguments.study} has no label of {names}, which {file} has; give their study"
+        )
+    return answers, labelled.select("dataset", "image", "label", "fate")
 
 
 def _add_review(parser: ArgumentParser) -> None:

@@ -89,7 +89,15 @@ def run(arguments: Namespace) -> int:
     if arguments.published:
         table = with_published(table)
     text, facts = comparison_table(table, comparison.lines), comparison.lines.to_dicts()
+    if arguments.published:
+        text = f"{text}\n\n{_PUBLISHED}"
     return emit_table(arguments, table, text, {"lines": facts}, left_out)
+
+
+_PUBLISHED = (
+    "Published rows are as printed, of 1,000 images each; their intervals on ImageNet-v2 belong to "
+    "other accuracies: docs/papers-disagree.md."
+)
 
 
 def _check_subsets(arguments: Namespace) -> None:

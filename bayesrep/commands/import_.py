@@ -14,12 +14,12 @@ from typing import Any, NoReturn, get_args
 from bayesrep import process
 from bayesrep.choices import Key
 from bayesrep.commands.examples import SOURCES, source_epilog
-from bayesrep.commands.options import add_shared, names, seed
+from bayesrep.commands.options import SHARED, add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_study
 from bayesrep.errors import OptionError, listing
 
 # Each of some readers.
-OPTIONS = ("reference", "replication", "candidates", "name", "seed", "version")
+OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
 OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
 FLAGS = ("repeats", "common")
 STATEMENT = ("annotations", "predictions", "reference", "replication")
@@ -97,6 +97,7 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
+    option("--further", **SHARED["--further"])
     option(
         "--selection",
         action="append",
@@ -159,13 +160,21 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.text import describe_study
     from bayesrep.sources.evals import Evaluations
     from bayesrep.sources.importing import import_files
+    from bayesrep.studies.held import held
+    from bayesrep.studies.manifest import read_roles
+    from bayesrep.studies.reading import read_study
     from bayesrep.studies.study import Study
     from bayesrep.studies.writing import awaits_counts
 
     out = arguments.out
-    if not (arguments.source == "tables" and awaits_counts(out)):
+    counts_alone = arguments.source == "tables" and awaits_counts(out)
+    if not counts_alone:
         new_study(out, force=arguments.force)
     options = {name: getattr(arguments, name) for name in (*OPTIONS, *OF_LOGS, *FLAGS)}
+    if counts_alone:  # the answers that are there say which data set is which
+        known = {role: name for role, name in read_roles(out).items() if role in options}
+        options |= {role: name for role, name in known.items() if options[role] is None}
+    options["further"] = by_role(arguments.further)
     if arguments.source == "tables" and options["name"] is None:
         options["name"] = out.resolve().name
     imported = import_files(
@@ -181,6 +190,8 @@ def run(arguments: Namespace) -> int:
     fingerprint = None
     if isinstance(imported, Evaluations):
         return _of_logs(arguments, imported, out)
+    if counts_alone and "study" in held(out):
+        imported = read_study(out)
     if isinstance(imported, Study):
         text, fingerprint = f"{describe_study(imported)}\nWritten to {out}", imported.fingerprint()
     elif isinstance(imported, Mapping):
@@ -212,7 +223,17 @@ def _statement(arguments: Namespace) -> int:
 
     if arguments.dialect is None:
         raise OptionError(f"import sql takes --dialect: {', '.join(DIALECTS)}")
-    taken = ("files", "out", "candidates", "name", "seed", "version", "keep_workers", "selection")
+    taken = (
+        "files",
+        "out",
+        "candidates",
+        "further",
+        "name",
+        "seed",
+        "version",
+        "keep_workers",
+        "selection",
+    )
     taken += ("force", *OF_LOGS, *FLAGS)
     if given := [name for name in taken if getattr(arguments, name)]:
         raise OptionError(
@@ -258,9 +279,8 @@ def _without_counts(answers: Sequence[Any], out: Path) -> str:
     return (
         f"Answers of {len(answers[0].classifiers)} classifiers on {' and '.join(names)}\n"
         f"Written to {out}\n"
-        f"Next: {program} multilabel {out} --dataset {names[0]} --labels FILE, or add "
-        f"counts: {program} import tables counts.csv --reference {names[0]} --replication "
-        f"{names[1]} --out {out}"
+        f"Next: {program} compare {out}, {program} multilabel {out} --labels FILE, or add counts: "
+        f"{program} import tables counts.csv --out {out}"
     )
 
 

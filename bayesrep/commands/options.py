@@ -109,6 +109,12 @@ SHARED: dict[str, dict[str, Any]] = {
         "metavar": "FILE",
         "help": "what they select: of `collect read --counts`",
     },
+    "--further": {
+        "action": "append",
+        "metavar": "ROLE=NAME",
+        "help": "a further data set and the role that it is to have (tables); may be given several "
+        "times",
+    },
     "--by": {"metavar": "COLUMN", "help": "the column of --classes to put classes together by"},
 }
 
@@ -117,6 +123,21 @@ def add_shared(parser: ArgumentParser, *wanted: str) -> None:
     """Add some of the arguments that mean the same to every command that takes them."""
     for name in wanted:
         parser.add_argument(name, **SHARED[name])
+
+
+def by_role(given: list[str] | None) -> dict[str, str] | None:
+    """Names of further data sets by role, of ROLE=NAME."""
+    if given is None:
+        return None
+    found: dict[str, str] = {}
+    for text in given:
+        role, equals, name = (part.strip() for part in text.partition("="))
+        if not (role and equals and name):
+            raise OptionError(f"--further {text!r} is not ROLE=NAME, such as second=v3")
+        if role in found:
+            raise OptionError(f"--further: the role {role!r} is given twice; choose one data set")
+        found[role] = name
+    return found
 
 
 def add_length(parser: ArgumentParser, noun: str) -> None:

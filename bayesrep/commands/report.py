@@ -35,6 +35,9 @@ def add(parser: ArgumentParser) -> None:
         help='exit with status 1 where it holds, such as "adjusted_gap > 2" (points) or '
         '"trust == no"; may be given several times',
     )
+    option(
+        "--images", type=Path, metavar="FOLDER", help="pictures of the reference, some to be shown"
+    )
     add_shared(parser, "--objects", "--counts", "--crowd-sd", "--no-progress", "--seed", "--force")
 
 
@@ -53,6 +56,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.numbers import numbers_of
     from bayesrep.report.page import write_page
     from bayesrep.report.sections import gather
+    from bayesrep.report.sections.photographs import Photographs
 
     file = arguments.posterior
     posterior = None if file is None else read_draws(file)
@@ -62,7 +66,14 @@ def run(arguments: Namespace) -> int:
 
         (answers,) = read_predictions(arguments.study, ("reference",))
         options["people"] = answers, read_people(answers, **given(arguments, read_people))
+    if arguments.images is not None:
+        from bayesrep.report.gallery import Pictures
+
+        options["pictures"] = Pictures.in_folder(arguments.images)
     content = gather(study, progress=not arguments.no_progress, **options)
+    shown = content.sections[Photographs]
+    if arguments.images is not None and isinstance(shown, str):
+        raise OptionError(f"--images: {shown}")
     numbers = numbers_of(content)
     failed = [found for each in conditions if (found := each.finding(numbers))]
     write_page(content, arguments.out)

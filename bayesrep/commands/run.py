@@ -17,7 +17,14 @@ import bayesrep
 from bayesrep import process
 from bayesrep.atomic import replaced_file
 from bayesrep.choices import Method
-from bayesrep.commands.options import add_shared, given, imported_beside, keep_compiled, read_draws
+from bayesrep.commands.options import (
+    add_shared,
+    by_role,
+    given,
+    imported_beside,
+    keep_compiled,
+    read_draws,
+)
 from bayesrep.commands.output import DONE, emit, finding, progress_line, say
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
 from bayesrep.studies.words import VOICE, Voice
@@ -43,6 +50,7 @@ def add(parser: ArgumentParser) -> None:
     option("--reference", metavar="NAME", help="what the tables call the reference")
     option("--replication", metavar="NAME", help="what the tables call the replication")
     option("--candidates", metavar="NAME", help="what they call the pool, where they hold it")
+    add_shared(parser, "--further")
     option("--out", type=Path, required=True, metavar="FOLDER", help="of everything that is made")
     option(
         "--method",
@@ -76,7 +84,7 @@ def kept(arguments: Namespace) -> str:
 
 def _asked(arguments: Namespace) -> dict[str, Any]:
     """What decides everything that is made: the tables' contents and the options."""
-    names = ("reference", "replication", "candidates", "method", "bootstrap", "seed")
+    names = ("reference", "replication", "candidates", "further", "method", "bootstrap", "seed")
     options = {name: getattr(arguments, name) for name in names}
     contents: dict[str, str] = {}
     for file in arguments.files:
@@ -210,6 +218,7 @@ class _Work:
                 self.out / "study",
                 force=True,
                 name=self.out.resolve().name,
+                further=by_role(self.arguments.further),
                 **options,
             )
         if not isinstance(made, bayesrep.Study):

@@ -8,7 +8,7 @@ Intervals are over images: the people are those who were asked.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,8 @@ class People:
     ----------
     frequency : OfLabels or None
         How often each label is selected.
+    shown : OfLabels or None
+        How many annotators were asked about each of these.
     object : OfLabels or None
         The object, from 1, that each label is said of; 0 where nobody selected it, or with none.
     names : OfLabels or None
@@ -84,15 +86,51 @@ class People:
         Objects of each image, 0 where it was not classified; the main one's label, or -1.
     first : OfLabels or None
         The share of annotators who say that a label is the main object's, where that is known.
+    mains : OfLabels or None
+        How many say so.
+    mean_objects : float64 [N] or None
+        How many objects annotators see, on average; NaN where nobody was asked.
+    agreement : float64 [N] or None
+        The share of annotators who see so many objects as most do; NaN where nobody was asked.
     """
 
     frequency: OfLabels | None = None
+    shown: OfLabels | None = None
     object: OfLabels | None = None
     names: OfLabels | None = None
     chosen: OfLabels | None = None
     number: NDArray[np.int64] | None = None
     main: NDArray[np.int64] | None = None
     first: OfLabels | None = None
+    mains: OfLabels | None = None
+    mean_objects: Floats | None = None
+    agreement: Floats | None = None
+
+    def with_annotators(self, annotators: int, *, seed: int) -> "People":
+        """How often labels are selected by so many of the annotators, drawn of each label's own.
+
+        Annotators of an image's labels are not the same people: labels are asked about in grids of
+        their own. So each label's are drawn alone (hypergeometrically); labels that fewer were
+        asked about keep all of theirs.
+
+        Raises
+        ------
+        StudyError
+            Where it is not known how often labels are selected, or ``annotators`` is not positive.
+        """
+        if self.frequency is None or self.shown is None:
+            raise StudyError("annotators are drawn of how often labels are selected; give counts")
+        if annotators < 1:
+            raise StudyError(f"annotators is {annotators}; give a whole number from 1")
+        of, shown = self.frequency, self.shown.values
+        selected, fewer = np.rint(of.values * shown).astype(np.int64), np.minimum(shown, annotators)
+        random = np.random.default_rng(seed)
+        drawn = random.hypergeometric(selected, shown - selected, fewer)
+        return replace(
+            self,
+            frequency=OfLabels(of.keys, drawn / fewer, of.classes),
+            shown=OfLabels(of.keys, fewer, of.classes),
+        )
 
 
 def read_people(
@@ -123,13 +161,16 @@ def read_people(
         if not ((shown > 0) & (selected >= 0) & (selected <= shown)).all():
             raise StudyError(f"{counts}: selected must be from 0 to shown, and shown above 0")
         parts["frequency"] = OfLabels(keys, selected / shown, size)
+        parts["shown"] = OfLabels(keys, shown.astype(np.int64), size)
     if objects is not None:
         table, keys = _rows(objects, OBJECTS, predictions)
         of = table["object"].cast(pl.Int64, strict=False).fill_null(0).to_numpy()
+        # Of an image that was clear nobody had to be asked: its own label is that of its object.
+        table = table.with_columns(pl.col("selected").cast(pl.Int64).fill_null(1))
         parts["object"] = OfLabels(keys, of, size)
         named = all_flags(table["names"], str(objects)).to_numpy()
         parts["names"] = OfLabels(keys, named, size)
-        parts["chosen"] = OfLabels(keys, table["selected"].cast(pl.Int64).to_numpy(), size)
+        parts["chosen"] = OfLabels(keys, table["selected"].to_numpy(), size)
         number, main = np.zeros((2, len(predictions.images)), dtype=np.int64)
         main -= 1
         names = table["main_label"].cast(pl.String)
@@ -138,10 +179,22 @@ def read_people(
         main[keys // size] = names.replace_strict(known, return_dtype=pl.Int64).to_numpy()
         parts |= {"number": number, "main": main}
         if {"main", "shown"} <= set(table.columns):
+            asked = table["shown"].is_not_null()
+            table, keys = table.filter(asked), keys[asked.to_numpy()]
             given, of = (table[name].cast(pl.Float64).to_numpy() for name in ("main", "shown"))
             if not ((of > 0) & (given >= 0) & (given <= of)).all():
                 raise StudyError(f"{objects}: main must be from 0 to shown, and shown above 0")
             parts["first"] = OfLabels(keys, given / of, size)
+            parts["mains"] = OfLabels(keys, given.astype(np.int64), size)
+            mean = np.full(len(predictions.images), np.nan)
+            images = keys // size
+            chosen = np.bincount(images, table["selected"].to_numpy(), minlength=len(mean))
+            mean[images] = chosen[images] / of
+            parts["mean_objects"] = mean
+            if "agreed" in table.columns:
+                agreement = np.full(len(predictions.images), np.nan)
+                agreement[keys // size] = table["agreed"].cast(pl.Float64).to_numpy() / of
+                parts["agreement"] = agreement
     return People(**parts)
 
 

@@ -9,6 +9,7 @@ from bayesrep.report.text import Cell, listed
 
 if TYPE_CHECKING:
     from bayesrep.collect import Answered, Collection, Shortlist
+    from bayesrep.collect.objects import WithClear
 
 MOST_WORKERS = 10
 BAR = 40
@@ -127,6 +128,22 @@ def objects_text(table: pl.DataFrame, left_out: Mapping[str, int]) -> str:
         )
     lines.append(f"A vote or a grouping is a tie on {tied:,} images (column tied).")
     return "\n".join(lines)
+
+
+def fates_text(every: "WithClear") -> str:
+    """What became of all images, and how many of the clear ones stand beside the classified."""
+    fates = every.fates
+    words = {"classify": "went on to be classified"}
+    told = "; ".join(f"{words.get(fate, fate)} {count:,}" for fate, count in fates.items())
+    text = f"{sum(fates.values()):,} images: {told}."
+    went, clear = fates.get("classify", 0), fates.get("clear", 0)
+    beside = f"Beside the classified images the table has {every.clear:,} clear ones, of one object"
+    if every.asked < went:
+        return (
+            f"{text}\n{every.asked:,} of the {went:,} are classified. {beside}: as large a part of "
+            f"the {clear:,}, so that shares are those of all."
+        )
+    return f"{text}\n{beside}."
 
 
 def matching_text(

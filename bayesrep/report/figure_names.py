@@ -162,6 +162,11 @@ class Inputs:
         return gallery.Pictures.in_folder(self.given.images)
 
     @property
+    def any_pictures(self) -> gallery.Pictures | None:
+        """The same, if it is given."""
+        return None if self.given.images is None else self.pictures
+
+    @property
     def _path(self) -> Path:
         assert self.given.study is not None
         return self.given.study
@@ -225,7 +230,7 @@ def _of_paper(module: ModuleType, *inputs: str) -> Figure:
 
 
 _PEOPLE = "reference", "people"
-_HUMANS = frozenset({"--humans"})
+_HUMANS, _IMAGES = frozenset({"--humans"}), frozenset({"--images"})
 FIGURES: Mapping[str, Figure] = {
     "answer": _of_posterior(answer.figure),
     "accuracies": _of_posterior(accuracies.figure),
@@ -266,7 +271,7 @@ FIGURES: Mapping[str, Figure] = {
     "tsipras-1": _of(gallery.another_main, *_PEOPLE, "pictures"),
     "tsipras-3": _of(tsipras2020.objects, *_PEOPLE),
     "tsipras-4": _of(tsipras2020.by_objects, *_PEOPLE),
-    "tsipras-5": _of(tsipras2020.main_objects, *_PEOPLE),
+    "tsipras-5": _of(tsipras2020.main_objects, *_PEOPLE, "any_pictures", optional=_IMAGES),
     "tsipras-6": _of(tsipras2020.other_main, *_PEOPLE),
     "tsipras-7": _of(tsipras2020.labels_selected, *_PEOPLE),
     "tsipras-8": _of(tsipras2020.labels_and_objects, *_PEOPLE),
@@ -276,10 +281,12 @@ FIGURES: Mapping[str, Figure] = {
     "tsipras-12": _of(tsipras2020.superclasses, *_PEOPLE, "groups"),
     "tsipras-13": _of(tsipras2020.candidates, "reference"),
     "tsipras-17": _of(gallery.several_objects, *_PEOPLE, "pictures"),
+    "tsipras-18": _of(tsipras2020.number_agreed, *_PEOPLE),
     "tsipras-19": _of(gallery.another_main, *_PEOPLE, "pictures"),
     "tsipras-20": _of(tsipras2020.other_main_classes, *_PEOPLE),
     "tsipras-21": _of(tsipras2020.co_occurring_classes, *_PEOPLE),
     "tsipras-22": _of(tsipras2020.top5, *_PEOPLE),
+    "tsipras-23": _of(tsipras2020.with_fewer, *_PEOPLE),
     "tsipras-24": _of(tsipras2020.by_class, *_PEOPLE),
     "tsipras-25": _of(gallery.selected_by_nobody, *_PEOPLE, "pictures"),
     "tsipras-26": _of(gallery.chosen_by_nobody, *_PEOPLE, "pictures"),

@@ -181,6 +181,25 @@ def _labels_of(data: AnnotatedSet) -> list[str]:
 
 def of_all_frequencies(study: Study, pictures: Pictures, *, seed: int = 0) -> Any:
     """Figure 8 of Engstrom et al. (2020): images drawn at random, by selection frequency."""
+    found = by_frequency(study, pictures, seed=seed)
+    return grid(pictures, *zip(*found, strict=True), title="images by selection frequency")
+
+
+def by_frequency(study: Study, pictures: Pictures, *, seed: int = 0) -> list[tuple[str, str]]:
+    """Images of the reference, some of every fifth of selection frequencies, and what they are.
+
+    Parameters
+    ----------
+    study, pictures
+        The study, and the pictures of its images.
+    seed
+        Of which are drawn.
+
+    Raises
+    ------
+    StudyError
+        Where there is no picture of the reference.
+    """
     data = study.reference
     there = _there(pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference")
     frequency, labels = data.selected / data.shown, _labels_of(data)
@@ -192,8 +211,7 @@ def of_all_frequencies(study: Study, pictures: Pictures, *, seed: int = 0) -> An
         picked += rng.permutation(inside)[: MOST // 5].astype(int).tolist()
     picked.sort(key=lambda n: frequency[n])
     texts = [f"{labels[n]} {100 * frequency[n]:.0f} %".strip() for n in picked]
-    names = [str(data.images[n]) for n in picked]
-    return grid(pictures, names, texts, title="images by selection frequency")
+    return [(str(data.images[n]), text) for n, text in zip(picked, texts, strict=True)]
 
 
 def _random_grid(

@@ -63,7 +63,8 @@ def report_html(study: Study, posterior: Posterior | None = None, **options: Any
     posterior
         Of it; None leaves out what takes one.
     **options
-        Of `bayesrep.report.sections.gather`: bootstrap, seed, crowd_sd, points, people, progress.
+        Of `bayesrep.report.sections.gather`: bootstrap, seed, crowd_sd, points, people,
+        pictures, progress.
 
     Raises
     ------

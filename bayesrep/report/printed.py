@@ -261,7 +261,9 @@ def _of_people(inputs: Inputs, **_: Any) -> Values:
         return
     done = people.number > 0
     several = int((people.number > 1).sum())
-    yield "classify", f"{int(done.sum()):,}"
+    # Of images that were clear annotators said nothing.
+    asked = np.flatnonzero(done) if people.first is None else np.unique(people.first.image)
+    yield "classify", f"{len(asked):,}"
     yield "several-objects", f"{several:,}"
     yield "fifth", _points(several / max(int(done.sum()), 1))
     yield "agree", _points(float((people.main == data.labels)[done].mean()))

@@ -19,8 +19,11 @@ POSTERIOR, RAW, SOFT, INK = (
     f"var({name})" for name in (methods.POSTERIOR.css, methods.RAW.css, "--soft", "--ink")
 )
 GREY, PAPER = "var(--grey)", "var(--paper)"
-ROLES = (POSTERIOR, RAW, SOFT)
-"""Colours of the reference, the replication and the candidates."""
+ROLES = (
+    *(POSTERIOR, RAW, SOFT),
+    *(f"var({look.css})" for look in (methods.JACKKNIFE, methods.EM_SPLINE, methods.NAIVE)),
+)
+"""Colours of the reference, the replication, the candidates and further data sets."""
 
 
 def number(field: str, **more: Any) -> Spec:
@@ -70,16 +73,20 @@ def found(this: Any, other: Any) -> Spec:
     return {"condition": {"test": "datum['found']", "value": this}, "value": other}
 
 
-def densities(names: Sequence[str], each: Sequence[str]) -> Spec:
-    """Densities of a true selection frequency over each other."""
-    return chart(
-        mark(
-            {"type": "area", "opacity": 0.18, "line": {"strokeWidth": 2}},
-            x=number("s", title="true selection frequency s (%)"),
-            y=number("density", title="density", stack=None),
-            color=colors("which", names, each),
-        )
+def densities(names: Sequence[str], each: Sequence[str], *, hidden: bool = False) -> Spec:
+    """Densities of true selection frequencies; a click on the legend may hide one."""
+    shown = mark(
+        {"type": "area", "opacity": 0.18, "line": {"strokeWidth": 2}},
+        x=number("s", title="true selection frequency s (%)"),
+        y=number("density", title="density", stack=None),
+        color=colors("which", names, each),
     )
+    if not hidden:
+        return chart(shown)
+    # What is clicked is hidden, so that at first, when nothing is, all are shown.
+    click = {"name": "hidden", "select": {"type": "point", "fields": ["which"], "toggle": "true"}}
+    visible = {"filter": {"not": {"param": "hidden", "empty": False}}}
+    return chart(shown | {"transform": [visible]}, params=[{**click, "bind": "legend"}])
 
 
 @cache

@@ -7,6 +7,12 @@ row for each image, of which nothing is executed,
     imagenet_label   the data set's label, a class number from 0
     selected         of each annotator, without a name, the labels chosen: a list of lists
     main             of each annotator the main object's label
+
+image_info.pkl, likewise, says of all 10,000 images what became of them, in two columns:
+
+    image            file name
+    annotation       fu (annotators classified it), easy (its label was clearly the most likely),
+                     mis (nobody selected its label), amb (of which the paper does not speak)
 """
 
 from collections.abc import Iterator
@@ -20,6 +26,12 @@ from bayesrep.sources.pickles.safe_pickle import read_frame
 
 DATASET = "imagenet"
 _COLUMNS = ("image", "imagenet_label", "selected", "main")
+_FATES = {
+    "fu": "classify",
+    "easy": "clear",
+    "mis": "own label never selected",
+    "amb": "ambiguous",
+}
 
 
 def read_classify_frame(path: str | Path) -> pl.DataFrame:
@@ -61,6 +73,36 @@ def read_classify_frame(path: str | Path) -> pl.DataFrame:
         "main": pl.Boolean,
     }
     return pl.DataFrame(rows, schema, orient="row").with_columns(task="image")
+
+
+def read_fates_frame(path: str | Path) -> pl.DataFrame:
+    """Read what became of every image before annotators classified some.
+
+    Parameters
+    ----------
+    path
+        The published file.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row an image: `image`, `fate`, in the words of `bayesrep.collect.shortlist`.
+
+    Raises
+    ------
+    StudyError
+        Naming the file and what is wrong with it.
+    """
+    frame = read_frame(path)
+    if missing := [name for name in ("image", "annotation") if name not in frame]:
+        raise StudyError(f"{path}: {listing(missing, 'column')} missing; give image_info.pkl")
+    kinds = [str(kind) for kind in frame["annotation"].tolist()]
+    if strange := [kind for kind in dict.fromkeys(kinds) if kind not in _FATES]:
+        raise StudyError(
+            f"{path}: {listing(strange, 'annotation')} not known; published are {', '.join(_FATES)}"
+        )
+    images = [str(image) for image in frame["image"].tolist()]
+    return pl.DataFrame({"image": images, "fate": [_FATES[kind] for kind in kinds]})
 
 
 def _answers(

@@ -24,6 +24,7 @@ def read_frames(
     reference: str = "reference",
     replication: str = "replication",
     candidates: str | None = None,
+    further: Mapping[str, str] | None = None,
     name: str = "study",
 ) -> Study:
     """Make a study from tables in memory.
@@ -45,6 +46,8 @@ def read_frames(
         What the column dataset calls the two data sets.
     candidates
         What it calls the pool that the replication was chosen from, if the tables hold it too.
+    further
+        What it calls further data sets, by the roles that they are to have.
     name
         The study's name.
 
@@ -78,7 +81,12 @@ def read_frames(
     }
     frames = {kind: as_polars(table, kind) for kind, table in given.items() if table is not None}
     return tables.of_frames(
-        frames, reference=reference, replication=replication, candidates=candidates, name=name
+        frames,
+        reference=reference,
+        replication=replication,
+        candidates=candidates,
+        further=further,
+        name=name,
     )
 
 

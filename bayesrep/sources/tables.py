@@ -128,6 +128,7 @@ def read_tables(
     reference: str = "reference",
     replication: str = "replication",
     candidates: str | None = None,
+    further: Mapping[str, str] | None = None,
     name: str = "study",
 ) -> Study:
     """Make a study from tables of counts or annotations, predictions and images.
@@ -142,6 +143,8 @@ def read_tables(
     candidates
         What it calls the pool that the replication was chosen from, where the tables hold it too;
         predictions on it may be left out.
+    further
+        What it calls further data sets, by the roles that they are to have.
     name
         The study's name.
 
@@ -161,7 +164,7 @@ def read_tables(
     TableWarning
         Where a file's encoding had to be guessed, or images are matched under other names.
     """
-    called = _called(reference, replication, candidates)
+    called = _called(reference, replication, candidates, further)
     tables, annotated = _sound(_read(paths, called, _LONG, _WIDE))
     return _study(tables, annotated, _provenance(paths), name)
 
@@ -172,13 +175,14 @@ def read_answered(
     reference: str = "reference",
     replication: str = "replication",
     candidates: str | None = None,
+    further: Mapping[str, str] | None = None,
     name: str = "study",
 ) -> tuple[Study | dict[str, AnnotatedSet], list[Predictions]]:
     """Read a study, or its annotations where there are no predictions yet, and the answers.
 
     Parameters
     ----------
-    paths, reference, replication, candidates, name
+    paths, reference, replication, candidates, further, name
         As for `read_tables`.
 
     Returns
@@ -192,7 +196,7 @@ def read_answered(
     StudyError
         As `read_tables`; where the labels of answers are missing.
     """
-    tables, annotated = _sound(_read(paths, _called(reference, replication, candidates)))
+    tables, annotated = _sound(_read(paths, _called(reference, replication, candidates, further)))
     if tables.of(_LONG, _WIDE):
         return _study(tables, annotated, _provenance(paths), name), _answered(tables)
     return annotated, []
@@ -204,12 +208,13 @@ def check_tables(
     reference: str = "reference",
     replication: str = "replication",
     candidates: str | None = None,
+    further: Mapping[str, str] | None = None,
 ) -> tuple[Study | dict[str, AnnotatedSet] | None, list[str]]:
     """Find everything that is wrong with tables.
 
     Parameters
     ----------
-    paths, reference, replication, candidates
+    paths, reference, replication, candidates, further
         As for `read_tables`.
 
     Returns
@@ -218,7 +223,7 @@ def check_tables(
         What `read_answered` returns first, None where something is wrong; and a line for each
         thing that is.
     """
-    called = _called(reference, replication, candidates)
+    called = _called(reference, replication, candidates, further)
     found, problems = rules.collected(_read(paths, called))
     if found is None or problems:
         return None, problems
@@ -238,6 +243,7 @@ def of_frames(
     reference: str,
     replication: str,
     candidates: str | None,
+    further: Mapping[str, str] | None,
     name: str,
 ) -> Study:
     """Make a study from tables in memory, as `read_tables` does from files.
@@ -246,7 +252,7 @@ def of_frames(
     ----------
     frames
         By what they hold: counts, annotations, predictions, images.
-    reference, replication, candidates, name
+    reference, replication, candidates, further, name
         As for `read_tables`.
 
     Raises
@@ -254,7 +260,7 @@ def of_frames(
     StudyError
         As `read_tables`.
     """
-    called = _called(reference, replication, candidates)
+    called = _called(reference, replication, candidates, further)
     tables, annotated = _sound(_of_frames(frames, called), "")
     return _study(tables, annotated, {"source": "frames"}, name)
 
@@ -314,11 +320,21 @@ def _provenance(paths: Sequence[str | Path]) -> dict[str, JSON]:
     return {"source": "tables", "files": [Path(path).name for path in paths]}
 
 
-def _called(reference: str, replication: str, candidates: str | None) -> dict[str, str]:
+def _called(
+    reference: str,
+    replication: str,
+    candidates: str | None,
+    further: Mapping[str, str] | None,
+) -> dict[str, str]:
     """Names of the data sets, by role."""
     names: dict[str, str] = dict(zip(REQUIRED_ROLES, (reference, replication), strict=True))
     if candidates is not None:
         names[CANDIDATES] = candidates
+    taken = (*REQUIRED_ROLES, CANDIDATES)
+    if known := [role for role in further or () if role in taken]:
+        raise StudyError(f"{known[0]!r} is no further role: name that data set by --{known[0]}")
+    names |= further or {}
+    rules.raise_first(rules.role_violations("the tables", list(names.items())))
     return names
 
 
@@ -418,6 +434,12 @@ def _together(
     return tables, annotated
 
 
+def _option(role: str) -> str:
+    """How the data set of a role is named on the command line."""
+    of_its_own = role in (*REQUIRED_ROLES, CANDIDATES)
+    return f"--{role} NAME" if of_its_own else f"--further {role}=NAME"
+
+
 def _dataset_violations(tables: _Tables) -> Iterator[str]:
     """Check that the tables hold the data sets asked for, and none beside them."""
     names, held = list(tables.datasets.values()), tables.held()
@@ -443,7 +465,7 @@ def _dataset_violations(tables: _Tables) -> Iterator[str]:
             yield (
                 f"{where}: no counts or annotations of the data set {name!r}, which is the {role}"
                 f"{did_you_mean(name, held)}; the tables hold {listing(held, 'data set')}, say "
-                f"which is the {role} (--{role} NAME)"
+                f"which is the {role} ({_option(role)})"
             )
         return
     if others:  # their rows would be dropped without a word
@@ -452,7 +474,8 @@ def _dataset_violations(tables: _Tables) -> Iterator[str]:
         yield (
             f"{where}: rows of {listing(others, 'data set')} beside those of "
             f"{' and '.join(map(repr, names))}{close}; leave the other rows out, or name the pool "
-            "that the replication was chosen from (--candidates)"
+            "that the replication was chosen from (--candidates), or give a role (--further "
+            "ROLE=NAME)"
         )
     for kinds, noun in ((_COUNTED, "counts or annotations"), ((_LONG, _WIDE), "predictions")):
         some = tables.held(*kinds)

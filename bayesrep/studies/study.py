@@ -144,6 +144,7 @@ class Study(Compared):
         replication: Mapping[str, Any],
         classifiers: Sequence[str],
         candidates: Mapping[str, Any] | None = None,
+        further: Mapping[str, Mapping[str, Any]] | None = None,
         name: str = "study",
         provenance: Mapping[str, JSON] | None = None,
         truth: Truth | None = None,
@@ -164,6 +165,8 @@ class Study(Compared):
             C distinct names, in the order of the columns of `correct`.
         candidates
             The pool that the replication was chosen from, likewise; `correct` may be left out.
+        further
+            Other data sets, likewise, by the roles that they are to have.
         name, provenance, truth
             As the attributes of `Study`.
 
@@ -191,6 +194,9 @@ class Study(Compared):
         if candidates is not None:
             size = np.size(candidates.get("selected", ()))
             entries["candidates"] = {"correct": np.zeros((size, 0), dtype=bool), **candidates}
+        if known := sorted(set(further or ()) & {*entries, "candidates"}):
+            raise StudyError(f"{known[0]!r} is no further role: give it as {known[0]}=")
+        entries |= further or {}
         return cls(
             datasets={
                 role: _annotated_set(role, arrays, names) for role, arrays in entries.items()
@@ -212,6 +218,7 @@ class Study(Compared):
         reference: str = "reference",
         replication: str = "replication",
         candidates: str | None = None,
+        further: Mapping[str, str] | None = None,
         name: str = "study",
     ) -> "Study":
         """Build a study from tables of pandas, polars, Arrow or Hugging Face datasets.
@@ -222,6 +229,8 @@ class Study(Compared):
             Tables with the columns of `bayesrep import tables`; see `bayesrep.read_frames`.
         reference, replication, candidates
             What the column dataset calls the data sets.
+        further
+            What it calls further ones, by the roles that they are to have.
         name
             The study's name.
 
@@ -240,6 +249,7 @@ class Study(Compared):
             reference=reference,
             replication=replication,
             candidates=candidates,
+            further=further,
             name=name,
         )
 

@@ -81,25 +81,25 @@
   const logBeta = (a, b) => logGamma(a) + logGamma(b) - logGamma(a + b);
 
   // Equation 1: p_2(s) = sum over k of P_1(k) p_candidates(s | k of n), all betas.
-  function toy(a, b, n) {
-    const rows = [], size = 201, mix = new Float64Array(size);
+  function toy(own, pool, n) {
+    const rows = [], size = 201, mix = new Float64Array(size), [a, b] = pool;
     const s = Array.from({ length: size }, (_, i) => Math.min(Math.max(i / (size - 1), 0.0025), 0.9975));
     const pdf = (x, p, q) => Math.exp((p - 1) * Math.log(x) + (q - 1) * Math.log(1 - x) - logBeta(p, q));
     let mean = 0;
     for (let k = 0; k <= n; k++) {
       const choose = -Math.log(n + 1) - logBeta(k + 1, n - k + 1);
-      const mass = Math.exp(choose + logBeta(a + 1 + k, b + n - k) - logBeta(a + 1, b));
+      const mass = Math.exp(choose + logBeta(own[0] + k, own[1] + n - k) - logBeta(...own));
       mean += mass * (a + k) / (a + b + n);
       const scale = logBeta(a + k, b + n - k);
       for (let i = 0; i < size; i++)
         mix[i] += mass * Math.exp((a + k - 1) * Math.log(s[i]) + (b + n - k - 1) * Math.log(1 - s[i]) - scale);
     }
     for (let i = 0; i < size; i++) {
-      rows.push({ s: 100 * s[i], density: pdf(s[i], a + 1, b), which: "reference" });
+      rows.push({ s: 100 * s[i], density: pdf(s[i], ...own), which: "reference" });
       rows.push({ s: 100 * s[i], density: pdf(s[i], a, b), which: "candidates" });
       rows.push({ s: 100 * s[i], density: mix[i], which: "replication" });
     }
-    return { rows, reference: (a + 1) / (a + 1 + b), replication: mean };
+    return { rows, reference: own[0] / (own[0] + own[1]), replication: mean };
   }
 
   // What matching on n noisy counts leaves of two populations, on a grid that is closer at its ends.
@@ -277,11 +277,12 @@
       return { data: rows };
     },
     toy: () => {
-      const a = Number(value("alpha", 2)), b = Number(value("beta", 2)), n = Number(value("toy-annotators", 10));
-      const found = toy(a, b, n);
+      const number = (id, start) => Number(value(id, start)), n = number("toy-annotators", 10);
+      const own = [number("own-alpha", 3), number("own-beta", 2)], pool = [number("alpha", 2), number("beta", 2)];
+      const found = toy(own, pool, n), lost = 100 * (found.reference - found.replication);
       $("toy-reading").textContent = worded`Matched by ${n} annotators, the replication's mean selection frequency is ` +
         `${(100 * found.replication).toFixed(1)} %, the reference's ${(100 * found.reference).toFixed(1)} %: ` +
-        `${at(found.reference - found.replication)} points are lost to noise.`;
+        `${at(Math.abs(lost) / 100)} points are ${lost < 0 ? "gained by" : "lost to"} noise.`;
       return { data: found.rows };
     },
     curve: () => {
@@ -633,7 +634,7 @@
 
   const redraws = {
     method: "drops", search: ["drops", "hero"], annotators: "drops", selected: "image", alpha: "toy", beta: "toy",
-    "toy-annotators": "toy",
+    "own-alpha": "toy", "own-beta": "toy", "toy-annotators": "toy",
   };
   for (const name of ["reference", "reference-spread", "pool", "pool-spread", "answers", "method", "careless",
     "low", "high"]) redraws[`lab-${name}`] = ["lab", "lab-gap"];

@@ -26,6 +26,7 @@ from bayesrep.protocols.people import (
     seen,
 )
 from bayesrep.report.figures import BLUE, GREEN, GREY, INK, RED, legend_below, panels
+from bayesrep.report.gallery import Pictures
 from bayesrep.report.matrices import matrices_figure
 from bayesrep.report.people import top1_accuracy
 from bayesrep.studies.imagenet import synsets
@@ -115,24 +116,28 @@ def _against_top1(
 
 
 def by_objects(predictions: Predictions, people: People) -> Any:
-    """Figure 4: (a) top-1 on images of several objects and one; (b) right by any object."""
+    """Figure 4: (a) top-1 on images of several objects and of one; (b) right by any of several.
+
+    Where there is one object its label is the own one: what most people call it may be another
+    name, which is no other object.
+    """
     table = judged(predictions, people)
     figure, every = panels(2)
-    for axes, letter, text in zip(every, "ab", ("own label", "any object"), strict=True):
-        shown = [(f"several objects: right by {_the(text)}", RED)]
-        shown.append((f"one object: right by {_the(text)}", INK))
-        _against_top1(axes, predictions, table, shown)
+    one = "one object: right by the own label", INK
+    several = "several objects: right by the own label", "several objects: right by any object"
+    for axes, letter, text in zip(every, "ab", several, strict=True):
+        _against_top1(axes, predictions, table, [(text, RED if letter == "a" else BLUE), one])
         axes.set_title(f"({letter})", loc="left", fontsize=10)
     legend_below(figure, columns=2)
     return figure
 
 
-def _the(text: str) -> str:
-    return f"the {text}" if text.startswith("own") else text
+def main_objects(
+    predictions: Predictions, people: People, pictures: Pictures | None = None, *, seed: int = 0
+) -> Any:
+    """Figure 5: (a) the share of annotators that choose the label for the main object.
 
-
-def main_objects(predictions: Predictions, people: People) -> Any:
-    """Figure 5: the share of annotators that choose the label for the main object.
+    (b) images of several objects of which the main one is another, where there are pictures.
 
     Raises
     ------
@@ -142,14 +147,72 @@ def main_objects(predictions: Predictions, people: People) -> Any:
     _, number = _objects_of(people)
     if people.first is None:
         raise StudyError("figure 5 needs the columns main and shown in the table of objects")
-    share = people.first.at(predictions.labels, 0.0)[number > 1]
-    figure, (axes,) = panels(1)
+    assert people.main is not None
+    several = number > 1
+    share = people.first.at(predictions.labels, 0.0)[several]
+    other = _another_is_main(predictions, people)
+    figure, (axes, *right) = panels(1 if pictures is None else 2)
     weights = np.full(len(share), 100 / max(len(share), 1))
     axes.hist(share, bins=np.linspace(0, 1, 11), weights=weights, color=BLUE, edgecolor="white")
     axes.set(
         xlabel="share of annotators who choose the own label for the main object",
         ylabel=f"images of several objects (%; {len(share):,})",
     )
+    axes.set_title(f"(a) another is the main one in {int(other.sum()):,}", loc="left", fontsize=10)
+    for place in right:
+        assert pictures is not None
+        place.set_axis_off()
+        place.set_title("(b)", loc="left", fontsize=10)
+        names, words = predictions.classes, in_words(predictions.classes)
+        shown = [n for n in np.flatnonzero(other) if pictures.has(str(predictions.images[n]))]
+        for at, n in enumerate(np.random.default_rng(seed).permutation(shown)[:4].tolist()):
+            inset = place.inset_axes((0.52 * (at % 2), 0.53 * (1 - at // 2), 0.46, 0.4))
+            inset.imshow(pictures.thumbnail(str(predictions.images[n])))
+            inset.set_axis_off()
+            own, main = (words[names[k]] for k in (predictions.labels[n], people.main[n]))
+            inset.set_title(_literal(f"label {own}\nseen as {main}"), fontsize=6)
+    return figure
+
+
+def _another_is_main(predictions: Predictions, people: People) -> Bools:
+    """Images of several objects of which the main one is not the own label's [N]."""
+    _, number = _objects_of(people)
+    assert people.main is not None
+    assert people.object is not None
+    other = people.object.at(people.main, 0) != people.object.at(predictions.labels, 0)
+    return other & (number > 1)
+
+
+def number_agreed(predictions: Predictions, people: People) -> Any:
+    """Figure 18: the share of annotators who see so many objects as most do, by their number.
+
+    Raises
+    ------
+    StudyError
+        Where the table of objects lacks the columns agreed, main and shown.
+    """
+    _, number = _objects_of(people)
+    if people.agreement is None:
+        raise StudyError("figure 18 needs the columns agreed, main, shown in the table of objects")
+    asked = ~np.isnan(people.agreement)
+    sizes = np.unique(number[asked])
+    parts = [100 * people.agreement[asked & (number == size)] for size in sizes]
+    figure, (axes,) = panels(1)
+    lines = {"color": INK, "lw": 1}
+    axes.boxplot(
+        parts,
+        positions=sizes,
+        widths=0.6,
+        patch_artist=True,
+        boxprops={"facecolor": BLUE, "edgecolor": INK, "lw": 1},
+        medianprops={"color": INK, "lw": 1.5},
+        whiskerprops=lines,
+        capprops=lines,
+        flierprops={"marker": ".", "ms": 3, "markeredgecolor": GREY},
+    )
+    names = [f"{size}\n({len(part):,})" for size, part in zip(sizes, parts, strict=True)]
+    axes.set_xticks(sizes, names)
+    axes.set(xlabel="objects (images)", ylabel="annotators who see so many (%)")
     return figure
 
 
@@ -162,11 +225,7 @@ def other_main(predictions: Predictions, people: People) -> Any:
         Where there is no such image.
     """
     _, number = _objects_of(people)
-    assert people.main is not None
-    assert people.object is not None
-    own = predictions.labels
-    other = people.object.at(people.main, 0) != people.object.at(own, 0)
-    other &= number > 1
+    other = _another_is_main(predictions, people)
     if not other.any():
         raise StudyError("no image shows several objects of which the main one is another")
     answered = predictions.answered & other
@@ -199,10 +258,17 @@ def _frequency_of(people: People) -> OfLabels:
 
 def labels_selected(predictions: Predictions, people: People) -> Any:
     """Figure 7: labels that are selected as often as the own one, or so many times as often."""
+    _frequency_of(people)
+    figure, (axes,) = panels(1)
+    _often_selected(axes, predictions, people)
+    legend_below(figure, columns=2)
+    return figure
+
+
+def _often_selected(axes: Any, predictions: Predictions, people: People) -> None:
     of, own = _frequency_of(people), predictions.labels
     mine, _ = own_and_other(of, own)
     asked = np.flatnonzero(mine > 0)
-    figure, (axes,) = panels(1)
     for share, color in ((0.5, BLUE), (0.75, GREEN), (1.0, RED)):
         often = of.values >= share * mine[of.image]
         labels = np.bincount(of.image[often & (of.values > 0)], minlength=len(own))[asked]
@@ -212,22 +278,99 @@ def labels_selected(predictions: Predictions, people: People) -> Any:
         axes.plot(place, 100 * counted / max(len(asked), 1), "o-", ms=3, color=color, label=label)
     axes.set(xlabel="labels that are selected, the own one among them", ylabel="images (%)")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    legend_below(figure, columns=2)
-    return figure
 
 
 def labels_and_objects(predictions: Predictions, people: People) -> Any:
-    """Figure 8a: labels that anybody selects against objects; dots by how many images are there."""
-    of = _frequency_of(people)
-    _, number = _objects_of(people)
-    labels = np.bincount(of.image[of.values > 0], minlength=len(predictions.images))
-    both = (number > 0) & (np.bincount(of.image, minlength=len(number)) > 0)
-    cells, sizes = np.unique(np.stack([number[both], labels[both]]), axis=1, return_counts=True)
-    figure, (axes,) = panels(1)
-    axes.scatter(*cells, s=400 * sizes / max(sizes.max(initial=1), 1), color=BLUE, alpha=0.7)
-    axes.set(xlabel="objects", ylabel="labels that anybody selects")
+    """Figure 8: (a) labels that two or more annotators select against the objects that they see.
+
+    (b) labels that two or more give to the main object, against how many they could choose from.
+
+    What is published holds the labels that anybody chose, not all that were there to choose from:
+    of it (b) cannot be drawn, and its place says so.
+    """
+    _frequency_of(people)
+    presented = _presented(predictions, people)
+    figure, (left, right) = panels(2)
+    _selected_against_objects(left, predictions, people, least=2)
+    if presented is None:
+        right.set_axis_off()
+        right.text(0.5, 0.5, _NOT_PRESENTED, ha="center", va="center", fontsize=8, color=GREY)
+    else:
+        _main_against_presented(right, people, presented)
+    for axes, letter in ((left, "a"), (right, "b")):
+        axes.set_title(f"({letter})", loc="left", fontsize=10)
+    return figure
+
+
+_NOT_PRESENTED = (
+    "not drawn: the table of objects\nhas only the labels that somebody chose,\n"
+    "not all that there were to choose from"
+)
+
+
+def _presented(predictions: Predictions, people: People) -> NDArray[np.int64] | None:
+    """How many labels annotators could choose from [N]; None where only chosen ones are known."""
+    if people.mains is None or people.chosen is None:
+        return None
+    of = people.mains
+    chosen = people.chosen.values[np.isin(people.chosen.keys, of.keys)]
+    if not ((chosen == 0) & (of.label != predictions.labels[of.image])).any():
+        return None
+    return np.bincount(of.image, minlength=len(predictions.images))
+
+
+def _main_against_presented(axes: Any, people: People, presented: NDArray[np.int64]) -> None:
+    assert people.mains is not None
+    of = people.mains
+    labels = np.bincount(of.image[of.values >= 2], minlength=len(presented))
+    asked = presented > 0
+    _dots_of_cells(axes, presented[asked], labels[asked])
+    axes.set(
+        xlabel="labels to choose from", ylabel="labels that two or more give to the main object"
+    )
     for axis in (axes.xaxis, axes.yaxis):
         axis.get_major_locator().set_params(integer=True)
+
+
+def _selected_against_objects(
+    axes: Any, predictions: Predictions, people: People, *, least: int
+) -> None:
+    """Dots by how many images have so many labels, and objects on average in halves."""
+    of, size = _frequency_of(people), len(predictions.images)
+    _, number = _objects_of(people)
+    assert people.shown is not None
+    seen_by = number.astype(float) if people.mean_objects is None else people.mean_objects
+    enough = np.rint(of.values * people.shown.values) >= least
+    labels = np.bincount(of.image[enough], minlength=size)
+    both = (number > 0) & ~np.isnan(seen_by) & (np.bincount(of.image, minlength=size) > 0)
+    _dots_of_cells(axes, np.rint(2 * seen_by[both]) / 2, labels[both])
+    who = "anybody selects" if least == 1 else "two or more select"
+    axes.set(xlabel="objects that annotators see (mean)", ylabel=f"labels that {who}")
+    axes.yaxis.get_major_locator().set_params(integer=True)
+
+
+def _dots_of_cells(axes: Any, x: NDArray[Any], y: NDArray[Any]) -> None:
+    cells, sizes = np.unique(np.stack([x, y]), axis=1, return_counts=True)
+    area = 300 * sizes / max(sizes.max(initial=1), 1)
+    axes.scatter(*cells, s=np.maximum(area, 2), color=BLUE, alpha=0.7, lw=0)
+
+
+def with_fewer(
+    predictions: Predictions, people: People, *, annotators: int = 5, seed: int = 0
+) -> Any:
+    """Figure 23: figures 7 and 8a with fewer annotators, drawn at random from each label's.
+
+    (b) takes labels that anybody selects, as the paper does; it is left out without objects.
+    """
+    _frequency_of(people)
+    fewer = people.with_annotators(annotators, seed=seed)
+    figure, (left, *right) = panels(1 if people.number is None else 2)
+    _often_selected(left, predictions, fewer)
+    left.set_title(f"(a) {annotators} annotators", loc="left", fontsize=10)
+    for axes in right:
+        _selected_against_objects(axes, predictions, fewer, least=1)
+        axes.set_title("(b)", loc="left", fontsize=10)
+    legend_below(figure, columns=2)
     return figure
 
 

@@ -11,12 +11,14 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.progress import progress_bar
 from bayesrep.protocols.people import People
+from bayesrep.report.gallery import Pictures
 from bayesrep.report.sections.accuracies import Accuracies
 from bayesrep.report.sections.answer import Answer, Opening
 from bayesrep.report.sections.bias import Bias
 from bayesrep.report.sections.curves import Curves
 from bayesrep.report.sections.frequencies import Frequencies
 from bayesrep.report.sections.image import Image
+from bayesrep.report.sections.photographs import Photographs
 from bayesrep.report.sections.ranking import Ranking
 from bayesrep.report.sections.section import Block, Section, Source, point_estimates, quiet
 from bayesrep.report.sections.seen import Seen
@@ -35,6 +37,7 @@ SECTIONS: Sequence[type[Section]] = (
     Bias,
     Curves,
     Seen,
+    Photographs,
 )
 
 Kind = TypeVar("Kind", bound=Section)
@@ -106,6 +109,7 @@ def gather(
     crowd_sd: float = 0.0,
     points: Sequence[Analysis] = (),
     people: tuple[Predictions, People] | None = None,
+    pictures: Pictures | None = None,
     progress: bool = False,
 ) -> Content:
     """Compute everything that a report shows.
@@ -127,6 +131,8 @@ def gather(
     people
         The answers to the reference, and what people see on its images, from
         `bayesrep.protocols.read_people`.
+    pictures
+        Of the reference's images, some of which are shown small.
     progress
         Show on standard error what is being made.
 
@@ -143,7 +149,7 @@ def gather(
         # sections that wait for the one come after those that take the other.
         estimated = None if points else beside.submit(point_estimates, study, bootstrap, seed)
         waits = estimated.result if estimated else lambda: points
-        source = Source(study, fitted, waits, people)
+        source = Source(study, fitted, waits, people, pictures)
         sections: dict[type[Section], Section | str] = {}
         say = Voice.of(study)
         with progress_bar(len(SECTIONS), "part", show=progress) as bar:

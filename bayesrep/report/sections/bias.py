@@ -27,15 +27,17 @@ class Bias(Section):
         roles, colors = zip(*ROLES.items(), strict=True)
         label = "Distributions of selection frequency in the two-beta model"
         yield self.block(
-            lead="The candidates are harder than the reference. Those are picked whose counts "
-            "match the reference's, and yet the replication that results lies lower: among images "
-            "with a high count more were lucky where most are hard. The fewer annotators count, "
-            "the lower. (The reference follows Beta(α + 1, β), the candidates Beta(α, β); "
-            "equation 1 of Engstrom et al., 2020.)",
+            lead="Where the candidates are harder than the reference, those whose counts match the "
+            "reference's make a replication that lies lower: among images with a high count more "
+            "were lucky where most are hard. The fewer annotators count, the lower. (Each follows "
+            "a Beta(α, β), as in equation 1 of Engstrom et al., 2020; a click on the legend hides "
+            "one.)",
             controls=[
-                slider("alpha", "Candidates (α)", 0.5, 8, 2, step=0.5, ends=("hard", "easy")),
-                slider("beta", "Both (β)", 0.5, 8, 2, step=0.5, ends=("easy", "hard")),
+                slider("own-alpha", "Reference (α)", 0.5, 9, 3, step=0.5, ends=("hard", "easy")),
+                slider("own-beta", "Reference (β)", 0.5, 8, 2, step=0.5, ends=("easy", "hard")),
+                slider("alpha", "Candidates (α)", 0.5, 9, 2, step=0.5, ends=("hard", "easy")),
+                slider("beta", "Candidates (β)", 0.5, 8, 2, step=0.5, ends=("easy", "hard")),
                 slider("toy-annotators", "Annotators", 0, 100, 10, ends=("few", "many")),
             ],
-            figures=[Figure("toy", label, vega.densities(roles, colors))],
+            figures=[Figure("toy", label, vega.densities(roles, colors, hidden=True))],
         )

@@ -10,7 +10,7 @@ from scipy.stats import beta
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, cells_along, find_group, thinned_draws
 from bayesrep.report import vega
-from bayesrep.report.figures import ROLE_COLORS, legend_below, panels
+from bayesrep.report.figures import GREEN, ROLE_COLORS, legend_below, panels
 from bayesrep.report.sections.section import (
     BAND,
     DRAWS,
@@ -105,11 +105,11 @@ class Frequencies(Section):
                 f"histogram-{role}",
                 f"Histogram of observed selection frequencies of the {role}, with what the fit "
                 "expects",
-                _histogram(role, vega.ROLES[place], low, self.highest),
+                _histogram(role, vega.ROLES[place % len(vega.ROLES)], low, self.highest),
                 f"{role.capitalize()}: on average {percent(self.means[role])} % selected."
                 + f" {percent(self._left_of(role))} % of its images lie further left." * (low > 0),
                 rows_of(each.bars(), which=role),
-                keys[place][: 2 if np.isfinite(each.predicted).any() else 1],
+                keys[min(place, len(keys) - 1)][: 2 if np.isfinite(each.predicted).any() else 1],
             )
             for place, (role, each) in enumerate(shares)
         ]
@@ -264,7 +264,7 @@ def figure(study: Study, posterior: Posterior) -> Any:
     found = Frequencies.of(Source(study, Fitted(study, posterior)))
     figure, (left, right) = panels(2)
     for role, shares in found.shares.items():
-        color, edges = ROLE_COLORS[role], 100 * shares.edges
+        color, edges = ROLE_COLORS.get(role, GREEN), 100 * shares.edges
         left.stairs(100 * shares.observed, edges, color=color, fill=True, alpha=0.3, label=role)
         _, low, high = 100 * shares.predicted
         left.vlines((edges[1:] + edges[:-1]) / 2, low, high, color=color, lw=1.5)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import betaln
 from scipy.stats import beta
 
+from bayesrep.lab.matching import fitted_mixtures
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
@@ -32,24 +33,31 @@ class Image(Section):
         p(s | k of n) if the image is one of that data set, on 0, 0.01, ..., 1.
     first
         The count that is shown first: where the pools differ most, times how many images have it.
+    estimated
+        Whether the pools' distributions are point estimates, for want of a posterior.
     """
 
     annotators: int
     densities: Mapping[str, Floats]
     first: int
+    estimated: bool = False
 
     id, short, takes = "image-section", "One image", "frequencies"
-    title = "One image: what its measurement says"
+    title, waits = "One image: what its measurement says", True
 
     @classmethod
     def of(cls, source: Source) -> Self:
-        """Take the fitted distributions of both pools."""
-        mixtures = mixture_draws(source.fitted)
-        n = int(max(data.shown.max() for data in source.study.datasets.values()))
+        """Take the fitted distributions of both pools, or without a posterior those of EM."""
+        study, fitted = source.study, source.posterior
+        if fitted is None:
+            source.points()  # whose programs EM shares once they are compiled
+        mixtures = _by_em(study) if fitted is None else mixture_draws(fitted)
+        n = int(max(data.shown.max() for data in study.datasets.values()))
         other = "candidates" if "candidates" in mixtures else "replication"
         roles = ("reference", other)
         densities = {role: updated(mixtures[role], n) for role in roles}
-        return cls(annotators=n, densities=densities, first=_first(source.study, n, densities))
+        first = _first(study, n, densities)
+        return cls(annotators=n, densities=densities, first=first, estimated=fitted is None)
 
     def blocks(self) -> Iterator[Block]:
         """A slider for k, and both densities."""
@@ -59,7 +67,9 @@ class Image(Section):
         densities = {role: numbers(density) for role, density in self.densities.items()}
         yield self.block(
             lead="The same measurement means different things in different pools: an image is more "
-            "likely to come from where its pool is dense.",
+            "likely to come from where its pool is dense."
+            + " (The pools are estimated by EM from the counts.)"
+            * self.estimated,
             controls=[
                 slider(
                     "selected",
@@ -73,6 +83,18 @@ class Image(Section):
             figures=[Figure("image", label, spec)],
             data={"image": {"annotators": n, "densities": densities}},
         )
+
+
+def _by_em(study: Study) -> dict[str, Mixture]:
+    """The most probable mixtures of three betas of the reference and the other pool."""
+    other = "candidates" if "candidates" in study.datasets else "replication"
+    sets = {role: study.datasets[role] for role in ("reference", other)}
+    pairs = ((data.selected, data.shown) for data in sets.values())
+    found = fitted_mixtures(*pairs, components=3)  # as EM + spline has
+    return {
+        role: Mixture(each.a[None], each.b[None], each.weights[None])
+        for role, each in zip(sets, found, strict=True)
+    }
 
 
 def _first(study: Study, n: int, densities: Mapping[str, Floats]) -> int:

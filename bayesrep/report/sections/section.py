@@ -16,6 +16,7 @@ from bayesrep.estimators.analysis import Analysis
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.protocols.people import People
+from bayesrep.report.gallery import Pictures
 from bayesrep.report.vega import Spec
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.study import Study
@@ -39,6 +40,7 @@ class Source:
     posterior: Fitted | None
     points: Callable[[], Sequence[Analysis]] = list
     people: tuple[Predictions, People] | None = None
+    pictures: Pictures | None = None
     kept: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def once(self, name: str, make: Callable[[], Value]) -> Value:
@@ -101,6 +103,13 @@ class Table(NamedTuple):
     csv: bool = False
 
 
+class Thumbnail(NamedTuple):
+    """A small picture: its address, which holds the picture itself, and what is said below it."""
+
+    source: str
+    text: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Block:
     """A part of the page under one heading: what its template shows, in this order.
@@ -122,6 +131,7 @@ class Block:
     table: Table | None = None
     told: bool = False  # whether there is a place for a sentence on the chosen classifier
     sentences: Sequence[str] = ()
+    thumbnails: Sequence[Thumbnail] = ()
     settings: Mapping[str, str] | None = None
     repeat: str = ""
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])  # for the script; fractions
