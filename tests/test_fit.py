@@ -412,10 +412,10 @@ def test_the_prior_predictive_draws_studies():
     images = drawn.prior_predictive["reference_images"].values
     assert images.shape == (1, 200, 9)
     assert (images.sum(axis=-1) == 50).all()
-    right = drawn.prior_predictive["correct"].values
+    right = drawn.prior_predictive["replication_right"].values
     shown = drawn.prior_predictive["replication_images"].values
     assert (right <= shown[:, :, None]).all()
-    np.testing.assert_array_equal(right, again.prior_predictive["correct"].values)
+    np.testing.assert_array_equal(right, again.prior_predictive["replication_right"].values)
     location = drawn.prior["first_location"].values
     # 200 draws of Normal(0.7, 0.5): within 4 standard errors, a false alarm in 10^4.
     assert abs(location.mean() - 0.7) < 4 * 0.5 / np.sqrt(200)

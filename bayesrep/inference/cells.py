@@ -160,8 +160,9 @@ def cell_groups(
     seed
         Seed of the predictive draws.
     new_images
-        Predict answers on the predicted images of each cell; otherwise on the observed ones, so
-        that accuracies by cell can be compared with the observed.
+        Predict answers on the predicted images of each cell (all of them: `replication_right`);
+        otherwise on the observed ones, so that accuracies by cell can be compared with the
+        observed.
 
     Returns
     -------
@@ -199,10 +200,12 @@ def cell_groups(
             group["draw"] = (("draw",), np.arange(0, values["log_mass_0"].shape[1], step))
     shown = predictive["replication_images"][1] if new_images else images
     shown = np.broadcast_to(shown, (*values["accuracy"].shape[:2], len(images)))
-    drawn = np.empty((*values["accuracy"].shape[:3], len(some)), dtype=np.int32)
+    drawn = np.empty(values["accuracy"].shape, dtype=np.int32)
     for place in np.ndindex(drawn.shape[:2]):  # all at once take twice the memory
-        drawn[place] = rng.binomial(shown[place][some], values["accuracy"][place][:, some])
-    predictive["correct"] = (("chain", "draw", *dims), drawn)
+        drawn[place] = rng.binomial(shown[place], values["accuracy"][place])
+    predictive["correct"] = (("chain", "draw", *dims), drawn[..., some])
+    if new_images:
+        predictive["replication_right"] = (("chain", "draw", *by_cell), drawn)
     observed["correct"] = (dims, right[:, some])
     observed["replication_right"] = (by_cell, right)
     return {
