@@ -260,7 +260,7 @@ def posterior() -> Any:
     data = study()
     rng = np.random.default_rng(0)
     sizes = {"chain": 2, "draw": 20, "component": 2, "dataset": 2, "classifier": 3, "term": 5}
-    sizes |= {"reference_cell": 11, "replication_cell": 11}
+    sizes |= {"reference_cell": 11, "replication_cell": 11, "answered_cell": 11}
 
     def drawn(*dims: str) -> tuple[tuple[str, ...], Any]:
         return dims, rng.beta(5, 3, [sizes[dim] for dim in dims])
