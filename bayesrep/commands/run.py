@@ -308,11 +308,11 @@ class _Work:
             found |= {"answer": f"No answer: {reason(error)}", "converged": False}
         fitted = Fitted(self.study, self.posterior)
         diagnosis = examine(self.posterior, fitted, with_agreement=False)
-        say = Voice.of(self.study)
+        voice = Voice.of(self.study)
         found["trust"] = diagnosis.trust
-        found["verdict"] = say(diagnosis.verdict)
-        found["notes"] = list(map(say, diagnosis.sentences))
-        found["assumption"] = say(diagnosis.assumption)
+        found["verdict"] = voice(diagnosis.verdict)
+        found["notes"] = list(map(voice, diagnosis.sentences))
+        found["assumption"] = voice(diagnosis.assumption)
         with replaced_folder(self.out.resolve() / "tables") as folder:
             for name, table in tables.items():
                 table.write_csv(folder / f"{name}.csv")

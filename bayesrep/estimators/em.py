@@ -20,6 +20,7 @@ from jax.nn import log_sigmoid
 from jax.scipy.special import logsumexp
 
 from bayesrep.estimators.betas import CONCENTRATIONS, MEANS, LogBetas
+from bayesrep.numerics.batches import in_batches
 from bayesrep.numerics.beta_binomial import below, log_binomial, log_cells, log_mixture
 from bayesrep.types import Float, Int
 
@@ -279,19 +280,9 @@ def ascend(
     """
     shape = starts.log_a.shape[:-1]
     each = np.broadcast_to(np.asarray(images)[:, :, None], (*shape, images.shape[2]))
-    flat = [np.reshape(leaf, (-1, leaf.shape[-1])) for leaf in (*starts, each)]
-    # Batches of one size: one program, traced and compiled once, for any number of climbs, of
-    # which none goes on for longer than its batch.
-    total = len(flat[0])
-    whole = np.arange(-(-total // _BATCH) * _BATCH)
-    ends: list[Ascent] = []
-    for rows in np.split(np.minimum(whole, total - 1), len(whole) // _BATCH):
-        *fields, counts = (leaf[rows] for leaf in flat)
-        end = _ascend_batch(LogBetas(*fields), counts, cells, rounds, newton=newton)
-        ends.append(jax.tree.map(np.asarray, end))
-
-    def joined(*parts: Any) -> Any:
-        found = np.concatenate(parts)[:total]
-        return found.reshape(*shape, *found.shape[1:])
-
-    return jax.tree.map(joined, *ends)
+    flat = jax.tree.map(lambda leaf: np.reshape(leaf, (-1, leaf.shape[-1])), (starts, each))
+    # None of a batch goes on for longer than the batch.
+    found = in_batches(
+        lambda *some: _ascend_batch(*some, cells, rounds, newton=newton), flat, _BATCH
+    )
+    return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), found)

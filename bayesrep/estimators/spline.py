@@ -22,6 +22,7 @@ from scipy.stats import binom
 
 from bayesrep.estimators.betas import Betas
 from bayesrep.estimators.em import CellMatrices
+from bayesrep.numerics.batches import in_batches
 from bayesrep.numerics.beta_binomial import log_cells
 from bayesrep.numerics.beta_splines import expected_bsplines, published_grid, published_sum
 from bayesrep.numerics.least_squares import bounded_least_squares
@@ -202,18 +203,9 @@ def adjusted_accuracies(
     curves
         B-spline coefficients.
     """
-    leaves, form = jax.tree.flatten((reference, replication, images, correct))
-    leaves = [np.asarray(leaf) for leaf in leaves]
-    total, classifiers = leaves[-1].shape[0], leaves[-1].shape[2]
-    # Batches of one size: one program, traced and compiled once, for any number of versions.
-    size = int(np.clip(_BATCH // classifiers, 1, _MOST))
-    whole = np.minimum(np.arange(-(-total // size) * size), total - 1)
-    ends = [
-        _adjusted_batch(*form.unflatten([leaf[some] for leaf in leaves]), cells, rows, loss=loss)
-        for some in np.split(whole, len(whole) // size)
-    ]
-    adjusted, curves = (np.concatenate(parts)[:total] for parts in zip(*ends, strict=True))
-    return adjusted, curves
+    given = reference, replication, images, correct
+    size = int(np.clip(_BATCH // np.shape(correct)[2], 1, _MOST))
+    return in_batches(lambda *some: _adjusted_batch(*some, cells, rows, loss=loss), given, size)
 
 
 @partial(jax.jit, static_argnames=("loss",))

@@ -33,18 +33,14 @@ def completed_cells(problem: Problem) -> dict[str, list[Cells]]:
 def cell_names(problem: Problem) -> dict[str, CellNames]:
     """Which images the cells of every data set are about, groups one after another."""
     names: dict[str, CellNames] = {}
-    for role, tables in completed_cells(problem).items():
+    every = completed_cells(problem)
+    for role, tables in every.items():
         groups = np.repeat(np.array(problem.groups), len(tables[0].shown))
         counts = (np.tile(each, len(tables)) for each in (tables[0].selected, tables[0].shown))
         names[role] = CellNames(groups, *counts)
-    some = answered_cells(problem)
+    some = np.flatnonzero(_answers(every["replication"])[0])  # of the others nobody answered
     names["answered"] = CellNames(*(each[some] for each in names["replication"]))
     return names
-
-
-def answered_cells(problem: Problem) -> Int[np.ndarray, "answered"]:
-    """Which of the replication's cells hold images: of the others nobody answered anything."""
-    return np.flatnonzero(_answers(completed_cells(problem)["replication"])[0])
 
 
 def _predict_counts(

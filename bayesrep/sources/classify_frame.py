@@ -15,7 +15,7 @@ image_info.pkl, likewise, says of all 10,000 images what became of them, in two 
                      mis (nobody selected its label), amb (of which the paper does not speak)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +54,7 @@ def read_classify_frame(path: str | Path) -> pl.DataFrame:
     StudyError
         Naming the file and what is wrong with it.
     """
-    frame = read_frame(path)
-    if missing := [name for name in _COLUMNS if name not in frame]:
-        raise StudyError(
-            f"{path}: {listing(missing, 'column')} missing; give annotations_classify_task.pkl"
-        )
+    frame = _read(path, _COLUMNS, "annotations_classify_task.pkl")
     try:
         rows = list(_answers(*(frame[name].tolist() for name in _COLUMNS)))
     except (TypeError, ValueError) as error:
@@ -93,9 +89,7 @@ def read_fates_frame(path: str | Path) -> pl.DataFrame:
     StudyError
         Naming the file and what is wrong with it.
     """
-    frame = read_frame(path)
-    if missing := [name for name in ("image", "annotation") if name not in frame]:
-        raise StudyError(f"{path}: {listing(missing, 'column')} missing; give image_info.pkl")
+    frame = _read(path, ("image", "annotation"), "image_info.pkl")
     kinds = [str(kind) for kind in frame["annotation"].tolist()]
     if strange := [kind for kind in dict.fromkeys(kinds) if kind not in _FATES]:
         raise StudyError(
@@ -103,6 +97,14 @@ def read_fates_frame(path: str | Path) -> pl.DataFrame:
         )
     images = [str(image) for image in frame["image"].tolist()]
     return pl.DataFrame({"image": images, "fate": [_FATES[kind] for kind in kinds]})
+
+
+def _read(path: str | Path, columns: Sequence[str], published: str) -> Any:
+    """A published frame that has these columns."""
+    frame = read_frame(path)
+    if missing := [name for name in columns if name not in frame]:
+        raise StudyError(f"{path}: {listing(missing, 'column')} missing; give {published}")
+    return frame
 
 
 def _answers(

@@ -11,7 +11,6 @@ import polars as pl
 from bayesrep.estimators import classifier_table
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.estimators.annotators import compare_annotators
-from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
 from bayesrep.report.figures import (
@@ -30,9 +29,9 @@ from bayesrep.report.sections.section import (
     Source,
     Table,
     chooser,
+    figure_source,
     limits,
     numbers,
-    point_estimates,
     quiet,
     search,
     slider,
@@ -421,8 +420,8 @@ def figure(
     points: Sequence[Analysis] = (),
 ) -> Any:
     """Where every classifier was measured, and where it stands at the same frequencies."""
-    estimated = points or point_estimates(study, bootstrap, seed)
-    found = estimates(Source(study, Fitted(study, posterior), lambda: estimated))
+    source = figure_source(study, posterior, points, bootstrap=bootstrap, seed=seed)
+    found = estimates(source)
     rows, own = found.classifiers, found.methods[-1]
     figure, (axes,) = panels(1)
     reference = rows["reference"].to_numpy()

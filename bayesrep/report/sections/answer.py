@@ -9,7 +9,6 @@ import polars as pl
 
 from bayesrep.estimators import gap_table
 from bayesrep.estimators.analysis import Analysis
-from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
 from bayesrep.report import vega
 from bayesrep.report.answer import (
@@ -29,8 +28,8 @@ from bayesrep.report.sections.section import (
     Figure,
     Section,
     Source,
+    figure_source,
     limits,
-    point_estimates,
     quiet,
 )
 from bayesrep.report.text import percent
@@ -230,8 +229,8 @@ def figure(
     points: Sequence[Analysis] = (),
 ) -> Any:
     """Mean gaps by method with 95 % intervals."""
-    estimated = points or point_estimates(study, bootstrap, seed)
-    shown = Answer.of(Source(study, Fitted(study, posterior), lambda: estimated))
+    source = figure_source(study, posterior, points, bootstrap=bootstrap, seed=seed)
+    shown = Answer.of(source)
     figure, (axes,) = panels(1)
     place = np.arange(len(shown.gaps))[::-1]
     gap, low, high = (

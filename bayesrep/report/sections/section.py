@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from bayesrep.estimators import METHODS, analyse
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.numerics.estimands import INTERVAL
 from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior
 from bayesrep.protocols.people import People
 from bayesrep.report.gallery import Pictures
 from bayesrep.report.vega import Spec
@@ -70,6 +72,14 @@ def quiet() -> Generator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)
         yield
+
+
+def figure_source(
+    study: Study, posterior: Posterior, points: Sequence[Analysis], *, bootstrap: int, seed: int
+) -> Source:
+    """What a figure takes its numbers from; point estimates that are at hand are not made again."""
+    make = partial(point_estimates, study, bootstrap, seed)
+    return Source(study, Fitted(study, posterior), (lambda: points) if points else make)
 
 
 def point_estimates(study: Study, bootstrap: int, seed: int) -> list[Analysis]:
