@@ -4,10 +4,12 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader
 from importlib.metadata import version
 from importlib.util import spec_from_loader
+from pathlib import Path
 
 # Before anything imports JAX; the environment also reaches the processes that tests start.
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -223,3 +225,33 @@ def pytest_unconfigure():
     """
     if MADE_HERE:
         shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def fill_vision_folder():
+    """Fill a folder with 60 images of three classes, and the weights of small classifiers."""
+
+    def fill(root: Path, names: Sequence[str]) -> None:
+        import numpy as np
+        from PIL import Image
+
+        from bayesrep.studies.imagenet import synsets
+        from bayesrep.vision.imports import load_timm
+
+        timm = load_timm()
+        import torch
+        from safetensors.torch import save_file
+
+        rng = np.random.default_rng(0)
+        for number in range(60):
+            folder = root / "images" / synsets()[300 * (number % 3)]
+            folder.mkdir(parents=True, exist_ok=True)
+            small = Image.fromarray(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8))
+            small.resize((240, 180), Image.Resampling.BICUBIC).save(folder / f"{number}.JPEG")
+        (root / "weights").mkdir()
+        for seed, name in enumerate(names):
+            torch.manual_seed(seed)
+            weights = timm.create_model(name).state_dict()
+            save_file(weights, root / "weights" / f"{name}.safetensors")
+
+    return fill

@@ -15,12 +15,10 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from PIL import Image
 
 import bayesrep
 from bayesrep.errors import PredictionError, PredictionWarning
 from bayesrep.studies import folder
-from bayesrep.studies.imagenet import synsets
 from bayesrep.vision.compiling import check_compiler, compile_networks, forget_compiled
 from bayesrep.vision.evaluate import Device, evaluate, in_groups
 from bayesrep.vision.imports import load_timm
@@ -29,7 +27,6 @@ from bayesrep.vision.pixels import Preprocessing
 
 timm = load_timm()
 import torch
-from safetensors.torch import save_file
 
 NAMES = ["test_vit", "test_resnet"]
 SMALL = Preprocessing((8, 8), 1.0, "center", "bicubic")
@@ -69,19 +66,10 @@ def compiled_as(monkeypatch, change):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory, fill_vision_folder):
     """60 images, and the weights of two small classifiers."""
     root = tmp_path_factory.mktemp("compile")
-    rng = np.random.default_rng(0)
-    for number in range(60):
-        kind = root / "images" / synsets()[300 * (number % 3)]
-        kind.mkdir(parents=True, exist_ok=True)
-        small = Image.fromarray(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8))
-        small.resize((240, 180), Image.Resampling.BICUBIC).save(kind / f"{number}.JPEG")
-    (root / "weights").mkdir()
-    for seed, name in enumerate(NAMES):
-        torch.manual_seed(seed)
-        save_file(timm.create_model(name).state_dict(), root / "weights" / f"{name}.safetensors")
+    fill_vision_folder(root, NAMES)
     predict(root, "plain")
     return root
 

@@ -7,12 +7,10 @@ import warnings
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import bayesrep
 from bayesrep.cli import main
 from bayesrep.errors import PredictionWarning
-from bayesrep.studies.imagenet import synsets
 from bayesrep.vision import pixels
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
@@ -20,27 +18,16 @@ from bayesrep.vision.pixels import Preprocessing, read_block
 from bayesrep.vision.stages import Crew, Spent, Stages
 
 timm = load_timm()
-import torch
-from safetensors.torch import save_file
 
 NAMES = ["test_vit", "test_resnet"]
 SPENT = Spent(read=2.0, decode=4.0, preprocess=6.0, compute=12.0, compile=3.0)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory, fill_vision_folder):
     """60 images, and the weights of two small classifiers."""
     root = tmp_path_factory.mktemp("stages")
-    rng = np.random.default_rng(0)
-    for number in range(60):
-        folder = root / "images" / synsets()[300 * (number % 3)]
-        folder.mkdir(parents=True, exist_ok=True)
-        small = Image.fromarray(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8))
-        small.resize((240, 180), Image.Resampling.BICUBIC).save(folder / f"{number}.JPEG")
-    (root / "weights").mkdir()
-    for seed, name in enumerate(NAMES):
-        torch.manual_seed(seed)
-        save_file(timm.create_model(name).state_dict(), root / "weights" / f"{name}.safetensors")
+    fill_vision_folder(root, NAMES)
     return root
 
 
