@@ -331,7 +331,7 @@ REFUSED = {
         sound(c=[*COUNTS, ["V2", "z.jpg", "1", "2"]]),
         "counts.csv: rows of data set 'V2' beside those of 'v1' and 'v2'; did you mean 'v2'?; "
         "leave the other rows out, or name the pool that the replication was chosen from "
-        "(--candidates)",
+        "(--candidates), or give a role (--further ROLE=NAME)",
     ),
     "an empty file": (
         sound(c=""),
