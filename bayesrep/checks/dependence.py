@@ -15,7 +15,6 @@ posteriors' means *relative to each other*: what a normal misses is about the sa
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +88,7 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
             )
             for level in (assumed, *sorted(at))
         }
-        found = _along(problems, _start(posterior))
+        found = _along(problems)
     height, base = found[assumed]
     nothing = np.full(len(base), np.nan)
     columns = [(height - low, mean) for low, mean in (found.get(x, (np.nan, nothing)) for x in at)]
@@ -104,33 +103,20 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
     ).fill_nan(None)
 
 
-def _start(posterior: Posterior) -> Mapping[str, Any]:
-    """Means of the draws, of a model whose parameters are those of the climb."""
-    made = recorded(posterior)
-    if made.name != "joint" or made.grouping or made.cut:
-        return {}
-    group = need_group(posterior, "posterior", "adjusted_accuracy")
-    return {str(name): group[name].values.mean(axis=(0, 1)) for name in group.data_vars}
-
-
 def _along(
-    problems: Mapping[float, Problem], near: Mapping[str, Any]
+    problems: Mapping[float, Problem],
 ) -> dict[float, tuple[float, Float[np.ndarray, "draw"]]]:
     """By level: the least potential, and mean accuracies of a normal around it, by the same z.
 
-    Of problems that differ in what their data say of the dependence alone, and values of their
-    parameters from which a first climb can begin. The first is the fit's; the others rise, and end
-    with the first that the counts speak against: there the climb is long and leads nowhere.
+    Of problems that differ in what their data say of the dependence alone. The first is the fit's;
+    the others rise, and end with the first that the counts speak against: there the climb is long
+    and leads nowhere.
     """
     assumed, problem = next(iter(problems.items()))
     data = problem.data()
     tools = programs(problem, data)  # of all levels: it is the data that know them
-    values = problem.model.start(data, problem.options)
-    if all(name in near for name, value in values.items() if np.size(value)):
-        values = {name: near[name] if np.size(value) else value for name, value in values.items()}
-        position = tools.start(values)
-    else:
-        position = climb_from_annotations(problem, tools, tools.start(values), data).position
+    start = tools.start(problem.model.start(data, problem.options))
+    position = climb_from_annotations(problem, tools, start, data).position
     random = np.random.default_rng(0)
     half = {name: random.standard_normal((PAIRS, *leaf.shape)) for name, leaf in position.items()}
     standard = {name: jnp.asarray(np.concatenate([z, -z])) for name, z in half.items()}
