@@ -314,7 +314,7 @@ def _judge_counts(
     ragged: bool = False,
 ) -> Finding:
     name, p = row["name"], row["p_adjusted"]
-    check, wanted = f"mixture fits the counts of the {name}", f"p >= {ALPHA}"
+    check, wanted = f"mixture fits the counts of the {name}", f"adjusted p >= {ALPHA}"
     if p is None or p >= ALPHA:
         return Finding(check, "not tested" if p is None else p_text(p), wanted)
     change = _better_mixture(options)

@@ -110,7 +110,7 @@ def headline(drop: Drop, *, classifiers: int) -> str:
         return f"Selection more than explains the {size}"
     if not remaining.above:
         if selection.above:
-            return f"Selection can explain all of the {size}"
+            return f"Selection may explain all of the {size}"
         return f"Selection may explain all of the {size}, or none of it"
     if selection.below:
         return f"None of the {size} is selection"
@@ -210,7 +210,10 @@ def _division(drop: Drop, they: str) -> str:
         )
     if not remaining.above:
         if selection.above:
-            return f"All of it can be explained by selection: {_points(remaining)} remain."
+            return (
+                f"Of these, {_interval(selection, _digits(selection))} are selection; the rest, "
+                f"{_interval(remaining, _digits(remaining))}, may be nothing."
+            )
         return (
             "Whether selection explains all of it or none cannot be told: "
             f"{_points(remaining)} remain."

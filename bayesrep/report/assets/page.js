@@ -231,7 +231,7 @@
         ? [low, high].map((x) => ({ x: 100 * x, y: 100 * (x - fit.intercept - fit.slope * x) })) : [];
       const gap = C.reference.reduce((t, r, i) => t + r - y[i], 0) / y.length;
       const shown = points.filter((p) => p.found).length;
-      $("drops-reading").textContent = `${content.labels[method]}: on average ${at(gap, 2)} points ` +
+      $("drops-reading").textContent = `${content.labels[method]}: ${y.length > 1 ? "on average " : ""}${at(gap, 2)} points ` +
         `below the reference` + (Number.isFinite(fit.slope) ? `; accuracies have slope ${real(fit.slope, 2)}` : "") + "." +
         (search ? ` ${shown} of ${points.length} match the search.` : "");
       return { data: points, lines, zero: [{ y: 0 }], named: named(points) };

@@ -169,10 +169,12 @@ class Accuracies(Section):
         most = len(self.naive) - 1
         own, titles = self.methods[-1], {method: title_of(method) for method in self.methods}
         truth = [("truth", "truth, known of a simulation")] * ("truth" in self.classifiers.columns)
+        several = len(self.classifiers) > 1
         yield self.block(
-            lead="Choose a classifier by its name, or by touching its point. Naive matching with "
-            "no annotator is the accuracy as measured; more annotators leave less noise in the "
-            "matching, never none.",
+            lead="Choose a classifier by its name, or by touching its point. "
+            * several
+            + "Naive matching with no annotator is the accuracy as measured; more annotators leave "
+            "less noise in the matching, never none.",
             controls=[
                 {
                     "kind": "select",
@@ -184,8 +186,7 @@ class Accuracies(Section):
                 slider(
                     "annotators", "Annotators used", 0, most, most, ends=("none", "all there are")
                 ),
-                search("search"),
-                chooser("classifier"),
+                *[search("search"), chooser("classifier")] * several,
             ],
             told=True,
             figures=[
@@ -217,10 +218,10 @@ class Accuracies(Section):
             "were selected as often as the reference's. In the bars a ring is the accuracy as "
             "measured, the dot the adjusted one with its 95 % interval"
             + ", the upright line the truth" * bool(truth)
-            + ". Click a heading to sort.",
+            + ("; click a heading to sort." if several else "."),
             long=True,
             controls=[
-                search("table-search"),
+                *[search("table-search")] * several,
                 {"kind": "check", "id": "all-methods", "label": "Other methods too"},
             ],
             table=Table("classifiers", "All estimates of every classifier", csv=True),

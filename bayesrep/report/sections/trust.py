@@ -52,6 +52,8 @@ class Trust(Section):
         What no check can see, as a clause.
     sentences
         What is not as it should be, or cannot be seen.
+    unchecked
+        Which check the page leaves out, and the command that makes it.
     checks
         check, value, wanted, trust.
     figures
@@ -65,6 +67,7 @@ class Trust(Section):
     verdict: str
     assumption: str
     sentences: tuple[str, ...]
+    unchecked: str
     checks: pl.DataFrame
     figures: Sequence[Figure]
     settings: Mapping[str, str]
@@ -94,6 +97,7 @@ class Trust(Section):
             verdict=found.trust,
             assumption=found.assumption,
             sentences=found.sentences,
+            unchecked=AGREEMENT * (len(source.study.classifiers) > 1),
             checks=found.checks,
             figures=figures,
             settings=_settings(fitted.group.attrs),
@@ -107,12 +111,13 @@ class Trust(Section):
         yield self.block(
             lead=lead.format(assumption=self.assumption),
             lead_class=f"answer {style}",
-            sentences=[*self.sentences, AGREEMENT],
+            sentences=self.sentences,
         )
         yield Block(
             id="checks-section",
             short="Checks",
             title="What the verdict rests on",
+            sentences=[self.unchecked] if self.unchecked else (),
             long=True,
             last=True,
             table=Table("checks", "Checks", CHECKED, checks),
@@ -155,11 +160,12 @@ def _of_p_values(predictions: pl.DataFrame) -> Figure:
         {"p": p, "name": name, "told": p_text(p)} for name, p in _counts(predictions).items()
     ]
     titled = vega.number("classifiers", title="classifiers")
+    whole = {"tickCount": int(min(counts.max(), 5)), "format": "d"}
     bars = vega.mark(
         {"type": "bar", "color": vega.POSTERIOR, "opacity": 0.6},
         x=vega.number("low", title="p-value of a classifier's answers", scale=P_SCALE),
         x2={"field": "high"},
-        y=vega.number("classifiers", title="classifiers", axis={"tickMinStep": 1, "format": "d"}),
+        y=vega.number("classifiers", title="classifiers", axis=whole),
         y2={"datum": 0},
         tooltip=[vega.number("low"), vega.number("high"), titled],
     )
@@ -179,7 +185,7 @@ def _of_p_values(predictions: pl.DataFrame) -> Figure:
         "Posterior predictive checks of the answers: flat where the curves fit; a heap at the left "
         "would be classifiers that they do not fit. Dashed lines are the mixtures' own: "
         + ", ".join(told)
-        + ".",
+        + ". Each p-value is of one test alone; the table's are adjusted for their number.",
         rows_of({"low": P_BINS[:-1], "high": P_BINS[1:], "classifiers": counts}),
     )
 
