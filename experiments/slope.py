@@ -4,8 +4,8 @@
 
 Engstrom et al. (2020, section 5.3) find a slope of 1.13 ± 0.05 of replication on reference accuracy
 and 1.01 ± 0.09 once selection is removed. Here on the simulated study like theirs, whose true slope
-is known: as measured, by EM + spline with a bootstrap over images, by the joint model as it is and
-with the sandwich covariance, and by the shared-difficulty model (the normal at its mode).
+is known: as measured, by EM + spline with a bootstrap over images, and by the joint model as it is
+and with the sandwich covariance. The shared-difficulty model tells no slopes.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from bayesrep import ConvergenceWarning
 from bayesrep.errors import EstimateWarning
 from bayesrep.numerics.estimands import accuracy_line, slope_standard_error
 from bayesrep.posterior.fitted import Fitted
-from bayesrep.report.figures import BLUE, GREEN, interval_points, panels
+from bayesrep.report.figures import BLUE, interval_points, panels
 from bayesrep.report.methods import color_of
 from bayesrep.report.text import MISSING, columns, percent
 from experiments.results import save
@@ -33,7 +33,6 @@ LABELS = {
     "em-spline": "EM + spline, bootstrap",
     "joint": "joint model as it is",
     "sandwich": "joint model, sandwich",
-    "shared": "shared difficulty, normal",
 }
 
 
@@ -71,28 +70,23 @@ def numbers(seed: int, images: int, classifiers: int) -> dict[str, Any]:
             for name, key in (("mean gap", "bias_corrected_gap"), ("slope", "slope"))
         }
         joint = bayesrep.fit(study, seed=seed)
-        shared = bayesrep.fit(study, model="shared-difficulty", method="laplace", seed=seed)
 
     def flat(draws: np.ndarray) -> np.ndarray:
         return draws.reshape(-1, draws.shape[-1])
 
-    moved, both = Fitted(study, joint).joint_draws(seed), Fitted(study, shared).joint_draws()
+    moved = Fitted(study, joint).joint_draws(seed)
     draws = {
         "joint": lines(reference, None, flat(joint.posterior["adjusted_accuracy"].values)),
         "sandwich": lines(reference, flat(moved.reference), flat(moved.adjusted)),
-        "shared": lines(reference, flat(both.reference), flat(both.adjusted)),
     }
     for method, quantities in draws.items():
         found[method] = {name: list(_row(values)) for name, values in quantities.items()}
     true = lines(reference, truth.reference_accuracy, truth.adjusted_accuracy)
-    agreement = {}
-    for name, posterior in (("joint", joint), ("shared", shared)):
-        row = bayesrep.check_agreement(study, posterior).summary.row(0, named=True)
-        agreement[name] = {key: row[key] for key in ("observed", "expected", "p")}
+    row = bayesrep.check_agreement(study, joint).summary.row(0, named=True)
     return {
         "methods": found,
         "truth": {name: float(value) for name, value in true.items()},
-        "agreement": agreement,
+        "agreement": {key: row[key] for key in ("observed", "expected", "p")},
         "seed": seed,
         "images": images,
         "classifiers": classifiers,
@@ -122,7 +116,7 @@ def table(found: Mapping[str, Any]) -> str:
 def draw(found: Mapping[str, Any]) -> Any:
     """Slopes with intervals, one method beside the other."""
     drawing, (axes,) = panels(1)
-    shades = {"sandwich": BLUE, "shared": GREEN}
+    shades = {"sandwich": BLUE}
     for place, (method, quantities) in enumerate(found["methods"].items()):
         value, low, high = quantities["slope"]
         color = shades.get(method, color_of(method))
@@ -144,17 +138,14 @@ def draw(found: Mapping[str, Any]) -> Any:
 
 def remarks(found: Mapping[str, Any]) -> str:
     """What the numbers are, in prose."""
-    seen, joint, shared = (
-        percent(found["agreement"][name][key])
-        for name, key in (("joint", "observed"), ("joint", "expected"), ("shared", "expected"))
-    )
+    seen, joint = (percent(found["agreement"][key]) for key in ("observed", "expected"))
     return (
         f"Simulated study of seed {found['seed']}: {found['classifiers']} classifiers, "
         f"{found['images']:,} + {found['images']:,} images, 36 annotators. 95 % intervals; "
         f"{BOOTSTRAP} bootstrap replicates. Mean gap and slope are of adjusted accuracies against "
         "those measured on the reference, between populations against those on its population. "
         f"Two classifiers are right or wrong together on {seen} % of the images; the joint model "
-        f"expects {joint} %, the shared-difficulty model {shared} %."
+        f"expects {joint} %."
     )
 
 

@@ -11,8 +11,7 @@ ENOUGH = 10
 """Annotators of an image below which the prior is named."""
 NO_SLOPE = (
     "No slope is told: by the shared-difficulty model it came out too low, by 0.03 with 10 "
-    "classifiers and by 0.08 with 136. Fit the joint model for it; its interval allows for the "
-    "shared images too."
+    "classifiers. Fit the joint model for it; its interval allows for the shared images too."
 )
 
 

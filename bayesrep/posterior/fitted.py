@@ -143,7 +143,7 @@ class Fitted:
     def right_about_slopes(self) -> bool:
         """Whether a line over classifiers may be told: not of a model that sums over images.
 
-        Its slope is too low by 0.03 with 10 classifiers and by 0.08 with 136 (docs/model.md).
+        Its slope is too low by 0.03 with 10 classifiers (docs/model.md).
         """
         return not self.recorded.model.of_images
 
