@@ -29,7 +29,7 @@ def pairs_between(
     for name in chosen:
         if name not in classifiers:
             close = did_you_mean(name, classifiers)
-            raise OptionError(f"between names {name!r}, which is no classifier of it{close}")
+            raise OptionError(f"between names {name!r}, which is no classifier of the study{close}")
     if len(set(chosen)) < 2:
         raise OptionError(f"between names {chosen[0]!r} only; give two or more")
     return table.filter(pl.col("classifier").is_in(chosen) & pl.col("other").is_in(chosen))
