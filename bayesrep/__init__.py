@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         plot_curves,
         plot_frequencies,
         plot_gaps,
+        plot_pairs,
         plot_ranks,
     )
     from bayesrep.sources.frames import read_frames
@@ -86,6 +87,7 @@ __all__ = [
     "plot_curves",
     "plot_frequencies",
     "plot_gaps",
+    "plot_pairs",
     "plot_ranks",
     "predict",
     "prior_predictive",
@@ -112,7 +114,7 @@ _ROOMS = {
     "inference": "fit prior_predictive",
     "posterior": "read_posterior write_posterior",
     "report.notebook": "report",
-    "report.plots": "plot_accuracies plot_curves plot_frequencies plot_gaps plot_ranks",
+    "report.plots": "plot_accuracies plot_curves plot_frequencies plot_gaps plot_pairs plot_ranks",
     "sources.frames": "read_frames",
     "studies.simulate": "simulate_study",
     "studies.attempts": "Attempts read_attempts",

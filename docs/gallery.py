@@ -22,6 +22,7 @@ PLOTS = {
     "accuracies": "every classifier on both data sets, as measured and adjusted",
     "gaps": "what every method leaves of the mean drop",
     "ranks": "ranks of classifiers at equal selection frequencies",
+    "pairs": "differences of the closest pairs of classifiers",
     "curves": "accuracy by selection frequency",
     "frequencies": "selection frequencies, observed, expected and true",
 }
@@ -33,7 +34,7 @@ Intervals of the paper's figures are of ten replicates here; the commands take t
 
 ## In a notebook
 
-`study` and `posterior` are those of the [tutorial in Python](tutorial-python.md). The first three
+`study` and `posterior` are those of the [tutorial in Python](tutorial-python.md). The first four
 are interactive in Jupyter; all are saved as PDF, SVG or PNG by `.save(path)`, and `.figure` is
 matplotlib's.
 """

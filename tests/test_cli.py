@@ -210,6 +210,26 @@ def test_summarize_refuses_what_did_not_converge(capsys, study_path, posterior_p
     assert "8 annotators an image counts tell 8 moments" in text
 
 
+def test_summarize_prints_some_classifiers_and_gives_programs_all(
+    capsys, study_path, posterior_path, tmp_path
+):
+    command = ("summarize", study_path, posterior_path, "--allow-unconverged")
+    table = tmp_path / "t.csv"
+    status, text, _ = run(capsys, *command, "--top", "1", "--csv", table)
+    assert status == 0
+    assert text.splitlines()[3] == "1 of 3 classifiers; --all shows them, --csv writes them."
+    assert len(pl.read_csv(table)) == 3
+    _, text, _ = run(capsys, *command, "--top", "1", "--json")
+    assert len(json.loads(text)["rows"]) == 3
+    _, text, _ = run(capsys, *command, "--top", "1", "--format", "markdown")
+    assert text.splitlines()[1].startswith("| --- | ---: |")
+    assert text.splitlines()[3].startswith("1 of 3 classifiers")
+    _, text, _ = run(capsys, *command, "--all")
+    assert "of 3 classifiers" not in text
+    status, _, err = run(capsys, *command, "--top", "0")
+    assert (status, err) == (2, "bayesrep: --top is 0; give at least 1\n")
+
+
 def test_bad_paths_are_refused_before_the_work(capsys, study_path, tmp_path, monkeypatch):
     def worked(*_, **__):
         raise AssertionError("the work began")

@@ -17,7 +17,14 @@ from bayesrep.report.closing import (
     points,
     ranks_sentence,
 )
-from bayesrep.report.text import FORMAT, columns, pairs_table, remedies, side_by_side
+from bayesrep.report.text import (
+    FORMAT,
+    columns,
+    estimates_table,
+    pairs_table,
+    remedies,
+    side_by_side,
+)
 
 
 def test_pairs_are_counted_and_the_closest_come_first():
@@ -139,6 +146,26 @@ def test_methods_are_columns_and_some_of_many_are_shown():
     assert text.splitlines()[2].split() == ["c00", "80.0", "70.0", "70.0", "60.0", "to", "75.0"]
     assert len(text.splitlines()) == 2 + 10 + 1
     assert text.endswith("10 of 30 classifiers; --all shows them, --csv writes them.")
+
+
+def test_summarize_shows_the_classifiers_that_estimate_shows():
+    rows = [
+        {"method": "joint", "classifier": f"c{i:02}", "reference_accuracy": 0.8,
+         "replication_accuracy": 0.6, "adjusted_accuracy": 0.7, "lower": 0.6, "upper": 0.75,
+         "bias_corrected_gap": 0.1, "rhat": 1.0, "ess_bulk": 900.0, "ess_tail": 800.0}
+        for i in range(30)
+    ]  # fmt: skip
+    table = pl.DataFrame(rows)
+
+    def first(text: str) -> list[str]:
+        return [line.split()[0] for line in text.splitlines()]
+
+    for top in (None, 3, 30):
+        text = estimates_table(table, top)
+        assert first(text) == first(side_by_side(table, top))
+    assert len(text.splitlines()) == 2 + 30
+    text = estimates_table(table, None)
+    assert text.splitlines()[-1] == "10 of 30 classifiers; --all shows them, --csv writes them."
 
 
 def test_advice_of_settings_becomes_commands():

@@ -1,6 +1,8 @@
 """What data allow to say: of studies, answers without counts, attempts and logs."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -10,6 +12,7 @@ from bayesrep import Study, WorkerAnswers, simulate_study
 from bayesrep.cli import main
 from bayesrep.studies.allows import looks_cut, of_attempts, of_study, panel_of, supported
 from bayesrep.studies.attempts import Attempts
+from bayesrep.studies.words import VOCABULARIES
 
 
 def a_study(low=0, shown=5, size=200, selection=None, answers=None, seed=0):
@@ -34,7 +37,7 @@ def test_counts_on_both_sides_support_the_comparison():
     found = of_study(a_study())
     assert supported(found)
     assert states(a_study())["adjusted comparison"] == "yes"
-    assert "5 and 5 answers an item" in found[1].because
+    assert "5 and 5 answers an image" in found[1].because
 
 
 def test_few_answers_are_named_with_what_they_lack():
@@ -92,8 +95,25 @@ def test_a_panel_is_no_crowd():
 @pytest.mark.parametrize(("most", "state"), [(1, "no"), (4, "yes")])
 def test_attempts(most, state):
     each = Attempts("v1", "m", np.array(["a", "b"]), np.array([0, 1]), np.array([most, most]))
-    assert of_attempts([each]).state == state
-    assert of_attempts([]).state == "no"
+    words = VOCABULARIES["evaluation"]
+    assert of_attempts([each], words).state == state
+    assert of_attempts([], words).state == "no"
+
+
+def test_columns_and_sentences_are_in_the_words_of_the_study():
+    each = Attempts("v1", "m", np.array(["a", "b"]), np.array([0, 1]), np.array([3, 3]))
+    for shown in (1, 3, 5):
+        study = a_study(shown=shown)
+        study = replace(study, provenance={"words": "evaluation"})
+        for attempts in ([], [each]):
+            found = of_study(study, attempts)
+            said = " ".join(f"{one.because} {one.missing}" for one in found)
+            assert "a table of dataset, item, judge, selected" in said
+            assert not re.search(r"\b(image|classifier|annotator|worker)s?\b", said)
+            found = of_study(replace(study, provenance={}), attempts)
+            said = " ".join(f"{one.because} {one.missing}" for one in found)
+            assert "a table of dataset, image, worker, selected" in said
+            assert not re.search(r"\b(item|model|judge)s?\b", said)
 
 
 def test_the_command_says_so_and_exits_by_it(tmp_path, monkeypatch, capsys):

@@ -2,12 +2,14 @@
 
 import re
 import warnings
+from dataclasses import replace
 from html import escape, unescape
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 import vl_convert
+from matplotlib.text import Text
 
 import bayesrep
 from bayesrep.cli import main
@@ -37,6 +39,7 @@ PLOTS = {
     "accuracies": (bayesrep.plot_accuracies, ANYWAY),
     "gaps": (bayesrep.plot_gaps, {"bootstrap": 0, **ANYWAY}),
     "ranks": (bayesrep.plot_ranks, {"top": 2, **ANYWAY}),
+    "pairs": (bayesrep.plot_pairs, ANYWAY),
     "curves": (bayesrep.plot_curves, {}),
     "frequencies": (bayesrep.plot_frequencies, {}),
 }
@@ -86,11 +89,75 @@ def test_a_plot_shows_the_rows_of_its_table(study, posterior):
     assert len(ranks.spec["data"]["values"]) == 3
 
 
+def test_pairs_are_those_that_the_command_shows(study, posterior):
+    table = bayesrep.compare_classifiers(study, posterior, **ANYWAY)
+    close = table.sort((table["probability"] - 0.5).abs())
+    plot = bayesrep.plot_pairs(study, posterior, top=2, **ANYWAY)
+    rows = plot.spec["data"]["values"]
+    shown = [(row["classifier"], row["other"]) for row in rows]
+    assert shown == close.select("classifier", "other").rows()[:2]
+    for name in ("difference", "lower", "upper", "raw_difference"):
+        np.testing.assert_allclose([row[name] for row in rows], 100 * close[name][:2], atol=1e-4)
+    (axes,) = plot.figure.axes
+    points = next(line for line in axes.get_lines() if "equal" in str(line.get_label()))
+    np.testing.assert_allclose(points.get_xdata(), 100 * close["difference"][:2])
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [row["pair"] for row in rows]
+    assert names[0] == f"{rows[0]['classifier']} \N{MINUS SIGN} {rows[0]['other']}"
+    one, _, other = study.classifiers
+    plot = bayesrep.plot_pairs(study, posterior, between=[other, one], **ANYWAY)
+    (row,) = plot.spec["data"]["values"]
+    assert (row["classifier"], row["other"]) == (one, other)
+
+
+OURS = re.compile(r"(?i)\b(images?|classifiers?|annotators?|annotations?|workers?|people)\b")
+
+
+def test_plots_of_an_evaluation_say_item_and_model(study, posterior):
+    """Whose fit is that of the same study of images: its words are no part of it."""
+    evaluation = replace(study, provenance={**study.provenance, "words": "evaluation"})
+    told = {}
+    for words, each in (("images", study), ("evaluation", evaluation)):
+        for name, (function, options) in PLOTS.items():
+            plot = function(each, posterior, **options)
+            texts = [text.get_text() for text in plot.figure.findobj(Text)]
+            if plot.spec is not None:
+                texts += [plot.spec["description"], *titles(plot.spec)]
+            told[name, words] = " | ".join(texts)
+    for name in PLOTS:
+        assert not OURS.search(told[name, "evaluation"]), name
+        theirs = told[name, "evaluation"] != told[name, "images"]
+        assert theirs == bool(OURS.search(told[name, "images"])), name
+    assert "share of items (%)" in told["frequencies", "evaluation"]
+    assert "Ranks of models" in told["ranks", "evaluation"]
+    assert "| model |" in told["accuracies", "evaluation"]
+
+
+def titles(spec):
+    """Every title in a specification, and what a tooltip would show by a field's name."""
+    if isinstance(spec, dict):
+        for name, value in spec.items():
+            if name == "title" and isinstance(value, str):
+                yield value
+            elif name == "tooltip":
+                yield from (each.get("title", each["field"]) for each in value)
+            else:
+                yield from titles(value)
+    elif isinstance(spec, list):
+        for value in spec:
+            yield from titles(value)
+
+
 def test_a_plot_refuses_what_the_tables_refuse(study, posterior):
     with pytest.raises(OptionError, match="no classifier 'nope'"):
         bayesrep.plot_curves(study, posterior, ["nope"])
-    with pytest.raises(OptionError, match="top is 0"):
-        bayesrep.plot_ranks(study, posterior, top=0)
+    for function in (bayesrep.plot_ranks, bayesrep.plot_pairs):
+        with pytest.raises(OptionError, match="top is 0"):
+            function(study, posterior, top=0)
+    with pytest.raises(OptionError, match="between names 'nope', which is no classifier"):
+        bayesrep.plot_pairs(study, posterior, between=["nope"], **ANYWAY)
+    with pytest.raises(OptionError, match="give two or more"):
+        bayesrep.plot_pairs(study, posterior, between=study.classifiers[:1], **ANYWAY)
     other = bayesrep.simulate_study(images=300, annotators=12, classifiers=3, seed=5)
     for function, options in PLOTS.values():
         with pytest.raises(bayesrep.PosteriorError, match="another study"):

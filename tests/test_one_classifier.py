@@ -101,6 +101,11 @@ def test_there_is_none_to_compare_it_with(study, paths, command, capsys):
     )
 
 
+def test_there_is_no_pair_to_draw(study, posterior):
+    with pytest.raises(bayesrep.StudyError, match="is the only classifier; a pair takes two"):
+        bayesrep.plot_pairs(study, posterior, allow_unconverged=True)
+
+
 def test_it_is_judged_and_reported(study, posterior, paths, capsys):
     main(["diagnose", paths[1], "--study", paths[0]])
     assert capsys.readouterr().out.startswith("Trust: ")

@@ -377,6 +377,33 @@ def test_images_are_shown_small_and_hold_nothing_of_their_files(study, tmp_path)
     assert "Images by selection frequency" not in page(gather(study, bootstrap=0))
 
 
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("notes.txt", "holds no images; known are .bmp"),
+        ("another.jpg", "holds no picture of images '"),
+        ("IMAGE.jpg", "cannot be decoded"),
+    ],
+)
+def test_a_folder_without_the_studys_images_is_refused_before_the_work(
+    study, tmp_path, monkeypatch, capsys, file, said
+):
+    begun: list[object] = []
+    monkeypatch.setattr("bayesrep.report.sections.point_estimates", lambda *_: begun.append(1))
+    study.write(tmp_path / "study")
+    (tmp_path / "pictures").mkdir()
+    file = file.replace("IMAGE", str(study.reference.images[0]))
+    (tmp_path / "pictures" / file).write_bytes(b"of nothing")
+    paths = [str(tmp_path / name) for name in ("study", "report.html", "pictures")]
+    assert main(["report", paths[0], "--out", paths[1], "--images", paths[2]]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert str(tmp_path / "pictures") in printed.err
+    assert printed.err.count("\n") == 1
+    assert begun == []
+    assert not (tmp_path / "report.html").exists()
+
+
 def test_a_study_of_further_data_sets_is_shown(study):
     """There are colours for as many as there are."""
     more = {f"role {n}": replace(study.replication, name=f"set {n}") for n in range(6)}

@@ -1,19 +1,10 @@
 """`bayesrep pairs`: which of two classifiers is better once selection is removed, for every two."""
 
 from argparse import ArgumentParser, Namespace
-from typing import Any
 
 import bayesrep
-from bayesrep.commands.options import (
-    add_length,
-    add_shared,
-    given,
-    length,
-    names,
-    read_fitted,
-)
+from bayesrep.commands.options import add_length, add_shared, given, length, names, read_fitted
 from bayesrep.commands.output import emit_table
-from bayesrep.errors import OptionError, did_you_mean
 
 
 def add(parser: ArgumentParser) -> None:
@@ -27,6 +18,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.report.closing import pairs_sentence
+    from bayesrep.report.pairs import pairs_between
     from bayesrep.report.text import pairs_table
 
     top = length(arguments)
@@ -34,19 +26,9 @@ def run(arguments: Namespace) -> int:
     options = given(arguments, bayesrep.compare_classifiers)
     table = bayesrep.compare_classifiers(study, posterior, **options)
     if arguments.between:
-        table = _between(table, arguments.between, study.classifiers)
+        table = pairs_between(table, arguments.between, study.classifiers)
         top = len(table) if top is None else top
     text = pairs_table(table, study.classifiers, top)
     if len(study.classifiers) > 1:
         text += f"\n\n{pairs_sentence(table)}"
     return emit_table(arguments, table, text, left_out=study.left_out)
-
-
-def _between(table: Any, chosen: list[str], classifiers: tuple[str, ...]) -> Any:
-    for name in chosen:
-        if name not in classifiers:
-            close = did_you_mean(name, classifiers)
-            raise OptionError(f"--between names {name!r}, which is no classifier of it{close}")
-    if len(set(chosen)) < 2:
-        raise OptionError(f"--between names {chosen[0]!r} only; give two or more, as in A,B")
-    return table.filter(table["classifier"].is_in(chosen) & table["other"].is_in(chosen))

@@ -56,24 +56,20 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.numbers import numbers_of
     from bayesrep.report.page import write_page
     from bayesrep.report.sections import gather
-    from bayesrep.report.sections.photographs import Photographs
 
     file = arguments.posterior
     posterior = None if file is None else read_draws(file)
     options: dict[str, Any] = {**given(arguments, gather), "posterior": posterior}
+    if arguments.images is not None:
+        from bayesrep.report.gallery import Pictures
+
+        options["pictures"] = Pictures.in_folder(arguments.images)
     if arguments.objects is not None or arguments.counts is not None:
         from bayesrep.protocols import read_people, read_predictions
 
         (answers,) = read_predictions(arguments.study, ("reference",))
         options["people"] = answers, read_people(answers, **given(arguments, read_people))
-    if arguments.images is not None:
-        from bayesrep.report.gallery import Pictures
-
-        options["pictures"] = Pictures.in_folder(arguments.images)
     content = gather(study, progress=not arguments.no_progress, **options)
-    shown = content.sections[Photographs]
-    if arguments.images is not None and isinstance(shown, str):
-        raise OptionError(f"--images: {shown}")
     numbers = numbers_of(content)
     failed = [found for each in conditions if (found := each.finding(numbers))]
     write_page(content, arguments.out)

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 import bayesrep
-from bayesrep.commands.options import add_shared, read_fitted
+from bayesrep.commands.options import add_length, add_shared, length, read_fitted
 from bayesrep.commands.output import emit_table
 from bayesrep.errors import plain
 
@@ -16,7 +16,9 @@ NO_SLOPE = (
 
 
 def add(parser: ArgumentParser) -> None:
-    add_shared(parser, "study", "posterior", "--crowd-sd", "--csv", "--force")
+    add_shared(parser, "study", "posterior")
+    add_length(parser, "classifier")
+    add_shared(parser, "--crowd-sd", "--csv", "--force")
     add_shared(parser, "--allow-unconverged")
 
 
@@ -29,6 +31,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.text import estimates_table, gaps_table, populations_text
     from bayesrep.summary import tables
 
+    top = length(arguments)
     study, posterior = read_fitted(arguments)
     fitted = Fitted(study, posterior, arguments.crowd_sd or 0.0)
     fitted = fitted.trusted(allow_unconverged=arguments.allow_unconverged)
@@ -37,7 +40,7 @@ def run(arguments: Namespace) -> int:
     answer = plain(answer_for(study, drop_of(gaps, measured)))
     band, assumed = judge_dependence(posterior)
     text = (
-        f"{estimates_table(table)}\n\nMean over classifiers and line:\n\n"
+        f"{estimates_table(table, top)}\n\nMean over classifiers and line:\n\n"
         f"{gaps_table(gaps, clear=measured.above)}\n\n{answer}\n{populations_text(gaps)}"
         f"\n{plain(assumed.sentence)}"
     )

@@ -110,12 +110,12 @@ def save_figure(figure: Any, path: Path) -> None:
     kind = check_format(path).suffix.lower()[1:]
     settings: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "bayesrep"}
     date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    _say(figure, VOICE.get())
+    say_in(figure, VOICE.get())
     with rc_context(settings), replaced_file(path) as partial:
         figure.savefig(partial, format=kind, metadata=date.get(kind))
 
 
-def _say(figure: Any, voice: Voice) -> None:
+def say_in(figure: Any, voice: Voice) -> None:
     """Put what is written in a figure into the words of a study."""
     from matplotlib.text import Text
 

@@ -1,16 +1,17 @@
 """Figures of a study and its posterior for notebooks and papers: `bayesrep.plot_*`.
 
-Where a figure is interactive, its Vega-Lite and its drawing show the rows of one public table.
+Where a figure is interactive, its Vega-Lite and its drawing show the rows of one public table. All
+are in the words of the study.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import OptionError, listing
+from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.estimators import estimate_gaps
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
@@ -22,13 +23,18 @@ from bayesrep.report.figures import (
     interval_points,
     legend_below,
     panels,
+    say_in,
 )
 from bayesrep.report.methods import color_of, label_of, title_of
 from bayesrep.report.notebook import Plot
+from bayesrep.report.pairs import closest_pairs, pairs_between
 from bayesrep.report.sections import curves, frequencies
 from bayesrep.report.sections.section import quiet
+from bayesrep.report.text import SOME
+from bayesrep.report.wording import titled
 from bayesrep.studies.study import Study, need_study
-from bayesrep.summary import rank_classifiers, summarize, summarize_gaps
+from bayesrep.studies.words import Voice
+from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps
 
 MEASURED, ADJUSTED = "as measured", "at equal selection frequencies"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -50,7 +56,7 @@ def plot_accuracies(study: Study, posterior: Posterior, *, allow_unconverged: bo
     table = summarize(need_study(study), posterior, allow_unconverged=allow_unconverged)
     columns = ("reference_accuracy", "replication_accuracy", "adjusted_accuracy", "lower", "upper")
     rows = table.select("classifier", pl.col(columns) * 100)
-    return Plot("accuracies", partial(_draw_accuracies, rows), _accuracies(rows))
+    return _plot("accuracies", study, partial(_draw_accuracies, rows), _accuracies(rows))
 
 
 def _accuracies(rows: pl.DataFrame) -> vega.Spec:
@@ -61,7 +67,7 @@ def _accuracies(rows: pl.DataFrame) -> vega.Spec:
     x = vega.number("reference_accuracy", title="accuracy on the reference (%)", scale=scale)
     title = "accuracy on the replication (%)"
     tooltip = [
-        vega.name("classifier"),
+        vega.name("classifier", title="classifier"),
         vega.number("reference_accuracy", format=".1f", title="reference (%)"),
         vega.number("replication_accuracy", format=".1f", title="replication (%)"),
         vega.number("adjusted_accuracy", format=".1f", title="adjusted (%)"),
@@ -82,6 +88,8 @@ def _accuracies(rows: pl.DataFrame) -> vega.Spec:
     moved: vega.Spec = {"type": "rule", "color": "#bbbbbb"}
     interval: vega.Spec = {"type": "rule", "color": methods.POSTERIOR.paper, "opacity": 0.5}
     return _chart(
+        "Accuracy of every classifier on the replication against that on the reference, as "
+        "measured and at equal selection frequencies",
         rows,
         same,
         _mark(moved, x=x, y=y("replication_accuracy"), y2={"field": "adjusted_accuracy"}),
@@ -153,7 +161,7 @@ def plot_gaps(
     rows = table.filter(quantity="bias_corrected_gap").select(
         "method", pl.col("estimate", "lower", "upper") * 100
     )
-    return Plot("gaps", partial(_draw_gaps, rows), _gaps(rows))
+    return _plot("gaps", study, partial(_draw_gaps, rows), _gaps(rows))
 
 
 def _gaps(rows: pl.DataFrame) -> vega.Spec:
@@ -167,15 +175,11 @@ def _gaps(rows: pl.DataFrame) -> vega.Spec:
         vega.name("method"),
         *(vega.number(name, format=".2f") for name in ("estimate", "lower", "upper")),
     ]
-    zero = {
-        "data": {"values": [{"at": 0}]},
-        "mark": {"type": "rule", "color": GREY},
-        "encoding": {"x": vega.number("at", title=title)},
-    }
     interval = {"x": vega.number("lower", title=title), "x2": {"field": "upper"}}
     return _chart(
+        "Mean accuracy gap over classifiers, as measured and as every method leaves it",
         rows,
-        zero,
+        _zero(title),
         _mark({"type": "rule", "strokeWidth": 2}, y=y, color=color, **interval),
         _mark(
             {"type": "circle", "size": 90, "opacity": 1},
@@ -227,7 +231,7 @@ def plot_ranks(
         raise OptionError(f"top is {top}; show at least one classifier")
     options: dict[str, Any] = {"seed": seed, "allow_unconverged": allow_unconverged}
     rows = rank_classifiers(need_study(study), posterior, **options).head(top)
-    return Plot("ranks", partial(_draw_ranks, rows), _ranks(rows))
+    return _plot("ranks", study, partial(_draw_ranks, rows), _ranks(rows))
 
 
 def _ranks(rows: pl.DataFrame) -> vega.Spec:
@@ -235,12 +239,13 @@ def _ranks(rows: pl.DataFrame) -> vega.Spec:
     title = "rank (1 is the best)"
     scale = {"zero": False}
     tooltip = [
-        vega.name("classifier"),
+        vega.name("classifier", title="classifier"),
         *(vega.number(name, format=".1f") for name in ("rank", "lower", "upper")),
         vega.number("replication_rank", title="as measured"),
         vega.number("best", format=".0%", title="probability to be the best"),
     ]
     return _chart(
+        "Ranks of classifiers, as measured and at equal selection frequencies",
         rows,
         _mark(
             {"type": "rule", "color": methods.POSTERIOR.paper},
@@ -251,7 +256,7 @@ def _ranks(rows: pl.DataFrame) -> vega.Spec:
         _mark(
             {"type": "point", "color": methods.RAW.paper},
             y=y,
-            x=vega.number("replication_rank"),
+            x=vega.number("replication_rank", title=title),
             tooltip=tooltip,
         ),
         _mark(
@@ -272,6 +277,109 @@ def _draw_ranks(rows: pl.DataFrame) -> Any:
     style = {"mfc": "none", "ms": 5, "color": methods.RAW.paper, "label": MEASURED}
     axes.plot(rows["replication_rank"], place, "o", **style)
     axes.set_xlabel("rank (1 is the best)")
+    legend_below(figure)
+    return figure
+
+
+def plot_pairs(
+    study: Study,
+    posterior: Posterior,
+    *,
+    between: Sequence[str] = (),
+    top: int | None = None,
+    seed: int = 0,
+    allow_unconverged: bool = False,
+) -> Plot:
+    """Differences of two classifiers at equal selection frequencies, with 95 % intervals.
+
+    Parameters
+    ----------
+    study, posterior, seed, allow_unconverged
+        As `bayesrep.compare_classifiers`, whose table is shown.
+    between
+        Names of two classifiers or more: all pairs of these; without names, of all.
+    top
+        How many pairs, from the closest, a figure shows; None for all between some names, and for
+        ten of all.
+
+    Raises
+    ------
+    OptionError
+        If a name is no classifier's, or `top` shows nothing.
+    StudyError
+        If there is only one classifier.
+    ConvergenceError, PosteriorError
+        As `bayesrep.compare_classifiers`.
+    """
+    if top is not None and top < 1:
+        raise OptionError(f"top is {top}; show at least one pair")
+    options: dict[str, Any] = {"seed": seed, "allow_unconverged": allow_unconverged}
+    table = compare_classifiers(need_study(study), posterior, **options)
+    if table.is_empty():
+        raise StudyError(f"{study.classifiers[0]!r} is the only classifier; a pair takes two")
+    if between:
+        table = pairs_between(table, between, study.classifiers)
+        top = len(table) if top is None else top
+    columns = ("raw_difference", "difference", "lower", "upper")
+    rows = closest_pairs(table, SOME if top is None else top).select(
+        pl.format("{} \N{MINUS SIGN} {}", "classifier", "other").alias("pair"),
+        *("classifier", "other"),
+        pl.col(columns) * 100,
+        "probability",
+    )
+    return _plot("pairs", study, partial(_draw_pairs, rows), _pairs(rows))
+
+
+AHEAD = "by how much the first is better (points)"
+
+
+def _pairs(rows: pl.DataFrame) -> vega.Spec:
+    y = vega.name("pair", sort=rows["pair"].to_list(), title=None, axis={"labelLimit": 0})
+    tooltip = [
+        vega.name("classifier", title="classifier"),
+        vega.name("other", title="compared with"),
+        vega.number("difference", format=".2f"),
+        vega.number("lower", format=".2f", title="95 % from"),
+        vega.number("upper", format=".2f", title="to"),
+        vega.number("raw_difference", format=".2f", title="as measured"),
+        vega.number("probability", format=".1%", title="probability to be better"),
+    ]
+    return _chart(
+        "Differences of classifiers' accuracies, two by two, as measured and at equal selection "
+        "frequencies",
+        rows,
+        _zero(AHEAD),
+        _mark(
+            {"type": "rule", "color": methods.POSTERIOR.paper},
+            y=y,
+            x=vega.number("lower", title=AHEAD),
+            x2={"field": "upper"},
+        ),
+        _mark(
+            {"type": "point", "color": methods.RAW.paper},
+            y=y,
+            x=vega.number("raw_difference", title=AHEAD),
+            tooltip=tooltip,
+        ),
+        _mark(
+            {"type": "circle", "size": 50, "color": methods.POSTERIOR.paper},
+            y=y,
+            x=vega.number("difference", title=AHEAD),
+            tooltip=tooltip,
+        ),
+        width=440,
+        height={"step": 18},
+    )
+
+
+def _draw_pairs(rows: pl.DataFrame) -> Any:
+    figure, (axes,) = panels(1)
+    figure.set_size_inches(7.2, max(2.5, 0.2 * len(rows) + 1.2))
+    place = _forest(axes, rows, rows["pair"].to_list(), "difference", label=ADJUSTED)
+    style = {"mfc": "none", "ms": 5, "color": methods.RAW.paper, "label": MEASURED}
+    axes.plot(rows["raw_difference"], place, "o", **style)
+    axes.axvline(0, color=GREY, lw=1)
+    axes.set_xlabel(AHEAD)
     legend_below(figure)
     return figure
 
@@ -299,7 +407,7 @@ def plot_curves(
     if strange := [name for name in classifiers or () if name not in known]:
         raise OptionError(f"the study has no {listing(strange, 'classifier')}")
     options = {} if classifiers is None else {"classifiers": list(classifiers)}
-    return Plot("curves", partial(curves.figure, study, posterior, **options))
+    return _plot("curves", study, partial(curves.figure, study, posterior, **options))
 
 
 def plot_frequencies(study: Study, posterior: Posterior) -> Plot:
@@ -316,7 +424,21 @@ def plot_frequencies(study: Study, posterior: Posterior) -> Plot:
         As `bayesrep.summarize`.
     """
     Fitted(need_study(study), posterior)
-    return Plot("frequencies", partial(frequencies.figure, study, posterior))
+    return _plot("frequencies", study, partial(frequencies.figure, study, posterior))
+
+
+def _plot(name: str, study: Study, draw: Callable[[], Any], spec: vega.Spec | None = None) -> Plot:
+    """A figure in the words of its study."""
+    say = Voice.of(study)
+
+    def drawn() -> Any:
+        figure = draw()
+        say_in(figure, say)
+        return figure
+
+    if spec is None:
+        return Plot(name, drawn)
+    return Plot(name, drawn, {**titled(spec, say), "description": say(spec["description"])})
 
 
 def _forest(axes: Any, rows: pl.DataFrame, labels: Sequence[str], value: str, **style: Any) -> Any:
@@ -334,11 +456,23 @@ def _mark(kind: vega.Spec, **encoding: Any) -> vega.Spec:
     return {"mark": kind, "encoding": encoding}
 
 
-def _chart(rows: pl.DataFrame, *layers: Mapping[str, Any], **more: Any) -> vega.Spec:
-    """A figure with its data, rounded, which needs nothing else."""
+def _zero(title: str) -> vega.Spec:
+    """A line where there is no difference."""
+    return {
+        "data": {"values": [{"at": 0}]},
+        "mark": {"type": "rule", "color": GREY},
+        "encoding": {"x": vega.number("at", title=title)},
+    }
+
+
+def _chart(
+    description: str, rows: pl.DataFrame, *layers: Mapping[str, Any], **more: Any
+) -> vega.Spec:
+    """A figure with its data, rounded, which needs nothing else, and what is said in its place."""
     rounded = rows.with_columns(pl.selectors.float().round(4)).fill_nan(None)
     return {
         "$schema": SCHEMA,
+        "description": description,
         "data": {"values": rounded.to_dicts()},
         "layer": list(layers),
         **more,

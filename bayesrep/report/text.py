@@ -13,6 +13,7 @@ from bayesrep.errors import plain
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.report.answer import Estimate, is_share
 from bayesrep.report.methods import label_of
+from bayesrep.report.pairs import closest_pairs
 from bayesrep.studies.shown import aligned as plainly_aligned
 from bayesrep.studies.study import Study
 from bayesrep.studies.words import VOICE, words_of
@@ -387,9 +388,14 @@ def side_by_side(table: pl.DataFrame, top: int | None) -> str:
         shown[f"95 % ({label_of(last)})"] = lambda row: ends(
             row["of"][last]["lower"], row["of"][last]["upper"]
         )
-    chosen = spread(len(names), SOME) if top is None else range(min(top, len(names)))
     every = list(rows.values())
-    return listed([every[i] for i in chosen], shown) + remaining(len(chosen), len(names))
+    chosen = _some(len(every), top)
+    return listed([every[i] for i in chosen], shown) + remaining(len(chosen), len(every))
+
+
+def _some(count: int, top: int | None) -> list[int]:
+    """Places of the classifiers that are shown: the first so many, or some spread over all."""
+    return spread(count, SOME) if top is None else list(range(min(top, count)))
 
 
 def remaining(shown: int, total: int, noun: str = "classifier") -> str:
@@ -401,9 +407,8 @@ def remaining(shown: int, total: int, noun: str = "classifier") -> str:
     )
 
 
-def estimates_table(table: pl.DataFrame) -> str:
-    """Rows of `bayesrep.estimate` or `bayesrep.summarize`, accuracies in percent."""
-    worth: dict[str, Cell] = {"R-hat": "{rhat:.3f}", "ESS": _effective}
+def estimates_table(table: pl.DataFrame, top: int | None) -> str:
+    """Rows of `bayesrep.summarize`, accuracies in percent; those that `side_by_side` would show."""
     shown: dict[str, Cell] = {
         "classifier": "{classifier}",
         "method": _label,
@@ -412,9 +417,11 @@ def estimates_table(table: pl.DataFrame) -> str:
         "adjusted": "{adjusted_accuracy:1p}",
         "95 % interval": "{lower:1p} to {upper:1p}",
         "gap": "{bias_corrected_gap:1p}",
-        **(worth if "rhat" in table.columns else {}),
+        "R-hat": "{rhat:.3f}",
+        "ESS": _effective,
     }
-    return listed(table, shown)
+    chosen = _some(len(table), top)
+    return listed(table[chosen], shown) + remaining(len(chosen), len(table))
 
 
 def _label(row: Row) -> str:
@@ -524,7 +531,7 @@ def pairs_table(table: pl.DataFrame, classifiers: Sequence[str], top: int | None
         "better (%)": "{probability:1p}",
     }
     size = SOME if top is None else top
-    closest = table.sort((pl.col("probability") - 0.5).abs(), maintain_order=True).head(size)
+    closest = closest_pairs(table, size)
     return listed(closest, shown) + remaining(len(closest), len(table), "pair")
 
 

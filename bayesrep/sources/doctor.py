@@ -70,7 +70,7 @@ def _of_folder(path: Path) -> list[Allowed]:
     sizes = [len(each.images) for each in answers]
     models = len(set.intersection(*(predicted_by(path, name) for name in names))) if names else 0
     words = VOCABULARIES["images"]
-    return [*of_answers(names, sizes, models, words), of_attempts(_attempts(path))]
+    return [*of_answers(names, sizes, models, words), of_attempts(_attempts(path), words)]
 
 
 def _of_table(found: Sequence[Attempts]) -> list[Allowed]:
@@ -78,7 +78,7 @@ def _of_table(found: Sequence[Attempts]) -> list[Allowed]:
     sizes = [max(len(each.images) for each in found if each.dataset == name) for name in names]
     models = len({each.classifier for each in found})
     words = VOCABULARIES["evaluation"]
-    return [*of_answers(names, sizes, models, words), of_attempts(found)]
+    return [*of_answers(names, sizes, models, words), of_attempts(found, words)]
 
 
 def _of_logs(paths: Sequence[Path], asked: Asked) -> tuple[str, list[Allowed]]:
@@ -89,7 +89,8 @@ def _of_logs(paths: Sequence[Path], asked: Asked) -> tuple[str, list[Allowed]]:
     by_task = records.group_by("task", maintain_order=True).agg(pl.col("item").n_unique())
     models = records["model"].n_unique()
     scorers = [name for name in records["scorer"].unique(maintain_order=True) if name]
-    found = of_answers(tasks, by_task["item"].to_list(), models, VOCABULARIES["evaluation"])
+    words = VOCABULARIES["evaluation"]
+    found = of_answers(tasks, by_task["item"].to_list(), models, words)
     if len(scorers) > 1:
         found[-1] = Allowed(
             found[-1].what,
@@ -100,7 +101,7 @@ def _of_logs(paths: Sequence[Path], asked: Asked) -> tuple[str, list[Allowed]]:
         )
     tries = records.group_by("task", "model", "item").agg(pl.col("attempt").n_unique())
     most = max(tries["attempt"].to_list(), default=1)
-    passes = of_attempts(())
+    passes = of_attempts((), words)
     if most > 1:
         passes = Allowed(
             passes.what,

@@ -69,7 +69,12 @@ def of_study(study: Study, attempts: Sequence[Attempts] = ()) -> list[Allowed]:
         Of models that were asked several times.
     """
     words = words_of(study)
-    return [_raw(study, words), *_adjusted(study, words), _who(study, words), of_attempts(attempts)]
+    return [
+        _raw(study, words),
+        *_adjusted(study, words),
+        _who(study, words),
+        of_attempts(attempts, words),
+    ]
 
 
 def of_answers(
@@ -99,8 +104,8 @@ def of_answers(
         Allowed(
             ADJUSTED,
             "no",
-            f"nobody was asked about the {words.images}, so that a drop may be the models' or the "
-            f"{words.images}' own",
+            f"nobody was asked about the {words.images}, so that a drop may be the "
+            f"{words.classifiers}' or the {words.images}' own",
             f"answers of people or judges about the {words.images} of both: {ENOUGH} each are "
             f"{answers:,}, 10 each {2 * answers:,} (bayesrep plan says how few do)",
         ),
@@ -108,19 +113,22 @@ def of_answers(
     ]
 
 
-def of_attempts(attempts: Sequence[Attempts]) -> Allowed:
+def of_attempts(attempts: Sequence[Attempts], words: Words) -> Allowed:
     """What repeated attempts allow."""
     if not attempts:
         return Allowed(
-            PASSES, "no", "no repeated attempts are known", "several attempts at every item"
+            PASSES,
+            "no",
+            "no repeated attempts are known",
+            f"several attempts at every {words.image}",
         )
     most = max(int(each.attempts.max()) for each in attempts)
     if most < 2:
         return Allowed(
             PASSES,
             "no",
-            "every item was tried once, of which pass@1 follows and nothing beyond",
-            "two attempts or more at every item",
+            f"every {words.image} was tried once, of which pass@1 follows and nothing beyond",
+            f"two attempts or more at every {words.image}",
         )
     low, high = (
         function([int(function(each.attempts)) for each in attempts]) for function in (min, max)
@@ -130,8 +138,8 @@ def of_attempts(attempts: Sequence[Attempts]) -> Allowed:
     return Allowed(
         PASSES,
         "yes",
-        f"{models} model{'s' * (models > 1)} with {many} attempts at an item: pass@k for any k, "
-        f"by the form of a mixture beyond {low}",
+        f"{models} {_many(models, words)} with {many} attempts at an {words.image}: pass@k for any "
+        f"k, by the form of a mixture beyond {low}",
     )
 
 
@@ -160,7 +168,9 @@ def _adjusted(study: Study, words: Words) -> list[Allowed]:
         shown = " and ".join(_range(data) for data in both)
         return [
             Allowed(
-                ADJUSTED, "yes", f"{shown} answers an item, on {both[0].name} and {both[1].name}"
+                ADJUSTED,
+                "yes",
+                f"{shown} answers an {words.image}, on {both[0].name} and {both[1].name}",
             )
         ]
     return [each for each in findings if each.state != "yes"]
@@ -188,7 +198,8 @@ def _counted(data: AnnotatedSet, words: Words) -> Allowed:
         return Allowed(
             ADJUSTED,
             "no",
-            f"{data.name} has one answer an item, which tells the mean frequency and nothing else",
+            f"{data.name} has one answer an {words.image}, which tells the mean frequency and "
+            "nothing else",
             f"{lacking:,} answers more are {ENOUGH} about each",
         )
     if (rule := truncating(data.selection)) is not None:
@@ -206,10 +217,10 @@ def _counted(data: AnnotatedSet, words: Words) -> Allowed:
         return Allowed(
             ADJUSTED,
             "with care",
-            f"{data.name} has {_range(data)} answers an item, so that the prior speaks",
+            f"{data.name} has {_range(data)} answers an {words.image}, so that the prior speaks",
             f"{lacking:,} answers more are {ENOUGH} about each",
         )
-    return Allowed(ADJUSTED, "yes", f"{data.name} has {_range(data)} answers an item")
+    return Allowed(ADJUSTED, "yes", f"{data.name} has {_range(data)} answers an {words.image}")
 
 
 def looks_cut(data: AnnotatedSet) -> tuple[int, int, int] | None:
@@ -249,8 +260,8 @@ def _who(study: Study, words: Words) -> Allowed:
             WHO,
             "with care",
             f"{told}: a fixed panel, not draws of a crowd",
-            "choose what s is a share of: all judges there might be (fit --model workers, wide), "
-            "or these (--model workers --set panel=true)",
+            f"choose what s is a share of: all {words.annotators} there might be (fit --model "
+            "workers, wide), or these (--model workers --set panel=true)",
         )
     if len(known) < 2:
         told = f"of {known[0]} alone" if known else "of neither data set"
@@ -258,6 +269,6 @@ def _who(study: Study, words: Words) -> Allowed:
             WHO,
             "no",
             f"it is known {told} who gave which answer",
-            "a table of dataset, image, worker, selected, in place of counts",
+            f"a table of dataset, {words.image}, {words.worker}, selected, in place of counts",
         )
     return Allowed(WHO, "yes", "of both data sets; intervals allow for it")

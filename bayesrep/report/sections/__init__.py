@@ -142,20 +142,25 @@ def gather(
         If `crowd_sd` is no fraction, or the study says who answered.
     PosteriorError
         If the posterior belongs to another study.
+    StudyError
+        If there are pictures, but none of the reference's images, or one cannot be decoded.
     """
     fitted = None if posterior is None else Fitted(study, posterior, crowd_sd)
+    sections: dict[type[Section], Section | str] = {}
+    if pictures is not None:  # a wrong folder is refused before all that takes long
+        sections[Photographs] = Photographs.of(Source(study, fitted, pictures=pictures))
     with ThreadPoolExecutor(max_workers=1) as beside:
         # The point estimates and what is read off the posterior are two halves of the time: the
         # sections that wait for the one come after those that take the other.
         estimated = None if points else beside.submit(point_estimates, study, bootstrap, seed)
         waits = estimated.result if estimated else lambda: points
         source = Source(study, fitted, waits, people, pictures)
-        sections: dict[type[Section], Section | str] = {}
         say = Voice.of(study)
         with progress_bar(len(SECTIONS), "part", show=progress) as bar:
             for kind in sorted(SECTIONS, key=lambda kind: kind.waits):
                 bar.stage(f"report: {say(kind.title).lower()}")
-                sections[kind] = _made(kind, source)
+                if kind not in sections:
+                    sections[kind] = _made(kind, source)
                 bar.advance(1)
         return Content(study, sections)
 

@@ -1,0 +1,49 @@
+"""Which of all pairs of classifiers are looked at: those between some, and the closest."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from bayesrep.errors import OptionError, did_you_mean
+
+
+def pairs_between(
+    table: pl.DataFrame, chosen: Sequence[str], classifiers: Sequence[str]
+) -> pl.DataFrame:
+    """Rows of `bayesrep.compare_classifiers` on pairs of some classifiers.
+
+    Parameters
+    ----------
+    table
+        Of all pairs.
+    chosen
+        Two names or more.
+    classifiers
+        All of the study's.
+
+    Raises
+    ------
+    OptionError
+        If a name is no classifier's, or all are the same.
+    """
+    for name in chosen:
+        if name not in classifiers:
+            close = did_you_mean(name, classifiers)
+            raise OptionError(f"between names {name!r}, which is no classifier of the study{close}")
+    if len(set(chosen)) < 2:
+        raise OptionError(f"between names {chosen[0]!r} only; give two or more")
+    return table.filter(pl.col("classifier").is_in(chosen) & pl.col("other").is_in(chosen))
+
+
+def closest_pairs(table: pl.DataFrame, count: int) -> pl.DataFrame:
+    """The rows of `bayesrep.compare_classifiers` in which it is least known who is better.
+
+    Parameters
+    ----------
+    table
+        Of pairs.
+    count
+        How many rows, at most.
+    """
+    close = (pl.col("probability") - 0.5).abs()
+    return table.sort(close, maintain_order=True).head(count)
