@@ -1,13 +1,17 @@
 """Coverage, width and bias of every interval over simulated studies, inside and outside the family.
 
     python -m experiments.coverage [--studies 25] [--images 2000] [--classifiers 10] [--work DIR]
+                                   [--posterior]
 
 For each generating process and each design of annotators, that many studies of known truth. 95 %
 intervals of the adjusted accuracies: of the posterior, of the bootstraps of EM + spline and of the
-jackknife, and the jackknife's own. Resumable: finished studies are kept in DIR.
+jackknife, and the jackknife's own. Resumable: finished studies are kept in DIR. `--posterior` makes
+the posterior's anew and keeps the page's lines of the point estimates, which are of the same
+studies and take most of the time.
 """
 
 import argparse
+import json
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 import bayesrep
 from bayesrep import ConvergenceWarning
@@ -23,7 +28,7 @@ from bayesrep.report.figures import interval_points, legend_below, panels
 from bayesrep.report.methods import color_of
 from bayesrep.report.text import columns, percent
 from experiments.ledger import resume
-from experiments.results import save
+from experiments.results import RESULTS, save
 
 PROCESSES = {"inside": 2, "outside": 1, "non-monotone": 1}
 """Generating processes, and how many times ``--studies`` each design is simulated from them."""
@@ -47,7 +52,10 @@ LABELS = {
 
 
 def one_study(key: str, images: int, classifiers: int, bootstrap: int) -> dict[str, Any]:
-    """Estimates with intervals of every method, and the truth; no two designs share a seed."""
+    """Estimates with intervals of every method, and the truth; no two designs share a seed.
+
+    Without replicates, of the posterior alone.
+    """
     process, design, seed = key.split("/")
     study = bayesrep.simulate_study(
         seed=1000 + len(ANNOTATORS) * int(seed) + list(ANNOTATORS).index(design),
@@ -61,13 +69,7 @@ def one_study(key: str, images: int, classifiers: int, bootstrap: int) -> dict[s
         warnings.simplefilter("ignore", EstimateWarning)
         posterior = bayesrep.fit(study, warmup=WARMUP, draws=DRAWS, seed=int(seed), progress=False)
         rows = bayesrep.summarize(study, posterior, allow_unconverged=True)
-        points = bayesrep.estimate(study, BOOTSTRAPPED, bootstrap=bootstrap, seed=int(seed))
-        own = bayesrep.estimate(study, "jackknife")
-    tables = {"joint": rows, "jackknife, own": own}
-    tables |= {
-        name: points.filter(points["method"].str.replace_all(" ", "") == name.replace(" ", ""))
-        for name in BOOTSTRAPPED
-    }
+        tables = {"joint": rows} | (_points(study, bootstrap, int(seed)) if bootstrap else {})
     attributes = posterior.posterior.attrs
     return {
         "truth": study.truth.adjusted_accuracy.tolist(),
@@ -84,11 +86,20 @@ def one_study(key: str, images: int, classifiers: int, bootstrap: int) -> dict[s
     }
 
 
+def _points(study: bayesrep.Study, bootstrap: int, seed: int) -> dict[str, pl.DataFrame]:
+    """Estimates and intervals of the point estimators, by name."""
+    points = bayesrep.estimate(study, BOOTSTRAPPED, bootstrap=bootstrap, seed=seed)
+    return {"jackknife, own": bayesrep.estimate(study, "jackknife")} | {
+        name: points.filter(points["method"].str.replace_all(" ", "") == name.replace(" ", ""))
+        for name in BOOTSTRAPPED
+    }
+
+
 def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     """Coverage with its standard error over studies, width, bias and rms error by method."""
     truth = np.array([r["truth"] for r in results])  # [study, C]
     table: dict[str, dict[str, float]] = {}
-    for name in LABELS:
+    for name in results[0]["methods"]:
         estimate, lower, upper = (
             np.array([r["methods"][name][column] for r in results], dtype=float)
             for column in ("adjusted_accuracy", "lower", "upper")
@@ -125,6 +136,17 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "converged": sum(r["converged"] for r in results),
         "diverged": sum(r["divergences"] > 0 for r in results),
     }
+
+
+def with_points(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
+    """Scores of the posterior, and a page's of the point estimates of the same studies."""
+    if found["studies"] != page["studies"]:
+        raise SystemExit(f"the page has {page['studies']} studies, not {found['studies']}")
+    both = {
+        by: {group: {**page[by][group], **scored} for group, scored in found[by].items()}
+        for by in ("by_process", "by_design")
+    }
+    return {**found, **both}
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -200,6 +222,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--classifiers", type=int, default=10)
     parser.add_argument("--bootstrap", type=int, default=200)
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
+    parser.add_argument("--posterior", action="store_true", help="keep the page's other lines")
     arguments = parser.parse_args(argv)
     keys = [
         f"{process}/{design}/{seed}"
@@ -208,13 +231,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         for seed in range(turn * repeats, (turn + 1) * repeats)
         for design in ANNOTATORS
     ]
-    size = f"{arguments.images}-{arguments.classifiers}-{arguments.bootstrap}"
+    replicates = 0 if arguments.posterior else arguments.bootstrap
+    size = f"{arguments.images}-{arguments.classifiers}-{replicates}"
     results = resume(
         arguments.work / f"coverage-{size}.jsonl",
         keys,
-        lambda key: one_study(key, arguments.images, arguments.classifiers, arguments.bootstrap),
+        lambda key: one_study(key, arguments.images, arguments.classifiers, replicates),
     )
     found = numbers(results)
+    if arguments.posterior:
+        page = (RESULTS / "coverage.json").read_text(encoding="utf-8")
+        found = with_points(found, json.loads(page))
     text = table(found)
     print(text)
     command = (
