@@ -133,6 +133,12 @@ def test_a_table_of_attempts_counts_or_lists_them(tmp_path):
         assert (one.solved.tolist(), one.attempts.tolist()) == ([2, 0], [3, 3])
 
 
+def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
+    (tmp_path / "tries.csv").write_text("Item;Model;Solved;Attempts\n007;m;2;3\n")
+    (one,) = read_attempts(tmp_path / "tries.csv")
+    assert (one.images.tolist(), one.solved.tolist()) == (["007"], [2])
+
+
 @pytest.mark.parametrize(
     ("text", "match"),
     [
@@ -146,7 +152,7 @@ def test_a_table_of_attempts_counts_or_lists_them(tmp_path):
         ("item,model,solved,attempts\n,m,1,2\n", "image is missing in row '1'"),
         ("item,solved,attempts\na,1,2\n", "column 'classifier' missing"),
         ("item,model,solved,attempts\n", "has no rows"),
-        ("", "is damaged or not a csv table"),
+        ("", "is empty; give a header"),
     ],
 )
 def test_attempts_that_are_none(tmp_path, text, match):

@@ -7,7 +7,7 @@ study's folder also holds
 
 with one row for each data set, image and classifier: `solved` (Int64) of `attempts` (Int64, at
 least 1) attempts were right. Classifiers may differ in their images and in their attempts. Tables
-of others hold the same in CSV or Parquet, where `item` is read as image and `model` as classifier;
+of others hold the same (CSV and its kin, a workbook, Parquet), where `item` is read as image and `model` as classifier;
 where there is no column `attempts`, each row is one attempt and `solved` (or `correct`) is true or
 false.
 """
@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing, reason
-from bayesrep.files import parquet
+from bayesrep.files import delimited, parquet
 from bayesrep.studies import rules
 from bayesrep.studies.words import in_our_words
 from bayesrep.types import Ints
@@ -91,7 +91,7 @@ def read_attempts(path: str | Path) -> list[Attempts]:
     Parameters
     ----------
     path
-        A study's folder, or a table in a `.csv` or `.parquet` file.
+        A study's folder, or a table: `.parquet`, or as `bayesrep.files.delimited` reads them.
 
     Returns
     -------
@@ -234,24 +234,20 @@ def _rows(wrong: pl.Series) -> str | None:
 
 
 def _table(path: Path) -> pl.DataFrame:
-    kind = path.suffix.lower()
-    if kind == ".parquet":
-        return parquet.read(path, str(path), (), further=None)
-    if kind != ".csv":
-        raise StudyError(f"{path}: is neither a study's folder nor a .csv or .parquet table")
+    where = str(path)
+    if path.suffix.lower() == ".parquet":
+        return parquet.read(path, where, (), further=None)
+    if not where.lower().endswith(delimited.ENDINGS):
+        raise StudyError(
+            f"{path}: is neither a study's folder nor a table by its name (.csv, .tsv, .txt, .xlsx "
+            "or .parquet)"
+        )
     try:
-        with open(path, "rb") as file:
-            header = pl.read_csv(file, n_rows=0).columns
-            file.seek(0)
-            texts = {name: pl.String() for name in header if name in _TEXT}
-            table = pl.read_csv(file, schema_overrides=texts, infer_schema_length=None)
-            size = file.tell()
+        sheets = delimited.read(path, text=_TEXT, rename=lambda of: [each.lower() for each in of])
     except OSError as error:
         raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise StudyError(
-            f"{path}: is damaged or not a csv table ({reason(error)}); write the file anew"
-        ) from error
-    if line := parquet.too_wide(table, size, str(path)):
-        raise StudyError(line)
-    return table
+    if len(sheets) > 1:
+        names = listing([sheet.name for sheet in sheets], "sheet")
+        raise StudyError(f"{path}: holds several tables, {names}; save the one that is meant")
+    delimited.check_width(sheets[0], path.stat().st_size)
+    return sheets[0].frame
