@@ -165,4 +165,4 @@ def test_a_study_without_attempts_says_so(tmp_path):
     with pytest.raises(StudyError, match=r"no attempts.parquet, so nothing is known"):
         read_attempts(tmp_path)
     with pytest.raises(StudyError, match="neither a study's folder nor"):
-        read_attempts(tmp_path / "x.txt")
+        read_attempts(tmp_path / "x.png")

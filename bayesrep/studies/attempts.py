@@ -7,9 +7,9 @@ study's folder also holds
 
 with one row for each data set, image and classifier: `solved` (Int64) of `attempts` (Int64, at
 least 1) attempts were right. Classifiers may differ in their images and in their attempts. Tables
-of others hold the same (CSV and its kin, a workbook, Parquet), where `item` is read as image and `model` as classifier;
-where there is no column `attempts`, each row is one attempt and `solved` (or `correct`) is true or
-false.
+of others hold the same (CSV and its kin, a workbook, Parquet), where `item` is read as image and
+`model` as classifier; where there is no column `attempts`, each row is one attempt and `solved` (or
+`correct`) is true or false.
 """
 
 from collections.abc import Iterator, Sequence
