@@ -96,7 +96,7 @@ _COLLECT: Mapping[str, Mapping[str, Schema]] = {
         "out": OUT,
     },
 }
-_LEFT = fraction("what the reference's mean selection frequency exceeds the chosen one by")
+_LEFT = fraction("reference's mean selection frequency less that of the images chosen")
 _DESIGN = {
     "images": count("of each data set"),
     "answers": count("about an image"),

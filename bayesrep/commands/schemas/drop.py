@@ -35,7 +35,8 @@ GAPS = rows(
     {
         "method": text(),
         "quantity": text(
-            "bias_corrected_gap, selection_gap, share_explained, intercept (fractions), slope"
+            "bias_corrected_gap, selection_gap, share_explained, slope, intercept; of `summarize` "
+            "also population_gap, population_slope, population_intercept; slopes are no fractions"
         ),
         "estimate": maybe(number()),
         **ends(each=maybe(number())),

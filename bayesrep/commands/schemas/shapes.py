@@ -119,7 +119,7 @@ OUT = file("what was written")
 LEFT_OUT: Mapping[str, Schema] = {
     "left_out": only(
         "where the study is left without images that could not be decoded",
-        by_name(by_name(text(), "why, by image"), "by data set"),
+        by_name(by_name(text()), "why, by data set and image"),
     )
 }
 TRUST = word("yes", "with care", "no", said="whether to use the adjusted accuracies")
