@@ -145,7 +145,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
                 "--format", choices=FORMATS, default="text", help="of printed tables (text)"
             )
             module.add(command)
-            command.set_defaults(module=module)
+            command.set_defaults(module=module, command=name)
             if name == "completion":
                 command.set_defaults(commands={each: _module_name(each) for each in COMMANDS})
     return parser

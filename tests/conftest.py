@@ -1,5 +1,6 @@
 """Settings of every test: CPU, no silent broadcasting over ranks, the same examples each time."""
 
+import json
 import os
 import shutil
 import sys
@@ -68,6 +69,28 @@ def programs_end_with_their_module():
     yield
     if "jax" in sys.modules and memory_maps() > 4_000:
         sys.modules["jax"].clear_caches()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def stated():
+    """Whatever a test has a command print is as JSON what the schema of the command states.
+
+    Where the test asks for text, too: the command has gathered the same facts.
+    """
+    from json_schema import faults
+
+    from bayesrep.commands import output
+    from bayesrep.commands.schemas import schema_of
+
+    shown = output._shown
+
+    def checked(arguments, text, facts):
+        printed = json.loads(output.as_json(arguments.command, facts))
+        wrong = list(faults(printed, schema_of(arguments.command)))
+        assert wrong == [], f"bayesrep {arguments.command} --json is not what schemas/ states"
+        return shown(arguments, text, facts)
+
+    output._shown = checked
 
 
 @pytest.fixture

@@ -309,7 +309,7 @@ def test_the_command_writes_one_file(capsys, name, study_path, tmp_path):
     few = ["--bootstrap", 3] if name == "paper-11" else []
     status, text, _ = run(capsys, name, *given, "--out", out, "--json", *few)
     assert status == 0
-    assert json.loads(text) == {"figure": name, "out": str(out)}
+    assert json.loads(text) == {"format": "bayesrep figure 1", "figure": name, "out": str(out)}
     first = out.read_bytes()
     assert first.startswith(b"%PDF")
     status, text, err = run(capsys, name, *given, "--out", out, *few)

@@ -189,7 +189,7 @@ def test_all_of_a_paper_on_one_page(paper, world, tmp_path, capsys):
             assert (out / each["file"]).stat().st_size > 2_000
             assert f'src="{each["file"]}"' in page
         else:
-            assert each["why"]
+            assert each["why_not"]
     needed = {entry.name for entry in catalogue.of_paper(paper) if not entry.lacks(_there())}
     assert {each["name"] for each in figures if each["file"]} == needed - {""}
     assert "<b>r" not in page

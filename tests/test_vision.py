@@ -964,7 +964,7 @@ def test_what_torchvision_does_not_have(tmp_path, pictures, weights, name, messa
 
 def test_catalogs_on_the_command_line(capsys):
     assert main(["predict", "--list", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(capsys.readouterr().out)["catalogs"]
     assert set(facts) == set(CATALOGS)
     assert facts["tsipras2020"][0] == {
         "classifier": "alexnet",

@@ -84,5 +84,5 @@ def run(arguments: Namespace) -> int:
     decided = decided.select([name for name in COLUMNS if name in decided.columns])
     write_table(decided, out)
     table = raw_answers.described(decided)
-    facts = {"rows": table.to_dicts(), "left_out": left_out, "out": str(out)}
+    facts = {"rows": table.to_dicts(), "not_counted": left_out, "out": str(out)}
     return emit(arguments, f"{answers_text(table, left_out)}\nWritten to {out}", facts)

@@ -35,6 +35,7 @@ def add(parser: ArgumentParser) -> None:
     for name, text in STEPS.items():
         step = steps.add_parser(name, help=text, description=text)
         step.add_argument("--json", action="store_true", default=SUPPRESS, help="print one object")
+        step.set_defaults(command=f"collect {name}")
         _ADD[name](step)
         add_shared(step, "--force")
 
@@ -68,7 +69,7 @@ def _candidates(arguments: Namespace) -> int:
     table = collect.candidate_labels(answers, **given(arguments, collect.candidate_labels))
     write_table(table, arguments.out)
     sizes = table.group_by("dataset", "image").len().group_by("len").len("images").sort("len")
-    facts = {"labels": dict(sizes.iter_rows()), "rows": len(table), "out": str(arguments.out)}
+    facts = {"labels": dict(sizes.iter_rows()), "written": len(table), "out": str(arguments.out)}
     return emit(arguments, f"{candidates_text(sizes)}\nWritten to {arguments.out}", facts)
 
 
@@ -265,7 +266,7 @@ def _read(arguments: Namespace) -> int:
     text = read_text(collection, found, progress)
     facts: dict[str, Any] = {
         "rows": progress.to_dicts(),
-        "left_out": dict(found.left_out),
+        "not_counted": dict(found.left_out),
         "out": str(out),
     }
     kept = pl.col("own") if arguments.own else pl.lit(value=True)
@@ -412,7 +413,7 @@ def _objects(arguments: Namespace) -> int:
     answers, fates = _classified(arguments)
     kept, left_out = sane(answers)
     table = collect.aggregate(kept)
-    facts: dict[str, Any] = {"left_out": left_out}
+    facts: dict[str, Any] = {"not_counted": left_out}
     told = ""
     if fates is not None:
         every = with_clear(table, fates)
@@ -421,7 +422,7 @@ def _objects(arguments: Namespace) -> int:
     write_table(table, arguments.out)
     if arguments.sets is not None:
         write_table(table.filter("names").select("dataset", "image", "label"), arguments.sets)
-    facts |= {"rows": len(table), "out": str(arguments.out)}
+    facts |= {"written": len(table), "out": str(arguments.out)}
     text = f"{objects_text(table, left_out)}\n{told}Written to {arguments.out}"
     return emit(arguments, text, facts)
 

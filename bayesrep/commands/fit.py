@@ -91,7 +91,7 @@ def run(arguments: Namespace) -> int:
         f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
     )
     facts = {
-        "posterior": str(arguments.out),
+        "out": str(arguments.out),
         "converged": converged,
         "verdict": verdict,
         "seconds": seconds,

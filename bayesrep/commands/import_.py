@@ -200,7 +200,7 @@ def run(arguments: Namespace) -> int:
         text = _without_predictions(imported, out)
     else:
         text = _without_counts(imported, out)
-    return emit(arguments, text, {"study": str(out), "fingerprint": fingerprint})
+    return emit(arguments, text, {"out": str(out), "fingerprint": fingerprint})
 
 
 def _selections(given: Sequence[str]) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def _of_logs(arguments: Namespace, found: Any, out: Path) -> int:
         lines.append(f"With repeated attempts of {listing(repeated, 'model')} (attempts.parquet)")
     text = "\n".join([*lines, *(f"Note: {note}" for note in found.notes)])
     facts = {
-        "study": str(out),
+        "out": str(out),
         "fingerprint": None if found.study is None else found.study.fingerprint(),
         "notes": list(found.notes),
     }

@@ -4,6 +4,7 @@ Results go to standard output, all else to standard error.
 """
 
 import json
+import math
 import os
 import sys
 from argparse import Namespace
@@ -127,9 +128,36 @@ def emit(
 
         text = "\n".join([text, *left_out_lines(left_out)])
         facts = {**facts, "left_out": left_out}
-    paths = (str(each) for each in vars(arguments).values() if isinstance(each, Path))
-    print(json.dumps(facts) if arguments.json else VOICE.get().beside(paths)(text))
+    print(_shown(arguments, text, facts))
     return DONE
+
+
+def _shown(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> str:
+    """What standard output gets: the facts as JSON, or the text."""
+    if arguments.json:
+        return as_json(arguments.command, facts)
+    paths = (str(each) for each in vars(arguments).values() if isinstance(each, Path))
+    return VOICE.get().beside(paths)(text)
+
+
+def as_json(command: str, facts: Mapping[str, Any]) -> str:
+    """One object, which says of which command it is; `schemas` states what is in it.
+
+    What is no number is null: JSON has neither NaN nor infinity.
+    """
+    return json.dumps(_finite({"format": f"bayesrep {command} 1", **facts}), allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case Mapping():
+            return {name: _finite(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_finite(each) for each in value]
+        case _:
+            return value
 
 
 def emit_table(

@@ -43,7 +43,7 @@ def run(arguments: Namespace) -> int:
     )
     drawn = [each for each in figures if each["file"]]
     lines = [
-        f"{each['number']:>5}  " + (each["file"] if each["file"] else f"not drawn: {each['why']}")
+        f"{each['number']:>5}  " + (each["file"] or f"not drawn: {each['why_not']}")
         for each in figures
     ]
     lines.append(

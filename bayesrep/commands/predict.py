@@ -129,7 +129,7 @@ def _list_catalogs(arguments: Namespace) -> int:
             {"classifier": entry.classifier, "timm": timm, "note": entry.note}
             for entry, timm in entries
         ]
-    return emit(arguments, "\n\n".join(parts), facts)
+    return emit(arguments, "\n\n".join(parts), {"catalogs": facts})
 
 
 def kept(arguments: Namespace) -> str:

@@ -362,7 +362,9 @@ def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
         f"{out}/study, {out}/posterior.nc  for any other command, such as",
         f"  {process.program()} pairs {out}/study {out}/posterior.nc",
     ]
-    emit(arguments, "\n".join(lines), {"out": str(out), **found, "seconds": record["seconds"]})
+    facts = {name: each for name, each in found.items() if name != "notes"}
+    facts |= {"out": str(out), "sentences": notes, "seconds": record["seconds"]}
+    emit(arguments, "\n".join(lines), facts)
     if found["converged"] and found["trust"] != "no":
         return DONE
     return finding("do not use these adjusted accuracies")

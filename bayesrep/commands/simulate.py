@@ -39,4 +39,4 @@ def run(arguments: Namespace) -> int:
     study = bayesrep.simulate_study(**given(arguments, bayesrep.simulate_study))
     study.write(arguments.out, force=arguments.force)
     text = f"{describe_study(study)}\nWritten to {arguments.out}"
-    return emit(arguments, text, {"study": str(arguments.out), "fingerprint": study.fingerprint()})
+    return emit(arguments, text, {"out": str(arguments.out), "fingerprint": study.fingerprint()})

@@ -38,7 +38,7 @@ from bayesrep.types import no_type_check
 
 LARGEST_CHAINS = 1_000
 FEW = 64
-"""Classifiers, up to which posteriors may be far from normal, and transitions cost little."""
+"""Classifiers, up to which posteriors may be far from normal."""
 
 
 class Way(NamedTuple):
@@ -115,8 +115,8 @@ def fit(
         have converged, and with others they have not.
     chains, warmup, draws
         Number of chains, and of adaptation steps (rounded up to blocks of 25) and kept draws in
-        each. Of 64 classifiers or fewer, and with three mixture components or more, two or more
-        transitions are made for every kept draw. Laplace makes half of chains × draws (1,000 at
+        each. Two transitions are made for every kept draw, more with three mixture components or
+        more, and one by the shared-difficulty model. Laplace makes half of chains × draws (1,000 at
         least), or more until their weights hold, and returns chains × draws of equal weight.
     seed
         Seed of everything random.

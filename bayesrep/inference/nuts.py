@@ -96,7 +96,7 @@ class Schedule:
     chains: int
     warmup: int
     draws: int
-    thinning: int = 1
+    thinning: int = 2
     dense: bool = False
     target_accept: float = 0.9
 
@@ -112,7 +112,7 @@ class Schedule:
 
         Its posterior is sampled as it is, so steps are smaller.
         """
-        return replace(self, target_accept=0.95)
+        return replace(self, thinning=1, target_accept=0.95)
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def write_paper(
                 file = None if why else f"{entry.name}.png"
                 command = f"bayesrep figure {entry.name}"
                 figures.append(
-                    shown | {"file": file, "why": plain(why) or None, "command": command}
+                    shown | {"file": file, "why_not": plain(why) or None, "command": command}
                 )
                 bar.advance(1)
         values = ours(paper, inputs, there, **options)

@@ -40,7 +40,7 @@ def plan_facts(found: "Plan", prices: "Prices") -> dict[str, Any]:
         "prices": asdict(prices),
         "options": [_row(option) for option in found.options],
         "by_money": [_row(option) for option in found.by_money],
-        "crowds": [
+        "other_crowds": [
             {"crowd": label, "workers": workers, "width": width}
             for label, workers, width in found.crowds
         ],

@@ -1,0 +1,251 @@
+"""Collect a new test set: collect and its steps, match-images, plan, lab and rematch."""
+
+from collections.abc import Mapping
+
+from bayesrep.commands.schemas.answers import DROPPED, EFFECT
+from bayesrep.commands.schemas.shapes import (
+    LEFT_OUT,
+    OUT,
+    Schema,
+    by_name,
+    count,
+    ends,
+    file,
+    flag,
+    fraction,
+    many,
+    maybe,
+    money,
+    number,
+    only,
+    probability,
+    rows,
+    text,
+    thing,
+    word,
+)
+
+_TASKS = {
+    "tasks": count(),
+    "assignments": count("of tasks to people"),
+    "images": count(),
+}
+_FILES = {"files": many(text(), "in the folder"), "out": OUT}
+_COLLECT: Mapping[str, Mapping[str, Schema]] = {
+    "candidates": {
+        "labels": by_name(count(), "images, by how many labels they have"),
+        "written": count("rows of the table"),
+        "out": OUT,
+    },
+    "contains": {
+        **_TASKS,
+        "answers": count("without those about controls"),
+        "same_neighbours": count("images of labels that fill no more than a grid"),
+        **_FILES,
+    },
+    "pilot": {"people": count(), "assignments": count("done"), "out": OUT},
+    "read": {
+        "rows": rows(
+            {
+                "worker": text(),
+                "assignments": count(),
+                "hours": maybe(number(unit="hours")),
+                "pay": maybe(money()),
+                "per_hour": maybe(money()),
+                "selected": maybe(fraction("of the places")),
+                "controls": maybe(fraction("positive controls that are selected")),
+            }
+        ),
+        "not_counted": by_name(count(), "assignments, by reason"),
+        "out": OUT,
+        "dropped": only("with `--rules`", DROPPED),
+        "effect": only("with `--rules`", EFFECT),
+    },
+    "labels": {
+        "rows": rows(
+            {"step": count(), "labels": count("that came in by it; of the last, that went")}
+        ),
+        "by_wordnet": flag("whether step 3 could be done"),
+        "images": by_name(count(), "by what becomes of them"),
+        "out": OUT,
+    },
+    "classify": {**_TASKS, **_FILES},
+    "objects": {
+        "not_counted": by_name(count(), "assignments, by reason"),
+        "images": only(
+            "with `--fates`",
+            by_name(count(), "by what became of them; `classified` and `clear_taken`, the table's"),
+        ),
+        "written": count("rows of the table"),
+        "out": OUT,
+    },
+    "review": {
+        "rows": rows(
+            {
+                "dataset": text(),
+                "images": count(),
+                "predictions": count("distinct"),
+                "judged": count(),
+                "right": count(),
+                "share": maybe(fraction("right of the judged")),
+                "several": maybe(fraction("images with more than one right label")),
+                "labels": maybe(number("right ones of an image that has several")),
+            }
+        ),
+        "tasks": count("predictions to be judged"),
+        "out": OUT,
+    },
+}
+_LEFT = fraction("reference's mean selection frequency less that of the images chosen")
+_DESIGN = {
+    "images": count("of each data set"),
+    "answers": count("about an image"),
+    "workers": maybe(count("in all; null where every answer is another's")),
+    "crowds": count("1: the same people answer about both data sets"),
+}
+_OPTIONS = rows(
+    {
+        **_DESIGN,
+        "total": count("answers"),
+        "cost": money(),
+        "width": fraction("expected, of the mean gap's 95 % interval"),
+    }
+)
+_EXPECTED = thing(
+    {
+        "mean_width": maybe(fraction("of the mean gap's 95 % interval")),
+        "mean_held": maybe(probability("that it holds the truth")),
+        "alone_width": maybe(fraction("without what workers add")),
+        "single_width": maybe(fraction("of a single classifier's")),
+        "single_held": maybe(probability()),
+        "pair_width": maybe(fraction("of the difference of two next to each other")),
+        "error": maybe(fraction("of the mean's estimate")),
+        "converged": maybe(probability("that the fit is certified")),
+    },
+    "over simulated studies",
+)
+
+FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
+    **{f"collect {step}": {"": names} for step, names in _COLLECT.items()},
+    "match-images": {
+        "": {
+            "rows": rows(
+                {
+                    "method": word("published", "fine", "posterior"),
+                    "images": count("chosen"),
+                    "gap": _LEFT,
+                    **ends(),
+                    "distance": number("between distributions of selection frequencies"),
+                    "moved": count("images from another bin than the one that was short"),
+                }
+            ),
+            "planned": rows(
+                {
+                    "answers": count("about every image"),
+                    **{name: fraction() for name in ("published", "fine", "posterior")},
+                },
+                "what each way would leave; empty without `--answers`",
+            ),
+            "reference_mean": fraction("selection frequency"),
+            "pool_mean": fraction("selection frequency"),
+            "method": word("published", "fine", "posterior", said="by which images were written"),
+            "out": OUT,
+        }
+    },
+    "plan": {
+        "": {
+            **_DESIGN,
+            "cost": money(),
+            "width": fraction("expected, of the mean gap's 95 % interval"),
+            "range": many(fraction(), "5 % and 95 % quantiles of it over simulated studies"),
+            "wanted": maybe(fraction("the width asked for")),
+            "reached": flag("whether the design has it within the limits"),
+            "expected": _EXPECTED,
+            "studies": count("simulated"),
+            "certified": count("of these fits"),
+            "normal_over_certified": maybe(number("ratio of widths by both ways to fit")),
+            "prices": thing({"answer": money(), "image": money()}),
+            "options": {**_OPTIONS, "description": "the cheapest design of each number of answers"},
+            "by_money": {**_OPTIONS, "description": "the best design at several budgets"},
+            "other_crowds": rows(
+                {"crowd": text(), "workers": maybe(count()), "width": fraction()},
+                "what other crowds would make of the width",
+            ),
+            "power": by_name(
+                probability(), "to tell two classifiers apart, by their difference (a fraction)"
+            ),
+        },
+        "with `--batch`": {
+            "width": fraction("now"),
+            "wanted": fraction(),
+            "stop": flag("whether it is reached"),
+            "rows": rows(
+                {
+                    "label": text("what to buy"),
+                    "images": count(),
+                    "answers": number("about an image, mean"),
+                    "cost": money(),
+                    "width": fraction("to be expected"),
+                },
+                "the narrowest first",
+            ),
+        },
+    },
+    "lab": {
+        "": {
+            "rows": rows(
+                {
+                    "answers": count(),
+                    "weight": maybe(fraction("of the reference's distribution")),
+                    **{name: _LEFT for name in ("published", "fine", "posterior")},
+                    "simulated": fraction("of fine, by sampling"),
+                    "error": fraction("standard error of that"),
+                    "measured_reference": fraction("mean frequency by answers given afresh"),
+                    "measured_replication": fraction("likewise"),
+                }
+            ),
+            "reference_mean": fraction("selection frequency"),
+            "pool_mean": fraction("selection frequency"),
+            "out": maybe(file("the page; null without `--out`")),
+        }
+    },
+    "rematch": {
+        "": {
+            "by_answers": rows(
+                {
+                    "annotators": count(),
+                    "gap": fraction("mean over classifiers, to the weighted candidates"),
+                    **ends(each=maybe(fraction())),
+                },
+                "appendix D.1",
+            ),
+            "held_out": rows(
+                {
+                    "reference_answers": count("by which the reference was known"),
+                    "by": word("matched", "held out"),
+                    "reference": fraction("mean selection frequency"),
+                    "sampled": fraction("likewise"),
+                    "difference": fraction(),
+                    "error": maybe(fraction("standard error of that")),
+                },
+                "appendix D.2",
+            ),
+            "by_source": maybe(
+                rows(
+                    {
+                        "source": text(),
+                        "candidates": number("how many, mean over deals"),
+                        "frequency": maybe(fraction("of the sampled images")),
+                        "frequency_difference": maybe(fraction("to all candidates")),
+                        "frequency_error": maybe(fraction("standard error of that")),
+                        "accuracy": maybe(fraction("of them, mean over classifiers")),
+                        "accuracy_difference": maybe(fraction("to all candidates")),
+                        "accuracy_error": maybe(fraction("standard error of that")),
+                    },
+                    "appendix D.3; null where there are too few answers to hold out",
+                )
+            ),
+            **LEFT_OUT,
+        }
+    },
+}

@@ -1,0 +1,126 @@
+"""How much of the drop is real: estimate, fit, annotators and mixtures."""
+
+from collections.abc import Mapping
+
+from bayesrep.commands.schemas.shapes import (
+    LEFT_OUT,
+    OUT,
+    Schema,
+    by_name,
+    count,
+    ends,
+    flag,
+    fraction,
+    maybe,
+    nats,
+    number,
+    only,
+    rows,
+    seconds,
+    text,
+    thing,
+)
+
+ACCURACIES: Mapping[str, Schema] = {
+    "method": text(),
+    "classifier": text(),
+    "reference_accuracy": fraction(),
+    "replication_accuracy": fraction(),
+    "adjusted_accuracy": maybe(fraction("at the reference's selection frequencies")),
+    **ends(each=maybe(fraction())),
+    "bias_corrected_gap": maybe(fraction("reference less adjusted accuracy")),
+    "selection_gap": maybe(fraction("adjusted less replication accuracy")),
+}
+GAPS = rows(
+    {
+        "method": text(),
+        "quantity": text(
+            "bias_corrected_gap, selection_gap, share_explained, slope, intercept; of `summarize` "
+            "also population_gap, population_slope, population_intercept; slopes are no fractions"
+        ),
+        "estimate": maybe(number()),
+        **ends(each=maybe(number())),
+    },
+    "means over classifiers, and the line of adjusted on reference accuracies",
+)
+_LINEARITY = thing(
+    {
+        "annotators": count("the most that every image has"),
+        "half": count("half of these, rounded up"),
+        "r_squared": maybe(number("of the line through the naive estimates")),
+        "jackknife": maybe(fraction("mean estimate from all annotators")),
+        "jackknife_from_half": maybe(fraction("and from half of them")),
+        "left": maybe(fraction("of the bias after the jackknife")),
+    },
+    "whether the naive estimates are a line; null for too few annotators",
+)
+
+FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
+    "estimate": {"": {"rows": rows(ACCURACIES), "gaps": GAPS, **LEFT_OUT}},
+    "fit": {
+        "": {
+            "out": OUT,
+            "converged": flag(),
+            "verdict": text("on convergence, as a sentence"),
+            "seconds": by_name(seconds(), "by stage"),
+            **LEFT_OUT,
+        }
+    },
+    "annotators": {
+        "": {
+            "rows": rows(
+                {
+                    "annotators": count(),
+                    "classifier": text(),
+                    "reference_accuracy": fraction(),
+                    "naive": maybe(fraction("adjusted accuracy by so many annotators")),
+                    "jackknife": maybe(fraction("likewise; null of one annotator")),
+                }
+            ),
+            "linearity": maybe(_LINEARITY),
+            "forward": only(
+                "with `--forward`",
+                rows(
+                    {
+                        "annotators": count(),
+                        "gap": fraction("mean by the naive estimate"),
+                        "left": fraction("by how much that is larger than without noise"),
+                    }
+                ),
+            ),
+            "half": only(
+                "with `--half`",
+                rows(
+                    {
+                        "repeat": count("0 is all images"),
+                        "reference_images": count(),
+                        "replication_images": count(),
+                        "gap": maybe(fraction("mean over classifiers")),
+                        "change": maybe(fraction("from that of all images")),
+                    }
+                ),
+            ),
+            **LEFT_OUT,
+        }
+    },
+    "mixtures": {
+        "": {
+            "rows": rows(
+                {
+                    "dataset": text(),
+                    "components": count(),
+                    "parameters": count(),
+                    "log_likelihood": nats(),
+                    "aic": number("smaller is better"),
+                    "bic": number("smaller is better"),
+                    "held_out_log_likelihood": maybe(nats("over all images; larger is better")),
+                    "converged": flag(),
+                    "degenerate": count("components shrunk to a point"),
+                    "held_out_behind": maybe(nats("the best")),
+                    "held_out_error": maybe(nats("standard error of that, over images")),
+                }
+            ),
+            **LEFT_OUT,
+        }
+    },
+}

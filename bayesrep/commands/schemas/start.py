@@ -1,0 +1,108 @@
+"""Start here: run, demo, check and doctor."""
+
+from collections.abc import Mapping
+
+from bayesrep.commands.schemas.shapes import (
+    LEFT_OUT,
+    OUT,
+    TRUST,
+    Schema,
+    by_name,
+    count,
+    ends,
+    file,
+    flag,
+    fraction,
+    many,
+    maybe,
+    number,
+    only,
+    probability,
+    rows,
+    seconds,
+    text,
+    thing,
+    word,
+)
+
+_BROKEN = many(text(), "a sentence for every rule that is broken")
+_FREQUENCIES = {
+    "dataset": text("its role"),
+    "images": count(),
+    "mean": fraction("selection frequency over images"),
+    **ends(each=maybe(fraction())),
+    "standard_error": maybe(fraction()),
+}
+_FINITE = {
+    "classifier": maybe(text("null: the mean over classifiers")),
+    "accuracy": fraction("on the replication"),
+    "standard_error": maybe(fraction("of the term, over images")),
+    **ends(each=maybe(fraction())),
+}
+
+FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
+    "run": {
+        "": {
+            "out": OUT,
+            "answer": text("what the fit says of the drop"),
+            "trust": TRUST,
+            "verdict": text("the same as a sentence"),
+            "sentences": many(text(), "what is not as it should be, the worst first"),
+            "assumption": text("what every answer rests on and no check can see"),
+            "converged": flag(),
+            "seconds": by_name(seconds(), "by stage"),
+        }
+    },
+    "demo": {
+        "": {
+            "study": thing(
+                {
+                    "name": text(),
+                    "simulated": {"type": "object", "description": "the options of `simulate`"},
+                }
+            ),
+            "methods": rows(
+                {
+                    "method": text("`truth` is the last"),
+                    "mean_gap": fraction("bias-corrected, over classifiers"),
+                    "mean_error": maybe(fraction("of that gap")),
+                    "share_explained": maybe(fraction("of the drop, by selection")),
+                    "coverage": maybe(probability("of the classifiers' 95 % intervals")),
+                    **ends(each=maybe(fraction())),
+                }
+            ),
+            "max_rhat": number(),
+            "min_ess_bulk": number(),
+            "min_ess_tail": number(),
+            "divergences": count(),
+            "verdict": text("on convergence, as a sentence"),
+            "versions": by_name(text(), "by package"),
+        }
+    },
+    "check": {
+        "of a study": {
+            "study": file("what was checked"),
+            "broken": _BROKEN,
+            "frequencies": only("where no rule is broken and there are counts", rows(_FREQUENCIES)),
+            "finite_sample": only(
+                "likewise", rows(_FINITE, "what the replication's finite size adds to gaps")
+            ),
+            **LEFT_OUT,
+        },
+        "of tables": {"files": many(file(), "what was checked"), "broken": _BROKEN},
+    },
+    "doctor": {
+        "": {
+            "is": text("what the data are"),
+            "supported": flag("whether a drop can be told from a difference of the versions"),
+            "allows": rows(
+                {
+                    "what": text("that may be wanted of the data"),
+                    "state": word("yes", "with care", "no", said="whether it can be had"),
+                    "because": text("what there is"),
+                    "missing": text("what it would take; empty where nothing is missing"),
+                }
+            ),
+        }
+    },
+}

@@ -1,0 +1,86 @@
+"""Every command states what it prints as JSON.
+
+What commands print in all tests is held to it by a fixture of `conftest`.
+"""
+
+import json
+import runpy
+from argparse import Namespace
+from math import inf, nan
+from pathlib import Path
+
+import pytest
+from json_schema import faults
+
+from bayesrep.cli import COMMANDS, main
+from bayesrep.commands import collect, output
+from bayesrep.commands.schemas import FORMS, schema_of
+
+ROOT = Path(__file__).resolve().parents[1]
+stated = runpy.run_path(str(ROOT / "docs" / "stated.py"))
+PAGE = stated["tables"]()
+
+
+def test_every_command_states_what_it_prints():
+    steps = {f"collect {step}" for step in collect.STEPS}
+    assert set(FORMS) == {*COMMANDS, *steps} - {"collect"}
+
+
+@pytest.mark.parametrize("command", FORMS)
+def test_every_statement_is_on_the_page_and_in_a_file(command, tmp_path):
+    _, _, section = PAGE.partition(f"## {command}\n")
+    section = section.partition("\n## ")[0]
+    for when, names in FORMS[command].items():
+        assert when[1:] in section
+        assert all(f"| `{name}` | " in section for name in names)
+    stated["write_schemas"](tmp_path)
+    assert f'href="../schemas/{stated["file_of"](command)}"' in section
+    written = json.loads((tmp_path / stated["file_of"](command)).read_text(encoding="utf-8"))
+    assert written == schema_of(command)
+
+
+def test_one_object_that_says_of_which_command_it_is(capsys):
+    assert main(["completion", "bash", "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == 1
+    found = json.loads(printed)
+    assert found["format"] == "bayesrep completion 1"
+    assert list(faults(found, schema_of("completion"))) == []
+
+
+def test_what_is_no_number_is_null():
+    printed = output.as_json("fit", {"a": nan, "b": [inf, {"c": -inf}], "d": 0.5, "e": (1, True)})
+    found = json.loads(printed)
+    assert found.pop("format") == "bayesrep fit 1"
+    assert found == {"a": None, "b": [None, {"c": None}], "d": 0.5, "e": [1, True]}
+
+
+RANK = {
+    **{"classifier": "vit", "adjusted_accuracy": 0.7, "reference_rank": 1, "replication_rank": 2},
+    **{"rank": 1.5, "lower": 1, "upper": 2, "best": 0.6},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({}, None),
+        ({"best": 1.2}, "$.rows[0].best: 1.2 is out of range"),
+        ({"rank": "1"}, "$.rows[0].rank: '1' is no number"),
+        ({"rank": True}, "$.rows[0].rank: True is no number"),
+        ({"rank": None}, "$.rows[0].rank: None is no number"),
+        ({"place": 1}, "$.rows[0]: place is not stated"),
+    ],
+)
+def test_what_is_not_stated_is_found(change, fault):
+    facts = {"format": "bayesrep ranks 1", "rows": [RANK | change]}
+    assert list(faults(facts, schema_of("ranks"))) == ([fault] if fault else [])
+    assert list(faults({**facts, "format": "1"}, schema_of("ranks")))[0].startswith("$.format: '1'")
+    del facts["rows"]
+    assert list(faults(facts, schema_of("ranks"))) == ["$: rows is missing"]
+
+
+def test_the_tests_hold_every_command_to_it():
+    asked = Namespace(command="ranks", json=True)
+    with pytest.raises(AssertionError, match="bayesrep ranks --json is not what schemas/ states"):
+        output.emit(asked, "", {"rows": [{}]})
