@@ -184,7 +184,7 @@ def from_position(key, position, data, *, density, whitening, sample, guide, acc
     """
     marginal = Mistaken(density, volume)
     target = of_marginal(marginal)
-    kernel = build_kernel(target, Schedule(chains=1, warmup=0, draws=1))
+    kernel = build_kernel(target, Schedule(chains=1, warmup=0, draws=1, thinning=1))
     some = sample._replace(data=density.select(data, ROWS))
     settings = Settings(data, whitening, some, guide)
 
