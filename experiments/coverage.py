@@ -211,6 +211,8 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         f"{100 * found['converged'] / found['studies']:.1f} % passed every convergence check "
         "(400 effective draws of every variable are much to ask of half as many draws as by "
         "default); all count."
+        + " Lines of the point estimates are of an earlier run of the same studies."
+        * arguments.posterior
     )
 
 
