@@ -11,6 +11,7 @@ VERSION := $(call version_of,$(PYTHON))
 VENV := $(if $(wildcard .venv),$(if $(filter $(VERSION),$(call version_of,.venv/bin/python)),.venv,.venv-$(VERSION)),.venv)
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+DEVELOPING := $(VENV)/.installed-dev
 COMPLETE := $(VENV)/.installed-extras
 WRITING := $(VENV)/.installed-docs
 
@@ -41,7 +42,7 @@ check: lint ## what every edit must pass, in a minute: lint, types of what chang
 test: $(COMPLETE) ## run the test suite (ARGS=tests/test_package.py)
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-lint: $(INSTALLED) ## check style, formatting and the import order of the rooms
+lint: $(DEVELOPING) ## check style, formatting and the import order of the rooms
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-cache
@@ -63,16 +64,21 @@ $(INSTALLED): pyproject.toml constraints-cpu.txt
 	@echo "Creating $(VENV) with Python $(VERSION)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "Installing bayesrep and what it needs into $(VENV) (about 1 GB; several minutes on a slow line)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e .
+	@touch $@
+
+$(DEVELOPING): $(INSTALLED)
+	@echo "Installing what checks and tests need"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev]'
 	@touch $@
 
 # torch, timm, Ray and MkDocs are for tests and type checks: nothing that they test is ever skipped.
-$(COMPLETE): $(INSTALLED)
+$(COMPLETE): $(DEVELOPING)
 	@echo "Installing torch, timm, Ray and MkDocs (another 1 GB with a torch for CPUs)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev,docs,timm,ray]'
 	@touch $@
 
-$(WRITING): $(INSTALLED)
+$(WRITING): $(DEVELOPING)
 	@echo "Installing MkDocs"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints-cpu.txt -e '.[dev,docs]'
 	@touch $@
