@@ -37,6 +37,7 @@ from bayesrep.studies.words import Voice
 from bayesrep.summary import compare_classifiers, rank_classifiers, summarize, summarize_gaps
 
 MEASURED, ADJUSTED = "as measured", "at equal selection frequencies"
+RANK, AHEAD = "rank (1 is the best)", "by how much the first is better (points)"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 
@@ -236,8 +237,6 @@ def plot_ranks(
 
 def _ranks(rows: pl.DataFrame) -> vega.Spec:
     y = vega.name("classifier", sort=rows["classifier"].to_list(), title=None)
-    title = "rank (1 is the best)"
-    scale = {"zero": False}
     tooltip = [
         vega.name("classifier", title="classifier"),
         *(vega.number(name, format=".1f") for name in ("rank", "lower", "upper")),
@@ -247,38 +246,14 @@ def _ranks(rows: pl.DataFrame) -> vega.Spec:
     return _chart(
         "Ranks of classifiers, as measured and at equal selection frequencies",
         rows,
-        _mark(
-            {"type": "rule", "color": methods.POSTERIOR.paper},
-            y=y,
-            x=vega.number("lower", title=title, scale=scale),
-            x2={"field": "upper"},
-        ),
-        _mark(
-            {"type": "point", "color": methods.RAW.paper},
-            y=y,
-            x=vega.number("replication_rank", title=title),
-            tooltip=tooltip,
-        ),
-        _mark(
-            {"type": "circle", "size": 50, "color": methods.POSTERIOR.paper},
-            y=y,
-            x=vega.number("rank", title=title),
-            tooltip=tooltip,
-        ),
+        *_rows_of(y, RANK, "rank", "replication_rank", tooltip),
         width=440,
         height={"step": 18},
     )
 
 
 def _draw_ranks(rows: pl.DataFrame) -> Any:
-    figure, (axes,) = panels(1)
-    figure.set_size_inches(7.2, max(2.5, 0.2 * len(rows) + 1.2))
-    place = _forest(axes, rows, rows["classifier"].to_list(), "rank", label=ADJUSTED)
-    style = {"mfc": "none", "ms": 5, "color": methods.RAW.paper, "label": MEASURED}
-    axes.plot(rows["replication_rank"], place, "o", **style)
-    axes.set_xlabel("rank (1 is the best)")
-    legend_below(figure)
-    return figure
+    return _drawn_rows(rows, "classifier", RANK, "rank", "replication_rank")
 
 
 def plot_pairs(
@@ -330,9 +305,6 @@ def plot_pairs(
     return _plot("pairs", study, partial(_draw_pairs, rows), _pairs(rows))
 
 
-AHEAD = "by how much the first is better (points)"
-
-
 def _pairs(rows: pl.DataFrame) -> vega.Spec:
     y = vega.name("pair", sort=rows["pair"].to_list(), title=None, axis={"labelLimit": 0})
     tooltip = [
@@ -349,38 +321,15 @@ def _pairs(rows: pl.DataFrame) -> vega.Spec:
         "frequencies",
         rows,
         _zero(AHEAD),
-        _mark(
-            {"type": "rule", "color": methods.POSTERIOR.paper},
-            y=y,
-            x=vega.number("lower", title=AHEAD),
-            x2={"field": "upper"},
-        ),
-        _mark(
-            {"type": "point", "color": methods.RAW.paper},
-            y=y,
-            x=vega.number("raw_difference", title=AHEAD),
-            tooltip=tooltip,
-        ),
-        _mark(
-            {"type": "circle", "size": 50, "color": methods.POSTERIOR.paper},
-            y=y,
-            x=vega.number("difference", title=AHEAD),
-            tooltip=tooltip,
-        ),
+        *_rows_of(y, AHEAD, "difference", "raw_difference", tooltip),
         width=440,
         height={"step": 18},
     )
 
 
 def _draw_pairs(rows: pl.DataFrame) -> Any:
-    figure, (axes,) = panels(1)
-    figure.set_size_inches(7.2, max(2.5, 0.2 * len(rows) + 1.2))
-    place = _forest(axes, rows, rows["pair"].to_list(), "difference", label=ADJUSTED)
-    style = {"mfc": "none", "ms": 5, "color": methods.RAW.paper, "label": MEASURED}
-    axes.plot(rows["raw_difference"], place, "o", **style)
-    axes.axvline(0, color=GREY, lw=1)
-    axes.set_xlabel(AHEAD)
-    legend_below(figure)
+    figure = _drawn_rows(rows, "pair", AHEAD, "difference", "raw_difference")
+    figure.axes[0].axvline(0, color=GREY, lw=1)
     return figure
 
 
@@ -439,6 +388,44 @@ def _plot(name: str, study: Study, draw: Callable[[], Any], spec: vega.Spec | No
     if spec is None:
         return Plot(name, drawn)
     return Plot(name, drawn, {**titled(spec, say), "description": say(spec["description"])})
+
+
+def _rows_of(
+    y: vega.Spec, title: str, adjusted: str, measured: str, tooltip: list[vega.Spec]
+) -> list[vega.Spec]:
+    """Layers with a row for each name: the interval, the point as measured, and the adjusted."""
+    return [
+        _mark(
+            {"type": "rule", "color": methods.POSTERIOR.paper},
+            y=y,
+            x=vega.number("lower", title=title, scale={"zero": False}),
+            x2={"field": "upper"},
+        ),
+        _mark(
+            {"type": "point", "color": methods.RAW.paper},
+            y=y,
+            x=vega.number(measured, title=title),
+            tooltip=tooltip,
+        ),
+        _mark(
+            {"type": "circle", "size": 50, "color": methods.POSTERIOR.paper},
+            y=y,
+            x=vega.number(adjusted, title=title),
+            tooltip=tooltip,
+        ),
+    ]
+
+
+def _drawn_rows(rows: pl.DataFrame, name: str, title: str, adjusted: str, measured: str) -> Any:
+    """The same as a drawing."""
+    figure, (axes,) = panels(1)
+    figure.set_size_inches(7.2, max(2.5, 0.2 * len(rows) + 1.2))
+    place = _forest(axes, rows, rows[name].to_list(), adjusted, label=ADJUSTED)
+    style = {"mfc": "none", "ms": 5, "color": methods.RAW.paper, "label": MEASURED}
+    axes.plot(rows[measured], place, "o", **style)
+    axes.set_xlabel(title)
+    legend_below(figure)
+    return figure
 
 
 def _forest(axes: Any, rows: pl.DataFrame, labels: Sequence[str], value: str, **style: Any) -> Any:
