@@ -235,10 +235,11 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="320 images, one round, no page")
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    # Random weights are at chance, and the many of `memory` are one network.
+    warnings.simplefilter("ignore", PredictionWarning)
     if arguments.memory:
         memory()
         return 0
-    warnings.simplefilter("ignore", PredictionWarning)  # random weights are at chance
     count, rounds = (320, 1) if arguments.quick else (2000, 3)
     times: dict[str, list[float]] = {"timm": [], "cold": [], "warm": [], "alone": []}
     disagreeing = 0
