@@ -197,6 +197,7 @@ def test_completion_in_bash(capsys):
     assert {"nuts", "laplace"} == set(complete(script, "bayesrep", "fit", "s", "--method", ""))
     assert complete(script, "bayesrep", "fit", "s", "--checkp") == ["--checkpoint"]
     assert set(complete(script, "bayesrep", "import", "")) >= {"tables", "sql"}
+    assert complete(script, "bayesrep", "figure", "paper-12") == ["paper-12"]
 
 
 @pytest.mark.parametrize("shell", completion.SHELLS)

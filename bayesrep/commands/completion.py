@@ -40,7 +40,11 @@ def script_of(shell: str, commands: Mapping[str, str]) -> str:
     commands
         Each command with its module's name.
     """
+    from bayesrep.report.figure_names import FIGURES
+
     options = {name: _options(module) for name, module in commands.items()}
+    # No choices of the parser, whose message would list all of them.
+    options["figure"] = {**options["figure"], "": tuple(FIGURES)}
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](options)
 
 
