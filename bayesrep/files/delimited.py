@@ -46,11 +46,14 @@ class Sheet:
         Its columns by name.
     first
         Number of its first row where it is opened in a spreadsheet; the header counts.
+    noun
+        What a row is called there.
     """
 
     name: str
     frame: pl.DataFrame
     first: int
+    noun: str = "line"
 
 
 def read(file: Path, *, text: Collection[str] = (), rename: Rename | None = None) -> list[Sheet]:

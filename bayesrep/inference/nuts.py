@@ -105,7 +105,7 @@ class Schedule:
 
         Those of few classifiers are, and of three components and more, whose weights mix slowly.
         """
-        return replace(self, thinning=max(2, components**2 // 2), dense=True)
+        return replace(self, thinning=max(self.thinning, components**2 // 2), dense=True)
 
     def thrifty(self) -> "Schedule":
         """The same for a model whose gradient is dear.

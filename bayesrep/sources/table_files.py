@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from bayesrep.errors import SHOWN, StudyError, listing, reason
-from bayesrep.files import delimited, parquet
+from bayesrep.errors import SHOWN, StudyError, listing
+from bayesrep.files import delimited, tables
 from bayesrep.studies import rules
 from bayesrep.studies.words import COLUMNS, in_our_words
 
@@ -76,55 +76,14 @@ class Read(NamedTuple):
 def read_sheets(
     path: str | Path, *, text: Collection[str] = (), rename: delimited.Rename | None = None
 ) -> list[Read]:
-    """Read every table of a file: CSV and its kin, a workbook's sheets, or Parquet.
-
-    Parameters
-    ----------
-    path
-        A file whose name ends in `.parquet` or as one of `bayesrep.files.delimited.ENDINGS`.
-    text
-        Columns that are text whatever they look like, so that the image 007 keeps its zeros.
-    rename
-        From the names of a header to those of the columns.
-
-    Raises
-    ------
-    StudyError
-        In one line, naming the file and what to do.
-    """
-    file, where = Path(path), str(path)
-    kind = where.lower()
-    try:
-        if kind.endswith(".parquet"):
-            if not file.is_file():
-                open(file, "rb").close()  # the reason why not
-            frame = parquet.read(file, where, (), further=None)
-            if rename:
-                frame.columns = rename(frame.columns)
-            return [Read(frame, Place(where))]
-        if not kind.endswith(delimited.ENDINGS):
-            known = ", ".join((*delimited.ENDINGS[:3], ".xlsx", ".parquet"))
-            raise StudyError(
-                f"{path}: is no table by its name; save it as CSV (UTF-8), or as one of {known}, "
-                "the text compressed (.gz) or not"
-            )
-        sheets = delimited.read(file, text=text, rename=rename)
-    except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
-    size = file.stat().st_size
-    for sheet in sheets:
-        if line := parquet.too_wide(sheet.frame, size, sheet.name):
-            raise StudyError(line)
-    return [Read(sheet.frame, Place(sheet.name, "line", sheet.first)) for sheet in sheets]
+    """Read every table of a file, with its place; see `bayesrep.files.tables.read_sheets`."""
+    sheets = tables.read_sheets(path, text=text, rename=rename)
+    return [Read(sheet.frame, Place(sheet.name, sheet.noun, sheet.first)) for sheet in sheets]
 
 
 def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
     """Read the one table of a file; see `read_sheets`."""
-    sheets = read_sheets(path, text=text)
-    if len(sheets) > 1:
-        names = ", ".join(str(sheet.place) for sheet in sheets)
-        raise StudyError(f"{path}: holds several sheets ({names}); save the one that is meant")
-    return sheets[0].frame
+    return tables.read_only(path, text=text).frame
 
 
 def read_answers(path: str | Path) -> pl.DataFrame:

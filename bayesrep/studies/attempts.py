@@ -21,8 +21,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing, reason
-from bayesrep.files import delimited, parquet
+from bayesrep.errors import StudyError, listing
+from bayesrep.files import parquet, tables
 from bayesrep.studies import rules
 from bayesrep.studies.words import in_our_words
 from bayesrep.types import Ints
@@ -91,7 +91,7 @@ def read_attempts(path: str | Path) -> list[Attempts]:
     Parameters
     ----------
     path
-        A study's folder, or a table: `.parquet`, or as `bayesrep.files.delimited` reads them.
+        A study's folder, or a table as `bayesrep.files.tables` reads them.
 
     Returns
     -------
@@ -234,20 +234,11 @@ def _rows(wrong: pl.Series) -> str | None:
 
 
 def _table(path: Path) -> pl.DataFrame:
-    where = str(path)
-    if path.suffix.lower() == ".parquet":
-        return parquet.read(path, where, (), further=None)
-    if not where.lower().endswith(delimited.ENDINGS):
+    if not str(path).lower().endswith(tables.ENDINGS):
         raise StudyError(
             f"{path}: is neither a study's folder nor a table by its name (.csv, .tsv, .txt, .xlsx "
             "or .parquet)"
         )
-    try:
-        sheets = delimited.read(path, text=_TEXT, rename=lambda of: [each.lower() for each in of])
-    except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
-    if len(sheets) > 1:
-        names = listing([sheet.name for sheet in sheets], "sheet")
-        raise StudyError(f"{path}: holds several tables, {names}; save the one that is meant")
-    delimited.check_width(sheets[0], path.stat().st_size)
-    return sheets[0].frame
+    return tables.read_only(
+        path, text=_TEXT, rename=lambda names: [each.lower() for each in names]
+    ).frame

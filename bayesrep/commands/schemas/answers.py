@@ -35,6 +35,16 @@ EFFECT = rows(
     }
 )
 
+COUNTED = {
+    "dataset": text(),
+    "images": count(),
+    "answers": count(),
+    "workers": count(),
+    "selection_frequency": fraction("mean over images"),
+    "error_images": maybe(fraction("standard error of that, over images")),
+    "error_workers": maybe(fraction("and over workers")),
+}
+
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     "answers": {
         "": {
@@ -58,14 +68,8 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
         "": {
             "rows": rows(
                 {
-                    "dataset": text(),
-                    "images": count(),
-                    "answers": count(),
-                    "workers": count(),
+                    **COUNTED,
                     "answers_a_worker": number("median"),
-                    "selection_frequency": fraction("mean over images"),
-                    "error_images": maybe(fraction("standard error of that, over images")),
-                    "error_workers": maybe(fraction("and over workers")),
                     "correlation": maybe(number("of two answers of a worker")),
                     "annotators": number("an image, mean"),
                     "effective_answers": maybe(number()),

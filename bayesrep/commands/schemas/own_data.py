@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from bayesrep.commands.schemas.answers import COUNTED
 from bayesrep.commands.schemas.shapes import (
     LEFT_OUT,
     OUT,
@@ -74,17 +75,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     "simulate": {"": _WRITTEN},
     "count": {
         "": {
-            "rows": rows(
-                {
-                    "dataset": text(),
-                    "images": count(),
-                    "answers": count(),
-                    "workers": count(),
-                    "selection_frequency": fraction("mean over images"),
-                    "error_images": maybe(fraction("standard error of that, over images")),
-                    "error_workers": maybe(fraction("and over workers")),
-                }
-            ),
+            "rows": rows(COUNTED),
             "out": OUT,
         }
     },
