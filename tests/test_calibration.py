@@ -136,8 +136,13 @@ def test_coverage_page_of_all_processes_and_designs() -> None:
     assert found["studies"] == len(results)
     assert found["by_design"]["outside, n = 8-12"]["joint"]["coverage"] == 1
     assert "outside, n = 8-12" in coverage.table(found)
-    arguments = argparse.Namespace(images=10, classifiers=2, studies=3, bootstrap=4)
+    arguments = argparse.Namespace(
+        images=10, classifiers=2, studies=3, bootstrap=4, posterior=False
+    )
     assert "100.0 %" in coverage.remarks(found, arguments)
+    assert "earlier run" not in coverage.remarks(found, arguments)
+    arguments.posterior = True
+    assert coverage.remarks(found, arguments).endswith("of an earlier run of the same studies.")
     coverage.draw(found).savefig(BytesIO(), format="png")
 
 
