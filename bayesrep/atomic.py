@@ -6,9 +6,11 @@ import shutil
 import stat
 import uuid
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from bayesrep.machine import cores
 
 
 def user_cache() -> Path:
@@ -23,6 +25,9 @@ LEAST_COMPILATION = 0.1  # seconds; what takes less is compiled again as soon
 def programs_cache() -> Path:
     """Where compiled programs are kept, for each kind of processor: machines share homes.
 
+    And for each number of cores: XLA parts sums by them, which JAX's own key does not tell, and a
+    program that was compiled for another number has other last digits.
+
     The folder is there, is this user's alone, and has room for more.
 
     Raises
@@ -36,12 +41,12 @@ def programs_cache() -> Path:
         lines = []
     said = next((line for line in lines if line.startswith(("flags", "Features"))), "")
     features = said or platform.processor()
-    name = f"programs-{platform.machine()}-{zlib.crc32(features.encode()):08x}"
+    name = f"programs-{platform.machine()}-{zlib.crc32(features.encode()):08x}-{cores()}-cores"
     folder = user_cache() / name
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     refuse_shared(folder)
-    make_room(folder, LARGEST_CACHE)
+    make_room(folder.parent.glob("programs-*/*"), LARGEST_CACHE)
     return folder
 
 
@@ -66,15 +71,15 @@ def refuse_shared(folder: Path) -> None:
             raise PermissionError(f"others can write to {each} (chmod go-w ends that)")
 
 
-def make_room(folder: Path, most: int) -> None:
+def make_room(files: Iterable[Path], most: int) -> None:
     """Delete the files that were not used for longest, until at most so many bytes are left."""
-    files: list[tuple[float, int, Path]] = []
-    for file in folder.iterdir():
+    found: list[tuple[float, int, Path]] = []
+    for file in files:
         with suppress(OSError):  # another process may be doing the same
             status = file.stat()
-            files.append((max(status.st_atime, status.st_mtime), status.st_size, file))
-    total = sum(size for _, size, _ in files)
-    for _, size, file in sorted(files):
+            found.append((max(status.st_atime, status.st_mtime), status.st_size, file))
+    total = sum(size for _, size, _ in found)
+    for _, size, file in sorted(found):
         if total <= most:
             return
         with suppress(OSError):

@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
+from bayesrep import atomic
 from bayesrep.atomic import make_room, programs_cache, refuse_shared
+from bayesrep.machine import cores
 
 
 @pytest.fixture
@@ -66,8 +68,26 @@ def test_what_was_not_used_for_longest_makes_room(tmp_path):
     for age, name in enumerate("abcd"):
         (tmp_path / name).write_bytes(bytes(10))
         os.utime(tmp_path / name, (1e9 - age, 1e9 - age))
-    make_room(tmp_path, 25)
+    make_room(tmp_path.iterdir(), 25)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_all_folders_together_hold_the_most(home, monkeypatch):
+    other = programs_cache().with_name("programs-of-another-machine")
+    other.mkdir()
+    for age in range(3):
+        (other / str(age)).write_bytes(bytes(10))
+        os.utime(other / str(age), (1e9 - age, 1e9 - age))
+    monkeypatch.setattr(atomic, "LARGEST_CACHE", 25)
+    programs_cache()
+    assert sorted(file.name for file in other.iterdir()) == ["0", "1"]
+
+
+def test_programs_for_another_number_of_cores_lie_apart(home, monkeypatch):
+    """They part sums otherwise: last digits would depend on what ran before."""
+    folder = programs_cache()
+    monkeypatch.setattr(atomic, "cores", lambda: cores() + 1)
+    assert programs_cache() != folder
 
 
 PROGRAM = """

@@ -1,6 +1,5 @@
 """Which device a fit runs on, by timing one gradient on each."""
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from bayesrep.errors import OptionError
+from bayesrep.machine import cores
 
 REPEATS = 5
 
@@ -70,7 +70,7 @@ def choose(device: str, chains: int, gradient: Callable[[Any, int], Any]) -> Cho
     times: dict[str, float] = {}
     for name, one in devices.items():
         batch = 1 if name == "cpu" else chains
-        turns = -(-chains // min(chains, os.cpu_count() or 1)) if name == "cpu" else 1
+        turns = -(-chains // min(chains, cores())) if name == "cpu" else 1
         times[name] = turns * _seconds(lambda one=one, batch=batch: gradient(one, batch))
     return fastest(devices, times)
 

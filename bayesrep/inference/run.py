@@ -1,6 +1,5 @@
 """A fit while it is made: what every way to the posterior is given, what it returns, its chains."""
 
-import os
 from collections.abc import Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -34,6 +33,7 @@ from bayesrep.inference.nuts import (
 )
 from bayesrep.inference.problem import Problem, Programs, around_mode
 from bayesrep.inference.settle import Settled, looking, revisited, settle
+from bayesrep.machine import cores
 from bayesrep.models.model import Data
 from bayesrep.progress import Progress
 from bayesrep.types import Shaped
@@ -178,7 +178,7 @@ def chains(
         run.schedule,
         run.bar.advance,
         tune=tune,
-        workers=min(len(keys), os.cpu_count() or 1),
+        workers=min(len(keys), cores()),
         checkpoint=None if run.folder is None else Checkpoint(run.folder, part),
     )
 

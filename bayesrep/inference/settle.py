@@ -13,7 +13,6 @@ Opper, Archambeau (2009), "The variational Gaussian approximation revisited", Ne
 equations 6 and 7.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -30,6 +29,7 @@ from bayesrep.inference.density import Density
 from bayesrep.inference.marginal import Marginal, Setting, feature_count, sampled_rows
 from bayesrep.inference.mode import Expand
 from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
+from bayesrep.machine import cores
 from bayesrep.models.model import Data
 from bayesrep.types import Float
 
@@ -299,7 +299,7 @@ def side_by_side(program: Callable[[Setting, Any], Any], setting: Setting, *poin
         jax.tree.map(put, whole, found)
 
     keep(0, first)
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         begins = range(CHUNK, size, CHUNK)
         list(pool.map(lambda begin: keep(begin, chunk(begin)), begins))  # raises what they raise
     return jax.tree.map(lambda leaf: leaf[:count], whole)

@@ -4,7 +4,6 @@ import gc
 import hashlib
 import json
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -14,6 +13,7 @@ from typing import Any
 
 from bayesrep.clusters import join_cluster
 from bayesrep.errors import OptionError, reason
+from bayesrep.machine import cores
 
 Work = Callable[[Any], Any]
 """A module's function of an argument that can be pickled; its result can be JSON."""
@@ -45,7 +45,7 @@ class Spread:
         identity: str = "",
         told: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._jobs = jobs if jobs is not None else os.cpu_count() or 1
+        self._jobs = jobs if jobs is not None else cores()
         if self._jobs < 1:
             raise OptionError(f"jobs must be 1 at least; got {jobs}")
         self._kept, self._told = kept, told

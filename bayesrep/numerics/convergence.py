@@ -12,7 +12,6 @@ ArviZ has the same numbers (a test), one quantity at a time: a millisecond each,
 classifiers have 60,000.
 """
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ import numpy as np
 from scipy.fft import next_fast_len
 from scipy.special import ndtri
 
+from bayesrep.machine import cores
 from bayesrep.types import Float, Floats, Ints
 
 TAILS = (0.05, 0.95)
@@ -48,7 +48,7 @@ def convergence(draws: Float[np.ndarray, "chain draw quantity"]) -> Convergence:
         block = np.moveaxis(draws[:, :, start : start + BLOCK], 2, 0)
         return _of_rows(np.ascontiguousarray(block, dtype=float))
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # sorts and transforms run beside each other
+    with ThreadPoolExecutor(cores()) as pool:  # sorts and transforms run beside each other
         parts = [*pool.map(of_block, range(0, count, BLOCK))]
     rhat, bulk, tail = np.concatenate(parts, axis=1) if parts else np.empty((3, 0))
     return Convergence(rhat if chains > 1 else np.full(count, np.nan), bulk, tail)

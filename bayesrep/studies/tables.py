@@ -1,6 +1,5 @@
 """The tables of a study on disk: how they are read, and how they join the counts."""
 
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet
+from bayesrep.machine import cores
 from bayesrep.studies import folder, rules
 
 _File = TypeVar("_File")
@@ -144,7 +144,7 @@ def read_classifiers(
 ) -> Iterator[tuple[str, _File]]:
     """Each classifier with what is read of its file; several files are read at once."""
     names = list(classifiers)
-    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(max_workers=min(8, cores())) as pool:
         yield from zip(names, pool.map(read, names), strict=True)
 
 

@@ -9,7 +9,6 @@ again.
 """
 
 import hashlib
-import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, StudyError, reason
 from bayesrep.files import parquet
+from bayesrep.machine import cores
 from bayesrep.studies import folder
 from bayesrep.types import Ints
 from bayesrep.vision.images import ImageSet
@@ -71,7 +71,7 @@ class Contents:
     def of(self, rows: Ints) -> NDArray[np.uint64]:
         """The contents of some images, reading those that are not known."""
         unknown = rows[self.known[rows] == UNKNOWN]
-        with ThreadPoolExecutor(os.cpu_count() or 1, "bayesrep-digest") as pool:
+        with ThreadPoolExecutor(cores(), "bayesrep-digest") as pool:
             for first in range(0, len(unknown), _AT_ONCE):
                 some = unknown[first : first + _AT_ONCE]
                 self.known[some] = list(pool.map(self._digest, some.tolist()))

@@ -6,7 +6,6 @@ GPU the threads read, one thread uploads ahead on a stream of its own, and the c
 computes.
 """
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -83,12 +82,6 @@ def weights_budget(device: Device) -> int:
         return int(kilobytes) * 1024 // 3
     except (OSError, StopIteration):
         return 2**31  # elsewhere: two gigabytes, which any machine has
-
-
-def cores() -> int:
-    """The number of processor cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def through_images(

@@ -12,6 +12,7 @@ import polars as pl
 
 from bayesrep import bounds
 from bayesrep.errors import PredictionError, PredictionWarning, listing
+from bayesrep.machine import cores
 from bayesrep.studies.folder import RANKS
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
@@ -21,7 +22,7 @@ from bayesrep.vision.evaluate import Device, choose_device
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
 from bayesrep.vision.labels import likely_mistake
-from bayesrep.vision.local import Local, cores
+from bayesrep.vision.local import Local
 from bayesrep.vision.membership import counted_images, list_complete_classifiers
 from bayesrep.vision.networks import (
     Architecture,
