@@ -41,6 +41,8 @@ CHAINS = 4
 LIMIT = 4.5
 """Standard errors, of both sides together. Normal errors exceed it once in 150,000 comparisons: of
 the file's means and sds one does for 1 of 100 seeds of all fits."""
+PRIORS: Mapping[str, Any] = {"level": (-1.0, 1.5), "slope": (2.0, 1.5)}
+"""Of the curves when the file was made: it stays another sampler's memory where defaults move."""
 SIZE: Mapping[str, Any] = {"seed": 5, "images": 800, "annotators": 20, "classifiers": 8}
 OF_SHARED = (
     "mean_selection_frequency",
@@ -70,7 +72,7 @@ class Case:
     Attributes
     ----------
     options
-        Of `bayesrep.fit`.
+        Of `bayesrep.fit`, beside `PRIORS`.
     simulate
         Of `bayesrep.simulate_study`.
     change
@@ -90,7 +92,7 @@ class Case:
         """Its posterior; how far to trust it is in the posterior's attributes."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return bayesrep.fit(self.study(), progress=False, **self.options, **schedule)
+            return bayesrep.fit(self.study(), progress=False, **PRIORS, **self.options, **schedule)
 
 
 def in_three_groups(study: Study) -> Study:

@@ -30,7 +30,7 @@ def add(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="an option or prior of the model, such as components=3, curve=gp or slope=2,1.5; "
+        help="an option or prior of the model, such as components=3, curve=gp or slope=3,2.5; "
         "may be given several times",
     )
     option(
