@@ -198,6 +198,9 @@ def test_completion_in_bash(capsys):
     assert complete(script, "bayesrep", "fit", "s", "--checkp") == ["--checkpoint"]
     assert set(complete(script, "bayesrep", "import", "")) >= {"tables", "sql"}
     assert complete(script, "bayesrep", "figure", "paper-12") == ["paper-12"]
+    assert complete(script, "bayesrep", "collect", "pil") == ["pilot"]
+    assert complete(script, "bayesrep", "collect", "pilot", "c", "--peo") == ["--people"]
+    assert complete(script, "bayesrep", "collect", "candidates", "--peo") == []
 
 
 @pytest.mark.parametrize("shell", completion.SHELLS)
@@ -205,6 +208,7 @@ def test_every_command_is_completed(capsys, shell):
     assert cli.main(["completion", shell]) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in cli.COMMANDS)
+    assert "people" in said  # an option of a step alone, `collect pilot`
 
 
 def test_the_help_lists_every_command_once(capsys):

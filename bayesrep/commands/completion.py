@@ -17,7 +17,8 @@ INSTALL: Mapping[str, str] = {
     "fish": "bayesrep completion fish > ~/.config/fish/completions/bayesrep.fish",
 }
 Options = Mapping[str, Sequence[str]]
-"""The options of a command, each with the words that it takes; positional choices under ""."""
+"""The options of a command or of its step ("collect read"), each with the words that it takes;
+positional choices under ""."""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -42,18 +43,32 @@ def script_of(shell: str, commands: Mapping[str, str]) -> str:
     """
     from bayesrep.report.figure_names import FIGURES
 
-    options = {name: _options(module) for name, module in commands.items()}
+    options: dict[str, Options] = {}
+    for name, module in commands.items():
+        options |= _options(name, module)
     # No choices of the parser, whose message would list all of them.
     options["figure"] = {**options["figure"], "": tuple(FIGURES)}
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](options)
 
 
-def _options(module: str) -> Options:
+def _options(name: str, module: str) -> dict[str, Options]:
+    """Of a command and of each of its steps."""
     parser = ArgumentParser(add_help=False, conflict_handler="resolve")
     parser.add_argument("--help")
     parser.add_argument("--json")
     parser.add_argument("--format", choices=("text", "markdown", "latex"))
     import_module(module).add(parser)
+    steps = {
+        f"{name} {step}": _of_parser(each)
+        for action in parser._actions  # pyright: ignore[reportPrivateUsage]
+        if isinstance(action.choices, dict)
+        for step, each in action.choices.items()
+        if isinstance(each, ArgumentParser)
+    }
+    return {name: _of_parser(parser), **steps}
+
+
+def _of_parser(parser: ArgumentParser) -> Options:
     found: dict[str, list[str]] = {}
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
         words = [str(each) for each in action.choices or ()]
@@ -74,19 +89,25 @@ def _bash(commands: Mapping[str, Options]) -> str:
         flags = " ".join(option for option in options if option)
         first = " ".join(options.get("", ()))
         cases.append(
-            f'  {name})\n    flags="{flags}"; first="{first}"\n'
+            f'  "{name}")\n    flags="{flags}"; first="{first}"\n'
             + (f'    case "$before" in\n{chosen}    esac\n' if chosen else "")
             + "    ;;"
         )
+    top = [name for name in commands if " " not in name]
+    steps = "|".join(f'"{name}"' for name in commands if " " in name)
     return (
         "_bayesrep() {\n"
         '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"\n'
-        '  local flags="" words="" first=""\n'
+        '  local flags="" words="" first="" first_at=2 command="${COMP_WORDS[1]}"\n'
         '  if [ "$COMP_CWORD" -eq 1 ]; then\n'
-        f'    COMPREPLY=($(compgen -W "{" ".join(commands)} --help --version" -- "$word"))\n'
+        f'    COMPREPLY=($(compgen -W "{" ".join(top)} --help --version" -- "$word"))\n'
         "    return\n  fi\n"
-        '  case "${COMP_WORDS[1]}" in\n' + "\n".join(cases) + "\n  esac\n"
-        '  if [ "$COMP_CWORD" -eq 2 ] && [ -n "$first" ]; then words="$first"; fi\n'
+        '  if [ "$COMP_CWORD" -gt 2 ]; then\n'
+        '    case "$command ${COMP_WORDS[2]}" in\n'
+        f'    {steps}) command="$command ${{COMP_WORDS[2]}}"; first_at=3 ;;\n'
+        "    esac\n  fi\n"
+        '  case "$command" in\n' + "\n".join(cases) + "\n  esac\n"
+        '  if [ "$COMP_CWORD" -eq "$first_at" ] && [ -n "$first" ]; then words="$first"; fi\n'
         '  case "$word" in -*) words="$flags" ;; esac\n'
         '  if [ -n "$words" ]; then\n'
         '    COMPREPLY=($(compgen -W "$words" -- "$word"))\n'
@@ -103,10 +124,11 @@ def _zsh(commands: Mapping[str, Options]) -> str:
 def _fish(commands: Mapping[str, Options]) -> str:
     lines = [
         "complete -c bayesrep -n __fish_use_subcommand -f "
-        f"-a '{' '.join(commands)}' -d 'command of bayesrep'"
+        f"-a '{' '.join(name for name in commands if ' ' not in name)}' -d 'command of bayesrep'"
     ]
     for name, options in commands.items():
-        seen = f"complete -c bayesrep -n '__fish_seen_subcommand_from {name}'"
+        typed = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in name.split())
+        seen = f"complete -c bayesrep -n '{typed}'"
         for option, words in options.items():
             choices = f" -a '{' '.join(words)}'" if words else ""
             if option:
