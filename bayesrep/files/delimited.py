@@ -22,9 +22,9 @@ import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, plain, reason
 from bayesrep.files import parquet
+from bayesrep.files.places import Place
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".xlsx")
 LARGEST_TEXT, SWELLING = 2**26, 200
 """Bytes that a compressed table may hold in any case, and times those of its file."""
 
@@ -40,24 +40,18 @@ class Sheet:
 
     Attributes
     ----------
-    name
-        What a message calls it.
+    place
+        What a message calls it and its rows.
     frame
         Its columns by name.
-    first
-        Number of its first row where it is opened in a spreadsheet; the header counts.
-    noun
-        What a row is called there.
     """
 
-    name: str
+    place: Place
     frame: pl.DataFrame
-    first: int
-    noun: str = "line"
 
 
 def read(file: Path, *, text: Collection[str] = (), rename: Rename | None = None) -> list[Sheet]:
-    """Read every table of a file whose name ends in one of `ENDINGS`; a text holds one.
+    """Read every table of a file whose name ends in one of `TEXTUAL`; a text holds one.
 
     Parameters
     ----------
@@ -190,7 +184,7 @@ def _parsed(data: bytes, where: str, text: Collection[str], rename: Rename | Non
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise StudyError(_fault(data, separator, len(names), where, line, error)) from error
     frame.columns = names
-    return Sheet(where, _tidy(frame, where), line + 1)
+    return Sheet(Place(where, "line", line + 1), _tidy(frame, where))
 
 
 def separator_of(header: str) -> str:
@@ -332,7 +326,7 @@ def _sheet(
         for place, name in enumerate(names)
     }
     frame = _tidy(pl.DataFrame(columns), where)
-    return Sheet(where, frame, start + 2)
+    return Sheet(Place(where, "line", start + 2), frame)
 
 
 def _column(cells: list[Any], as_text: bool) -> pl.Series:  # noqa: FBT001
@@ -354,5 +348,5 @@ def _text(cell: Any) -> str | None:
 
 def check_width(sheet: Sheet, size: int) -> None:
     """Refuse a text of a length that an array of them would not fit into memory with."""
-    if line := parquet.too_wide(sheet.frame, size, sheet.name):
+    if line := parquet.too_wide(sheet.frame, size, sheet.place.name):
         raise StudyError(line)

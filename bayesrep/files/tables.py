@@ -6,8 +6,9 @@ from pathlib import Path
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import delimited, parquet
 from bayesrep.files.delimited import Rename, Sheet
+from bayesrep.files.places import TEXTUAL, Place
 
-ENDINGS = (*delimited.ENDINGS, ".parquet")
+ENDINGS = (*TEXTUAL, ".parquet")
 
 
 def read_sheets(
@@ -38,9 +39,9 @@ def read_sheets(
             frame = parquet.read(file, where, (), further=None)
             if rename:
                 frame.columns = rename(frame.columns)
-            return [Sheet(where, frame, 1, "row")]
-        if not kind.endswith(delimited.ENDINGS):
-            known = ", ".join((*delimited.ENDINGS[:3], ".xlsx", ".parquet"))
+            return [Sheet(Place(where), frame)]
+        if not kind.endswith(TEXTUAL):
+            known = ", ".join((*TEXTUAL[:3], ".xlsx", ".parquet"))
             raise StudyError(
                 f"{path}: is no table by its name; save it as CSV (UTF-8), or as one of {known}, "
                 "the text compressed (.gz) or not"
@@ -60,6 +61,6 @@ def read_only(
     """Read the one table of a file; see `read_sheets`."""
     sheets = read_sheets(path, text=text, rename=rename)
     if len(sheets) > 1:
-        names = ", ".join(sheet.name for sheet in sheets)
+        names = ", ".join(sheet.place.name for sheet in sheets)
         raise StudyError(f"{path}: holds several sheets ({names}); save the one that is meant")
     return sheets[0]

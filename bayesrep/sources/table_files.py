@@ -5,14 +5,13 @@ to do. Lines are those of an editor or a spreadsheet; of Parquet, rows from 1.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
-from bayesrep.errors import SHOWN, StudyError, listing
-from bayesrep.files import delimited, tables
+from bayesrep.errors import StudyError, listing
+from bayesrep.files import tables
+from bayesrep.files.places import Place
 from bayesrep.studies import rules
 from bayesrep.studies.words import COLUMNS, in_our_words
 
@@ -21,68 +20,8 @@ _ABSENT = ["", "nan", "none", "null", "na", "n/a"]
 _DECIMAL_COMMA, _GROUPED = r"^([+-]?\d+),(\d+)$", r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
 
 
-@dataclass(frozen=True)
-class Place:
-    """A table, and how its rows are numbered where it is opened: `first` is that of the first.
-
-    A CSV file's header counts, so that a number is that of a line in an editor or a spreadsheet.
-    """
-
-    name: str
-    noun: str = "row"
-    first: int = 1
-
-    def __str__(self) -> str:
-        """Its name, as messages begin."""
-        return self.name
-
-    @classmethod
-    def of(cls, where: "str | Place") -> "Place":
-        """A table that is known by its file's name alone."""
-        if isinstance(where, Place):
-            return where
-        textual = where.lower().endswith(delimited.ENDINGS)
-        return cls(where, "line", 2) if textual else cls(where)
-
-    def rows(self, wrong: pl.Series, values: pl.Series | None = None) -> str:
-        """The rows that are wrong, the first of them with their values."""
-        places = wrong.arg_true().to_list()
-        told = [str(place + self.first) for place in places]
-        if values is not None:
-            held = values.gather(places[:SHOWN]).to_list()
-            told[:SHOWN] = [
-                f"{number} ({_shown(value)})"
-                for number, value in zip(told[:SHOWN], held, strict=True)
-            ]
-        if len(told) == 1:
-            return f"{self.noun} {told[0]}"
-        more = f", ... ({len(told):,} {self.noun}s)" if len(told) > SHOWN else ""
-        return f"{self.noun}s {', '.join(told[:SHOWN])}{more}"
-
-
-def _shown(value: object) -> str:
-    if value is None or value == "":
-        return "nothing"
-    return repr(value if not isinstance(value, str) or len(value) <= 40 else value[:37] + "...")
-
-
-class Read(NamedTuple):
-    """A table as it was read, and where."""
-
-    frame: pl.DataFrame
-    place: Place
-
-
-def read_sheets(
-    path: str | Path, *, text: Collection[str] = (), rename: delimited.Rename | None = None
-) -> list[Read]:
-    """Read every table of a file, with its place; see `bayesrep.files.tables.read_sheets`."""
-    sheets = tables.read_sheets(path, text=text, rename=rename)
-    return [Read(sheet.frame, Place(sheet.name, sheet.noun, sheet.first)) for sheet in sheets]
-
-
 def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
-    """Read the one table of a file; see `read_sheets`."""
+    """Read the one table of a file; see `bayesrep.files.tables`."""
     return tables.read_only(path, text=text).frame
 
 

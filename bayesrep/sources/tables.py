@@ -40,14 +40,14 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, did_you_mean, listing, nearest
 from bayesrep.files import parquet
+from bayesrep.files.delimited import Sheet
+from bayesrep.files.places import Place
+from bayesrep.files.tables import read_sheets
 from bayesrep.sources.matching import matched
 from bayesrep.sources.table_files import (
-    Place,
-    Read,
     all_flags,
     numbers,
     probabilities,
-    read_sheets,
     require,
     seconds,
     texts,
@@ -500,7 +500,7 @@ def _column_names(header: list[str]) -> list[str]:
     return names
 
 
-def _tables(sheet: Read) -> Generator[str, None, tuple[list[_Table], bool]]:
+def _tables(sheet: Sheet) -> Generator[str, None, tuple[list[_Table], bool]]:
     """Find a table's kind by its columns, and convert these; each kind that it is.
 
     Also whether all of it is sound: a value that cannot be read is replaced, so that what else is

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet, tables
+from bayesrep.files.delimited import Sheet
+from bayesrep.files.places import Place
 from bayesrep.studies import rules
 from bayesrep.studies.words import in_our_words
 from bayesrep.types import Ints
@@ -113,10 +115,13 @@ def read_attempts(path: str | Path) -> list[Attempts]:
                 "that hold several attempts at an item, or give a table of them"
             )
         return of_table(parquet.read(file, str(file), [*_NAMES, *_COUNTS]), str(file))
-    return of_table(_table(place), str(path), dataset=place.stem)
+    sheet = _table(place)
+    return of_table(sheet.frame, sheet.place, dataset=place.stem)
 
 
-def of_table(table: pl.DataFrame, where: str, *, dataset: str | None = None) -> list[Attempts]:
+def of_table(
+    table: pl.DataFrame, where: str | Place, *, dataset: str | None = None
+) -> list[Attempts]:
     """The attempts that a table holds; see `read_attempts`.
 
     Parameters
@@ -124,10 +129,11 @@ def of_table(table: pl.DataFrame, where: str, *, dataset: str | None = None) -> 
     table
         With the columns of `attempts.parquet`, or the names that others have for them.
     where
-        What a message calls the table.
+        What a message calls the table and its rows.
     dataset
         The data set's name where the table has no such column.
     """
+    place = Place.of(where)
     table = table.rename(in_our_words(table.columns, ("image",), ("classifier",)))
     if _COUNTS[0] not in table.columns and "correct" in table.columns:
         table = table.rename({"correct": _COUNTS[0]})
@@ -136,16 +142,16 @@ def of_table(table: pl.DataFrame, where: str, *, dataset: str | None = None) -> 
     needed = [*_NAMES, _COUNTS[0]]
     if missing := [name for name in needed if name not in table.columns]:
         raise StudyError(
-            f"{where}: {listing(missing, 'column')} missing; attempts have the columns "
+            f"{place}: {listing(missing, 'column')} missing; attempts have the columns "
             f"{', '.join([*_NAMES, *_COUNTS])}, or item for image and model for classifier"
         )
     if not len(table):
-        raise StudyError(f"{where}: has no rows; give at least one attempt")
+        raise StudyError(f"{place}: has no rows; give at least one attempt")
     table = table.with_columns(pl.col(_NAMES).cast(pl.String))
     for name in _NAMES:
-        if (rows := _rows(table[name].is_null() | (table[name] == ""))) is not None:
-            raise StudyError(f"{where}: {name} is missing in {rows}; fill it in")
-    counted = _counted(table, where) if "attempts" in table.columns else _each(table, where)
+        if (absent := table[name].is_null() | (table[name] == "")).any():
+            raise StudyError(f"{place}: {name} is missing in {place.rows(absent)}; fill it in")
+    counted = _counted(table, place) if "attempts" in table.columns else _each(table, place)
     return [
         Attempts(
             str(name),
@@ -191,34 +197,37 @@ def _parts(table: pl.DataFrame, name: str) -> Iterator[tuple[Any, pl.DataFrame]]
         yield value, rows
 
 
-def _counted(table: pl.DataFrame, where: str) -> pl.DataFrame:
+def _counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     """A row an image: both counts as whole numbers, each image once for a classifier."""
     for name in _COUNTS:
         numbers = table[name].cast(pl.Float64, strict=False)
         whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
-        small = numbers.abs() <= rules.LARGEST_COUNT
-        if (rows := _rows(~(whole & small.fill_null(value=False)))) is not None:
-            raise StudyError(f"{where}: {name} is not a whole number in {rows}; correct it")
+        small = (numbers.abs() <= rules.LARGEST_COUNT).fill_null(value=False)
+        if (wrong := ~(whole & small)).any():
+            raise StudyError(
+                f"{place}: {name} is not a whole number in {place.rows(wrong, table[name])}; "
+                "correct it"
+            )
         table = table.with_columns(numbers.cast(pl.Int64))
     repeated = table.filter(table.select(_NAMES).is_duplicated())
     if len(repeated):
         first = repeated.select("image", "classifier").unique(maintain_order=True)
         names = [f"{image} by {classifier}" for image, classifier in first.iter_rows()]
         raise StudyError(
-            f"{where}: several rows for {listing(names, 'item')}; give one row with both counts, "
+            f"{place}: several rows for {listing(names, 'item')}; give one row with both counts, "
             "or a row an attempt without the column attempts"
         )
     return table
 
 
-def _each(table: pl.DataFrame, where: str) -> pl.DataFrame:
+def _each(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     """A row an attempt: counted."""
     word = table["solved"].cast(pl.String).str.to_lowercase()
     yes, no = word.is_in(["true", "1", "1.0", "yes"]), word.is_in(["false", "0", "0.0", "no"])
-    if (rows := _rows(~(yes | no).fill_null(value=False))) is not None:
+    if (wrong := ~(yes | no).fill_null(value=False)).any():
         raise StudyError(
-            f"{where}: solved is neither true nor false in {rows}; write true or false, or give "
-            "the number of attempts too (column attempts)"
+            f"{place}: solved is neither true nor false in {place.rows(wrong, table['solved'])}; "
+            "write true or false, or give the number of attempts too (column attempts)"
         )
     return (
         table.with_columns(solved=yes)
@@ -227,18 +236,10 @@ def _each(table: pl.DataFrame, where: str) -> pl.DataFrame:
     )
 
 
-def _rows(wrong: pl.Series) -> str | None:
-    """Which rows break a rule, counted from 1; None where none does."""
-    found = wrong.arg_true()
-    return listing((found + 1).to_list(), "row") if len(found) else None
-
-
-def _table(path: Path) -> pl.DataFrame:
+def _table(path: Path) -> Sheet:
     if not str(path).lower().endswith(tables.ENDINGS):
         raise StudyError(
             f"{path}: is neither a study's folder nor a table by its name (.csv, .tsv, .txt, .xlsx "
             "or .parquet)"
         )
-    return tables.read_only(
-        path, text=_TEXT, rename=lambda names: [each.lower() for each in names]
-    ).frame
+    return tables.read_only(path, text=_TEXT, rename=lambda names: [each.lower() for each in names])
