@@ -51,8 +51,9 @@ class JointOptions:
     group_weight
         sd of the same in a group around its data set.
     level, slope
-        (mean, sd) of the population curve's first two terms. Wide, for no more is known of any
-        benchmark: about −0.1 and 3.2 on CIFAR-10H, −2.8 and 5.7 where curves are as ImageNet's.
+        (mean, sd) of the population curve's first two terms, as benchmarks differ: the terms are
+        0.0 and 0.4 for ImageNet's labels by raters, 0.1 and 1.1, 0.5 and 2.5 for two tests of
+        inference, −0.2 and 3.5 for CIFAR-10H, −3.0 and 6.1 for simulated studies after ImageNet.
     bend
         Scale of the population curve's bends, which together are a Student t of 4 degrees of
         freedom: how far curves bend is learnt, and most bend little (term r >= 2 of `bernstein`:
