@@ -97,7 +97,7 @@ def choose(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Ch
             given = "is missing" if folder is None else f"{folder} is not a folder"
             parser.exit(2, f"{parser.prog}: {option} {given}; give the folder of its data\n")
     try:
-        study = _placebo(arguments.cifar10h, arguments.cifar101, arguments.seed)
+        study = placebo_study(arguments.cifar10h, arguments.cifar101, arguments.seed)
     except StudyError as error:
         parser.exit(2, f"{parser.prog}: {reason(error)}\n")
     truth = SufficientStatistics.from_study(study).accuracy("reference")
@@ -116,7 +116,8 @@ def simulated(
     return Chosen(study, known.truth, known.true_gap, seed, label="simulated", command=command)
 
 
-def _placebo(cifar10h: Path, cifar101: Path, seed: int) -> Study:
+def placebo_study(cifar10h: Path, cifar101: Path, seed: int) -> Study:
+    """Halves of CIFAR-10 with the annotators of CIFAR-10H and the classifiers of CIFAR-10.1."""
     human = read_cifar10h(
         cifar10h / "cifar10h-counts.npy",
         cifar10h / "cifar10_test_set_original_labels.npy",

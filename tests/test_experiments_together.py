@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import bayesrep
-from experiments import crowds, hostile, known_s, shared_difficulty, slope, two_crowds
+from experiments import crowds, curve_terms, hostile, known_s, shared_difficulty, slope, two_crowds
 
 
 def _result(key, error):
@@ -203,3 +203,15 @@ def test_sites_are_sampled_with_as_many_answers_each():
     found = known_s.numbers([{"key": f"all/4/{at}", "sides": [side, side]} for at in range(3)])
     assert found["rows"]["all/4"]["shares"] == pytest.approx(2 / 3)
     assert known_s.table(found).splitlines()[-1].startswith("all            4     30")
+
+
+def test_terms_of_curves_and_what_they_lead_to() -> None:
+    study = bayesrep.simulate_study(seed=1, images=2_000, classifiers=4)
+    found = {"one": curve_terms.terms(study), "another": curve_terms.terms(study)}
+    (level, _), (slope, sd) = found["one"]["level"], found["one"]["slope"]
+    # Of a simulated study of 10,000 images and 20 classifiers: -3.0 and 6.1.
+    assert -5 < level < -1
+    assert abs(slope - 6.1) < 4 * sd
+    assert found["one"]["classifiers"] == 4
+    assert curve_terms.table(found).splitlines()[2].startswith("one ")
+    assert "a priori 3 ± 2.5" in curve_terms.remarks(found)
