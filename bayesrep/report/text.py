@@ -161,7 +161,9 @@ def describe_study(study: Study) -> str:
             lines.append(f"    {selection_text(data.selection)}")
     if study.classifiers:
         gap = study.reference.correct.mean() - study.replication.correct.mean()
-        lines.append(f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} %")
+        lines.append(
+            f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} points"
+        )
     if study.provenance.get("source") == "cifar10h":
         lines.append("  a placebo: both are random parts of one data set, and the true gap is zero")
     return "\n".join(lines)
