@@ -438,16 +438,23 @@ def _strict(lenient=(0.0, 0.0)):
 
 
 def test_the_effect_of_a_lenient_crowd_is_that_of_a_fit_to_its_answers():
-    """Within a fifth: three other studies gave ratios of 0.82 to 1.15 (no randomness is left)."""
+    """Within a fifth: another seed of all fits gave 0.93 and 0.99 (no randomness is left).
+
+    Of 4,000 draws a chain, five times as many as by default: a difference of two means is small.
+    """
+
+    def fit(study):
+        return bayesrep.fit(study, method="laplace", draws=4_000, seed=0, progress=False)
+
     study, _ = _strict()
-    posterior = bayesrep.fit(study, method="laplace", seed=0, progress=False)
+    posterior = fit(study)
     effects = Fitted(study, posterior).crowd_effects(np.full((6, 1), 1 / 6))[:, 0]
     for at in (0, 1):
         ends = []
         for more in (0.15, -0.15):
             lenient, rise = _strict(tuple(more * (at == each) for each in (0, 1)))
-            fit = bayesrep.fit(lenient, method="laplace", seed=0, progress=False)
-            ends.append((fit["posterior"]["adjusted_accuracy"].values.mean(), rise[at]))
+            adjusted = fit(lenient)["posterior"]["adjusted_accuracy"]
+            ends.append((adjusted.values.mean(), rise[at]))
         (high, above), (low, below) = ends
         assert effects[at] == pytest.approx((high - low) / (above - below), rel=0.2)
 

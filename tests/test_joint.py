@@ -371,7 +371,8 @@ def test_curves_on_quadrature_nodes_are_integrated(curve, monotone):
 
 def test_bends_of_the_population_are_a_student_t():
     """Density by SciPy's; of 200,000 draws the quantiles of a bend and of two bends' product."""
-    priors = JointOptions(terms=4, bend=0.3).curve_priors()
+    options = JointOptions(terms=4, bend=0.3)
+    priors = options.curve_priors()
     law = PopulationLaw(priors)
     points = np.random.default_rng(0).standard_normal((5, 4))
     with jax.enable_x64(new_val=True):
@@ -382,7 +383,10 @@ def test_bends_of_the_population_are_a_student_t():
     line = stats.norm.logpdf(points[:, :2], priors.mean[:2], priors.population[:2]).sum(axis=1)
     np.testing.assert_allclose(found, line + t.logpdf(points[:, 2:]), rtol=1e-10)
     levels = np.array([0.01, 0.2, 0.5, 0.9, 0.999])
-    for column, wanted in ((0, stats.norm(-1, 1.5)), (3, stats.t(4, scale=0.3 / np.sqrt(2)))):
+    for column, wanted in (
+        (0, stats.norm(*options.level)),
+        (3, stats.t(4, scale=0.3 / np.sqrt(2))),
+    ):
         below = (draws[:, column, None] < wanted.ppf(levels)).mean(axis=0)
         assert (np.abs(below - levels) < 5 * np.sqrt(levels * (1 - levels) / len(draws))).all()
     # One scale for both: their sizes go together, as those of SciPy's t do.
