@@ -1,5 +1,6 @@
 """Last lines of commands, tables for papers, commands to paste, completion."""
 
+import re
 import subprocess
 
 import numpy as np
@@ -208,7 +209,8 @@ def test_every_command_is_completed(capsys, shell):
     assert cli.main(["completion", shell]) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in cli.COMMANDS)
-    assert "people" in said  # an option of a step alone, `collect pilot`
+    step = r"pilot' -l people" if shell == "fish" else r'"collect pilot"\)\n.*--people'
+    assert re.search(step, said)
 
 
 def test_the_help_lists_every_command_once(capsys):

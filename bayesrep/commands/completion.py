@@ -77,6 +77,10 @@ def _of_parser(parser: ArgumentParser) -> Options:
     return found
 
 
+def _without_steps(commands: Mapping[str, Options]) -> str:
+    return " ".join(name for name in commands if " " not in name)
+
+
 def _bash(commands: Mapping[str, Options]) -> str:
     """A function over `COMP_WORDS`; zsh runs the same."""
     cases: list[str] = []
@@ -93,14 +97,13 @@ def _bash(commands: Mapping[str, Options]) -> str:
             + (f'    case "$before" in\n{chosen}    esac\n' if chosen else "")
             + "    ;;"
         )
-    top = [name for name in commands if " " not in name]
     steps = "|".join(f'"{name}"' for name in commands if " " in name)
     return (
         "_bayesrep() {\n"
         '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"\n'
         '  local flags="" words="" first="" first_at=2 command="${COMP_WORDS[1]}"\n'
         '  if [ "$COMP_CWORD" -eq 1 ]; then\n'
-        f'    COMPREPLY=($(compgen -W "{" ".join(top)} --help --version" -- "$word"))\n'
+        f'    COMPREPLY=($(compgen -W "{_without_steps(commands)} --help --version" -- "$word"))\n'
         "    return\n  fi\n"
         '  if [ "$COMP_CWORD" -gt 2 ]; then\n'
         '    case "$command ${COMP_WORDS[2]}" in\n'
@@ -124,7 +127,7 @@ def _zsh(commands: Mapping[str, Options]) -> str:
 def _fish(commands: Mapping[str, Options]) -> str:
     lines = [
         "complete -c bayesrep -n __fish_use_subcommand -f "
-        f"-a '{' '.join(name for name in commands if ' ' not in name)}' -d 'command of bayesrep'"
+        f"-a '{_without_steps(commands)}' -d 'command of bayesrep'"
     ]
     for name, options in commands.items():
         typed = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in name.split())

@@ -9,6 +9,8 @@ from bayesrep.files.delimited import Rename, Sheet
 from bayesrep.files.places import TEXTUAL, Place
 
 ENDINGS = (*TEXTUAL, ".parquet")
+TRUE_WORDS, FALSE_WORDS = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
+"""What a column of flags may say, in small letters."""
 
 
 def read_sheets(

@@ -23,7 +23,8 @@ import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing, reason
 from bayesrep.files import npy, strict_json
-from bayesrep.sources.table_files import FALSE_WORDS, TRUE_WORDS, read_table, require, texts
+from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
+from bayesrep.sources.table_files import read_table, require, texts
 
 EMPTY = "(empty)"
 """The word for no answer, as for a box that was not ticked."""

@@ -12,10 +12,10 @@ import polars as pl
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import tables
 from bayesrep.files.places import Place
+from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
 from bayesrep.studies import rules
 from bayesrep.studies.words import COLUMNS, in_our_words
 
-TRUE_WORDS, FALSE_WORDS = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
 _ABSENT = ["", "nan", "none", "null", "na", "n/a"]
 _DECIMAL_COMMA, _GROUPED = r"^([+-]?\d+),(\d+)$", r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
 

@@ -106,17 +106,17 @@ def read_attempts(path: str | Path) -> list[Attempts]:
     StudyError
         In one line, naming the file, the data set, the classifier, the images and what to do.
     """
-    place = Path(path)
-    if place.is_dir():
-        file = place / ATTEMPTS
+    given = Path(path)
+    if given.is_dir():
+        file = given / ATTEMPTS
         if not file.exists():
             raise StudyError(
                 f"{path}: no {ATTEMPTS}, so nothing is known of repeated attempts; import logs "
                 "that hold several attempts at an item, or give a table of them"
             )
         return of_table(parquet.read(file, str(file), [*_NAMES, *_COUNTS]), str(file))
-    sheet = _table(place)
-    return of_table(sheet.frame, sheet.place, dataset=place.stem)
+    sheet = _table(given)
+    return of_table(sheet.frame, sheet.place, dataset=given.stem)
 
 
 def of_table(
@@ -223,7 +223,7 @@ def _counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
 def _each(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     """A row an attempt: counted."""
     word = table["solved"].cast(pl.String).str.to_lowercase()
-    yes, no = word.is_in(["true", "1", "1.0", "yes"]), word.is_in(["false", "0", "0.0", "no"])
+    yes, no = word.is_in(tables.TRUE_WORDS), word.is_in(tables.FALSE_WORDS)
     if (wrong := ~(yes | no).fill_null(value=False)).any():
         raise StudyError(
             f"{place}: solved is neither true nor false in {place.rows(wrong, table['solved'])}; "
