@@ -149,6 +149,10 @@ def test_answers_stay_in_the_browser_until_they_are_saved(browser, contains):
     assert [len(each) for each in found.assignments["selected"].to_list()] == [1, 0, 0, 0]
 
 
+# A picture that cannot be shown is replaced by words.
+SETTLED = "[...document.querySelectorAll('#images img')].every((x) => x.complete && x.naturalWidth)"
+
+
 def test_a_picture_that_is_missing_is_said(browser, contains):
     folder, _ = contains
     page = opened(browser, folder, [])
@@ -156,7 +160,7 @@ def test_a_picture_that_is_missing_is_said(browser, contains):
     page.click("#begin button")
     broken = 0
     for _ in range(4):
-        page.wait_for_timeout(100)
+        page.wait_for_function(SETTLED)
         broken += page.locator(".broken").count()
         page.click("#next")
     page.close()
