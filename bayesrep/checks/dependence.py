@@ -115,7 +115,7 @@ def _along(
     assumed, problem = next(iter(problems.items()))
     data = problem.data()
     tools = programs(problem, data)  # of all levels: it is the data that know them
-    start = tools.start(problem.model.start(data, problem.options))
+    start = tools.start(problem.start(data))
     position = climb_from_annotations(problem, tools, start, data).position
     random = np.random.default_rng(0)
     half = {name: random.standard_normal((PAIRS, *leaf.shape)) for name, leaf in position.items()}

@@ -59,7 +59,7 @@ def _around_mixtures(run: Run, mixture: Float[np.ndarray, "chain draw held"]) ->
     """Coordinates in which draws of mixtures, and curves given them, are about standard normal."""
     tools, size = run.tools, mixture.shape[2]
     draws = mixture.reshape(-1, size)
-    start = tools.start(run.problem.model.start(run.data, run.problem.options))
+    start = tools.start(run.problem.start(run.data))
     start = start | {"shared": start["shared"].at[:size].set(draws.mean(axis=0))}
     mode = climb(tools.expand, start, run.data, held=size)
     spread = lower_root((draws - draws.mean(axis=0)).T / np.sqrt(len(draws)))

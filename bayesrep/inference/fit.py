@@ -18,6 +18,7 @@ from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
 from bayesrep.inference.compiling import compilation_timed, kept_programs
+from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.cut import cut
 from bayesrep.inference.device import Choice, choose, spread_over, together
 from bayesrep.inference.laplace import laplace
@@ -200,19 +201,14 @@ def fit(
         raise OptionError(
             f"the {model} model is fitted by {allowed}; got {method!r} and {feedback!r}"
         )
-    warmup = BLOCK * -(-warmup // BLOCK)
-    schedule = Schedule(chains=chains, warmup=warmup, draws=draws)
-    components = problem.options.components
-    if problem.model.of_images:
-        schedule = schedule.thrifty()
-    elif components > 2 or len(problem.statistics.classifiers) <= FEW:
-        schedule = schedule.careful(components)
-    way = METHODS[name]
-    counted = ("draw", "divergences") if way.of_chains else ("fit", "")
     with ExitStack() as stack:
         stack.enter_context(kept_programs())
         stack.enter_context(compilation_timed(watch))
         stack.enter_context(jax.enable_x64(new_val=True))
+        problem = settled_by_counts(problem, choose="components" not in options)
+        schedule = _schedule(problem, chains, warmup, draws)
+        way = METHODS[name]
+        counted = ("draw", "divergences") if way.of_chains else ("fit", "")
         bar = stack.enter_context(
             progress_bar(way.steps(schedule), *counted, show=progress, watch=watch)
         )
@@ -247,6 +243,17 @@ def fit(
     return build_tree(contents, names, facts)
 
 
+def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:
+    """How many transitions of how many chains; warm-up in whole blocks."""
+    components = problem.options.components
+    schedule = Schedule(chains=chains, warmup=BLOCK * -(-warmup // BLOCK), draws=draws)
+    if problem.model.of_images:
+        return schedule.thrifty()
+    if components > 2 or len(problem.statistics.classifiers) <= FEW:
+        return schedule.careful(components)
+    return schedule
+
+
 def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> None:
     """Refuse what is out of range."""
     if chains < 1 or warmup < 10 or draws < 10:
@@ -277,7 +284,7 @@ def _choose_device(
     gradient = jax.jit(jax.vmap(jax.grad(tools.density.potential), in_axes=(0, None)))
 
     def timed(one: Any, batch: int) -> Any:
-        start = tools.start(problem.model.start(data, problem.options))
+        start = tools.start(problem.start(data))
         many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), start)
         return jax.block_until_ready(gradient(*jax.device_put((many, data), one)))
 

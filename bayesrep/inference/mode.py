@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from bayesrep.inference.arrowhead import SecondOrder, newton_direction
+from bayesrep.inference.arrowhead import SecondOrder, newton_direction, whitening
 from bayesrep.inference.density import Position
 from bayesrep.models.model import Data
 
@@ -70,3 +70,12 @@ def climb(
             return Climb(position, there, 0.0, step)
         position, there = further, expansion
     return Climb(position, there, decrement, limit)
+
+
+def log_mass(mode: Climb) -> float:
+    """Logarithm of the integral of exp(−potential) by the normal approximation at a mode."""
+    normal = whitening(mode.there.hessian, mode.position)
+    volume = np.log(np.abs(np.diag(normal.to_shared))).sum()
+    volume += np.linalg.slogdet(np.asarray(normal.to_units))[1].sum()
+    size = sum(np.size(of) for of in mode.position.values())
+    return 0.5 * size * float(np.log(2 * np.pi)) + float(volume) - float(mode.there.value)

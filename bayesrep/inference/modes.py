@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bayesrep.inference.arrowhead import whitening
-from bayesrep.inference.mode import Climb
+from bayesrep.inference.mode import Climb, log_mass
 from bayesrep.inference.prior import prior_positions
 from bayesrep.inference.problem import Problem, Programs, climb_from_annotations
 from bayesrep.models.model import Data
@@ -29,27 +29,19 @@ def mass_elsewhere(problem: Problem, tools: Programs, data: Data, seed: int) -> 
         return 0.0
     key = jax.random.fold_in(jax.random.key(seed), 5)
     drawn = prior_positions(problem, tools, data, key, STARTS)["shared"][0]
-    first = tools.start(problem.model.start(data, problem.options))
+    first = tools.start(problem.start(data))
 
     def mode_from(shared: Float[jax.Array, "shared"]) -> Climb:
         return climb_from_annotations(problem, tools, {**first, "shared": shared}, data)
 
     ours, *others = map(mode_from, [first["shared"], *drawn])
-    masses = [_log_mass(ours)]
+    masses = [log_mass(ours)]
     places = [np.asarray(ours.position["shared"])]
     root = np.asarray(whitening(ours.there.hessian, ours.position).to_shared)
     for other in others:
         place = np.asarray(other.position["shared"])
         if all(np.linalg.norm(np.linalg.solve(root, place - known)) > APART for known in places):
             places.append(place)
-            masses.append(_log_mass(other))
+            masses.append(log_mass(other))
     shares = np.exp(np.array(masses) - np.logaddexp.reduce(masses))
     return float(1 - shares[0])
-
-
-def _log_mass(mode: Climb) -> float:
-    """Of the normal approximation at a mode, but for a constant."""
-    normal = whitening(mode.there.hessian, mode.position)
-    volume = np.log(np.abs(np.diag(normal.to_shared))).sum()
-    volume += np.linalg.slogdet(np.asarray(normal.to_units))[1].sum()
-    return float(volume) - float(mode.there.value)

@@ -6,7 +6,7 @@ compiled programs, so problems of the same shape share them.
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -70,6 +70,8 @@ class Problem:
         Of the study; empty where only its statistics are known.
     mesh
         Devices over which the images are spread; None for one device.
+    mixtures
+        Values of the mixtures' sites where climbs begin; empty: at the prior means.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Problem:
     distinct: Mapping[str, Any]
     fingerprint: str
     mesh: Mesh | None = None
+    mixtures: Mapping[str, ArrayLike] = field(default_factory=dict)
 
     @property
     def selections(self) -> dict[str, Selection]:
@@ -93,6 +96,14 @@ class Problem:
     def data(self) -> Data:
         """The arrays the model conditions on; call it with 64-bit floats enabled."""
         return self.model.data(self.cells, self.distinct, self.options, self.mesh)
+
+    def start(self, data: Data) -> dict[str, ArrayLike]:
+        """Values of all sites where the search for the mode begins."""
+        start = {**self.model.start(data, self.options), **self.mixtures}
+        if self.mixtures and len(self.groups) > 1:
+            weight = jnp.asarray(start["weight_logit"])[:, None, :]
+            start["group_weight_logit"] = jnp.tile(weight, (1, len(self.groups), 1))
+        return start
 
 
 @no_type_check
@@ -326,7 +337,7 @@ def mixture_size(density: Density, model: Model) -> int:
 
 def around_mode(problem: Problem, compiled: Programs, data: Data) -> Transform:
     """Coordinates in which the normal at the mode above the prior means is standard."""
-    start = compiled.start(problem.model.start(data, problem.options))
+    start = compiled.start(problem.start(data))
     mode = climb_from_annotations(problem, compiled, start, data)
     near = whitening(mode.there.hessian, mode.position)
     if compiled.onward is None or compiled.hessian is None:

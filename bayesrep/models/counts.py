@@ -156,6 +156,25 @@ def which_kept(cells: Cells) -> Kept | None:
     return Kept(*(jnp.asarray(on_pairs(x, cells).T) for x in (probability, of_shown)))
 
 
+def images_on_pairs(tables: Sequence[Cells]) -> Float[np.ndarray, "group cell"]:
+    """Images of completed cells of every group, as the likelihood lays pairs out."""
+    return np.stack([on_pairs(cells.images, cells) for cells in tables])
+
+
+def counts_of(tables: Sequence[Cells], dependence: float = 0.0) -> Counts:
+    """The counts of one data set, of the completed cells of every group.
+
+    Parameters
+    ----------
+    tables
+        From `complete`.
+    dependence
+        Intraclass correlation of the answers about one image.
+    """
+    images = jnp.asarray(images_on_pairs(tables))
+    return Counts(lay_out(tables[0], dependence), images, which_kept(tables[0]))
+
+
 def on_pairs(
     values: Shaped[np.ndarray, "*batch completed"], cells: Cells
 ) -> Float[np.ndarray, "*batch cell"]:

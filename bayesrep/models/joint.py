@@ -54,13 +54,13 @@ from bayesrep.models.counts import (
     average_frequency,
     complete,
     contract,
-    lay_out,
+    counts_of,
+    images_on_pairs,
     log_likelihood_of,
     log_pair_masses,
     log_pairs_kept,
     log_tables,
     on_pairs,
-    which_kept,
 )
 from bayesrep.models.curves import At, Curves, complete_terms, sample_curves
 from bayesrep.models.mixtures import (
@@ -105,20 +105,14 @@ def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -
     dependence
         Intraclass correlation of the answers about one image.
     """
-    datasets: list[Counts] = []
-    images: dict[str, np.ndarray] = {}
-    correct = np.empty(0)
-    for role in groups[0]:
-        tables = complete([cells[role] for cells in groups])
-        images[role] = np.stack([on_pairs(cells.images, cells) for cells in tables])
-        pairs, kept = lay_out(tables[0], dependence), which_kept(tables[0])
-        datasets.append(Counts(pairs, jnp.asarray(images[role]), kept))
-        if role == "replication":
-            correct = np.stack([on_pairs(cells.correct.T, cells) for cells in tables], axis=1)
+    tables = {role: complete([cells[role] for cells in groups]) for role in groups[0]}
+    images = {role: images_on_pairs(of) for role, of in tables.items()}
+    answered = tables["replication"]
+    correct = np.stack([on_pairs(cells.correct.T, cells) for cells in answered], axis=1)
     # In NumPy: JAX would compile a program for each operation.
     total = images["reference"].sum(axis=1)
     return JointData(
-        datasets=tuple(datasets),
+        datasets=tuple(counts_of(of, dependence) for of in tables.values()),
         correct=jnp.asarray(correct),
         wrong=jnp.asarray(images["replication"][None] - correct),
         share=jnp.asarray(total / total.sum()),
