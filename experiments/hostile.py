@@ -1,7 +1,8 @@
 """Where intervals hold and where they do not: every method in every scenario of the simulator.
 
     python -m experiments.hostile [--studies 100] [--shared 20] [--images 2000] [--classifiers 10]
-                                  [--rows NAME,NAME] [--work DIR] [--finished] [--add]
+                                  [--rows NAME,NAME] [--work DIR] [--finished]
+                                  [--add | --posterior]
 
 For each world and design of annotators, that many studies of known truth, fitted as a user would
 fit them: nothing tells a method in what world it is, but in the last row, whose fits are told the
@@ -12,6 +13,8 @@ estimates; what `bayesrep.diagnose` says of each fit; and whether the band over 
 answers reaches the truth. Resumable: finished studies are kept in DIR, and `--finished` makes the
 page of those alone. `--add` makes the studies that follow those of the page and pools them with it,
 which needs no results of single studies: every printed number is a mean or a count over studies.
+`--posterior` makes the posterior's part of the page's studies anew and keeps its lines of the point
+estimates, which are of the same studies.
 """
 
 import argparse
@@ -21,6 +24,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +115,11 @@ def simulated(key: str, images: int, classifiers: int) -> tuple[Study, int]:
     return replace(study, datasets=counted), seed
 
 
-def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
-    """Estimates with intervals of every method but one, the verdict, and the truth."""
+def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -> dict[str, Any]:
+    """Estimates with intervals of every method but one, the verdict, and the truth.
+
+    Without points, of the posterior alone.
+    """
     study, seed = simulated(key, images, classifiers)
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, EstimateWarning):
@@ -120,14 +127,14 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
         joint = bayesrep.fit(study, method="laplace", seed=seed, progress=False, **_told(key))
         said = bayesrep.diagnose(joint, study)
         names = POINTS if ROWS[key.rsplit("/", 1)[0]].em else POINTS[:2]
-        points = _points(study, names, seed)
+        of_points = _points(study, names, seed) if points else {}
     truth = study.truth
     assert truth is not None
     return {
         "truth": truth.adjusted_accuracy.tolist(),
         "reference": truth.reference_accuracy.tolist(),
         "measured": study.reference.correct.mean(axis=0).tolist(),
-        "methods": {"joint": _of_posterior(study, joint, seed), **points},
+        "methods": {"joint": _of_posterior(study, joint, seed), **of_points},
         "converged": {"joint": bool(joint["posterior"].attrs["converged"])},
         "verdict": _verdict(said),
     }
@@ -329,6 +336,16 @@ def pooled(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return {"rows": rows}
 
 
+def with_points(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
+    """Rows of the posterior, with a page's scores of the point estimates of the same studies."""
+    rows: dict[str, Any] = {}
+    for row, facts in found["rows"].items():
+        scores_of = page["rows"][row]["scores"]
+        points = {name: scores_of[name] for name in POINTS if name in scores_of}
+        rows[row] = {**facts, "scores": facts["scores"] | points}
+    return {"rows": rows}
+
+
 def _pooled_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """A row of two sets of studies."""
     sizes = one["studies"], other["studies"]
@@ -453,6 +470,7 @@ def draw(found: Mapping[str, Any]) -> Any:
 
 def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
     """What the numbers are, in prose."""
+    apart = "The point estimates' lines are of an earlier run, of the same studies. "
     count = [facts["studies"] for facts in found["rows"].values()]
     return (
         f"{min(count)} to {max(count)} studies a world, {arguments.images} + {arguments.images} "
@@ -465,8 +483,8 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         "`bayesrep.diagnose` says, but for the certificate; 'yes' always names the assumption that "
         "annotators answered independently. 'band holds': the mean gap's interval holds the truth "
         "under independence or under one of the correlations 0.05, 0.1, 0.2 that the counts do not "
-        "speak against."
-    )
+        "speak against. " + apart * arguments.posterior
+    ).strip()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -479,7 +497,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", default=",".join(ROWS), help="worlds, separated by commas")
     parser.add_argument("--work", type=Path, default=Path("build/experiments"))
     parser.add_argument("--finished", action="store_true", help="fit nothing more")
-    parser.add_argument("--add", action="store_true", help="pool with the page's studies")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--add", action="store_true", help="pool with the page's studies")
+    only.add_argument("--posterior", action="store_true", help="keep the page's other lines")
     arguments = parser.parse_args(argv)
     chosen = arguments.rows.split(",")
     if unknown := sorted(set(chosen) - set(ROWS)):
@@ -488,28 +508,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     size = arguments.images, arguments.classifiers
     of_size = f"--images {size[0]} --classifiers {size[1]}"
     page: Mapping[str, Any] = {"rows": {}}
-    if arguments.add:
+    if arguments.add or arguments.posterior:
         page = json.loads((RESULTS / "hostile.json").read_text(encoding="utf-8"))
         if not page["command"].endswith(of_size):
             parser.error(f"the page has studies of another size: {page['command']}")
-    first = {row: facts["studies"] for row, facts in page["rows"].items()}
+    there = {row: facts["studies"] for row, facts in page["rows"].items()}
 
     def all_of(
-        kind: str, make: Callable[[str, int, int], dict[str, Any]], count: int
+        kind: str, make: Callable[[str, int, int], dict[str, Any]], wanted: Sequence[str]
     ) -> dict[str, Mapping[str, Any]]:
         path = arguments.work / f"{kind}-{size[0]}-{size[1]}.jsonl"
-        keys = [
-            f"{row}/{seed}" for seed in range(count) for row in chosen if seed >= first.get(row, 0)
-        ]
-        if arguments.finished:
-            kept = done(path)
-            keys = [key for key in keys if key in kept]
+        kept = done(path)
+        keys = [key for key in wanted if key in kept] if arguments.finished else wanted
         return {each["key"]: each for each in resume(path, keys, lambda key: make(key, *size))}
 
-    results = all_of("hostile", one_study, arguments.studies)
-    of_shared = all_of("hostile-shared", one_shared, shared)
-    found = numbers([joined(result, of_shared.get(key)) for key, result in results.items()])
-    found = pooled(page, found)
+    def keys_of(count: int) -> list[str]:
+        return [
+            f"{row}/{seed}" for seed in range(count) for row in chosen if seed >= there.get(row, 0)
+        ]
+
+    if arguments.posterior:
+        most = range(max(there.values()))
+        keys = [f"{row}/{i}" for i in most for row in chosen if i < there.get(row, 0)]
+        results = all_of("hostile-posterior", partial(one_study, points=False), keys)
+        found = with_points(numbers(list(results.values())), page)
+    else:
+        results = all_of("hostile", one_study, keys_of(arguments.studies))
+        of_shared = all_of("hostile-shared", one_shared, keys_of(shared))
+        found = numbers([joined(result, of_shared.get(key)) for key, result in results.items()])
+        found = pooled(page, found)
     text = table(found)
     print(text)
     command = (
