@@ -86,14 +86,17 @@ def run(arguments: Namespace) -> int:
     verdict = attributes["verdict"]
     converged = bool(attributes["converged"])
     answer = f"{_answer(study, tree)}\n" if converged else ""
+    choice = attributes["components_choice"]
+    why = f"{choice}\n" if choice else ""
     text = (
-        f"{answer}{verdict}\nWritten to {arguments.out}\n"
+        f"{answer}{verdict}\n{why}Written to {arguments.out}\n"
         f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
     )
     facts = {
         "out": str(arguments.out),
         "converged": converged,
         "verdict": verdict,
+        "components_choice": choice,
         "seconds": seconds,
     }
     emit(arguments, text, facts, study.left_out)

@@ -146,9 +146,11 @@ def fit(
         goes on there and ends with the same draws.
     **options
         Sizes, families and priors: fields of `bayesrep.models.options.JointOptions`, such as
-        `components=3` or `curve="gp"`, or of
+        `curve="gp"` or `slope=(3.0, 2.5)`, or of
         `bayesrep.models.shared_difficulty.SharedDifficultyOptions`, such as `factors=2`. The
-        workers model has the joint model's, but for `dependence`.
+        workers model has the joint model's, but for `dependence`. Where `components` is not among
+        them, mixtures have two, or up to four where the counts insist: the attribute
+        `components_choice` then says so (`bayesrep.inference.components`).
 
     Returns
     -------
@@ -205,7 +207,7 @@ def fit(
         stack.enter_context(kept_programs())
         stack.enter_context(compilation_timed(watch))
         stack.enter_context(jax.enable_x64(new_val=True))
-        problem = settled_by_counts(problem, choose="components" not in options)
+        problem, why_components = settled_by_counts(problem, choose="components" not in options)
         schedule = _schedule(problem, chains, warmup, draws)
         way = METHODS[name]
         counted = ("draw", "divergences") if way.of_chains else ("fit", "")
@@ -228,6 +230,7 @@ def fit(
             words=vocabulary_of(study.provenance) if isinstance(study, Study) else "images",
             device=chosen.device.device_kind,
             device_choice=chosen.reason,
+            components_choice=why_components,
         )
         folder = None if checkpoint is None else open_checkpoint(checkpoint, _identity(facts))
         drawn = way.draw(Run(problem, tools, data, schedule, seed, chosen, bar, folder))

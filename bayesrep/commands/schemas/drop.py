@@ -62,6 +62,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "out": OUT,
             "converged": flag(),
             "verdict": text("on convergence, as a sentence"),
+            "components_choice": text("why there are more than two components; empty of two"),
             "seconds": by_name(seconds(), "by stage"),
             **LEFT_OUT,
         }
