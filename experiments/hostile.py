@@ -134,7 +134,7 @@ def one_study(key: str, images: int, classifiers: int, *, points: bool = True) -
         "truth": truth.adjusted_accuracy.tolist(),
         "reference": truth.reference_accuracy.tolist(),
         "measured": study.reference.correct.mean(axis=0).tolist(),
-        "methods": {"joint": _of_posterior(study, joint, seed), **of_points},
+        "methods": {"joint": of_posterior(study, joint, seed), **of_points},
         "converged": {"joint": bool(joint["posterior"].attrs["converged"])},
         "verdict": _verdict(said),
     }
@@ -161,7 +161,7 @@ def one_shared(key: str, images: int, classifiers: int) -> dict[str, Any]:
             **_told(key),
         )
     return {
-        "methods": {"shared": _of_posterior(study, shared, seed)},
+        "methods": {"shared": of_posterior(study, shared, seed)},
         "converged": {"shared": bool(shared["posterior"].attrs["converged"])},
     }
 
@@ -172,7 +172,7 @@ def joined(of_study: Mapping[str, Any], of_shared: Mapping[str, Any] | None) -> 
     return {**of_study, **{part: of_study[part] | more[part] for part in ("methods", "converged")}}
 
 
-def _of_posterior(study: Study, posterior: Any, seed: int) -> dict[str, Any]:
+def of_posterior(study: Study, posterior: Any, seed: int) -> dict[str, Any]:
     """Intervals of every classifier, and of the mean gap and the slope given what was measured."""
     own = posterior["posterior"]["adjusted_accuracy"].values.reshape(-1, len(study.classifiers))
     together = Fitted(study, posterior).joint_draws(seed).adjusted.reshape(own.shape)

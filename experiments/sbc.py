@@ -115,7 +115,12 @@ def one_study(key: str, blank: SufficientStatistics) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         posterior = bayesrep.fit(
-            statistics, warmup=WARMUP, draws=DRAWS, seed=int(key), progress=False
+            statistics,
+            warmup=WARMUP,
+            draws=DRAWS,
+            seed=int(key),
+            progress=False,
+            components=MODELS["joint"].options().components,  # of the prior that was drawn from
         )
     fitted = summaries(posterior.posterior)
     ranks = {}

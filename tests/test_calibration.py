@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 from bayesrep.inference.prior import prior_predictive
-from experiments import coverage, sbc
+from experiments import coverage, odd_worlds, sbc
 from experiments.ledger import resume
 
 
@@ -64,8 +64,10 @@ def test_sbc_ranks_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = sbc.summaries(prior.prior)
     seen = []
 
-    def fit(statistics: Any, *, warmup: int, draws: int, seed: int, progress: bool) -> Any:
-        assert not progress
+    def fit(statistics: Any, *, components: int, **settings: Any) -> Any:
+        warmup, draws, seed = (settings[name] for name in ("warmup", "draws", "seed"))
+        assert not settings["progress"]
+        assert components == sbc.MODELS["joint"].options().components  # whatever counts say
         assert warmup
         assert draws
         seen.append(statistics)
@@ -179,3 +181,33 @@ def test_one_study_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (lower <= estimate).all()
         assert (estimate <= upper).all()
     json.dumps(result, allow_nan=False)
+
+
+def test_odd_worlds_are_what_they_say_and_are_scored_by_what_the_counts_asked() -> None:
+    """Truth by another integral; coverage, widths and errors by hand."""
+    study, truth, parts = odd_worlds.simulated(7, 400, 3)
+    density, curve, annotators = parts
+    s = odd_worlds.DENSITIES[density](np.random.default_rng(0), 400_000)
+    able = np.linspace(-1, 1, 3)
+    again = [np.clip(odd_worlds.CURVES[curve](s, a), 0.005, 0.995).mean() for a in able]
+    np.testing.assert_allclose(truth, again, atol=0.004)
+    shown = study.reference.shown
+    assert annotators.startswith(str(shown.min()))
+    again, _, _ = odd_worlds.simulated(7, 400, 3)
+    assert again.fingerprint() == study.fingerprint()
+
+    fit = {"estimate": [0.5, 0.6], "lower": [0.4, 0.59], "upper": [0.6, 0.65], "certified": True}
+    asked = {**fit, "gap": [0.1, 0.05, 0.2]}
+    two = {**fit, "gap": [0.1, 0.09, 0.2], "upper": [0.45, 0.65]}
+    known = {"parts": parts, "truth": [0.5, 0.7], "measured": [0.6, 0.76], "components": 3}
+    found = odd_worlds.numbers([{**known, "asked": asked, "two": two}])["rows"]
+    assert set(found) == {"all", "more asked for", density, f"curve: {curve}", annotators}
+    score = found["more asked for"]["asked"]
+    assert (score["coverage"], score["gap_coverage"]) == (0.5, 1)
+    assert found["all"]["two"]["coverage"] == 0
+    assert found["all"]["two"]["gap_coverage"] == 0
+    assert score["bias"] == pytest.approx(-0.05)
+    assert score["error"] == pytest.approx(0.05)
+    assert score["width"] == pytest.approx((0.2 + 0.06) / 2)
+    lines = odd_worlds.table({"rows": found}).splitlines()
+    assert len(lines) == 2 + 2 * len(found)

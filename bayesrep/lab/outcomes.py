@@ -19,6 +19,7 @@ from bayesrep.errors import ConvergenceWarning, EstimateWarning, IdentificationW
 from bayesrep.inference import fit
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups
 from bayesrep.inference.compiling import kept_programs
+from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.problem import around_mode, pose, programs
 from bayesrep.lab.worlds import Design, adjusted_accuracies, draw_study
 from bayesrep.numerics.estimands import INTERVAL
@@ -100,7 +101,7 @@ def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterio
         How many.
     """
     with kept_programs(), jax.enable_x64(new_val=True):
-        problem = pose(study, model="joint", options={})
+        problem, _ = settled_by_counts(pose(study, model="joint", options={}), choose=True)
         data = problem.data()
         tools = programs(problem, data)
         normal = around_mode(problem, tools, data)
