@@ -311,8 +311,9 @@ class _Work:
         voice = Voice.of(self.study)
         found["trust"] = diagnosis.trust
         found["verdict"] = voice(diagnosis.verdict)
-        found["notes"] = list(map(voice, diagnosis.sentences))
+        found["sentences"] = list(map(voice, diagnosis.sentences))
         found["assumption"] = voice(diagnosis.assumption)
+        found["components_choice"] = fitted.group.attrs.get("components_choice", "")
         with replaced_folder(self.out.resolve() / "tables") as folder:
             for name, table in tables.items():
                 table.write_csv(folder / f"{name}.csv")
@@ -349,12 +350,13 @@ def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
     from bayesrep.report.text import remedies
 
     out, found = arguments.out, record["found"]
-    notes: Sequence[str] = found["notes"]
+    sentences: Sequence[str] = found["sentences"]
     lines = [
         plain(found["answer"]),
         plain(found["verdict"]),
-        *(f"- {plain(note)}" for note in notes),
-        *remedies(notes, f"{out}/study"),
+        *(f"- {plain(sentence)}" for sentence in sentences),
+        *remedies(sentences, f"{out}/study"),
+        *filter(None, [found["components_choice"]]),
         "",
         f"{out}/report.html  everything on one page; open it in a browser",
         f"{out}/tables/      adjusted accuracies, gaps, ranks and pairs as CSV",
@@ -362,8 +364,7 @@ def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
         f"{out}/study, {out}/posterior.nc  for any other command, such as",
         f"  {process.program()} pairs {out}/study {out}/posterior.nc",
     ]
-    facts = {name: each for name, each in found.items() if name != "notes"}
-    facts |= {"out": str(out), "sentences": notes, "seconds": record["seconds"]}
+    facts = {**found, "out": str(out), "seconds": record["seconds"]}
     emit(arguments, "\n".join(lines), facts)
     if found["converged"] and found["trust"] != "no":
         return DONE

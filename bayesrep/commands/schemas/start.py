@@ -50,6 +50,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "sentences": many(text(), "what is not as it should be, the worst first"),
             "assumption": text("what every answer rests on and no check can see"),
             "converged": flag(),
+            "components_choice": text("why there are more than two components; empty of two"),
             "seconds": by_name(seconds(), "by stage"),
         }
     },
