@@ -64,7 +64,8 @@ def climb(
             size = 0.5**halving
             further = {name: position[name] + size * along[name] for name in along}
             expansion = expand(further, data)
-            if float(expansion.value) < float(there.value) - SUFFICIENT * size * decrement:
+            lower = float(expansion.value) < float(there.value) - SUFFICIENT * size * decrement
+            if lower and np.isfinite(expansion.hessian.shared).all():
                 break
         else:
             return Climb(position, there, 0.0, step)
