@@ -12,12 +12,8 @@ from scipy.special import expit, log_softmax, logsumexp
 
 import bayesrep
 from bayesrep.errors import OptionError
-from bayesrep.inference.components import (
-    DECISIVE,
-    MOST,
-    peak_of,
-    settled_by_counts,
-)
+from bayesrep.inference import components
+from bayesrep.inference.components import MOST, peak_of, settled_by_counts
 from bayesrep.inference.problem import pose
 from bayesrep.models.counts import complete, counts_of
 from bayesrep.models.mixtures import contrasts
@@ -176,9 +172,11 @@ def test_studies_of_a_usual_size_keep_two(scenario):
     assert settled_by_counts(problem, choose=True)[0].options.components == 2
 
 
-def test_one_more_component_than_decisive_evidence_is_not_taken():
+@pytest.mark.parametrize("decisive", [1.0, 20.0])
+def test_a_component_is_taken_where_it_is_worth_what_is_decisive(monkeypatch, decisive):
     """The rule, by the evidence itself."""
-    for seed in range(3):
+    monkeypatch.setattr(components, "DECISIVE", decisive)
+    for seed in range(2):
         study = bayesrep.simulate_study(
             seed=seed, images=3_000, classifiers=2, annotators=36, process="inside"
         )
@@ -187,7 +185,7 @@ def test_one_more_component_than_decisive_evidence_is_not_taken():
         by_size = [
             peak_of(datasets, replace(options, components=k)).log_evidence for k in (2, 3, 4)
         ]
-        gains = np.diff(by_size) > DECISIVE
+        gains = np.diff(by_size) > decisive
         asked = 2 + (int(gains.argmin()) if not gains.all() else len(gains))
         settled, _ = settled_by_counts(pose(study, model="joint", options={}), choose=True)
         assert settled.options.components == asked
@@ -199,7 +197,7 @@ def two_peaks(random, images=2_500):
     return np.where(low, random.beta(6.0, 1.2, images), random.beta(46.0, 0.85, images))
 
 
-def test_climbs_begin_below_the_higher_of_two_modes():
+def test_climbs_begin_below_the_higher_of_two_modes(monkeypatch):
     found = []
     for seed in range(12):
         study = study_of((two_peaks, two_peaks), 20, seed)
@@ -211,7 +209,29 @@ def test_climbs_begin_below_the_higher_of_two_modes():
         start = settled.start(settled.data())
         for name, value in settled.mixtures.items():
             np.testing.assert_array_equal(start[name], value)
+        datasets = datasets_of(study, problem.options)
+        highest = peak_of(datasets, problem.options).log_evidence
+        with monkeypatch.context() as patched:
+            patched.setattr(components, "STARTS", 1)
+            from_prior_means = peak_of(datasets, problem.options)
+        assert from_prior_means.elsewhere == {}
+        assert from_prior_means.log_evidence < highest - components.BETTER
     assert found
+
+
+def test_groups_begin_with_the_weights_of_their_data_set():
+    study = bayesrep.simulate_study(seed=2, images=300, classifiers=2)
+    kinds = np.array(["bird", "dog", "ship"])
+    datasets = {
+        role: replace(data, groups={"kind": kinds[np.arange(300) % 3]})
+        for role, data in study.datasets.items()
+    }
+    problem = pose(replace(study, datasets=datasets), model="joint", options={}, groups="kind")
+    weights = np.array([[0.3], [-0.8]])
+    start = replace(problem, mixtures={"weight_logit": weights}).start(problem.data())
+    assert np.shape(start["group_weight_logit"]) == (2, 3, 1)
+    np.testing.assert_array_equal(start["group_weight_logit"], np.tile(weights[:, None], (1, 3, 1)))
+    np.testing.assert_array_equal(problem.start(problem.data())["group_weight_logit"], 0)
 
 
 def test_a_number_that_is_named_is_kept():

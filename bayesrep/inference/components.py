@@ -126,11 +126,11 @@ def peak_of(datasets: Datasets, options: JointOptions) -> Peak:
         for _ in range(STARTS - 1)
     ]
     ends = [climb(tools.expand, tools.start(start), datasets) for start in (middle, *around)]
-    first, *masses = np.nan_to_num([log_mass(end) for end in ends], nan=-np.inf)
+    masses = np.nan_to_num([log_mass(end) for end in ends], nan=-np.inf)
     best = int(np.argmax(masses))
-    if not masses[best] > first + BETTER:
-        return Peak(float(first), {})
-    sites = tools.sites(ends[1 + best].position)
+    if not masses[best] > masses[0] + BETTER:
+        return Peak(float(masses[0]), {})
+    sites = tools.sites(ends[best].position)
     return Peak(float(masses[best]), {name: np.asarray(value) for name, value in sites.items()})
 
 
