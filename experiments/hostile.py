@@ -14,7 +14,7 @@ answers reaches the truth. Resumable: finished studies are kept in DIR, and `--f
 page of those alone. `--add` makes the studies that follow those of the page and pools them with it,
 which needs no results of single studies: every printed number is a mean or a count over studies.
 `--posterior` makes the posterior's part of the page's studies anew and keeps its lines of the point
-estimates, which are of the same studies.
+estimates, which are of the same studies, and its other rows.
 """
 
 import argparse
@@ -37,6 +37,7 @@ from bayesrep.checks.dependence import AGAINST
 from bayesrep.checks.diagnosis import RANK, Diagnosis
 from bayesrep.checks.finding import Trust
 from bayesrep.errors import ConvergenceWarning, EstimateWarning
+from bayesrep.models.options import JointOptions
 from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.figures import legend_below, panels
@@ -222,6 +223,11 @@ def _verdict(said: Diagnosis) -> dict[str, Any]:
     }
 
 
+def priors_now() -> list[float]:
+    """Mean and sd of the curves' level and of their slope, as by default."""
+    return [*JointOptions().level, *JointOptions().slope]
+
+
 def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     """By method: coverage with standard errors over its studies, width and bias."""
     table: dict[str, dict[str, float]] = {}
@@ -307,6 +313,7 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         trust = [verdict_of(r) for r in of_row]
         found[row] = {
             "world": asdict(world),
+            "priors": priors_now(),
             "studies": len(of_row),
             "scores": scores(of_row),
             "band": float(np.mean([in_band(r) for r in of_row])),
@@ -337,11 +344,14 @@ def pooled(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_points(found: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
-    """Rows of the posterior, with a page's scores of the point estimates of the same studies."""
+    """A page's rows, those found with its scores of the point estimates of the same studies."""
     rows: dict[str, Any] = {}
-    for row, facts in found["rows"].items():
-        scores_of = page["rows"][row]["scores"]
-        points = {name: scores_of[name] for name in POINTS if name in scores_of}
+    for row, old in page["rows"].items():
+        facts = found["rows"].get(row)
+        if facts is None:
+            rows[row] = old
+            continue
+        points = {name: old["scores"][name] for name in POINTS if name in old["scores"]}
         rows[row] = {**facts, "scores": facts["scores"] | points}
     return {"rows": rows}
 
@@ -367,6 +377,7 @@ def _pooled_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, A
     }
     return {
         "world": other["world"],
+        "priors": other["priors"],
         "studies": sum(sizes),
         "scores": scored,
         "band": _mean(sizes, (one["band"], other["band"])),
@@ -470,7 +481,6 @@ def draw(found: Mapping[str, Any]) -> Any:
 
 def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
     """What the numbers are, in prose."""
-    apart = "The point estimates' lines are of an earlier run, of the same studies. "
     count = [facts["studies"] for facts in found["rows"].values()]
     return (
         f"{min(count)} to {max(count)} studies a world, {arguments.images} + {arguments.images} "
@@ -483,8 +493,22 @@ def remarks(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         "`bayesrep.diagnose` says, but for the certificate; 'yes' always names the assumption that "
         "annotators answered independently. 'band holds': the mean gap's interval holds the truth "
         "under independence or under one of the correlations 0.05, 0.1, 0.2 that the counts do not "
-        "speak against. " + apart * arguments.posterior
+        "speak against. " + _priors(found)
     ).strip()
+
+
+def _priors(found: Mapping[str, Any]) -> str:
+    """Under which default priors of the curves' level and slope rows were fitted, if not one."""
+    rows: dict[tuple[float, ...], list[str]] = {}
+    for row, facts in found["rows"].items():
+        rows.setdefault(tuple(facts["priors"]), []).append(row)
+    if len(rows) < 2:
+        return ""
+    parts = [
+        f"{level:g} ± {of_level:g} and {slope:g} ± {of_slope:g} in {', '.join(names)}"
+        for (level, of_level, slope, of_slope), names in rows.items()
+    ]
+    return f"Default priors of the curves' level and slope: {'; '.join(parts)}."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -512,6 +536,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         page = json.loads((RESULTS / "hostile.json").read_text(encoding="utf-8"))
         if not page["command"].endswith(of_size):
             parser.error(f"the page has studies of another size: {page['command']}")
+    if arguments.add and any(row["priors"] != priors_now() for row in page["rows"].values()):
+        parser.error("the page has studies under other priors; make it with --posterior first")
     there = {row: facts["studies"] for row, facts in page["rows"].items()}
 
     def all_of(
