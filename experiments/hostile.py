@@ -508,7 +508,11 @@ def _priors(found: Mapping[str, Any]) -> str:
         f"{level:g} ± {of_level:g} and {slope:g} ± {of_slope:g} in {', '.join(names)}"
         for (level, of_level, slope, of_slope), names in rows.items()
     ]
-    return f"Default priors of the curves' level and slope: {'; '.join(parts)}."
+    said = "; ".join(parts).replace("-1 ±", "−1 ±")
+    return (
+        f"Default priors of the curves' level and slope: {said}. Rows under today's were made anew "
+        "by `--posterior`."
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -568,6 +572,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = (
         f"python -m experiments.hostile --studies {arguments.studies} --shared {shared} {of_size}"
     )
+    if arguments.posterior:
+        command = page["command"]
     save("hostile", command, found, text, draw(found), remarks(found, arguments))
     return 0
 

@@ -156,7 +156,7 @@ def test_a_posterior_made_anew_keeps_the_pages_other_lines_and_names_the_priors(
     assert {**ours, "joint": None} == {**before, "joint": None}
     arguments = argparse.Namespace(images=50, classifiers=2)
     said = hostile.remarks({"rows": found}, arguments)
-    assert "slope: -1 ± 2 and 3 ± 2.5 in plain 10; -1 ± 1.5 and 2 ± 1.5 in spike." in said
+    assert "slope: −1 ± 2 and 3 ± 2.5 in plain 10; −1 ± 1.5 and 2 ± 1.5 in spike." in said
     assert "priors" not in hostile.remarks(page, arguments)
 
 
