@@ -14,10 +14,10 @@ two components in four, and a third had 11, 59, 79 and 194 nats there; with as m
 for it missed in the first alone. Nine with 5 to 20 nats were fitted no better with three. Chains of
 136 classifiers did not converge within the usual steps at 15 nats, and did at 26 and 47.
 
-Climbs begin at the prior means and around them. Where data sets share components one mode above
-the prior means had been all there was in every study but for few: of eight placebo studies one had
-another, 35 nats higher, which a climb on annotators and classifiers together found, and one on the
-annotators alone did not. A fit begins where the best climb ended.
+Climbs begin at the prior means and around them, and a fit where the best climb ended. Nearly always
+that is the mode above the prior means. Of eight placebo studies one had another, 35 nats higher,
+which a climb on annotators and classifiers together found from there, and one on the annotators
+alone did not.
 
 References
 ----------
