@@ -28,7 +28,7 @@ from bayesrep.estimators.replicates import bootstrap
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.text import columns, percent
 from bayesrep.studies.annotated import AnnotatedSet
-from experiments.ledger import done, resume
+from experiments.ledger import resume
 from experiments.results import save
 
 ALIKE = "workers alike"
@@ -192,11 +192,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     size = arguments.images, arguments.classifiers
     ledger = arguments.work / f"crowds-{size[0]}-{size[1]}.jsonl"
     keys = [f"{row}/{seed}" for seed in range(arguments.studies) for row in arguments.rows]
-    if arguments.finished:
-        kept = done(ledger)
-        results = [kept[key] for key in keys if key in kept]
-    else:
-        results = resume(ledger, keys, lambda key: one_study(key, *size))
+    results = resume(ledger, keys, lambda key: one_study(key, *size), finished=arguments.finished)
     found = numbers(results)
     text = table(found)
     print(text)

@@ -43,7 +43,8 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.figures import legend_below, panels
 from bayesrep.report.methods import color_of
 from bayesrep.report.text import columns, percent
-from experiments.ledger import done, resume
+from bayesrep.types import Floats
+from experiments.ledger import resume
 from experiments.results import RESULTS, save
 
 
@@ -240,25 +241,41 @@ def scores(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
         above = "measured" if name in ("joint", "shared") else "reference"
         wanted = (np.array([r[above] for r in having]) - truth).mean(axis=1)
         of = [r["methods"][name] for r in having]
-        estimate, lower, upper = (
-            np.array([m[part] for m in of], dtype=float) for part in ("estimate", "lower", "upper")
-        )
-        inside = ((lower <= truth) & (truth <= upper)).mean(axis=1)
-        mean_gap = np.array([m["gap"] for m in of], dtype=float)
-        covers = (mean_gap[:, 1] <= wanted) & (wanted <= mean_gap[:, 2])
-        error = (estimate - truth).mean(axis=1)
-        count = np.sqrt(len(having))
-        table[name] = {
-            "studies": len(having),
-            "coverage": float(inside.mean()),
-            "coverage_se": float(inside.std(ddof=1) / count),
-            "gap_coverage": float(covers.mean()),
-            "gap_coverage_se": float(covers.std(ddof=1) / count),
-            "width": float((upper - lower).mean()),
-            "bias": float(error.mean()),
-            "bias_se": float(error.std(ddof=1) / count),
-        }
+        table[name] = score(truth, wanted, of)
     return table
+
+
+def score(truth: Floats, gap: Floats, fits: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Coverage with standard errors, width and bias over two studies or more.
+
+    Parameters
+    ----------
+    truth
+        Adjusted accuracies [study, classifier].
+    gap
+        Mean gaps [study] that intervals should hold.
+    fits
+        Of every study, as `of_posterior` has them.
+    """
+    estimate, lower, upper = (
+        np.array([fit[part] for fit in fits], dtype=float)
+        for part in ("estimate", "lower", "upper")
+    )
+    inside = ((lower <= truth) & (truth <= upper)).mean(axis=1)
+    mean_gap = np.array([fit["gap"] for fit in fits], dtype=float)
+    covers = (mean_gap[:, 1] <= gap) & (gap <= mean_gap[:, 2])
+    error = (estimate - truth).mean(axis=1)
+    count = np.sqrt(len(fits))
+    return {
+        "studies": len(fits),
+        "coverage": float(inside.mean()),
+        "coverage_se": float(inside.std(ddof=1) / count),
+        "gap_coverage": float(covers.mean()),
+        "gap_coverage_se": float(covers.std(ddof=1) / count),
+        "width": float((upper - lower).mean()),
+        "bias": float(error.mean()),
+        "bias_se": float(error.std(ddof=1) / count),
+    }
 
 
 def said_of(result: Mapping[str, Any]) -> list[tuple[str, Trust]]:
@@ -548,9 +565,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         kind: str, make: Callable[[str, int, int], dict[str, Any]], wanted: Sequence[str]
     ) -> dict[str, Mapping[str, Any]]:
         path = arguments.work / f"{kind}-{size[0]}-{size[1]}.jsonl"
-        kept = done(path)
-        keys = [key for key in wanted if key in kept] if arguments.finished else wanted
-        return {each["key"]: each for each in resume(path, keys, lambda key: make(key, *size))}
+        made = resume(path, wanted, lambda key: make(key, *size), finished=arguments.finished)
+        return {each["key"]: each for each in made}
 
     def keys_of(count: int) -> list[str]:
         return [
@@ -569,11 +585,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = pooled(page, found)
     text = table(found)
     print(text)
-    command = (
-        f"python -m experiments.hostile --studies {arguments.studies} --shared {shared} {of_size}"
-    )
-    if arguments.posterior:
-        command = page["command"]
+    asked = f"--studies {arguments.studies} --shared {shared} {of_size}"
+    command = page["command"] if arguments.posterior else f"python -m experiments.hostile {asked}"
     save("hostile", command, found, text, draw(found), remarks(found, arguments))
     return 0
 

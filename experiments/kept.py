@@ -25,7 +25,7 @@ from bayesrep import Study
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.text import columns, percent
-from experiments.ledger import done, resume
+from experiments.ledger import resume
 from experiments.results import save
 
 FIRST_SEED = 70_000
@@ -139,10 +139,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     size = arguments.images, arguments.classifiers
     path = arguments.work / f"kept-{size[0]}-{size[1]}.jsonl"
     keys = [str(seed) for seed in range(arguments.studies)]
-    if arguments.finished:
-        kept = done(path)
-        keys = [key for key in keys if key in kept]
-    found = numbers(resume(path, keys, lambda key: one_study(key, *size)))
+    results = resume(path, keys, lambda key: one_study(key, *size), finished=arguments.finished)
+    found = numbers(results)
     text = table(found)
     print(text)
     command = (

@@ -9,7 +9,13 @@ from typing import Any
 from tqdm import tqdm
 
 
-def resume(path: Path, keys: Iterable[str], make: Callable[[str], dict[str, Any]]) -> list[Any]:
+def resume(
+    path: Path,
+    keys: Iterable[str],
+    make: Callable[[str], dict[str, Any]],
+    *,
+    finished: bool = False,
+) -> list[Any]:
     """Results of all keys, those in the file as they are and the others made and appended.
 
     Parameters
@@ -20,10 +26,12 @@ def resume(path: Path, keys: Iterable[str], make: Callable[[str], dict[str, Any]
         What should be there, in this order.
     make
         Called with a key that is missing; returns what JSON can hold.
+    finished
+        Make nothing: results of those keys alone that are there.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     held = done(path)
-    wanted = list(keys)
+    wanted = [key for key in keys if key in held or not finished]
     with path.open("a", encoding="utf-8") as stream:
         for key in tqdm(wanted, file=sys.stderr, disable=all(key in held for key in wanted)):
             if key not in held:

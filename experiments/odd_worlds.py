@@ -12,7 +12,6 @@ are kept in DIR, and `--finished` makes the page of those alone.
 """
 
 import argparse
-import json
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +24,11 @@ from scipy.special import expit, ndtri
 import bayesrep
 from bayesrep import Study
 from bayesrep.errors import ConvergenceWarning
+from bayesrep.posterior.fitted import Fitted
 from bayesrep.report.text import columns, percent
 from bayesrep.types import Bools, Floats
-from experiments.hostile import of_posterior
-from experiments.ledger import done, resume
+from experiments.hostile import of_posterior, score
+from experiments.ledger import resume
 from experiments.results import save
 
 Density = Callable[[np.random.Generator, int], Floats]
@@ -139,10 +139,9 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
             posterior = bayesrep.fit(
                 study, method="laplace", seed=int(key), progress=False, **options
             )
-        facts = posterior["posterior"].attrs
         found = of_posterior(study, posterior, int(key))
-        return json.loads(facts["options"])["components"], {
-            "certified": bool(facts["converged"]),
+        return Fitted(study, posterior).recorded.options.components, {
+            "certified": bool(posterior["posterior"].attrs["converged"]),
             **{name: found[name] for name in ("estimate", "lower", "upper", "gap")},
         }
 
@@ -158,25 +157,14 @@ def one_study(key: str, images: int, classifiers: int) -> dict[str, Any]:
 
 
 def scores(results: Sequence[Mapping[str, Any]], fit: str) -> dict[str, float]:
-    """Coverage with standard errors over studies, width, and errors of the mean."""
+    """Of one of the fits of every study."""
     truth, measured = (np.array([r[part] for r in results]) for part in ("truth", "measured"))
-    estimate, lower, upper, gap = (
-        np.array([r[fit][part] for r in results]) for part in ("estimate", "lower", "upper", "gap")
-    )
-    inside = ((lower <= truth) & (truth <= upper)).mean(axis=1)
-    wanted = (measured - truth).mean(axis=1)
-    covers = (gap[:, 1] <= wanted) & (wanted <= gap[:, 2])
-    error, root = (estimate - truth).mean(axis=1), np.sqrt(max(len(results), 1))
+    fits = [r[fit] for r in results]
+    error = (np.array([each["estimate"] for each in fits]) - truth).mean(axis=1)
     return {
-        "studies": len(results),
-        "coverage": float(inside.mean()),
-        "coverage_se": float(inside.std() / root),
-        "gap_coverage": float(covers.mean()),
-        "gap_coverage_se": float(covers.std() / root),
-        "width": float((upper - lower).mean()),
-        "bias": float(error.mean()),
+        **score(truth, (measured - truth).mean(axis=1), fits),
         "error": float(np.sqrt(np.square(error).mean())),
-        "certified": float(np.mean([r[fit]["certified"] for r in results])),
+        "certified": float(np.mean([each["certified"] for each in fits])),
     }
 
 
@@ -199,7 +187,7 @@ def numbers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 **{fit: scores(of, fit) for fit in ("asked", "two")},
             }
             for kind, of in kinds.items()
-            if of
+            if len(of) > 1
         }
     }
 
@@ -213,18 +201,18 @@ def table(found: Mapping[str, Any]) -> str:
     rows = []
     for kind, facts in found["rows"].items():
         for fit, label in (("asked", "as asked"), ("two", "two")):
-            score = facts[fit]
+            scored = facts[fit]
             if fit == "two" and not facts["more"]:
                 continue
             rows.append(
                 [
                     kind,
                     label,
-                    str(score["studies"]),
+                    str(scored["studies"]),
                     str(facts["more"]),
-                    *(percent(score[name], 1) for name in COVERED[:4]),
-                    *(percent(score[name], 2) for name in SIZES),
-                    percent(score["certified"], 0),
+                    *(percent(scored[name], 1) for name in COVERED[:4]),
+                    *(percent(scored[name], 2) for name in SIZES),
+                    percent(scored["certified"], 0),
                 ]
             )
     header = ["studies with", "components", "studies", "more", "covered", "s.e.", "mean gap"]
@@ -255,10 +243,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     size = arguments.images, arguments.classifiers
     path = arguments.work / f"odd-worlds-{size[0]}-{size[1]}.jsonl"
     keys = list(map(str, range(arguments.studies)))
-    if arguments.finished:
-        kept = done(path)
-        keys = [key for key in keys if key in kept]
-    found = numbers(resume(path, keys, lambda key: one_study(key, *size)))
+    results = resume(path, keys, lambda key: one_study(key, *size), finished=arguments.finished)
+    found = numbers(results)
     text = table(found)
     print(text)
     command = (

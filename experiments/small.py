@@ -19,7 +19,7 @@ import numpy as np
 import bayesrep
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.report.text import columns, percent
-from experiments.ledger import done, resume
+from experiments.ledger import resume
 from experiments.results import save
 
 ANNOTATORS = (2, 3, 5, 10)
@@ -95,10 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     path = arguments.work / "small.jsonl"
     keys = [f"{n}/{seed}" for n in ANNOTATORS for seed in range(arguments.studies)]
-    if arguments.finished:
-        kept = done(path)
-        keys = [key for key in keys if key in kept]
-    found = numbers(resume(path, keys, one_study))
+    results = resume(path, keys, one_study, finished=arguments.finished)
+    found = numbers(results)
     text = table(found)
     print(text)
     note = (

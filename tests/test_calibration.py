@@ -33,6 +33,7 @@ def test_a_killed_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [r["value"] for r in results] == ["A", "B", "C", "D"]
     assert [json.loads(line)["key"] for line in path.read_text().splitlines()] == list("abcd")
     assert resume(path, "db", make) == [results[3], results[1]]
+    assert resume(path, "dxb", make, finished=True) == [results[3], results[1]]
 
 
 def test_uniform_ranks_pass_and_others_do_not() -> None:
@@ -200,7 +201,7 @@ def test_odd_worlds_are_what_they_say_and_are_scored_by_what_the_counts_asked() 
     asked = {**fit, "gap": [0.1, 0.05, 0.2]}
     two = {**fit, "gap": [0.1, 0.09, 0.2], "upper": [0.45, 0.65]}
     known = {"parts": parts, "truth": [0.5, 0.7], "measured": [0.6, 0.76], "components": 3}
-    found = odd_worlds.numbers([{**known, "asked": asked, "two": two}])["rows"]
+    found = odd_worlds.numbers([{**known, "asked": asked, "two": two}] * 2)["rows"]
     assert set(found) == {"all", "more asked for", density, f"curve: {curve}", annotators}
     score = found["more asked for"]["asked"]
     assert (score["coverage"], score["gap_coverage"]) == (0.5, 1)

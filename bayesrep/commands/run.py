@@ -313,7 +313,7 @@ class _Work:
         found["verdict"] = voice(diagnosis.verdict)
         found["sentences"] = list(map(voice, diagnosis.sentences))
         found["assumption"] = voice(diagnosis.assumption)
-        found["components_choice"] = fitted.group.attrs.get("components_choice", "")
+        found["components_choice"] = fitted.group.attrs["components_choice"]
         with replaced_folder(self.out.resolve() / "tables") as folder:
             for name, table in tables.items():
                 table.write_csv(folder / f"{name}.csv")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from bayesrep.commands.schemas.shapes import (
+    COMPONENTS,
     LEFT_OUT,
     OUT,
     Schema,
@@ -62,7 +63,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "out": OUT,
             "converged": flag(),
             "verdict": text("on convergence, as a sentence"),
-            "components_choice": text("why there are more than two components; empty of two"),
+            **COMPONENTS,
             "seconds": by_name(seconds(), "by stage"),
             **LEFT_OUT,
         }

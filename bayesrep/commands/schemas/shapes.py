@@ -116,6 +116,9 @@ def ends(of: str = "95 %", each: Schema | None = None) -> dict[str, Schema]:
 _ENDS = ("lower", "upper")
 
 OUT = file("what was written")
+COMPONENTS: Mapping[str, Schema] = {
+    "components_choice": text("why there are more than two components; empty of two")
+}
 LEFT_OUT: Mapping[str, Schema] = {
     "left_out": only(
         "where the study is left without images that could not be decoded",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from bayesrep.commands.schemas.shapes import (
+    COMPONENTS,
     LEFT_OUT,
     OUT,
     TRUST,
@@ -50,7 +51,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "sentences": many(text(), "what is not as it should be, the worst first"),
             "assumption": text("what every answer rests on and no check can see"),
             "converged": flag(),
-            "components_choice": text("why there are more than two components; empty of two"),
+            **COMPONENTS,
             "seconds": by_name(seconds(), "by stage"),
         }
     },
