@@ -1,8 +1,10 @@
-# Every target sets up all it needs. PYTHON chooses the interpreter, by name or by path:
-#   make test PYTHON=python3.12
+# Every target sets up all it needs, with the newest Python that works; PYTHON names another one:
+#   make test PYTHON=python3.11
 # The first interpreter used gets .venv, any other version .venv-X.Y: switching rebuilds nothing.
 
-PYTHON ?= python3
+ifndef PYTHON
+PYTHON := $(firstword $(foreach name,python3.13 python3.12,$(shell $(name) -c 'import ensurepip; print("$(name)")' 2>/dev/null)) python3)
+endif
 OUT ?= demo-output
 ARGS ?=
 
@@ -27,10 +29,10 @@ DIFFERENT = $(shell { git diff --name-only --diff-filter=d HEAD -- bayesrep && \
 CHANGED = $(filter-out $(if $(wildcard $(COMPLETE)),,bayesrep/vision/%),$(filter bayesrep %.py,$(DIFFERENT)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types bench docs
+.PHONY: help demo check test statistics core lint types bench docs
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED) ## simulate a study, fit it and compare with the truth (OUT=folder, ARGS=--quick)
 	$(BIN)/bayesrep demo --out $(OUT) $(ARGS)
@@ -39,8 +41,14 @@ check: lint ## what every edit must pass, in a minute: lint, types of what chang
 	$(if $(CHANGED),$(BIN)/pyright --pythonpath $(BIN)/python $(CHANGED))
 	$(BIN)/python -m pytest $(PARALLEL) --no-compilation --jaxtyping-packages= $(ARGS)
 
-test: $(COMPLETE) ## run the test suite (ARGS=tests/test_package.py)
+test: $(COMPLETE) ## run the tests of what is promised (ARGS=tests/test_package.py)
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+statistics: $(COMPLETE) ## run the tests of spreads, recoveries and samplers that agree: half an hour
+	$(BIN)/python -m pytest $(PARALLEL) tests/statistics $(ARGS)
+
+core: $(DEVELOPING) ## run those tests of what is promised that meet JAX, ArviZ and files most
+	$(BIN)/python -m pytest $(PARALLEL) $(shell grep -v '^\#' tests/core.txt) $(ARGS)
 
 lint: $(DEVELOPING) ## check style, formatting and the import order of the rooms
 	$(BIN)/ruff check .

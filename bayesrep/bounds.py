@@ -13,4 +13,4 @@ STARTS = 10_000
 def at_most(name: str, value: int, largest: int) -> None:
     """Refuse a number that is larger than any that an option may have."""
     if value > largest:
-        raise OptionError(f"{name} is {value}; give at most {largest:,}")
+        raise OptionError("option-above-limit", option=name, value=value, largest=largest)

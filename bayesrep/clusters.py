@@ -26,9 +26,7 @@ def join_cluster(address: str, workers: int | None = None) -> tuple[Any, bool]:
     try:
         import ray
     except ModuleNotFoundError as error:
-        raise PredictionError(
-            "ray is not installed; this takes the extra [ray] (`pip install ray`)"
-        ) from error
+        raise PredictionError("ray-not-installed") from error
     if ray.is_initialized():
         return ray, False
     local = address == "local"
@@ -41,7 +39,6 @@ def join_cluster(address: str, workers: int | None = None) -> tuple[Any, bool]:
         ray.init(address=address, log_to_driver=False, **options)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         raise PredictionError(
-            f"the Ray cluster {address!r} cannot be reached ({reason(error)}); start it, or give "
-            "local"
+            "ray-cluster-unreachable", address=address, reason=reason(error)
         ) from error
     return ray, True

@@ -2,16 +2,141 @@
 
 An error's kind says what is at fault, whichever room found it: an option, the data of a study, a
 posterior, images to be evaluated, or that a sampler has not converged. All have one base; whatever
-else is raised is a mistake of ours.
+else is raised is a mistake of ours. Its rule says what is wrong; `rules.toml` has the sentence of
+every rule.
 """
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from numbers import Number
+from pathlib import Path
+from typing import Any, LiteralString, Self
 
 SHOWN = 5  # how many offenders a message names before it only counts them
 
 
+@cache
+def sentences() -> Mapping[str, str]:
+    """The sentence of every rule, with the names of its facts in braces: all of `rules.toml`."""
+    text = Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
+    return {rule: said for room in tomllib.loads(text).values() for rule, said in room.items()}
+
+
+class Violation(str):
+    """One broken rule, as the line that tells it.
+
+    Parameters
+    ----------
+    rule
+        A rule of `rules.toml`.
+    **facts
+        What its sentence names; text where they are no numbers.
+
+    Attributes
+    ----------
+    rule, facts
+        The same.
+    """
+
+    rule: str
+    facts: Mapping[str, Any]
+
+    def __new__(cls, rule: LiteralString, /, **facts: Any) -> Self:
+        """Fill the rule's sentence in with its facts."""
+        return cls._told(sentences()[rule].format_map(facts), rule, facts)
+
+    @classmethod
+    def _told(cls, sentence: str, rule: str, facts: Mapping[str, Any]) -> Self:
+        violation = super().__new__(cls, sentence)
+        violation.rule = rule
+        violation.facts = {name: _as_plain(value) for name, value in facts.items()}
+        return violation
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._told, (str(self), self.rule, self.facts)
+
+    @property
+    def offenders(self) -> tuple[str, ...]:
+        """The names of all images, classifiers, columns, ... that break the rule."""
+        listed = (value.names for value in self.facts.values() if isinstance(value, Listing))
+        return tuple(name for names in listed for name in names)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """What `of_json` makes the same violation of, in another process."""
+        listed = {n: each.names for n, each in self.facts.items() if isinstance(each, Listing)}
+        return {"line": str(self), "rule": self.rule, "facts": self.facts, "listed": listed}
+
+    @classmethod
+    def of_json(cls, told: Mapping[str, Any]) -> Self:
+        """A violation as another process has told it."""
+        listed = {n: Listing(told["facts"][n], names) for n, names in told["listed"].items()}
+        return cls._told(told["line"], told["rule"], {**told["facts"], **listed})
+
+    def within(self, place: object) -> Self:
+        """The same rule broken at a place that its line does not name: `place: line`."""
+        return self.retold(f"{place}: {self}")
+
+    def followed_by(self, more: str) -> Self:
+        """The same with more at the end of its line."""
+        return self.retold(f"{self}{more}")
+
+    def retold(self, line: str) -> Self:
+        """The same in another line."""
+        return self._told(line, self.rule, self.facts)
+
+
+def _as_plain(value: Any) -> Any:
+    """A fact that can be kept, compared and sent to another process."""
+    if isinstance(value, str | int | float | None):
+        return value
+    scalar: Any = value if isinstance(value, Number) else None  # one of NumPy's
+    return str(value) if scalar is None else scalar.item()
+
+
 class BayesrepError(Exception):
-    """What the library refuses, in one line; anything else that is raised is a mistake of ours."""
+    """What the library refuses, in one line; anything else that is raised is a mistake of ours.
+
+    Parameters
+    ----------
+    rule
+        The name of the rule that is broken, as the list of all rules has it; or a violation.
+    **facts
+        What the rule's sentence names.
+
+    Attributes
+    ----------
+    rule : str
+        What is wrong, in a word that stays the same whatever its sentence says.
+    facts : mapping
+        What the sentence names, by name.
+    offenders : tuple of str
+        All images, classifiers, columns, ... that break the rule, where the sentence names some.
+    """
+
+    def __init__(self, rule: LiteralString | Violation, /, **facts: Any) -> None:
+        """See the class."""
+        self.violation = rule if isinstance(rule, Violation) else Violation(rule, **facts)
+        super().__init__(self.violation)
+
+    @property
+    def rule(self) -> str:
+        """Its name."""
+        return self.violation.rule
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What its sentence names."""
+        return self.violation.facts
+
+    @property
+    def offenders(self) -> tuple[str, ...]:
+        """Who breaks it."""
+        return self.violation.offenders
+
+    def within(self, place: object) -> Self:
+        """The same error at a place that its line does not name yet: `place: line`."""
+        return type(self)(self.violation.within(place))
 
 
 class OptionError(BayesrepError, ValueError):
@@ -82,7 +207,28 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def listing(items: Iterable[object], noun: str = "image") -> str:
+class Listing(str):
+    """Offenders as a sentence names them: the first five, and the number of all.
+
+    Attributes
+    ----------
+    names
+        All of them.
+    """
+
+    names: tuple[str, ...]
+
+    def __new__(cls, sentence: str, names: Iterable[str]) -> Self:
+        """Keep the names beside the sentence."""
+        listed = super().__new__(cls, sentence)
+        listed.names = tuple(names)
+        return listed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.names)
+
+
+def listing(items: Iterable[object], noun: str = "image") -> Listing:
     """The first five offenders by name, and the number of all.
 
     Parameters
@@ -94,14 +240,13 @@ def listing(items: Iterable[object], noun: str = "image") -> str:
 
     Returns
     -------
-    str
+    Listing
         For example `images 'a', 'b'` or `images 'a', 'b', 'c', 'd', 'e', ... (12 images)`.
     """
-    names = [repr(str(item)) for item in items]
-    if len(names) == 1:
-        return f"{noun} {names[0]}"
+    names = [str(item) for item in items]
     more = f", ... ({len(names)} {noun}s)" if len(names) > SHOWN else ""
-    return f"{noun}s {', '.join(names[:SHOWN])}{more}"
+    shown = ", ".join(map(repr, names[:SHOWN]))
+    return Listing(f"{noun}{'s' * (len(names) != 1)} {shown}{more}", names)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -55,7 +55,8 @@ def read_results(folder: Path) -> pl.DataFrame:
         table = read_table(folder / file, text=("model",))
         require(table, [*KEY, "top1"], str(folder / file))
         if table.select(KEY).is_duplicated().any():
-            raise StudyError(f"{folder / file}: a model at one size and crop is given twice")
+            again = "a model at one size and crop is given twice"
+            raise StudyError("file-unreadable", path=folder / file, reason=again)
         mine = table.select(*KEY, (pl.col("top1") / 100).alias(f"{name}_accuracy"))
         joined = mine if joined is None else joined.join(mine, on=KEY, how="inner")
     assert joined is not None

@@ -12,16 +12,12 @@ from importlib.metadata import version
 from importlib.util import spec_from_loader
 from pathlib import Path
 
+import kept
+
 # Before anything imports JAX; the environment also reaches the processes that tests start.
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["MPLBACKEND"] = "Agg"
-# Most of the suite's time is compilation, and many tests, and the processes they start, compile the
-# same programs. The folder is this run's own: pytest's workers inherit its name.
-MADE_HERE = "JAX_COMPILATION_CACHE_DIR" not in os.environ
-if MADE_HERE:
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="bayesrep-tests-")
-os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 # Programs are compiled without optimization, and in jaxlib 0.10, the last for Python 3.11, without
 # its slow new way to write kernels: of one fit's 30 s of work 12 are left, and it runs for 0.9 s
 # instead of 0.7. Demo, benchmarks and experiments run what users run.
@@ -29,8 +25,14 @@ flags = ["--xla_backend_optimization_level=0"]
 if version("jaxlib").startswith("0.10."):
     flags.append("--xla_cpu_use_fusion_emitters=false")  # later ones do not know the flag
 os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
-# What else is kept between commands goes there too, not among the user's files.
-os.environ["XDG_CACHE_HOME"] = os.environ["JAX_COMPILATION_CACHE_DIR"]
+# Most of the suite's time is compilation: programs are kept in the checkout for later runs, and for
+# the other processes of this one.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(kept.programs_folder(os.environ["XLA_FLAGS"]))
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+# What bayesrep itself keeps between commands goes neither there nor among the user's files.
+if MADE_HERE := "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="bayesrep-tests-")
 
 import re
 
@@ -55,6 +57,8 @@ TOGETHER = (
     ("test_fit", "test_checkpoint", "test_cli", "test_one_classifier"),
     ("test_shared_difficulty", "test_same_study"),
 )
+
+STATISTICS = Path(__file__).resolve().parent / "statistics"
 
 settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.load_profile("deterministic")
@@ -129,6 +133,13 @@ def memory_maps():
         return sys.maxsize
 
 
+def pytest_ignore_collect(collection_path, config):
+    """The tests of the second tier run where they are asked for: make statistics."""
+    if collection_path == STATISTICS and not any("statistics" in arg for arg in config.args):
+        return True
+    return None
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--no-unlisted-skips",
@@ -178,6 +189,8 @@ def check_quietly():
 
 
 def pytest_configure(config):
+    if MADE_HERE:
+        kept.forget_old()
     check_quietly()
     if config.getoption("--no-compilation"):
         sys.meta_path.insert(0, NoCompilers())
@@ -242,12 +255,9 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def pytest_unconfigure():
-    """Remove this run's compiled programs, once, when the last test is done.
-
-    Neither a worker's nor a run's that a test starts.
-    """
+    """Once, when the last test is done, forget what this run's commands kept."""
     if MADE_HERE:
-        shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+        shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

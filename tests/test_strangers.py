@@ -187,9 +187,10 @@ def test_an_array_shorter_or_longer_than_it_says_is_refused(tmp_path):
 
 BAD = """
 import os, time
+from bayesrep.errors import Violation
 
 def sound(file, where): return None
-def wrong(file, where, word): return f"{where} is {word}"
+def wrong(file, where, word): return Violation("file-not-readable", where=where, reason=word)
 def dies(file, where): os.abort()
 def ends(file, where): os._exit(3)
 def sleeps(file, where): time.sleep(60)
@@ -228,7 +229,8 @@ def test_what_kills_a_reader_is_one_line(tmp_path, bad, name, message):
     line = trial.fault(getattr(bad, name), file, "file")
     assert line == f"file {message}; restore or rewrite it"
     assert trial.fault(bad.prints, file, "file") is None  # and the next file is read
-    assert trial.fault(bad.wrong, file, "file", "odd") == "file is odd"
+    odd = trial.fault(bad.wrong, file, "file", "odd")
+    assert (odd.rule, odd.facts) == ("file-not-readable", {"where": "file", "reason": "odd"})
 
 
 def test_the_helper_is_one_process_and_ends_with_its_parent():
@@ -281,7 +283,7 @@ def test_ctrl_c_while_the_helper_works_leaves_no_answer_behind(tmp_path, bad):
         trial.fault(bad.wrong, file, "file", "the first")
     stream.close()
     assert helper.returncode == -signal.SIGKILL
-    assert trial.fault(bad.wrong, file, "file", "the second") == "file is the second"
+    assert trial.fault(bad.wrong, file, "file", "the second").facts["reason"] == "the second"
 
 
 # --- pickles ------------------------------------------------------------------------------------

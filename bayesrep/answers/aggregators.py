@@ -78,9 +78,7 @@ def _methods(seed: int) -> dict[str, Any]:
             DawidSkene,
         )
     except ImportError:
-        raise OptionError(
-            "crowd-kit is not installed; this takes the extra [crowd] (`pip install crowd-kit`)"
-        ) from None
+        raise OptionError("crowd-kit-not-installed") from None
     return {
         "Dawid-Skene": DawidSkene(n_iter=ITERATIONS),
         "MACE": MACE(random_state=seed),

@@ -69,11 +69,9 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
         counts = _checked((_dense_counts if dense else _counts)(answers), where)
         workers = (_dense_workers if dense else _workers)(answers, counts)
     except OSError as error:
-        raise StudyError(f"{where}: cannot be read ({reason(error)})") from error
+        raise StudyError("file-unreadable", path=where, reason=reason(error)) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise StudyError(
-            f"{where}: is damaged, or its rows are not alike ({reason(error)}); write it anew"
-        ) from None
+        raise StudyError("answer-table-damaged", where=where, reason=reason(error)) from None
     counts, workers = (t.with_columns(pl.col("dataset").cast(pl.String)) for t in (counts, workers))
     return Counted(
         counts.with_columns(pl.col("image").cast(pl.String)), _described(counts, workers)
@@ -84,7 +82,7 @@ def _scanned(paths: Sequence[str | Path], where: str) -> pl.LazyFrame:
     """Rows of all tables: dataset, image, worker, and selected as 1 or 0, null where it is none."""
     kinds = {Path(path).suffix.lower() for path in paths}
     if not paths or len(kinds) != 1 or not kinds <= {".csv", ".parquet"}:
-        raise StudyError(f"{where or 'no table'}: give .csv or .parquet tables, all of one kind")
+        raise StudyError("answer-tables-of-mixed-kinds", where=where or "no table")
     for path in paths:
         with open(path, "rb"):  # what is missing is an OSError, and not one of polars'
             pass
@@ -96,7 +94,10 @@ def _scanned(paths: Sequence[str | Path], where: str) -> pl.LazyFrame:
     schema = every.collect_schema()
     if missing := [name for name in (*names, "selected") if name not in schema]:
         raise StudyError(
-            f"{where}: {listing(missing, 'column')} missing; it needs {', '.join(names)}, selected"
+            "answer-table-lacks-columns",
+            where=where,
+            columns=listing(missing, "column"),
+            needed=", ".join(names),
         )
     said = pl.col("selected")
     if schema["selected"] == pl.String:
@@ -206,16 +207,22 @@ SUMS = ("selected", "shown", "strange", "nameless")
 def _checked(counts: pl.DataFrame, where: str) -> pl.DataFrame:
     """The counts of images that are named, of answers that say yes or no."""
     if counts.is_empty():
-        raise StudyError(f"{where}: has no rows; give at least one")
+        raise StudyError("table-without-rows", where=where)
     for column, rule in (
         ("strange", "selected is neither true nor false"),
         ("nameless", "worker is missing"),
     ):
         if len(wrong := counts.filter(pl.col(column) > 0)):
             total, images = wrong[column].sum(), listing(wrong["image"].cast(pl.String).to_list())
-            raise StudyError(f"{where}: {rule} in {total:,} answers, about {images}; correct them")
+            raise StudyError(
+                "answers-without-verdict-or-worker",
+                where=where,
+                fault=rule,
+                answer_count=total,
+                images=images,
+            )
     if counts.select(pl.col(_KEY).null_count()).row(0) != (0, 0):
-        raise StudyError(f"{where}: dataset or image is missing in some rows; leave those out")
+        raise StudyError("answer-without-dataset-or-image", where=where)
     return counts.select(*_KEY, "selected", "shown").sort(_KEY)
 
 

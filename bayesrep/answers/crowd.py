@@ -141,10 +141,7 @@ def known_answers(study: Study) -> Mapping[str, tuple[AnnotatedSet, WorkerAnswer
         if data.answers is not None
     }
     if not known:
-        raise StudyError(
-            f"study {study.name!r}: it is not known who answered; give the answers by worker "
-            "(annotations with the columns dataset, image, worker, selected)"
-        )
+        raise StudyError("study-without-known-workers", study=study.name)
     return known
 
 

@@ -61,7 +61,7 @@ def intraclass_correlation(image: Any, context: Any, selected: Any) -> Intraclas
     """
     columns = [np.asarray(column) for column in (image, context, selected)]
     if any(column.shape != (len(columns[0]),) for column in columns):
-        raise StudyError("image, context and selected must have one entry an answer each")
+        raise StudyError("answer-entries-unequal")
     of_image, row = np.unique(columns[0], return_inverse=True)
     of_context = np.unique(columns[1], return_inverse=True)[1]
     pair, place = np.unique(row * (of_context.max(initial=0) + 1) + of_context, return_inverse=True)
@@ -89,15 +89,11 @@ def _of_counts(
     told = (pairs > 0) & (across > 0)
     count = int(told.sum())
     if count < 2:
-        raise StudyError(
-            f"{count} images were answered about in two contexts, in one of them by two "
-            "annotators; at least 2 are needed: without them no correlation can be told from a "
-            "spread of the selection frequencies"
-        )
+        raise StudyError("too-few-images-across-contexts", image_count=count)
     same, apart = within[told] / pairs[told], between[told] / across[told]
     above, below = same - apart, k[told] / n[told] - apart
     if not below.sum() > 0:
-        raise StudyError("every image has the same answers throughout: no correlation is defined")
+        raise StudyError("answers-alike-within-every-image")
     ratio = float(above.sum() / below.sum())
     error = float(np.std(above - ratio * below, ddof=1) / np.sqrt(count) / below.mean())
     half = NORMAL * error

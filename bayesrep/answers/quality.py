@@ -100,17 +100,19 @@ def clean_answers(
         If a rule needs a column that the table lacks, or nothing is left.
     """
     if unknown := sorted(set(rules) - set(RULES)):
-        raise OptionError(f"no rule {unknown[0]!r}; there are {', '.join(RULES)}")
+        raise OptionError(
+            "unknown-cleaning-rule", cleaning_rule=unknown[0], choices=", ".join(RULES)
+        )
     kept, rows = answers, []
     for name, rule in RULES.items():
         if name not in rules:
             continue
         if missing := [each for each in rule.needs if each not in answers.columns]:
-            raise StudyError(f"the rule {name} needs the column {missing[0]}; add it")
+            raise StudyError("cleaning-rule-needs-column", cleaning_rule=name, column=missing[0])
         before, kept = kept, kept.filter(rule.keeps(kept, asked or Asked()))
         rows.append((name, *_lost(before, kept)))
         if kept.is_empty():
-            raise StudyError(f"the rule {name} leaves no answer; nothing would be left to count")
+            raise StudyError("cleaning-rule-leaves-no-answer", cleaning_rule=name)
     schema = {
         "rule": pl.String,
         "workers": pl.Int64,
@@ -192,7 +194,7 @@ def _of_controls(table: pl.DataFrame) -> pl.Expr:
     """Share of its assignment's positive controls that are selected; 1 where it has none."""
     positive = (pl.col("control") == "positive").fill_null(value=False)
     if not table.select(positive.any()).item():
-        raise StudyError("no answer is about a positive control; the rule tsipras2020 needs them")
+        raise StudyError("no-answer-about-positive-control")
     share = (pl.col("selected") & positive).sum() / positive.sum()
     return share.over(_ASSIGNMENT).fill_nan(1.0)
 

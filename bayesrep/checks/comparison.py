@@ -135,9 +135,7 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
         made = recorded(posterior)
         if not made.model.collapsed:
             raise PosteriorError(
-                f"{name!r} is a fit of the {made.name} model, in which a classifier's answer "
-                "cannot be left out alone; compare its agreement with the data instead "
-                "(bayesrep diagnose --study)"
+                "classifiers-not-separable-in-model", posterior=name, model=made.name
             )
     parts = {name: left_out(posterior) for name, posterior in posteriors.items()}
     every = {name: _joined(fit.values()) for name, fit in parts.items()}
@@ -159,7 +157,7 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
 
 def _check_same_study(posteriors: Mapping[str, Posterior]) -> None:
     if not posteriors:
-        raise PosteriorError("compare needs at least one posterior")
+        raise PosteriorError("no-posterior-to-compare")
     wanted = {
         "statistics_digest": "studies",
         "study_fingerprint": "studies",
@@ -174,8 +172,7 @@ def _check_same_study(posteriors: Mapping[str, Posterior]) -> None:
         unknown = attribute == "study_fingerprint" and "" in (one, other)
         if one != other and not unknown:
             raise PosteriorError(
-                f"{first!r} and {name!r} are fits of different {what}; only fits of the same "
-                "study, data sets and groups can be compared"
+                "fits-of-different-studies", posterior=first, other_posterior=name, difference=what
             )
 
 

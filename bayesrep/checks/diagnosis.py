@@ -103,7 +103,7 @@ def diagnose(posterior: Posterior, study: Study | None = None) -> Diagnosis:
     """
     group = find_group(posterior, "posterior")
     if group is None or "adjusted_accuracy" not in group:
-        raise PosteriorError("this is not a posterior of bayesrep: it has no adjusted_accuracy")
+        raise PosteriorError("posterior-without-adjusted-accuracy")
     return examine(posterior, None if study is None else Fitted(need_study(study), posterior))
 
 

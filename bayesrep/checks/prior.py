@@ -200,7 +200,7 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     """
     made = recorded(posterior)
     if made.cut:
-        raise PosteriorError('prior sensitivity is not available with feedback="cut"')
+        raise PosteriorError("prior-sensitivity-of-cut-feedback")
     group = need_group(posterior, "posterior", "adjusted_accuracy", "bias_corrected_gap")
     answers = need_group(posterior, "log_likelihood", "correct")
     # The answers' likelihood of thousands of classifiers is kept of some draws only.

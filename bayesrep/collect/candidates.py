@@ -36,13 +36,15 @@ def candidate_labels(datasets: Sequence[Predictions], *, top: int = RANKS) -> pl
         If fewer answers are known.
     """
     if top < 1:
-        raise OptionError(f"top is {top}; give how many answers of each classifier count")
+        raise OptionError("top-answers-out-of-range", top=top)
     parts = []
     for each in datasets:
         if each.answers.shape[2] < top:
             raise OptionError(
-                f"data set {each.dataset!r}: {each.answers.shape[2]} answers of each classifier "
-                f"are known, and {top} are asked for (--top)"
+                "top-exceeds-known-answers",
+                dataset=each.dataset,
+                known_count=each.answers.shape[2],
+                top=top,
             )
         said = each.answers[:, :, :top].astype(np.int64)
         row = np.broadcast_to(np.arange(len(each.images))[None, :, None], said.shape)

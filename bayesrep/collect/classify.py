@@ -33,7 +33,7 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
         If an image has a label twice, only one, or too many to be looked at together.
     """
     if seed < 0:
-        raise OptionError(f"seed is {seed}; give a whole number from 0")
+        raise OptionError("seed-not-whole-number", seed=seed)
     asked = checked(asked)
     image = ["dataset", "image"]
     sizes = asked.group_by(image, maintain_order=True).agg(size=pl.len())
@@ -42,7 +42,11 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
         (pl.col("size") > MOST_LABELS, f"more than {MOST_LABELS} labels"),
     ):
         if len(found := sizes.filter(wrong)):
-            raise StudyError(f"{listing(found['image'].to_list())}: {rule}; leave them out")
+            raise StudyError(
+                "candidate-labels-out-of-range",
+                images=listing(found["image"].to_list()),
+                fault=rule,
+            )
     random = np.random.default_rng(seed)
     order = random.permutation(len(sizes))
     table = asked.join(

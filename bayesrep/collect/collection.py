@@ -125,10 +125,10 @@ def read_collection(path: str | Path) -> Collection:
     held: Mapping[str, Any] = facts if isinstance(facts, dict) else {}
     kind, workers = held.get("kind"), held.get("workers")
     if kind not in get_args(Kind) or not isinstance(workers, int) or workers < 1:
-        raise StudyError(f"{folder / FACTS}: is none of a collection; write the collection again")
+        raise StudyError("not-a-collection", where=folder / FACTS)
     tasks = parquet.read(folder / TASKS, str(folder / TASKS), PLACE)
     if tasks.is_empty():
-        raise StudyError(f"{folder / TASKS}: holds no task; write the collection again")
+        raise StudyError("collection-without-task", where=folder / TASKS)
     return Collection(cast(Kind, kind), tasks.select(PLACE), workers, held.get("made", {}))
 
 
@@ -137,7 +137,7 @@ def _told(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
     asked = tasks.select(pl.col("label").unique().sort())
     if labels is not None:
         if "label" not in labels.columns:
-            raise StudyError("descriptions of labels: no column label; they need label, name")
+            raise StudyError("label-descriptions-without-label")
         given = labels.select(
             pl.col("label").cast(pl.String),
             *(pl.col(name).cast(pl.String) for name in _TOLD if name in labels.columns),

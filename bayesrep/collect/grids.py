@@ -65,13 +65,14 @@ class Design:
     def __post_init__(self) -> None:
         if self.answers < 1 or self.grids < 1 or self.answers % self.grids:
             raise OptionError(
-                f"answers is {self.answers} and grids {self.grids}; every grid of an image gets "
-                "the same whole number of answers: choose a number of grids that divides it"
+                "answers-not-divisible-by-grids", answers=self.answers, grids=self.grids
             )
         if min(self.positive, self.negative) < 0 or self.asked < 1:
             raise OptionError(
-                f"a grid of {self.size} images has no place for {self.positive} positive and "
-                f"{self.negative} negative controls and an image to ask about"
+                "grid-too-small-for-controls",
+                size=self.size,
+                positive=self.positive,
+                negative=self.negative,
             )
 
     @property
@@ -162,16 +163,16 @@ def checked(table: pl.DataFrame) -> pl.DataFrame:
         Where one is missing, empty or there twice.
     """
     if missing := [name for name in _KEY if name not in table.columns]:
-        raise StudyError(f"images to ask about: no column {missing[0]}; it needs {', '.join(_KEY)}")
+        raise StudyError("asked-images-lack-column", column=missing[0], needed=", ".join(_KEY))
     if table.is_empty():
-        raise StudyError("images to ask about: there are none")
+        raise StudyError("no-images-to-ask-about")
     texts = table.select(pl.col(_KEY).cast(pl.String))
     for name in _KEY:
         if (empty := int((texts[name].fill_null("") == "").sum())) > 0:
-            raise StudyError(f"images to ask about: {name} is missing in {empty:,} rows; give it")
+            raise StudyError("asked-images-value-missing", column=name, row_count=empty)
     if (twice := texts.is_duplicated()).any():
         names = listing(texts.filter(twice)["image"].unique(maintain_order=True).to_list())
-        raise StudyError(f"images to ask about: {names} with the same label more than once")
+        raise StudyError("asked-image-label-repeated", images=names)
     given = {name: table[name] for name in ("own", "source") if name in table.columns}
     own = given.get("own", pl.repeat(1, len(table), eager=True)).cast(pl.Boolean)
     source = given.get("source", pl.repeat(None, len(table), eager=True)).cast(pl.String)
@@ -211,11 +212,10 @@ def _known(controls: pl.DataFrame | None, how: Design) -> pl.DataFrame:
     """Images of which the label is known, in the columns of those that are asked about."""
     if controls is None:
         raise StudyError(
-            f"{how.positive} positive and {how.negative} negative controls a grid are asked for, "
-            "but no images are given of which the label is known; give them, or ask for none"
+            "controls-without-known-images", positive=how.positive, negative=how.negative
         )
     if missing := [name for name in ("image", "label") if name not in controls.columns]:
-        raise StudyError(f"controls: no column {missing[0]}; they need image, label")
+        raise StudyError("controls-lack-column", column=missing[0])
     source = controls["source"] if "source" in controls.columns else controls["image"]
     known = controls.select(pl.col("image", "label").cast(pl.String)).with_columns(
         dataset=pl.lit(CONTROL), own=pl.lit(value=True), source=source.cast(pl.String)
@@ -239,8 +239,7 @@ def _controls(
         few = [each for each in labels.tolist() if len(of_label.get(each, ())) < how.positive]
         if few:
             raise StudyError(
-                f"controls: fewer than {how.positive} images are known to show "
-                f"{listing(few, 'label')}; give more of them, or ask for fewer (--positive)"
+                "too-few-positive-controls", positive=how.positive, labels=listing(few, "label")
             )
     image = known["image"].rank("dense").to_numpy()
     sizes = np.bincount(label_of, minlength=len(labels))
@@ -256,10 +255,7 @@ def _controls(
                 # An image may be known to show several labels.
                 among = np.flatnonzero(~np.isin(image, image[among]))
                 if len(among) < number:
-                    raise StudyError(
-                        f"controls: fewer than {number} images are known to show another label "
-                        f"than {label!r}; give more of them, or ask for fewer (--negative)"
-                    )
+                    raise StudyError("too-few-negative-controls", negative=number, label=label)
             chosen[grids_of[place]] = _some(among, number, len(grids_of[place]), random)
         grid = np.repeat(np.arange(len(label_of), dtype=np.int32), number)
         parts.append((chosen.ravel(), grid, np.full(len(grid), kind, dtype=np.int8)))

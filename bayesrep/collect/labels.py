@@ -134,12 +134,9 @@ def _check(counts: pl.DataFrame) -> None:
     owns = counts.group_by(_IMAGE, maintain_order=True).agg(pl.col("own").sum())
     wrong = owns.filter(pl.col("own") != 1)
     if len(wrong):
-        raise StudyError(
-            f"{listing(wrong['image'].to_list())}: not one label that is the data set's own; "
-            "the column own must be true for one label of every image"
-        )
+        raise StudyError("image-without-one-own-label", images=listing(wrong["image"].to_list()))
     if not (counts["shown"].to_numpy() > 0).all():
-        raise StudyError("a label was shown to nobody; leave such rows out")
+        raise StudyError("label-shown-to-nobody")
 
 
 def _numbers(labels: Sequence[str], wnids: Mapping[str, str] | None) -> dict[str, str] | None:
@@ -150,10 +147,7 @@ def _numbers(labels: Sequence[str], wnids: Mapping[str, str] | None) -> dict[str
         wnids = {label: label for label in labels}
     found = {label: wnids.get(label, "") for label in labels}
     if strange := [label for label, wnid in found.items() if not wordnet.known(wnid)]:
-        raise StudyError(
-            f"{listing(strange, 'label')}: no WordNet number of a class of ImageNet; give all of "
-            "them in a column wnid, or none"
-        )
+        raise StudyError("label-without-imagenet-wnid", labels=listing(strange, "label"))
     return found
 
 

@@ -206,8 +206,9 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
     counted = counted.with_columns(number=pl.int_range(pl.len()).over(_IMAGE))
     if len(many := counted.filter(pl.col("number") >= MOST_PARTED)):
         raise StudyError(
-            f"{listing(many['image'].unique(maintain_order=True).to_list())}: more than "
-            f"{MOST_PARTED} labels; choose the candidates that matter first"
+            "too-many-labels-of-image",
+            images=listing(many["image"].unique(maintain_order=True).to_list()),
+            most_labels=MOST_PARTED,
         )
     numbered = answers.join(counted.select(*told, "number"), on=told, maintain_order="left")
     people = numbered.group_by([*_IMAGE, "worker"], maintain_order=True).agg(
@@ -216,9 +217,7 @@ def aggregate(answers: pl.DataFrame) -> pl.DataFrame:
     strange = people.filter((pl.col("first").list.len() != 1) | (pl.col("chosen").list.len() == 0))
     if len(strange):
         names = listing(strange["image"].unique(maintain_order=True).to_list())
-        raise StudyError(
-            f"{names}: an annotator with no label or not one main label; leave such answers out"
-        )
+        raise StudyError("annotator-without-one-main-label", images=names)
     of_images = people.group_by(_IMAGE, maintain_order=True).agg(
         "chosen", pl.col("first").list.first()
     )
@@ -293,13 +292,10 @@ def with_clear(table: pl.DataFrame, fates: pl.DataFrame) -> WithClear:
     """
     if len(twice := fates.filter(fates.select(_IMAGE).is_duplicated())):
         names = listing(twice["image"].unique(maintain_order=True).to_list())
-        raise StudyError(f"the fate of {names} is told twice; keep one row for each image")
+        raise StudyError("fate-told-twice", images=names)
     went, here = fates.filter(fate="classify"), table.select(_IMAGE).unique(maintain_order=True)
     if len(strange := here.join(went, on=_IMAGE, how="anti", maintain_order="left")):
-        raise StudyError(
-            f"{listing(strange['image'].to_list())}: classified, though the fates do not say that "
-            "they went on; give the fates of the same images"
-        )
+        raise StudyError("classified-against-fates", images=listing(strange["image"].to_list()))
     clear = pl.concat(
         [
             _as_large_a_part(part, int((here["dataset"] == name).sum()))

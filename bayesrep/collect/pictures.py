@@ -37,7 +37,7 @@ def labelled_images(dataset: str, folder: str | Path, address: str | None = None
     """
     root = Path(folder)
     if not root.is_dir():
-        raise StudyError(f"{root} is no folder; give one with a folder of images for each class")
+        raise StudyError("class-folders-root-missing", folder=root)
     names: list[str] = []
     for here, folders, files in os.walk(root):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
@@ -46,7 +46,7 @@ def labelled_images(dataset: str, folder: str | Path, address: str | None = None
             names += [str(inside / file) for file in files if Path(file).suffix.lower() in KINDS]
     if not names:
         raise StudyError(
-            f"{root} holds no images in folders by class; known are {', '.join(sorted(KINDS))}"
+            "no-images-in-class-folders", folder=root, endings=", ".join(sorted(KINDS))
         )
     images = sorted(Path(name).as_posix() for name in names)
     begin = root.resolve().as_uri() if address is None else address.rstrip("/")
@@ -88,5 +88,5 @@ def found_in(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
     ):
         if len(rows := found.filter(wrong)):
             names = rows["image"].unique(maintain_order=True).to_list()
-            raise StudyError(f"{listing(names)}: {rule}")
+            raise StudyError("picture-absent-or-ambiguous", images=listing(names), fault=rule)
     return found.with_columns(pl.col("source").list.first())

@@ -59,11 +59,13 @@ class People:
     def __post_init__(self) -> None:
         for name in ("own", "other"):
             if not 0 < getattr(self, name) < 1:
-                raise OptionError(f"{name} is {getattr(self, name)}; give a share between 0 and 1")
+                raise OptionError(
+                    "selection-share-out-of-range", setting=name, value=getattr(self, name)
+                )
         if not 0 <= self.spam <= 1:
-            raise OptionError(f"spam is {self.spam}; give a share from 0 to 1")
+            raise OptionError("spam-share-out-of-range", spam=self.spam)
         if self.number < 1 or not min(self.varied, self.seconds) > 0 or not self.spread >= 0:
-            raise OptionError("number, varied and seconds must be above 0, spread 0 or above")
+            raise OptionError("simulated-people-parameters-not-positive")
 
 
 def answer(collection: Collection, people: People | None = None) -> list[dict[str, Any]]:
@@ -89,7 +91,7 @@ def answer(collection: Collection, people: People | None = None) -> list[dict[st
     who = people or People()
     if who.number < collection.workers:
         raise OptionError(
-            f"{collection.workers} people are to answer each task, and there are {who.number}"
+            "fewer-people-than-answers", workers=collection.workers, people=who.number
         )
     random = np.random.default_rng(who.seed)
     tasks = collection.tasks

@@ -192,7 +192,7 @@ def counted(answers: pl.DataFrame) -> pl.DataFrame:
         One row an answer: `dataset`, `image`, `label`, `own`, `selected`, and perhaps `control`.
     """
     if missing := [name for name in (*_QUESTION, "own") if name not in answers.columns]:
-        raise StudyError(f"the answers have no column {missing[0]}; collect read writes it")
+        raise StudyError("answers-lack-collected-column", column=missing[0])
     if "control" in answers.columns:
         answers = answers.filter(pl.col("control").is_null())
     return answers.group_by([*_QUESTION, "own"], maintain_order=True).agg(
@@ -238,8 +238,9 @@ def answered(collection: Collection, assignments: pl.DataFrame) -> Answered:
     )
     if len(wrong):
         raise StudyError(
-            f"{wrong['file'][0]}: {listing(wrong['task'].to_list(), 'task')} answered with places "
-            "that it does not have, or one twice; give the file as it was saved"
+            "answered-places-unknown-or-repeated",
+            file=wrong["file"][0],
+            tasks=listing(wrong["task"].to_list(), "task"),
         )
     left_out: dict[str, int] = {}
     found = found.drop("size")
@@ -273,4 +274,6 @@ def _known(collection: Collection, found: pl.DataFrame) -> None:
         else f"they are of the collection {of}, and this one is {mark}: read each with its own"
     )
     names = listing(strange["task"].unique(maintain_order=True).to_list(), "task")
-    raise StudyError(f"{strange['file'][0]}: {names} not known; {why}")
+    raise StudyError(
+        "answered-tasks-not-of-collection", file=strange["file"][0], tasks=names, explanation=why
+    )

@@ -73,7 +73,7 @@ def review(
         Where a reviewer is named twice.
     """
     if len(set(reviewers)) < len(reviewers):
-        raise OptionError(f"{listing(reviewers, 'reviewer')}: one is named twice; name each once")
+        raise OptionError("reviewer-named-twice", reviewers=listing(reviewers, "reviewer"))
     people = humans or [None] * len(predictions)
     every = pl.concat(
         _distinct(data, person) for data, person in zip(predictions, people, strict=True)
@@ -133,7 +133,7 @@ def _known(judged: pl.DataFrame | None) -> pl.DataFrame:
     both = rows.filter(rows.select(KEY).is_duplicated())
     if len(both):
         names = listing(both["image"].unique(maintain_order=True))
-        raise StudyError(f"{names}: a prediction is judged right and wrong; keep one row")
+        raise StudyError("prediction-judged-both-ways", images=names)
     return rows
 
 
@@ -173,10 +173,7 @@ def _assigned(tasks: pl.DataFrame, reviewers: Sequence[str], seed: int) -> pl.Da
         free = [name for name in reviewers if name not in barred[number]]
         if not free:
             image = tasks["image"][number]
-            raise StudyError(
-                f"image {image!r}: all reviewers gave the answer {tasks['label'][number]!r}; name "
-                "another one who did not"
-            )
+            raise StudyError("no-impartial-reviewer", image=image, label=tasks["label"][number])
         name = min(free, key=given.__getitem__)
         chosen[number], given[name] = name, given[name] + 1
     return tasks.with_columns(reviewer=pl.Series(chosen))

@@ -36,9 +36,9 @@ def run(arguments: Namespace) -> int:
         return _check_files(arguments)
     if len(paths) > 1:
         strange = next(path for path in paths if not path.is_file())
-        raise OptionError(f"{strange} is no file; give one study, or the files of its tables")
+        raise OptionError("check-path-not-file", path=strange)
     if any(getattr(arguments, role) for role in (*ROLES, "further")):
-        raise OptionError("a study knows its data sets; leave out --reference and the like")
+        raise OptionError("roles-given-with-study")
     return _check_folder(arguments, paths[0])
 
 

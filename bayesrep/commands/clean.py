@@ -37,9 +37,9 @@ def run(arguments: Namespace) -> int:
     from bayesrep.sources.table_files import read_answers
 
     if arguments.answers is not None and arguments.answers < 1:
-        raise OptionError(f"--answers must be 1 at least; got {arguments.answers}")
+        raise OptionError("answers-option-below-one", answers=arguments.answers)
     if not arguments.seconds >= 0:
-        raise OptionError(f"--seconds must be 0 at least; got {arguments.seconds}")
+        raise OptionError("task-seconds-below-zero", seconds=arguments.seconds)
     new_file(arguments.out, force=arguments.force)
     answers = read_answers(arguments.table)
     asked = Asked(arguments.seconds, arguments.answers, arguments.seed)

@@ -164,7 +164,7 @@ def _asked(arguments: Namespace) -> Any:
     ]
     if arguments.table is None:
         if not parts:
-            raise OptionError("give a table of what to ask, or folders of images with --images")
+            raise OptionError("nothing-to-ask-about")
         return pl.concat(parts)
     table = read_table(arguments.table, text=("dataset", "image", "label", "source"))
     return found_in(table, pl.concat(parts)) if parts else table
@@ -291,7 +291,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         inside = sorted(each for each in path.glob("*") if each.suffix in (".csv", ".json"))
         if path.is_dir() and not inside:
-            raise OptionError(f"{path} holds no .csv or .json file")
+            raise OptionError("folder-without-answer-files", path=path)
         found += inside if path.is_dir() else [path]
     return found
 
@@ -334,8 +334,8 @@ def _labels(arguments: Namespace) -> int:
     fates = chosen.images.group_by("fate", maintain_order=True).len("images")
     if chosen.to_classify.is_empty():
         raise OptionError(
-            "no image goes on to classify: "
-            + "; ".join(f"{count:,} images: {fate}" for fate, count in fates.iter_rows())
+            "no-images-to-classify",
+            fates="; ".join((f"{count:,} images: {fate}" for fate, count in fates.iter_rows())),
         )
     write_table(chosen.to_classify, arguments.out)
     if arguments.fates is not None:
@@ -364,7 +364,7 @@ def _classify(arguments: Namespace) -> int:
 
     new_study(arguments.out, force=arguments.force)
     if arguments.answers < 1:
-        raise OptionError(f"--answers must be 1 at least; got {arguments.answers}")
+        raise OptionError("answers-option-below-one", answers=arguments.answers)
     asked = _asked(arguments)
     options = given(arguments, collect.plan_classify)
     tasks = collect.plan_classify(asked, **options)
@@ -439,7 +439,7 @@ def _classified(arguments: Namespace) -> tuple[Any, Any]:
     its_fates = file is not None and file.suffix.lower() == ".pkl"
     for name in ("dataset", "study"):
         if getattr(arguments, name) is not None and not published:
-            raise OptionError(f"--{name} is for the published .pkl alone; the table has its own")
+            raise OptionError("option-only-for-pickle", option=name)
     if published:
         predictions = None
         if arguments.study is not None:
@@ -460,10 +460,10 @@ def _classified(arguments: Namespace) -> tuple[Any, Any]:
         fates = read_table(file, text=columns)
         require(fates, columns, str(file))
         if any(fates.select(columns).null_count().row(0)):
-            raise OptionError(f"{file}: a cell is empty; every image has a label and a fate")
+            raise OptionError("fates-cell-empty", file=file)
         return answers, fates.select(pl.col(columns).cast(pl.String))
     if predictions is None:
-        raise OptionError(f"{file} has no labels of images; give the study that has (--study)")
+        raise OptionError("fates-without-labels", file=file)
     fates = read_fates_frame(file).with_columns(dataset=name)
     # The published frames call classes by their numbers.
     labels = pl.DataFrame(
@@ -474,7 +474,7 @@ def _classified(arguments: Namespace) -> tuple[Any, Any]:
     if len(strange := labelled.filter(pl.col("label").is_null())):
         names = listing(strange["image"].to_list())
         raise OptionError(
-            f"{arguments.study} has no label of {names}, which {file} has; give their study"
+            "study-lacks-image-labels", study=arguments.study, images=names, file=file
         )
     return answers, labelled.select("dataset", "image", "label", "fate")
 
@@ -523,7 +523,7 @@ def _review(arguments: Namespace) -> int:
         if path is not None:
             new_table_file(path, force=arguments.force)
     if arguments.sets is not None and not (arguments.judged or arguments.labels):
-        raise OptionError("--sets takes --judged or --labels: nothing is judged yet")
+        raise OptionError("sets-without-judgements")
     answers = read_predictions(arguments.study, ranks=1, **given(arguments, read_predictions))
     judged = []
     for path in arguments.judged:

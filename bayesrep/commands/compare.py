@@ -104,11 +104,11 @@ def _check_subsets(arguments: Namespace) -> None:
     """Refuse options of the table of subsets elsewhere."""
     for name in ("subsets", "fast"):
         if getattr(arguments, name) is not None and arguments.table != "subsets":
-            raise OptionError(f"--{name} is for --table subsets")
+            raise OptionError("option-only-for-subsets", option=name)
     if arguments.fast is not None and arguments.humans is None:
-        raise OptionError("--fast takes --humans, a table with a column seconds")
+        raise OptionError("fast-needs-humans")
     if arguments.table == "missed" and arguments.labels is None:
-        raise OptionError("--table missed takes --labels: what is right on each image")
+        raise OptionError("missed-needs-labels")
 
 
 def _subsets(arguments: Namespace, both: Any, humans: Any, sets: Any) -> Any:
@@ -164,6 +164,6 @@ def _confusion(arguments: Namespace, both: Any, humans: Any) -> Any:
     if not arguments.between:
         return confusion(answers, grouping, **given(arguments, confusion))
     if len(arguments.between) != 2:
-        raise OptionError("--between takes two names: --between resnet50,A")
+        raise OptionError("between-takes-two-names")
     one, other = arguments.between
     return confusion_difference(answers, one, other, grouping)

@@ -36,24 +36,21 @@ def run(arguments: Namespace) -> int:
     where, context = str(arguments.table), arguments.context
     names = ("image", context)
     if context in ("dataset", "image", "selected"):
-        raise OptionError(
-            f"--context is a column beside dataset, image and selected; got {context}"
-        )
+        raise OptionError("context-column-reserved", context=context)
     answers = read_table(arguments.table, text=("dataset", *names))
     require(answers, (*names, "selected"), where)
     if "dataset" not in answers.columns:
         answers = answers.with_columns(dataset=pl.lit(""))
     said = flags(answers["selected"], where)
     if said.null_count():
-        raise StudyError(f"{where}: selected is missing in some rows; leave those rows out")
+        raise StudyError("selected-missing-in-answers", where=where)
     columns = [answers["dataset"], *(texts(answers[name], where) for name in names), said]
     rows = []
     for (dataset,), part in pl.DataFrame(columns).group_by("dataset", maintain_order=True):
         try:
             found = bayesrep.intraclass_correlation(*part.drop("dataset"))
         except StudyError as error:
-            of = f"{dataset}: " if dataset else ""
-            raise StudyError(f"{where}: {of}{error}") from None
+            raise error.within(f"{where}: {dataset}" if dataset else where) from None
         rows.append({"dataset": dataset, **asdict(found)})
     table = pl.DataFrame(rows)
     return emit_table(arguments, table, rows_table(table))

@@ -154,10 +154,10 @@ def run(arguments: Namespace) -> int:
     if arguments.source == "sql":
         return _statement(arguments)
     if not arguments.files or arguments.out is None:
-        raise OptionError(f"import {arguments.source} takes FILE and --out STUDY")
+        raise OptionError("import-needs-file-and-out", source=arguments.source)
     for name in ("dialect", "annotations", "predictions"):
         if getattr(arguments, name) is not None:
-            raise OptionError(f"the source {arguments.source} takes no --{name}")
+            raise OptionError("option-foreign-to-source", source=arguments.source, option=name)
     from bayesrep.report.text import describe_study
     from bayesrep.sources.evals import Evaluations
     from bayesrep.sources.importing import import_files
@@ -211,9 +211,9 @@ def _selections(given: Sequence[str]) -> dict[str, Any]:
     for text in given:
         name, equals, rule = text.partition("=")
         if not (name and equals and rule):
-            raise OptionError(f"--selection {text!r} is not NAME=RULE, such as 'v1=all of 6'")
+            raise OptionError("selection-not-name-rule", argument=text)
         if name in rules:
-            raise OptionError(f"--selection: {name!r} is given two rules; choose one")
+            raise OptionError("selection-rule-twice", dataset=name)
         path = Path(rule)
         rules[name] = read_selection(path) if path.suffix in (".csv", ".parquet") else rule
     return rules
@@ -224,7 +224,7 @@ def _statement(arguments: Namespace) -> int:
     from bayesrep.sources.sql import DIALECTS, statement
 
     if arguments.dialect is None:
-        raise OptionError(f"import sql takes --dialect: {', '.join(DIALECTS)}")
+        raise OptionError("sql-dialect-missing", choices=", ".join(DIALECTS))
     taken = (
         "files",
         "out",
@@ -238,10 +238,7 @@ def _statement(arguments: Namespace) -> int:
     )
     taken += ("force", *OF_LOGS, *FLAGS)
     if given := [name for name in taken if getattr(arguments, name)]:
-        raise OptionError(
-            f"import sql takes no {given[0]}: it prints a statement, and its result is what import "
-            "tables takes"
-        )
+        raise OptionError("sql-takes-no-option", option=given[0])
     asked = {name: getattr(arguments, name) for name in STATEMENT}
     options = {name: value for name, value in asked.items() if value is not None}
     text = statement(arguments.dialect, **options)

@@ -57,7 +57,7 @@ def run(arguments: Namespace) -> int:
     new_table(arguments)
     if arguments.out is not None:
         if arguments.out.suffix.lower() != ".html":
-            raise OptionError(f"--out is {arguments.out}; name a file that ends in .html")
+            raise OptionError("out-not-html", out=arguments.out)
         new_file(arguments.out, force=arguments.force)
     reference, pool = _populations(arguments)
     table = explore(reference, pool, **given(arguments, explore))
@@ -80,13 +80,13 @@ def _populations(arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":
 
     if arguments.study is not None:
         if arguments.reference or arguments.pool:
-            raise OptionError("give --study, or --reference and --pool, not both")
+            raise OptionError("study-and-populations-given")
         return _of_study(arguments)
 
     def mixture(given: list[tuple[float, float, float]]) -> BetaMixture:
         a, b, weights = np.array(given).T
         if not (np.isfinite(np.array(given)).all() and (np.array(given) > 0).all()):
-            raise OptionError("parameters of betas and weights must be above 0")
+            raise OptionError("population-parameters-not-positive")
         return BetaMixture(a, b, weights / weights.sum())
 
     return (
@@ -101,8 +101,10 @@ def _of_study(arguments: Namespace) -> "tuple[BetaMixture, BetaMixture]":
     study = read_study(arguments.study)
     if arguments.pool_role not in study.datasets:
         raise OptionError(
-            f"{arguments.study}: no data set in the role {arguments.pool_role!r}; it has "
-            f"{', '.join(study.datasets)} (--pool-role)"
+            "no-dataset-in-pool-role",
+            study=arguments.study,
+            pool_role=arguments.pool_role,
+            choices=", ".join(study.datasets),
         )
     sets = study.reference, study.datasets[arguments.pool_role]
     return fitted_mixtures(

@@ -50,7 +50,7 @@ def run(arguments: Namespace) -> int:
 
     new_table_file(arguments.out, force=arguments.force)
     if (arguments.images is None) == (arguments.per_class is None):
-        raise OptionError("give either --images or --per-class")
+        raise OptionError("one-of-images-per-class")
     where, names = str(arguments.table), ("dataset", "image")
     table = read_table(arguments.table, text=(*names, "label"))
     needed = (*names, "selected", "shown", *(("label",) if arguments.per_class else ()))
@@ -62,9 +62,14 @@ def run(arguments: Namespace) -> int:
     sets = [table.filter(dataset=name) for name in (arguments.reference, arguments.pool)]
     for name, part in zip((arguments.reference, arguments.pool), sets, strict=True):
         if part.is_empty():
-            raise OptionError(f"{where}: no images of the data set {name!r}")
+            raise OptionError("no-images-of-dataset", where=where, dataset=name)
         if (again := part["image"].is_duplicated()).any():
-            raise OptionError(f"{where}: {part.filter(again)['image'][0]!r} of {name!r} twice")
+            raise OptionError(
+                "image-twice-in-dataset",
+                where=where,
+                image=part.filter(again)["image"][0],
+                dataset=name,
+            )
     counts = [(part["selected"].to_numpy(), part["shown"].to_numpy()) for part in sets]
     classes: Any = None
     if arguments.per_class:

@@ -133,9 +133,9 @@ def by_role(given: list[str] | None) -> dict[str, str] | None:
     for text in given:
         role, equals, name = (part.strip() for part in text.partition("="))
         if not (role and equals and name):
-            raise OptionError(f"--further {text!r} is not ROLE=NAME, such as second=v3")
+            raise OptionError("further-not-role-name", argument=text)
         if role in found:
-            raise OptionError(f"--further: the role {role!r} is given twice; choose one data set")
+            raise OptionError("further-role-twice", role=role)
         found[role] = name
     return found
 
@@ -149,7 +149,7 @@ def add_length(parser: ArgumentParser, noun: str) -> None:
 def length(arguments: Namespace) -> int | None:
     """How many rows to print; None where the table decides."""
     if arguments.top is not None and arguments.top < 1:
-        raise OptionError(f"--top is {arguments.top}; give at least 1")
+        raise OptionError("top-rows-below-one", top=arguments.top)
     return sys.maxsize if arguments.all else arguments.top
 
 

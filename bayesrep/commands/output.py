@@ -24,22 +24,22 @@ MISTAKE = 2  # wrong usage, a bad option, data or a file that cannot be used
 def new_study(path: Path, *, force: bool) -> None:
     """Refuse, before any work, what exists."""
     if path.exists() and not force:
-        raise OptionError(f"{path} exists; choose another path or give --force")
+        raise OptionError("output-path-exists", path=path)
 
 
 def new_file(path: Path, *, force: bool = False) -> None:
     """Refuse, before any work, a file that exists or a folder that cannot hold it."""
     new_study(path, force=force)
     if path.is_dir():
-        raise OptionError(f"{path} is a folder; name a file")
+        raise OptionError("output-is-folder", path=path)
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise OptionError(f"{path} cannot be written: {path.parent} is not a writable folder")
+        raise OptionError("output-folder-not-writable", path=path, parent=path.parent)
 
 
 def new_table_file(path: Path, *, force: bool = False) -> None:
     """Refuse, before any work, a name that is neither CSV nor Parquet, or as `new_file` does."""
     if path.suffix.lower() not in (".csv", ".parquet"):
-        raise OptionError(f"--out is {path}; name a file that ends in .csv or .parquet")
+        raise OptionError("output-not-table-file", path=path)
     new_file(path, force=force)
 
 
@@ -56,7 +56,7 @@ def write_batches(parts: Iterable[Any], path: Path) -> None:
     rows = iter(parts)
     first = next(rows, None)
     if first is None:
-        raise OptionError(f"{path} would hold no row")
+        raise OptionError("output-without-rows", path=path)
 
     def remaining(*_: Any) -> Iterator[Any]:
         yield first

@@ -69,7 +69,7 @@ def run(arguments: Namespace) -> int:
 
     prices = Prices(arguments.cost_answer, arguments.cost_image)
     if arguments.leniency is not None and not 0 <= arguments.leniency <= 5:
-        raise OptionError(f"--leniency is {arguments.leniency}; give a number from 0 to 5")
+        raise OptionError("leniency-out-of-range", leniency=arguments.leniency)
     common: dict[str, Any] = given(arguments, plan)
     common |= {"cluster": arguments.ray, "kept": arguments.keep}
     common["progress"] = not arguments.no_progress
@@ -103,13 +103,13 @@ def run(arguments: Namespace) -> int:
 def _check(arguments: Namespace) -> None:
     """Refuse what contradicts itself, before any work."""
     if (arguments.pilot is None) == (arguments.prior is None):
-        raise OptionError("give either --pilot or --prior")
+        raise OptionError("one-of-pilot-prior")
     if arguments.posterior is not None and arguments.pilot is None:
-        raise OptionError("--posterior is a pilot's; give --pilot too")
+        raise OptionError("posterior-without-pilot")
     if arguments.batch is not None and (arguments.pilot is None or arguments.width is None):
-        raise OptionError("--batch goes on from a --pilot towards a --width; give both")
+        raise OptionError("batch-without-pilot-width")
     if arguments.batch is not None and arguments.budget is not None:
-        raise OptionError("--batch is the money of the next step; leave --budget out")
+        raise OptionError("batch-with-budget")
 
 
 def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:

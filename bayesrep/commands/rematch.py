@@ -30,7 +30,7 @@ def run(arguments: Namespace) -> int:
     from bayesrep.report.planning import rematch_text
 
     if arguments.images is not None and arguments.per_class is not None:
-        raise OptionError("give --images or --per-class, not both")
+        raise OptionError("images-and-per-class-given")
     new_table(arguments)
     study = read_study(arguments.study)
     options = given(arguments, rematch)

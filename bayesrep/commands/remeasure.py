@@ -40,9 +40,7 @@ def run(arguments: Namespace) -> int:
         table = _alone(arguments, seed)
         return emit_table(arguments, table, remeasured_table(table))
     if arguments.selection is not None or arguments.answers is not None:
-        raise OptionError(
-            "--selection and --answers are of counts alone; leave them or the fit out"
-        )
+        raise OptionError("counts-options-with-fit")
     from bayesrep.posterior.fitted import Fitted
 
     study, posterior = read_fitted(arguments)
@@ -62,7 +60,7 @@ def _alone(arguments: Namespace, seed: int) -> Any:
         try:
             found = remeasure_counts(selected, shown, rule, answers=arguments.answers, seed=seed)
         except StudyError as error:
-            raise StudyError(f"{arguments.study}: {name}: {error}") from None
+            raise error.within(f"{arguments.study}: {name}") from None
         rows.append(row_of(name, rule, found))
     return pl.DataFrame(rows)
 
@@ -75,7 +73,7 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, Any, Any, Any]]
 
     if path.is_dir():
         if rule is not None:
-            raise OptionError("a study states its own rules; --selection is of a table")
+            raise OptionError("selection-option-with-study")
         for data in read_study(path).datasets.values():
             yield data.name, data.selected, data.shown, data.selection
         return

@@ -43,7 +43,7 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     if arguments.out.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"--out is {arguments.out}; name a file that ends in .html")
+        raise OptionError("out-not-html", out=arguments.out)
     new_file(arguments.out, force=arguments.force)
     keep_compiled()
     from bayesrep.files import trial

@@ -92,7 +92,7 @@ def _asked(arguments: Namespace) -> dict[str, Any]:
             with open(file, "rb") as stream:
                 contents[str(file.resolve())] = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
-            raise OptionError(f"{file}: cannot be read ({reason(error)})") from error
+            raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
     return {"contents": contents, "options": options, "version": bayesrep.__version__}
 
 
@@ -107,7 +107,7 @@ def _begun(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
     out, new = arguments.out, {"asked": asked, "seconds": {}}
     if out.exists() and not (out / RECORD).is_file():
         if not out.is_dir() or any(out.iterdir()):
-            raise OptionError(f"{out} exists and is not of an earlier run; choose another --out")
+            raise OptionError("out-not-earlier-run", out=out)
     elif out.exists():
         from bayesrep.files import strict_json
 
@@ -120,10 +120,7 @@ def _begun(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
         if not differs and not arguments.force:
             return record
         if not arguments.force:
-            raise OptionError(
-                f"{out} was made of something else: {'; '.join(differs)}. Give --force to make "
-                "everything anew, or another --out"
-            )
+            raise OptionError("run-of-other-inputs", out=out, differences="; ".join(differs))
         say("; ".join([*differs, f"everything in {out} is made anew"]))
         _remove(out)
     out.mkdir(parents=True, exist_ok=True)
@@ -222,10 +219,7 @@ class _Work:
                 **options,
             )
         if not isinstance(made, bayesrep.Study):
-            raise OptionError(
-                "the tables hold no predictions; add a table of them, or let `bayesrep import "
-                "tables` and `bayesrep predict` make them"
-            )
+            raise OptionError("tables-without-predictions")
         self.study = made
 
     @cached_property

@@ -145,20 +145,19 @@ def _to_resample(
 ) -> Study | None:
     """The study whose images are to be resampled, if any are."""
     if bootstrap < 0:
-        raise OptionError(f"bootstrap is {bootstrap}; give a number of replicates, 0 for none")
+        raise OptionError("bootstrap-below-zero", bootstrap=bootstrap)
     bounds.at_most("bootstrap", bootstrap, bounds.BOOTSTRAP)
     if interval not in get_args(Interval):
-        raise OptionError(f"interval is {interval!r}; choose from {', '.join(get_args(Interval))}")
+        raise OptionError(
+            "unknown-bootstrap-interval", interval=interval, choices=", ".join(get_args(Interval))
+        )
     if not bootstrap:
         return None
     if not isinstance(study, Study):
-        raise OptionError("the bootstrap resamples images, so it needs a Study, not statistics")
+        raise OptionError("bootstrap-needs-study")
     for role in REQUIRED_ROLES if interval == "bca" else ():
         if len(study.datasets[role].images) < 2:
-            raise OptionError(
-                f"interval 'bca' leaves out every image in turn, but the {role} has only one; "
-                "use 'percentile'"
-            )
+            raise OptionError("bca-with-one-image", dataset=role)
     return study
 
 

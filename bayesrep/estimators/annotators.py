@@ -219,7 +219,7 @@ def extrapolate(
         most = fewest_annotators(whole)
         numbers = [most, 2 * most, 4 * most, 10 * most]
     if min(numbers, default=0) < 1 or max(numbers) > MOST:
-        raise OptionError(f"numbers of annotators are from 1 to {MOST:,}; got {list(numbers)}")
+        raise OptionError("annotator-numbers-out-of-range", most=MOST, numbers=list(numbers))
     options = EMSpline(components=2, loss="binomial", bounds="everywhere")
     fitted = fit_parametric(options, whole, seed=seed)
     reference, replication = (fitted.mixtures.mixture(role) for role in range(2))

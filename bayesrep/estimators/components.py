@@ -62,16 +62,13 @@ def compare_components(
         If a data set has fewer images than folds, or there is no K or one less than 1.
     """
     if not components:
-        raise OptionError("no number of components is given")
+        raise OptionError("no-number-of-components")
     for size in components:  # not the largest of all: a range may be as long as numbers are
         bounds.at_most("components", size, bounds.COMPONENTS)
     whole = complete_cells(Replicates.of(study))
     total = whole.images.sum(axis=-1)[:, 0]
     if folds < 2 or total.min() < folds:
-        raise OptionError(
-            f"folds is {folds}; give at least 2 and at most {int(total.min())}, the images of the "
-            "smaller data set"
-        )
+        raise OptionError("folds-out-of-range", folds=folds, most=int(total.min()))
     parts = _folds(whole, folds, seed)  # [2, F, M]
     training = np.concatenate([whole.images, whole.images - parts], axis=1)
     rows: list[pl.DataFrame] = []

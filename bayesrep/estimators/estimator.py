@@ -72,5 +72,9 @@ def check_words(kind: Any, options: Mapping[str, Any]) -> None:
         words = get_args(hint) if get_origin(hint) is Literal else ()
         if words and option in options and options[option] not in words:
             raise OptionError(
-                f"{kind.name}: {option} is {options[option]!r}; choose from {', '.join(words)}"
+                "unknown-method-option-value",
+                method=kind.name,
+                option=option,
+                value=options[option],
+                choices=", ".join(words),
             )

@@ -74,9 +74,11 @@ class Jackknife:
         n = kept(self.annotators, replicates)
         if not 1 <= self.delete < n:
             raise OptionError(
-                f"jackknife: delete is {self.delete} but must lie between 1 and {n - 1}, one less "
-                f"than the {n} annotators per image"
-                + ("; leave jackknife out of the methods" if n == 1 else "")
+                "jackknife-delete-out-of-range",
+                delete=self.delete,
+                most=n - 1,
+                annotators=n,
+                advice="; leave jackknife out of the methods" if n == 1 else "",
             )
         counts = thinned_counts(replicates, n)
         whole = matched_accuracy(counts)

@@ -50,7 +50,7 @@ def parse(method: str | Estimator) -> Estimator:
     match = _METHOD.fullmatch(method)
     name = match.group(1) if match else method
     if match is None or name not in ESTIMATORS:
-        raise OptionError(f"unknown method {name!r}; the methods are {', '.join(ESTIMATORS)}")
+        raise OptionError("unknown-method", method=name, choices=", ".join(ESTIMATORS))
     kind = ESTIMATORS[name]
     types = get_type_hints(kind)
     known = [field.name for field in fields(kind)]
@@ -59,11 +59,19 @@ def parse(method: str | Estimator) -> Estimator:
         key, _, text = (piece.strip() for piece in option.partition("="))
         if key not in known:
             has = f"its options are {', '.join(known)}" if known else "it has none"
-            raise OptionError(f"method {method!r}: {name} has no option {key!r}; {has}")
+            raise OptionError(
+                "unknown-method-option",
+                method=method,
+                method_name=name,
+                option=key,
+                known_options=has,
+            )
         try:
             options[key] = _value(types[key], text)
         except ValueError as error:
-            raise OptionError(f"method {method!r}: {key} is {text!r}; give {error}") from None
+            raise OptionError(
+                "method-option-not-number", method=method, option=key, value=text, expected=error
+            ) from None
     check_words(kind, options)
     return kind(**options)
 
@@ -77,7 +85,7 @@ def resolve(methods: Sequence[str | Estimator] | str) -> dict[str, Estimator]:
     """Estimators by label, in the order given."""
     given = split(methods) if isinstance(methods, str) else list(methods)
     if not given:
-        raise OptionError(f"no method is given; the methods are {', '.join(ESTIMATORS)}")
+        raise OptionError("no-method-given", choices=", ".join(ESTIMATORS))
     estimators = [parse(method) for method in given]
     return {label(estimator): estimator for estimator in estimators}
 

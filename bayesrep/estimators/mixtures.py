@@ -191,7 +191,7 @@ def check_sizes(components: int, starts: int, where: str = "") -> None:
     """Raise OptionError where no mixture has so many components, or no fit so many starts."""
     if components < 1 or starts < 1:
         raise OptionError(
-            f"{where}components is {components} and starts is {starts}; both must be at least 1"
+            "components-or-starts-below-one", where=where, components=components, starts=starts
         )
     bounds.at_most(f"{where}components", components, bounds.COMPONENTS)
     bounds.at_most(f"{where}starts", starts, bounds.STARTS)

@@ -48,7 +48,7 @@ def mean_frequencies(study: Study, *, bootstrap: int = BOOTSTRAP, seed: int = 0)
         For no replicate, or too many.
     """
     if bootstrap < 1:
-        raise OptionError(f"bootstrap is {bootstrap}; an interval needs replicates")
+        raise OptionError("interval-without-replicates", bootstrap=bootstrap)
     bounds.at_most("bootstrap", bootstrap, bounds.BOOTSTRAP)
     rows = []
     for number, (role, data) in enumerate(study.datasets.items()):
@@ -84,7 +84,7 @@ def finite_sample_gaps(study: Study) -> pl.DataFrame:
     """
     correct = study.replication.correct
     if not correct.shape[1]:
-        raise StudyError("the study has no classifier; add predictions")
+        raise StudyError("study-without-classifier")
     each = correct.mean(axis=0)
     size = len(correct)
     means = correct.mean(axis=1)
@@ -127,11 +127,11 @@ def half_the_images(study: Study, *, repeats: int = REPEATS, seed: int = 0) -> p
         Where a data set has one image, or there is no classifier.
     """
     if repeats < 1:
-        raise OptionError(f"{repeats} halves; give at least one")
+        raise OptionError("halves-below-one", repeats=repeats)
     bounds.at_most("repeats", repeats, bounds.BOOTSTRAP)
     sizes = [len(study.datasets[role].images) for role in REQUIRED_ROLES]
     if min(sizes) < 2 or not study.classifiers:
-        raise StudyError("half the images: a data set has one image, or there is no classifier")
+        raise StudyError("halves-without-images-or-classifier")
     whole = SufficientStatistics.of(study)
     naive = Naive(fewest_annotators(Replicates.of(whole)))
     found = [(0, *sizes, _gap(whole, naive))]

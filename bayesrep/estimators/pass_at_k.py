@@ -116,10 +116,12 @@ class PassAtK:
         wanted = names if between is None else list(dict.fromkeys(between))
         if unknown := [name for name in wanted if name not in names]:
             raise OptionError(
-                f"there is no {listing(unknown, 'model')}; there are {listing(names, 'model')}"
+                "model-without-attempts",
+                models=listing(unknown, "model"),
+                known_models=listing(names, "model"),
             )
         if len(wanted) < 2:
-            raise OptionError("a difference is between two models; name two")
+            raise OptionError("difference-needs-two-models")
         by_name = {(fit.data.dataset, fit.data.classifier): fit for fit in self._fits}
         rows = [
             row
@@ -129,7 +131,7 @@ class PassAtK:
             for row in self._difference(by_name[dataset, one], by_name[dataset, other])
         ]
         if not rows:
-            raise OptionError(f"no data set was tried by two of {listing(wanted, 'model')}")
+            raise OptionError("no-data-set-in-common", models=listing(wanted, "model"))
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def _difference(self, one: _Model, other: _Model) -> list[dict[str, object]]:
@@ -234,9 +236,11 @@ def pass_at_k(
     models = [attempts] if isinstance(attempts, Attempts) else list(attempts)
     wanted = _checked(k)
     if target not in get_args(PassTarget):
-        raise OptionError(f"target is {target!r}; give {' or '.join(get_args(PassTarget))}")
+        raise OptionError(
+            "unknown-pass-target", target=target, choices=" or ".join(get_args(PassTarget))
+        )
     if draws < 1_000:
-        raise OptionError(f"draws is {draws}; give at least 1,000")
+        raise OptionError("pass-draws-too-few", draws=draws)
     bounds.at_most("draws", draws, bounds.DRAWS)
     _check_models(models, int(wanted.max()))
     posteriors: list[tuple[Attempts, RatesPosterior]] = []
@@ -285,11 +289,9 @@ def _checked(k: Sequence[int]) -> Ints:
     try:
         whole = [index(each) for each in k]
     except TypeError:
-        raise OptionError(
-            f"k is {k!r}; give whole numbers of attempts, such as 1, 10, 100"
-        ) from None
+        raise OptionError("pass-k-not-whole", k=k) from None
     if not whole or min(whole) < 1:
-        raise OptionError(f"k is {whole}; give numbers of attempts from 1, such as 1, 10, 100")
+        raise OptionError("pass-k-below-one", k=whole)
     for each in whole:
         bounds.at_most("k", each, LARGEST)
     return np.unique(whole)
@@ -297,17 +299,16 @@ def _checked(k: Sequence[int]) -> Ints:
 
 def _check_models(models: Sequence[Attempts], largest: int) -> None:
     if not models:
-        raise StudyError("there are no attempts; give those of at least one model")
+        raise StudyError("no-model-attempts")
     seen: set[tuple[str, str]] = set()
     for data in models:
         where = f"{data.classifier!r} at {data.dataset!r}"
         if (data.dataset, data.classifier) in seen:
-            raise StudyError(f"{where}: given twice; give each model once for a data set")
+            raise StudyError("model-given-twice", where=where)
         seen.add((data.dataset, data.classifier))
         if len(data.images) < LEAST_ITEMS:
             raise StudyError(
-                f"{where}: attempts at {len(data.images)} items say nothing of others; give at "
-                f"least {LEAST_ITEMS}"
+                "too-few-attempted-items", where=where, items=len(data.images), least=LEAST_ITEMS
             )
         _check_attempts(data, largest)
 
@@ -315,9 +316,10 @@ def _check_models(models: Sequence[Attempts], largest: int) -> None:
 def _check_attempts(data: Attempts, largest: int) -> None:
     if largest > 1 and data.attempts.max() == 1:
         raise OptionError(
-            f"{data.classifier!r} at {data.dataset!r}: every item has a single attempt, which "
-            "gives the mean solve rate and nothing of how rates differ between items, on which "
-            f"pass@{largest} rests; ask for k = 1, or make at least two attempts at some items"
+            "single-attempt-per-item",
+            classifier=data.classifier,
+            dataset=data.dataset,
+            largest_k=largest,
         )
 
 

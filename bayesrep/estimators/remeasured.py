@@ -92,7 +92,7 @@ def remeasure_counts(
     rule = None if selection is None else Selection.of(selection)
     k, n = _checked(selected, shown, rule)
     if answers is not None and answers < 1:
-        raise OptionError(f"answers is {answers}; give the number of new answers to each item")
+        raise OptionError("new-answers-below-one", answers=answers)
     fit = fit_solve_rates(k, n, selection=truncating(rule), draws=draws, seed=seed)
     rng = np.random.default_rng([seed, 1])
     mean, square = (
@@ -126,7 +126,7 @@ def _checked(
     if rule is not None:
         rules.raise_first(rule.violations("the counts", names, k, n))
     if (n > LARGEST_SHOWN).any():
-        raise StudyError(f"the counts: an item has more than {LARGEST_SHOWN:,} answers")
+        raise StudyError("too-many-answers-to-item", most=LARGEST_SHOWN)
     return k, n
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import polars as pl
 
-from bayesrep.errors import StudyError, TableWarning, plain, reason
+from bayesrep.errors import StudyError, TableWarning, Violation, plain, reason
 from bayesrep.files import parquet
 from bayesrep.files.places import Place
 
@@ -90,14 +90,9 @@ def _contents(file: Path) -> bytes:
         with gzip.open(file) as stream:
             data = stream.read(most + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise StudyError(
-            f"{file}: is damaged or not gzip ({reason(error)}); write it anew"
-        ) from error
+        raise StudyError("gzip-file-damaged", file=file, reason=reason(error)) from error
     if len(data) > most:
-        raise StudyError(
-            f"{file}: holds more than {most:,} bytes, {SWELLING} times its own; decompress it "
-            "yourself if that is right"
-        )
+        raise StudyError("compressed-text-too-large", file=file, most_bytes=most, ratio=SWELLING)
     return data
 
 
@@ -109,17 +104,16 @@ def _utf_8(data: bytes, where: str) -> bytes:
         try:
             return data.decode("utf-16").encode()
         except UnicodeError as error:
-            raise StudyError(f"{where}: is damaged UTF-16 text; save it as UTF-8") from error
+            raise StudyError("utf16-text-damaged", where=where) from error
     if b"\0" in data:
-        raise StudyError(f"{where}: is no text (it holds zeros); save the table as CSV, UTF-8")
+        raise StudyError("table-text-holds-zeros", where=where)
     if (bad := _first_fault(data)) is None:
         return data
     try:
         decoded = data.decode("cp1252")
     except UnicodeError as error:
         raise StudyError(
-            f"{where}: is neither UTF-8 nor Windows-1252 text (line {data[:bad].count(10) + 1}); "
-            "save it as CSV, UTF-8"
+            "text-encoding-unknown", where=where, line=data[:bad].count(10) + 1
         ) from error
     line = data.count(b"\n", 0, bad) + 1
     value = decoded.splitlines()[line - 1][:60] if line <= len(decoded.splitlines()) else ""
@@ -162,13 +156,13 @@ def _parsed(data: bytes, where: str, text: Collection[str], rename: Rename | Non
             break
     data = data[begin:]
     if not data.strip():
-        raise StudyError(f"{where}: is empty; give a header and at least one row")
+        raise StudyError("table-file-empty", where=where)
     separator = stated or separator_of(head.decode())
     header = _first_record(data)
     try:
         raw = next(csv.reader(io.StringIO(header.decode()), delimiter=separator))
     except (csv.Error, StopIteration, TypeError) as error:
-        raise StudyError(f"{where}: its header cannot be read; write the file anew") from error
+        raise StudyError("table-header-unreadable", where=where) from error
     names = _names(raw, where, rename)
     plain_names = [f"c{place}" for place in range(len(names))]
     types: dict[str, Any] = {
@@ -208,8 +202,10 @@ def _names(raw: Iterable[str], where: str, rename: Rename | None) -> list[str]:
     if repeated := sorted({name for name in named if named.count(name) > 1}):
         said = [old for old, new in zip(stripped, names, strict=True) if new == repeated[0]]
         raise StudyError(
-            f"{where}: several columns are called {repeated[0]!r} "
-            f"({', '.join(map(repr, said))}); keep one"
+            "column-name-repeated",
+            where=where,
+            column=repeated[0],
+            headings=", ".join(map(repr, said)),
         )
     return [name or f"\0{place}" for place, name in enumerate(names)]
 
@@ -224,7 +220,7 @@ def _tidy(frame: pl.DataFrame, where: str) -> pl.DataFrame:
             frame = frame.drop(name)
         elif unnamed:
             place = int(name[1:]) + 1
-            raise StudyError(f"{where}: column {place} has no name; give it one or leave it out")
+            raise StudyError("column-without-name", where=where, column_number=place)
     if frame.width and frame.height:
         blank = pl.all_horizontal(pl.all().cast(pl.String).fill_null("").str.strip_chars().eq(""))
         last = frame.tail(1).select(blank).item()
@@ -245,20 +241,25 @@ def _is_index(column: pl.Series) -> bool:
 
 def _fault(
     data: bytes, separator: str, width: int, where: str, first: int, error: BaseException
-) -> str:
+) -> Violation:
     """In one line, why a text is no table."""
     try:
         rows = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
         for row in rows:
             if len(row) > width:
                 line = first - 1 + rows.line_num
-                return (
-                    f"{where}: line {line} has {len(row)} values for {width} columns "
-                    f"({plain(separator.join(row)[:60])!r}); {_advice(separator)}"
+                return Violation(
+                    "too-many-values-in-line",
+                    where=where,
+                    line=line,
+                    values=len(row),
+                    columns=width,
+                    beginning=plain(separator.join(row)[:60]),
+                    advice=_advice(separator),
                 )
     except (csv.Error, UnicodeError):
         pass
-    return f"{where}: is damaged or not a table ({reason(error)}); write the file anew"
+    return Violation("text-table-damaged", where=where, reason=reason(error))
 
 
 def _advice(separator: str) -> str:
@@ -276,15 +277,12 @@ def _workbook(file: Path, text: Collection[str], rename: Rename | None) -> list[
     try:
         from openpyxl import load_workbook
     except ImportError:
-        raise StudyError(
-            f"{file}: workbooks take the extra [excel] (`pip install openpyxl`); or save each "
-            "sheet as CSV, UTF-8"
-        ) from None
+        raise StudyError("excel-extra-not-installed", file=file) from None
     where, most = str(file), max(LARGEST_TEXT, SWELLING * file.stat().st_size)
     try:
         with zipfile.ZipFile(file) as archive:
             if sum(each.file_size for each in archive.infolist()) > most:
-                raise StudyError(f"{where}: holds more than {most:,} bytes; save it as CSV, UTF-8")
+                raise StudyError("workbook-too-large", where=where, most_bytes=most)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions that are not read
             book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
@@ -297,12 +295,10 @@ def _workbook(file: Path, text: Collection[str], rename: Rename | None) -> list[
     except StudyError:
         raise
     except Exception as error:  # whatever a damaged archive makes openpyxl meet
-        raise StudyError(
-            f"{where}: is damaged or no workbook ({reason(error)}); save it anew, or as CSV"
-        ) from error
+        raise StudyError("workbook-damaged", where=where, reason=reason(error)) from error
     full = [(title, rows) for title, rows in sheets if any(any(map(_said, row)) for row in rows)]
     if not full:
-        raise StudyError(f"{where}: is empty; give a header and at least one row")
+        raise StudyError("table-file-empty", where=where)
     return [
         _sheet(rows, where if len(full) == 1 else f"{where}, sheet {title!r}", text, rename)
         for title, rows in full

@@ -33,18 +33,18 @@ def read_text(path: str | Path) -> str:
         with open(path, "rb") as file:
             contents = file.read(LARGEST + 1)
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
     return as_text(contents, str(path))
 
 
 def as_text(contents: bytes, where: str) -> str:
     """Bytes of bounded number as text; a StudyError says where they are from."""
     if len(contents) > LARGEST:
-        raise StudyError(f"{where}: more than {LARGEST // 2**20} MB of JSON; split it")
+        raise StudyError("json-text-too-large", where=where, most_megabytes=LARGEST // 2**20)
     try:
         return contents.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise StudyError(f"{where}: is not JSON ({reason(error)})") from None
+        raise StudyError("file-not-json", where=where, reason=reason(error)) from None
 
 
 def parts(text: str, where: str, lists: Collection[str] = ()) -> Iterator[tuple[str | None, Any]]:
@@ -69,7 +69,7 @@ def parts(text: str, where: str, lists: Collection[str] = ()) -> Iterator[tuple[
         if cursor.at != len(text):
             raise ValueError(f"something follows its end at character {cursor.at}")
     except ValueError as error:
-        raise StudyError(f"{where}: is not JSON ({reason(error)}); restore the file") from None
+        raise StudyError("json-file-damaged", where=where, reason=reason(error)) from None
 
 
 class _Cursor:
@@ -146,8 +146,8 @@ def first_line(path: str | Path) -> dict[str, Any]:
                 if line.strip():
                     return _object(line.removeprefix(_MARK), number, str(path))
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
-    raise StudyError(f"{path}: is empty; give the file as it was written")
+        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
+    raise StudyError("json-lines-file-empty", path=path)
 
 
 def fields(
@@ -188,8 +188,10 @@ def fields(
                 block += file.readline(LONGEST)
                 if len(block) >= LONGEST:
                     raise StudyError(
-                        f"{path}: line {_lines_before(path, start) + 1} or the next has more than "
-                        f"{LONGEST // 2**20} MB; give the file as it was written"
+                        "json-line-too-long",
+                        path=path,
+                        line=_lines_before(path, start) + 1,
+                        most_megabytes=LONGEST // 2**20,
                     )
                 if start == 0:
                     block = block.removeprefix(_MARK)
@@ -201,7 +203,7 @@ def fields(
                 if advance is not None:
                     advance(max(1, len(block) >> 20))
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
 
 
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, which some editors write
@@ -274,8 +276,7 @@ def _object(line: bytes, number: int, where: str) -> dict[str, Any]:
             raise ValueError("no object")
     except ValueError as error:
         raise StudyError(
-            f"{where}: line {number} is not JSON ({reason(error)}); the file is damaged or was cut "
-            "off, restore it"
+            "json-line-damaged", where=where, line=number, reason=reason(error)
         ) from None
     return value
 

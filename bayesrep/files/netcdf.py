@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bayesrep.errors import reason
+from bayesrep.errors import Violation, reason
 
 _MARK = b"bayesrep.sha256:"
 _TRAILER = len(_MARK) + 64 + len(_MARK)  # marks on both sides: one that is damaged is still a seal
@@ -31,7 +31,7 @@ def seal(file: Path) -> None:
         stream.write(_MARK + digest + _MARK)
 
 
-def examine(file: str, where: str) -> str | None:
+def examine(file: str, where: str) -> Violation | None:
     """Say in one line why a posterior should not be read, or nothing; called in another process.
 
     Everything in the file is read once.
@@ -43,7 +43,6 @@ def examine(file: str, where: str) -> str | None:
     import h5netcdf
     import h5py
 
-    strange: str | None
     try:
         with h5py.File(path, "r") as opened:
             strange = next(_strange(h5py, opened, path.stat().st_size), None)
@@ -54,11 +53,17 @@ def examine(file: str, where: str) -> str | None:
     except MemoryError:
         raise
     except Exception as error:  # these libraries raise nearly anything
-        strange = reason(error)
-    return strange and f"{where} is not a posterior of bayesrep: {strange}; restore it or fit again"
+        strange = Violation("posterior-file-unreadable", reason=reason(error))
+    return strange and not_ours(strange, where)
 
 
-def _broken_seal(path: Path, where: str) -> str | None:
+def not_ours(strange: Violation, where: object) -> Violation:
+    """What is wrong with a file that should hold a posterior, in a whole sentence."""
+    sentence = f"{where} is not a posterior of bayesrep: {strange}; restore it or fit again"
+    return strange.retold(sentence)
+
+
+def _broken_seal(path: Path, where: str) -> Violation | None:
     size = path.stat().st_size
     with open(path, "rb") as stream:
         stream.seek(max(0, size - _TRAILER - len(_MARK)))
@@ -68,10 +73,7 @@ def _broken_seal(path: Path, where: str) -> str | None:
     whole = end[-_TRAILER:].startswith(_MARK) and end.endswith(_MARK)
     if whole and _digest(path, size - _TRAILER) == end[-_TRAILER:][len(_MARK) : -len(_MARK)]:
         return None
-    return (
-        f"{where} is not as it was written: it is damaged, restore it or fit again (what was "
-        "changed on purpose is to be written as a new file)"
-    )
+    return Violation("posterior-file-altered", where=where)
 
 
 def _digest(path: Path, size: int) -> bytes:
@@ -82,7 +84,7 @@ def _digest(path: Path, size: int) -> bytes:
     return made.hexdigest().encode()
 
 
-def _strange(h5py: Any, opened: Any, size: int) -> Iterator[str]:
+def _strange(h5py: Any, opened: Any, size: int) -> Iterator[Violation]:
     """Yield what none of our files has; every link is looked at before it is followed."""
     held, groups = 0, [("", opened)]
     for _ in range(_DEPTH):
@@ -91,7 +93,7 @@ def _strange(h5py: Any, opened: Any, size: int) -> Iterator[str]:
             for name in group:
                 place = f"{path}/{name}"
                 if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                    yield f"{place!r} is kept elsewhere"
+                    yield Violation("posterior-part-kept-elsewhere", place=place)
                     return
                 item = group[name]
                 if isinstance(item, h5py.Group):
@@ -101,21 +103,21 @@ def _strange(h5py: Any, opened: Any, size: int) -> Iterator[str]:
                     held += math.prod(item.shape or ()) * item.dtype.itemsize
         groups = below
     if groups:
-        yield "its groups hold groups of groups"
+        yield Violation("posterior-groups-nested")
     if held > max(_ALWAYS, _RATIO * size):
-        yield f"it speaks of {held / 2**30:,.1f} GB of numbers in {size:,} bytes"
+        yield Violation("posterior-file-implausibly-large", gigabytes=held / 2**30, file_bytes=size)
 
 
-def _strange_variable(item: Any, place: str) -> Iterator[str]:
+def _strange_variable(item: Any, place: str) -> Iterator[Violation]:
     if item.external or item.is_virtual:
-        yield f"{place!r} is kept elsewhere"
+        yield Violation("posterior-part-kept-elsewhere", place=place)
     elif item.shape is None:
-        yield f"{place!r} holds nothing"
+        yield Violation("posterior-variable-empty", place=place)
     elif item.dtype.kind not in "biufSO" or item.dtype.itemsize > 8:
         # Dimensions without values are 16 zero bytes wide in some versions; texts are objects.
-        yield f"{place!r} is {item.dtype}, neither numbers nor text"
+        yield Violation("posterior-variable-type-unknown", place=place, dtype=item.dtype)
     elif found := sorted(_DECODED & set(item.attrs)):
-        yield f"{place!r} has the attribute {found[0]!r}"
+        yield Violation("posterior-variable-attribute-foreign", place=place, attribute=found[0])
 
 
 def _read(group: Any) -> None:

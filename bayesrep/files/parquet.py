@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from bayesrep.atomic import replaced_file
-from bayesrep.errors import StudyError, listing, reason
+from bayesrep.errors import StudyError, Violation, listing, reason
 from bayesrep.files import trial
 
 SEAL = "bayesrep.sha256"
@@ -46,7 +46,7 @@ def read(
         missing or of a type that no table here has.
     """
     if not file.is_file():
-        raise StudyError(f"{where} is missing; restore it or write the study again")
+        raise StudyError("parquet-file-missing", where=where)
     more = None if further is None else list(further)
     if (line := trial.fault(examine, file, where, list(columns), more)) is not None:
         raise StudyError(line)
@@ -69,15 +69,19 @@ def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = Non
 
 def examine(
     file: str, where: str, columns: Collection[str], further: Collection[str] | None
-) -> str | None:
+) -> Violation | None:
     """Say in one line why `read` should not read a file, or nothing; called in another process."""
     try:
         schema = pl.read_parquet_schema(file)
         if line := _broken_seal(file, where):
             return line
         if missing := [name for name in columns if name not in schema]:
-            names = listing(missing, "column")
-            return f"{where}: {names} missing; the table needs {', '.join(columns)}"
+            return Violation(
+                "parquet-columns-missing",
+                where=where,
+                columns=listing(missing, "column"),
+                needed=", ".join(columns),
+            )
         table = _table(Path(file), columns, further)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         return _unreadable(where, error)
@@ -89,27 +93,25 @@ def examine(
     )
 
 
-def _too_long(table: pl.DataFrame, size: int, where: str) -> str | None:
+def _too_long(table: pl.DataFrame, size: int, where: str) -> Violation | None:
     # Of texts, polars estimates the letters, not the 16 bytes that each takes beside them.
     texts = sum(isinstance(kind, pl.String) for kind in table.dtypes)
     if table.estimated_size() + 16 * texts * len(table) > _allowed(size):
-        return (
-            f"{where}: {table.height:,} rows in a file of {size:,} bytes; it is damaged or forged, "
-            "restore or rewrite it"
+        return Violation(
+            "parquet-rows-implausible", where=where, rows=table.height, file_bytes=size
         )
     return None
 
 
-def too_wide(table: pl.DataFrame, size: int, where: str) -> str | None:
+def too_wide(table: pl.DataFrame, size: int, where: str) -> Violation | None:
     """Say which column of a file of `size` bytes is too wide for an array of its texts."""
     for column in table:
         if not isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
             continue
         longest = column.cast(pl.String).str.len_chars().max() or 0
         if 4 * len(table) * int(longest) > _allowed(size):  # type: ignore[arg-type]
-            return (
-                f"{where}: column {column.name!r} holds a text of {longest:,} characters; shorten "
-                "it, or restore the file"
+            return Violation(
+                "text-implausibly-long", where=where, column=column.name, characters=longest
             )
     return None
 
@@ -127,30 +129,27 @@ def _table(file: Path, columns: Collection[str], further: Collection[str] | None
     return pl.read_parquet(file, columns=[*columns, *more], glob=False)
 
 
-def _unreadable(where: str, error: BaseException) -> str:
-    return f"{where} is not a readable Parquet file ({reason(error)}); restore or rewrite it"
+def _unreadable(where: str, error: BaseException) -> Violation:
+    return Violation("parquet-file-unreadable", where=where, reason=reason(error))
 
 
-def strange_type(table: pl.DataFrame, columns: Collection[str], where: str) -> str | None:
+def strange_type(table: pl.DataFrame, columns: Collection[str], where: str) -> Violation | None:
     """Say which column is of a type that no table here has; `columns` are those needed."""
     for name, kind in table.schema.items():
         # A column without any value has no type, and says nothing where it is not needed.
         if not isinstance(kind, _PLAIN) and not (isinstance(kind, pl.Null) and name not in columns):
-            return f"{where}: column {name!r} is {kind}; give text, numbers, or true and false"
+            return Violation("column-type-unknown", where=where, column=name, dtype=kind)
     return None
 
 
-def _broken_seal(file: str, where: str) -> str | None:
+def _broken_seal(file: str, where: str) -> Violation | None:
     contents = Path(file).read_bytes()
     if SEAL.encode() not in contents:
         return None
     before, mark, rest = contents.rpartition(_MARK)
     if mark and _digest(before, rest[len(_BLANK) :]) == rest[: len(_BLANK)]:
         return None
-    return (
-        f"{where} is not as it was written: it is damaged, restore it (or, where it was changed on "
-        f"purpose, write it without the entry {SEAL} of its metadata)"
-    )
+    return Violation("parquet-file-altered", where=where, metadata_entry=SEAL)
 
 
 def _digest(before: bytes, after: bytes) -> bytes:

@@ -42,9 +42,9 @@ def read(path: str | Path) -> Any:
     try:
         return load(path)
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
     except ValueError as error:
-        raise StudyError(f"{path}: is not JSON ({reason(error)})") from error
+        raise StudyError("file-not-json", where=path, reason=reason(error)) from error
 
 
 def beginning(text: str, start: int = 0) -> tuple[Any, int]:

@@ -44,13 +44,10 @@ def read_sheets(
             return [Sheet(Place(where), frame)]
         if not kind.endswith(TEXTUAL):
             known = ", ".join((*TEXTUAL[:3], ".xlsx", ".parquet"))
-            raise StudyError(
-                f"{path}: is no table by its name; save it as CSV (UTF-8), or as one of {known}, "
-                "the text compressed (.gz) or not"
-            )
+            raise StudyError("table-file-type-unknown", path=path, choices=known)
         sheets = delimited.read(file, text=text, rename=rename)
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
     size = file.stat().st_size
     for sheet in sheets:
         delimited.check_width(sheet, size)
@@ -64,5 +61,5 @@ def read_only(
     sheets = read_sheets(path, text=text, rename=rename)
     if len(sheets) > 1:
         names = ", ".join(sheet.place.name for sheet in sheets)
-        raise StudyError(f"{path}: holds several sheets ({names}); save the one that is meant")
+        raise StudyError("several-sheets-in-workbook", path=path, sheets=names)
     return sheets[0]

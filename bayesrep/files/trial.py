@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from bayesrep.errors import kind_and_reason
+from bayesrep.errors import Violation, kind_and_reason
 
 SECONDS, BYTES_A_SECOND = 6.0, 5e6
 MEMORY, MEMORY_A_BYTE = 2**29, 100  # bytes; above what the helper has before it reads
@@ -42,8 +42,8 @@ _ENVIRONMENT = {
 
 
 def fault(
-    examine: Callable[..., str | None], file: str | Path, where: str, *arguments: Any
-) -> str | None:
+    examine: Callable[..., Violation | None], file: str | Path, where: str, *arguments: Any
+) -> Violation | None:
     """Say in one line what is wrong with a file, or nothing where it can be read here.
 
     Parameters
@@ -84,7 +84,7 @@ class _Helper:
         with self.lock:
             self._started()
 
-    def ask(self, request: dict[str, Any]) -> str | None:
+    def ask(self, request: dict[str, Any]) -> Violation | None:
         with self.lock:
             process = self._started()
             if process is None:
@@ -104,7 +104,8 @@ class _Helper:
                 self.stop()
                 raise
             if line.endswith("\n"):
-                return json.loads(line)
+                told = json.loads(line)
+                return told and Violation.of_json(told)
             able, code = self.ready, self.stop()
             return _death(request, code) if able and code != _UNABLE else _answer(request)
 
@@ -146,13 +147,13 @@ _helper = _Helper()
 atexit.register(_helper.stop)
 
 
-def _death(request: dict[str, Any], code: int | None) -> str:
+def _death(request: dict[str, Any], code: int | None) -> Violation:
     where, reason = request["arguments"][1], "reading it ends a process"
     if code is not None and code < 0:
         name = signal.Signals(-code).name
         late = f"reading it takes more than {request['seconds']:.0f} s"
         reason = late if name == "SIGALRM" else f"reading it kills a process ({name})"
-    return f"{where} is damaged or forged: {reason}; restore or rewrite it"
+    return Violation("file-damaged-or-forged", where=where, reason=reason)
 
 
 def serve() -> None:
@@ -171,11 +172,11 @@ def serve() -> None:
         _limit(request)
         answer = _answer(request)
         _set_alarm(0)
-        answers.write(json.dumps(answer) + "\n")
+        answers.write(json.dumps(answer and answer.to_json()) + "\n")
         answers.flush()
 
 
-def _load(request: dict[str, Any]) -> Callable[..., str | None]:
+def _load(request: dict[str, Any]) -> Callable[..., Violation | None]:
     module, name = request["function"]
     return getattr(importlib.import_module(module), name)
 
@@ -202,16 +203,14 @@ def _set_alarm(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _answer(request: dict[str, Any]) -> str | None:
+def _answer(request: dict[str, Any]) -> Violation | None:
     where = request["arguments"][1]
     try:
         return _load(request)(*request["arguments"])
     except MemoryError:
-        return (
-            f"{where} is damaged or forged: reading it takes more than "
-            f"{request['memory'] / 2**30:.1f} GB of memory; restore or rewrite it"
-        )
+        late = f"reading it takes more than {request['memory'] / 2**30:.1f} GB of memory"
+        return Violation("file-damaged-or-forged", where=where, reason=late)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # Rust's panics are no Exceptions
-        return f"{where} cannot be read ({kind_and_reason(error)}); restore or rewrite it"
+        return Violation("file-not-readable", where=where, reason=kind_and_reason(error))

@@ -30,7 +30,7 @@ def distance(reference: Posterior, other: Posterior) -> pl.DataFrame:
 
     ours, theirs = (_by_classifier(one) for one in (reference, other))
     if ours.keys() != theirs.keys():
-        raise PosteriorError("the two posteriors are of different classifiers")
+        raise PosteriorError("posteriors-of-different-classifiers")
     rows = [
         {
             "classifier": name,

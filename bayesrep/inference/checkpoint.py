@@ -56,9 +56,7 @@ class Checkpoint:
         arrays = read_arrays(path)
         leaves, structure = jax.tree.flatten(like)
         if set(arrays) != {str(i) for i in range(len(leaves))}:
-            raise PosteriorError(
-                f"{path} holds other arrays than this fit's; remove the checkpoint"
-            )
+            raise PosteriorError("checkpoint-arrays-differ", path=path)
         return jax.tree.unflatten(
             structure, [_like(path, arrays[str(i)], leaf) for i, leaf in enumerate(leaves)]
         )
@@ -86,25 +84,28 @@ def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
         target.mkdir(parents=True, exist_ok=True)
         if not manifest.exists():
             if any(entry.name != f".{MANIFEST}.part" for entry in target.iterdir()):
-                raise PosteriorError(
-                    f"{target} is neither empty nor a checkpoint; choose another folder"
-                )
+                raise PosteriorError("checkpoint-folder-not-empty", path=target)
             part = target / f".{MANIFEST}.part"
             part.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
             os.replace(part, manifest)
             return target
         found = strict_json.load(manifest)
+    except PosteriorError:
+        raise
     except (OSError, ValueError) as error:
-        raise PosteriorError(f"{target} cannot be used as a checkpoint: {reason(error)}") from None
-    if not isinstance(found, dict) or set(found) != set(wanted):
         raise PosteriorError(
-            f"{manifest} is not that of a fit by this version; choose another folder"
-        )
+            "checkpoint-folder-unusable", path=target, reason=reason(error)
+        ) from None
+    if not isinstance(found, dict) or set(found) != set(wanted):
+        raise PosteriorError("checkpoint-of-another-version", manifest=manifest)
     for name, value in wanted.items():
         if found[name] != value:
             raise PosteriorError(
-                f"{target} is the checkpoint of another fit: its {name} is "
-                f"{_short(found[name])}, here it is {_short(value)}; choose another folder"
+                "checkpoint-of-another-fit",
+                path=target,
+                setting=name,
+                checkpoint_value=_short(found[name]),
+                fit_value=_short(value),
             )
     return target
 
@@ -122,7 +123,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
             np.savez(stream, **arrays)  # type: ignore[arg-type]
         os.replace(part, path)
     except OSError as error:
-        raise PosteriorError(f"cannot write {path}: {reason(error)}") from None
+        raise PosteriorError("file-not-writable", path=path, reason=reason(error)) from None
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -141,10 +142,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             }
     # A damaged archive may also ask for a password, or another version of the format.
     except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
-        raise PosteriorError(
-            f"{path} is damaged ({reason(error)}); remove it and the later blocks of its chain, "
-            "which are then drawn again"
-        ) from None
+        raise PosteriorError("checkpoint-file-damaged", path=path, reason=reason(error)) from None
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
@@ -170,5 +168,5 @@ def _like(path: Path, array: NDArray[Any], leaf: Any) -> Any:
     except (TypeError, ValueError):  # text or times, or no key
         value = None
     if value is None or value.shape != leaf.shape or value.dtype != leaf.dtype:
-        raise PosteriorError(f"{path} holds arrays of another shape or type; remove the checkpoint")
+        raise PosteriorError("checkpoint-arrays-shape-differs", path=path)
     return value

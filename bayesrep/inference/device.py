@@ -80,7 +80,7 @@ def _platform(device: str) -> str:
     devices = available()
     name = next((n for n in devices if n == device or (device, n) == ("gpu", "cuda")), None)
     if name is None:
-        raise OptionError(f"device {device!r} is not here; JAX has {', '.join(devices)}")
+        raise OptionError("device-not-present", device=device, choices=", ".join(devices))
     return name
 
 
@@ -104,7 +104,9 @@ def spread_over(device: str, count: int) -> Mesh:
     owners = [one.process_index for one in devices]
     least = 1 + max(owners.index(process) for process in owners)
     if not least <= count <= len(devices):
-        raise OptionError(f"devices must be from {least} to {len(devices)} ({name}); got {count}")
+        raise OptionError(
+            "device-count-out-of-range", least=least, most=len(devices), platform=name, count=count
+        )
     return Mesh(np.array(devices[:count]), ("images",))
 
 

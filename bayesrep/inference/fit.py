@@ -191,17 +191,17 @@ def fit(
     watch.stage("posing")
     _check(method, feedback, chains, warmup, draws)
     if method != "nuts" and (feedback == "cut" or checkpoint is not None):
-        raise OptionError(f"cut feedback and checkpoints are for method='nuts'; got {method!r}")
+        raise OptionError("cut-or-checkpoint-without-nuts", method=method)
     mesh = None if devices == 1 else spread_over(device, devices)
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
-        raise OptionError("a fit over several processes keeps no checkpoint")
+        raise OptionError("checkpoint-with-several-processes")
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets, mesh=mesh)
     name = "cut" if feedback == "cut" else method
     if name not in (ways := problem.model.methods):
         allowed = "method=" + " or ".join(repr(way) for way in ways if way != "cut")
         allowed += "" if "cut" in ways else " with feedback='full'"
         raise OptionError(
-            f"the {model} model is fitted by {allowed}; got {method!r} and {feedback!r}"
+            "method-not-for-model", model=model, allowed=allowed, method=method, feedback=feedback
         )
     with ExitStack() as stack:
         stack.enter_context(kept_programs())
@@ -260,18 +260,15 @@ def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedul
 def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> None:
     """Refuse what is out of range."""
     if chains < 1 or warmup < 10 or draws < 10:
-        raise OptionError(
-            "a fit needs chains >= 1, warmup >= 10 and draws >= 10; "
-            f"got {chains}, {warmup} and {draws}"
-        )
+        raise OptionError("chains-or-draws-too-few", chains=chains, warmup=warmup, draws=draws)
     bounds.at_most("chains", chains, LARGEST_CHAINS)
     bounds.at_most("warmup", warmup, bounds.DRAWS)
     bounds.at_most("draws", draws, bounds.DRAWS)
     if feedback not in get_args(Feedback):
-        raise OptionError(f"feedback must be 'full' or 'cut'; got {feedback!r}")
+        raise OptionError("unknown-feedback", feedback=feedback)
     if method not in get_args(Method):
         allowed = " or ".join(map(repr, get_args(Method)))
-        raise OptionError(f"a fit is made by method={allowed}; got {method!r}")
+        raise OptionError("unknown-fit-method", allowed=allowed, method=method)
 
 
 def _identity(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def prior_predictive(
         `observed_data`, ready for ArviZ's plots.
     """
     if draws < 1:
-        raise OptionError(f"draws must be at least 1; got {draws}")
+        raise OptionError("prior-draws-below-one", draws=draws)
     bounds.at_most("draws", draws, bounds.DRAWS)
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets)
     with jax.enable_x64(new_val=True):

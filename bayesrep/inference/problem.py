@@ -126,49 +126,47 @@ def pose(
         Where the study lacks a data set or the column of groups.
     """
     if model not in MODELS:
-        raise OptionError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
+        raise OptionError("unknown-model", choices=", ".join(MODELS), model=model)
     chosen = MODELS[model]
     if mesh is not None and not chosen.of_images:
-        raise OptionError(f"the {model} model does not grow with the images: devices must be 1")
+        raise OptionError("model-takes-one-device", model=model)
     if groups is not None and not chosen.takes_groups:
         others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_groups)
-        raise OptionError(f"the {model} model takes no groups; fit {others} with them")
+        raise OptionError("model-takes-no-groups", model=model, other_models=others)
     known = set(chosen.options.__dataclass_fields__)  # type: ignore[attr-defined]
     if unknown := sorted(set(options) - known):
         raise OptionError(
-            f"the {model} model has no {listing(unknown, 'option')}; its options are "
-            + ", ".join(sorted(known))
+            "unknown-model-option",
+            model=model,
+            options=listing(unknown, "option"),
+            choices=", ".join(sorted(known)),
         )
     statistics = SufficientStatistics.of(study)
     roles = (*REQUIRED_ROLES, *(role for role in datasets if role not in REQUIRED_ROLES))
     if missing := [role for role in roles if role not in statistics.cells]:
         has = ", ".join(statistics.cells)
-        raise StudyError(f"the study has no {listing(missing, 'data set')}; it has {has}")
+        raise StudyError(
+            "study-lacks-data-sets", data_sets=listing(missing, "data set"), known_data_sets=has
+        )
     selected = [role for role in roles if statistics.cells[role].selection is not None]
     if selected and not chosen.takes_selection:
         others = " or ".join(f"model={name!r}" for name, m in MODELS.items() if m.takes_selection)
         raise OptionError(
-            f"the {selected[0]} was selected by the counts at hand, for which the {model} model "
-            f"does not allow; fit {others}"
+            "model-ignores-selection", dataset=selected[0], model=model, other_models=others
         )
     if selected and groups is not None:
-        raise OptionError(
-            f"the {selected[0]} was selected by the counts at hand, which goes with no groups; "
-            "leave groups out"
-        )
+        raise OptionError("groups-with-selected-data-set", dataset=selected[0])
     parts = {"": statistics}
     if groups is not None:
         if not isinstance(study, Study):
-            raise OptionError("groups need the study itself, not its sufficient statistics")
+            raise OptionError("groups-need-study")
         parts = statistics_by_group(study, groups, roles)
     cells = [{role: part.cells[role] for role in roles} for part in parts.values()]
     settings = chosen.options(**options)
     distinct: Mapping[str, Any] = {}
     if chosen.distinct is not None:
         if not isinstance(study, Study):
-            raise OptionError(
-                f"the {model} model needs the study itself, not its sufficient statistics"
-            )
+            raise OptionError("model-needs-study", model=model)
         distinct = chosen.distinct(study, roles, settings)
     return Problem(
         model,

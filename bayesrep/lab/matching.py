@@ -164,12 +164,12 @@ def match_images(
         Where fewer distinct counts occur than the mixture has parameters.
     """
     if size < 1 or replicates < 2:
-        raise OptionError("size must be 1 at least, and replicates 2")
+        raise OptionError("size-or-replicates-too-small")
     if not 0 <= least < 1:
-        raise OptionError(f"least is a selection frequency, from 0 to below 1; got {least}")
+        raise OptionError("least-frequency-out-of-range", least=least)
     for name, (k, n) in (("reference", reference), ("pool", pool)):
         if not len(k) or len(k) != len(n) or not ((n > 0) & (k >= 0) & (k <= n)).all():
-            raise StudyError(f"the {name}: selected must be from 0 to shown, and shown above 0")
+            raise StudyError("matched-counts-impossible", role=name)
     random = np.random.default_rng(seed)
     cells, cell_of, class_of = _cells(reference, pool, size, classes)
     table = _table(reference, pool)
@@ -182,10 +182,7 @@ def match_images(
     cells = replace(cells, pool=np.where(left_out, 0, cells.pool))
     class_of = np.where(left_out[cell_of], -1, class_of)
     if (cells.pool.sum(axis=1) < cells.wanted).any():
-        raise StudyError(
-            f"the pool: fewer than {size} images (of some class) have an expected frequency of "
-            f"{least:g} or more; ask for fewer, or for less"
-        )
+        raise StudyError("too-few-frequent-candidates", size=size, least=least)
     wanted = np.array([first @ NODES for first, _ in every])
     chosen: dict[str, Chosen] = {}
     for name, method in METHODS.items():
@@ -256,10 +253,7 @@ def left_with(matching: Matching, answers: int, *, size: int, pool: int) -> dict
         If there are no answers, or fewer candidates than are to be chosen.
     """
     if not 1 <= answers <= MOST_ANSWERS or not 1 <= size <= pool:
-        raise OptionError(
-            f"answers must be 1 at least and {MOST_ANSWERS:,} at most, and size from 1 to the "
-            "pool's images"
-        )
+        raise OptionError("answers-or-size-out-of-range", most_answers=MOST_ANSWERS)
     return left_between(*matching.densities, answers, size=size, pool=pool)
 
 
@@ -336,7 +330,7 @@ def next_answers(
         If count or most is below one.
     """
     if count < 1 or most < 1:
-        raise OptionError("how many to ask about, and the most answers of an image, are 1 at least")
+        raise OptionError("next-answers-below-one")
     k, n = pool
     chance = np.random.default_rng(seed).random(len(k))
     order = np.lexsort((chance, -k / n, -matching.chosen["posterior"].inclusion))
@@ -374,9 +368,7 @@ def _cells(
     few = names[held.sum(axis=1) < wanted].tolist()
     if few:
         of = "" if classes is None else f" of {'; '.join(few[:5])} ({len(few)} in all)"
-        raise StudyError(
-            f"the pool: fewer than {size} images{of}; ask for fewer, or find more candidates"
-        )
+        raise StudyError("too-few-pool-images", size=size, classes=of)
     share = counted / counted.sum(axis=1, keepdims=True)
     return _Cells(kinds[:, 0], kinds[:, 1], held, share, wanted), cell_of, class_of
 

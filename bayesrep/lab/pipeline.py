@@ -64,15 +64,17 @@ def explore(
         If a number is out of range, or a population is no mixture of betas.
     """
     if not answers or min(answers) < 1 or max(answers) > MOST_ANSWERS:
-        raise OptionError(f"numbers of answers are from 1 to {MOST_ANSWERS:,}; got {list(answers)}")
+        raise OptionError(
+            "explored-answers-out-of-range", most_answers=MOST_ANSWERS, answers=list(answers)
+        )
     if not 0 <= careless < 1:
-        raise OptionError(f"careless is the share of answers, from 0 to below 1; got {careless}")
+        raise OptionError("careless-share-out-of-range", careless=careless)
     if sampled < 100:
-        raise OptionError(f"sampled must be 100 at least; got {sampled}")
+        raise OptionError("sampled-below-hundred", sampled=sampled)
     for name, each in (("reference", reference), ("pool", pool)):
         parameters = np.concatenate([each.a, each.b, each.weights])
         if not (np.isfinite(parameters) & (parameters > 0)).all():
-            raise OptionError(f"the {name}: parameters of betas and weights must be above 0")
+            raise OptionError("beta-parameters-not-positive", role=name)
     single = len(pool.a) == 1 and careless == 0
     rows: list[dict[str, float | None]] = []
     for n in answers:

@@ -65,9 +65,7 @@ class Prices:
 
     def __post_init__(self) -> None:
         if not (0 <= self.answer < np.inf and 0 <= self.image < np.inf):
-            raise OptionError(
-                f"costs must be 0 or more; got {self.answer} an answer and {self.image} an image"
-            )
+            raise OptionError("negative-cost", answer_cost=self.answer, image_cost=self.image)
 
     def of_image(self, answers: float) -> float:
         """What one more image of each data set costs."""
@@ -313,31 +311,29 @@ def possible_answers(
 ) -> list[int]:
     """The numbers of answers that a plan may choose from; arguments and errors are `plan`'s."""
     if width is None and not np.isfinite(limits.budget):
-        raise OptionError("give a width, or a budget, or both")
+        raise OptionError("plan-without-width-or-budget")
     if width is not None and not 0 < width < 1:
-        raise OptionError(f"the width of an interval of accuracies is no {100 * width:g} points")
+        raise OptionError("plan-width-out-of-range", width_points=100 * width)
     if limits.budget <= 0 or limits.images < 20:
-        raise OptionError("the budget must be above 0, and the most images at least 20")
+        raise OptionError("budget-or-images-too-small")
     if studies < 2:
-        raise OptionError(f"studies must be 2 at least; got {studies}")
+        raise OptionError("planned-studies-below-two", studies=studies)
     if not answers or min(answers) < 2 or max(answers) > MOST_ANSWERS:
-        raise OptionError(
-            "answers about an image must be 2 at least: one tells a mean selection frequency, and "
-            f"not how frequencies are distributed; and {MOST_ANSWERS} at most"
-        )
+        raise OptionError("planned-answers-out-of-range", most_answers=MOST_ANSWERS)
     most = np.inf if workers is None else workers // crowds
     if not (numbers := sorted({n for n in answers if n <= most})):
         raise OptionError(
-            f"{workers} workers in {crowds} crowd(s) cannot give {min(answers)} answers about an "
-            "image: nobody is asked twice"
+            "crowd-below-answers-per-image", workers=workers, crowds=crowds, answers=min(answers)
         )
     if prices.answer == prices.image == 0 and np.isfinite(limits.budget):
-        raise OptionError("where nothing costs anything a budget says nothing; leave it out")
+        raise OptionError("budget-where-all-is-free")
     if possible := [n for n in numbers if limits.images_at(prices, n) >= 20]:
         return possible
     raise OptionError(
-        f"a budget of {limits.budget:g} does not buy 20 images of each data set with "
-        f"{numbers[0]} answers about each, which cost {20 * prices.of_image(numbers[0]):g}"
+        "budget-below-smallest-study",
+        budget=limits.budget,
+        answers=numbers[0],
+        cost=20 * prices.of_image(numbers[0]),
     )
 
 
@@ -581,10 +577,10 @@ def next_batch(
         If the money buys nothing, or everything.
     """
     if not money > 0:
-        raise OptionError(f"a batch takes money; got {money:g}")
+        raise OptionError("batch-money-not-positive", money=money)
     a_round, an_image = 2 * design.images * prices.answer, prices.of_image(design.answers)
     if a_round == 0 or an_image == 0:
-        raise OptionError("where answers cost nothing no batch is limited; give --cost-answer")
+        raise OptionError("batch-answers-cost-nothing")
     bought = {
         "answers about the images at hand": (design.images, design.answers + money / a_round),
         "images": (design.images + int(money / an_image), float(design.answers)),
@@ -625,7 +621,7 @@ def next_batch(
         if (images, answers) != (design.images, design.answers)
     ]
     if not purchases:
-        raise OptionError(f"{money:g} does not buy an answer or an image")
+        raise OptionError("batch-money-buys-nothing", money=money)
     return sorted(purchases, key=lambda each: each.width)
 
 

@@ -103,22 +103,17 @@ def rematch(
         If a number is out of range.
     """
     if pool not in study.datasets:
-        raise StudyError(
-            f"the study has no data set in the role {pool!r}; it has {', '.join(study.datasets)}"
-        )
+        raise StudyError("no-data-set-in-role", role=pool, roles=", ".join(study.datasets))
     if min(answers, deals) < 1 or bootstrap < 1 or (size is not None and size < 1):
-        raise OptionError("answers, size, deals and bootstrap must be 1 at least")
+        raise OptionError("rematch-number-below-one")
     reference, candidates = study.reference, study.datasets[pool]
     least = min(int(reference.shown.min()), int(candidates.shown.min()))
     if least <= answers:
-        raise StudyError(
-            f"some images have {least} answers: none is left to hold out when {answers} are "
-            "matched on; match on fewer (--matched-on), or leave these images out"
-        )
+        raise StudyError("no-answers-to-hold-out", fewest_answers=least, matched_on=answers)
     classes = None
     if by_class:
         if reference.labels is None or candidates.labels is None:
-            raise StudyError("matching by class takes the labels of both data sets")
+            raise StudyError("class-matching-without-labels")
         classes = reference.labels, candidates.labels
     if size is None:
         size = 10 if by_class else min(len(reference.images), max(1, len(candidates.images) // 4))

@@ -47,7 +47,7 @@ class Spread:
     ) -> None:
         self._jobs = jobs if jobs is not None else cores()
         if self._jobs < 1:
-            raise OptionError(f"jobs must be 1 at least; got {jobs}")
+            raise OptionError("jobs-below-one", jobs=jobs)
         self._kept, self._told = kept, told
         self._held = {} if kept is None else _read(kept, identity)
         self._ray, self._own = (None, False) if cluster is None else join_cluster(cluster)
@@ -137,9 +137,9 @@ def _read(path: Path, identity: str) -> dict[str, Any]:
             path.write_text("".join(lines), encoding="utf-8")
         first, *rest = map(json.loads, lines)
         if first["of"] != mine:
-            raise OptionError(f"{path} holds the work of another plan; name another file")
+            raise OptionError("kept-work-of-another-plan", path=path)
         return {each["key"]: each["result"] for each in rest}
     except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, OptionError):
             raise
-        raise OptionError(f"{path} is no file of kept work: {reason(error)}") from error
+        raise OptionError("kept-work-unreadable", path=path, reason=reason(error)) from error

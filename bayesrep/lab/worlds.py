@@ -64,18 +64,11 @@ class Design:
 
     def __post_init__(self) -> None:
         if self.images < 20 or self.answers < 2:
-            raise OptionError(
-                "a study takes 20 images of each data set and 2 answers about each at least; got "
-                f"{self.images} and {self.answers}: one answer tells a mean selection frequency, "
-                "and not how it is distributed"
-            )
+            raise OptionError("study-design-too-small", images=self.images, answers=self.answers)
         if self.crowds not in (1, 2):
-            raise OptionError(f"crowds must be 1 or 2; got {self.crowds}")
+            raise OptionError("crowds-not-one-or-two", crowds=self.crowds)
         if self.workers is not None and self.workers < self.answers:
-            raise OptionError(
-                f"{self.workers} workers cannot give {self.answers} answers about an image: "
-                "nobody is asked twice"
-            )
+            raise OptionError("workers-below-answers", workers=self.workers, answers=self.answers)
 
 
 def draw_study(world: Populations, design: Design, *, leniency: float, seed: int) -> Study:
@@ -131,7 +124,7 @@ def published_world(prior: str, classifiers: int) -> Populations:
         If there are none of this name.
     """
     if prior not in get_args(Prior):
-        raise OptionError(f"prior must be one of {', '.join(get_args(Prior))}; got {prior!r}")
+        raise OptionError("unknown-world-prior", choices=", ".join(get_args(Prior)), prior=prior)
     return published_populations(classifiers, NODES)
 
 
@@ -157,12 +150,9 @@ def worlds_of(fitted: Fitted, *, count: int, classifiers: int, seed: int) -> lis
     """
     made = fitted.recorded
     if made.name != "joint" or made.grouping:
-        raise OptionError("a plan takes a posterior of the joint model without groups")
+        raise OptionError("plan-without-joint-posterior")
     if made.selections:
-        raise OptionError(
-            "a plan takes a pilot whose images were not selected by the counts at hand; the "
-            f"{next(iter(made.selections))}'s were"
-        )
+        raise OptionError("pilot-selected-by-counts", dataset=next(iter(made.selections)))
     group = fitted.need("posterior", "component_weight", "classifier_curve")
     chains, length = fitted.adjusted.shape[:2]
     rng = np.random.default_rng(seed)

@@ -95,22 +95,24 @@ class JointOptions:
             _check_option(option.name, getattr(self, option.name), option.default)
         if not 1 <= self.components <= LARGEST_COMPONENTS or self.degree < 1:
             raise OptionError(
-                f"the joint model needs components from 1 to {LARGEST_COMPONENTS} and "
-                f"degree >= 1; got {self.components} and {self.degree}"
+                "components-or-degree-out-of-range",
+                most_components=LARGEST_COMPONENTS,
+                components=self.components,
+                degree=self.degree,
             )
         if not 0 <= self.dependence < 1:
-            raise OptionError(
-                f"dependence is a correlation from 0 to less than 1; got {self.dependence}"
-            )
+            raise OptionError("dependence-out-of-range", dependence=self.dependence)
         at_most("degree", self.degree, LARGEST_DEGREE)
         if self.curve not in TERMS:
-            raise OptionError(f"curve must be one of {', '.join(TERMS)}; got {self.curve!r}")
+            raise OptionError("unknown-curve", choices=", ".join(TERMS), curve=self.curve)
         least = 4 if self.curve == "spline" else 2
         if self.size < least:
-            raise OptionError(f"{self.curve} curves need terms >= {least}; got {self.terms}")
+            raise OptionError(
+                "curve-terms-too-few", curve=self.curve, least=least, terms=self.terms
+            )
         at_most("terms", self.size, LARGEST_TERMS)
         if self.monotone and self.slope[0] <= 0:
-            raise OptionError(f"monotone curves need a prior mean of slope > 0; got {self.slope}")
+            raise OptionError("monotone-slope-not-positive", slope=self.slope)
 
     @property
     def size(self) -> int:
@@ -162,17 +164,17 @@ def _check_option(name: str, value: Any, default: Any) -> None:
             or not abs(value[0]) <= LARGEST_NUMBER
             or not 0 < value[1] <= LARGEST_NUMBER
         ):
-            raise OptionError(f"{name} is (mean, sd) of a normal prior, sd > 0; got {value!r}")
+            raise OptionError("prior-not-mean-and-sd", option=name, value=value)
     elif isinstance(default, bool):
         if not isinstance(value, bool):
-            raise OptionError(f"{name} is true or false; got {value!r}")
+            raise OptionError("option-not-true-or-false", option=name, value=value)
     elif name == "dependence":
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise OptionError(f"dependence is a number; got {value!r}")
+            raise OptionError("dependence-not-number", value=value)
     elif isinstance(default, float):
         if not isinstance(value, int | float) or not 0 < value <= LARGEST_NUMBER:
-            raise OptionError(f"{name} is a standard deviation > 0; got {value!r}")
+            raise OptionError("standard-deviation-not-positive", option=name, value=value)
     elif not isinstance(default, str) and not (
         isinstance(value, int) or (default is None and value is None)
     ):
-        raise OptionError(f"{name} is a whole number; got {value!r}")
+        raise OptionError("model-option-not-whole", option=name, value=value)

@@ -122,9 +122,9 @@ class SharedDifficultyOptions(JointOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.factors <= LARGEST_F:
-            raise OptionError(f"factors must be from 1 to {LARGEST_F}; got {self.factors}")
+            raise OptionError("factors-out-of-range", most=LARGEST_F, factors=self.factors)
         if self.nodes is not None and self.nodes < 3:
-            raise OptionError(f"the difficulty's grid needs nodes >= 3; got {self.nodes}")
+            raise OptionError("difficulty-nodes-too-few", nodes=self.nodes)
         at_most("nodes", self.nodes or 0, LARGEST_NODES)
 
 
@@ -187,7 +187,7 @@ def shared_data(
     classifiers = len(joint.correct)
     if options.factors > classifiers:
         raise OptionError(
-            f"{options.factors} factors need as many classifiers; the study has {classifiers}"
+            "factors-exceed-classifiers", factors=options.factors, classifiers=classifiers
         )
     size = options.nodes or default_nodes(classifiers, options.factors)
     nodes = difficulty_nodes(size, options.factors, classifiers)

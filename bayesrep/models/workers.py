@@ -94,7 +94,7 @@ class WorkerOptions(JointOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.dependence:
-            raise OptionError("the workers model takes no dependence; fit the joint model with it")
+            raise OptionError("workers-model-with-dependence")
 
 
 class Alike(NamedTuple):
@@ -157,10 +157,7 @@ def crowd_of(study: Study, roles: tuple[str, ...]) -> Crowd:
     datasets = {role: study.datasets[role] for role in roles}
     known = {role: data.answers for role, data in datasets.items() if data.answers is not None}
     if not known:
-        raise StudyError(
-            f"study {study.name!r}: the workers model needs to know who answered; give the answers "
-            "by worker (annotations with the columns dataset, image, worker, selected)"
-        )
+        raise StudyError("workers-of-answers-unknown", study=study.name)
     names, place = np.unique(
         np.concatenate([of.workers for of in known.values()]), return_inverse=True
     )

@@ -21,10 +21,7 @@ def check_annotators(annotators: int, shown: Counts) -> None:
     """Raise OptionError unless all images, with n = `shown`, have n' annotators to keep."""
     smallest = int(shown.min())
     if not 1 <= annotators <= smallest:
-        raise OptionError(
-            f"annotators is {annotators} but must lie between 1 and {smallest}, the fewest "
-            "annotators of any image"
-        )
+        raise OptionError("thinned-annotators-out-of-range", annotators=annotators, fewest=smallest)
 
 
 def thinning_matrix(

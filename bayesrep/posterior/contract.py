@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from bayesrep.errors import PosteriorError, StudyError
+from bayesrep.errors import PosteriorError, StudyError, Violation
 from bayesrep.files.strict_json import parse
 from bayesrep.models import MODELS
 from bayesrep.posterior.groups import CellNames, Posterior, draws_of, find_group, options_of
@@ -85,11 +85,11 @@ FURTHER: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-def violations(posterior: Posterior) -> Iterator[str]:
+def violations(posterior: Posterior) -> Iterator[Violation]:
     """Yield what is wrong with the groups, variables, names and attributes of a posterior."""
     groups = {name: group for name in DIMS if (group := find_group(posterior, name)) is not None}
     if "posterior" not in groups or "adjusted_accuracy" not in groups["posterior"]:
-        yield "it has no adjusted_accuracy"
+        yield Violation("adjusted-accuracy-missing")
         return
     yield from _attribute_violations(groups["posterior"].attrs)
     sizes: dict[str, int] = {}
@@ -98,34 +98,43 @@ def violations(posterior: Posterior) -> Iterator[str]:
         for dim, size in group.sizes.items():
             known = f"{name}, {dim}" if (name, dim) in THINNED else dim
             if sizes.setdefault(str(known), size) != size and dim in (*EVERY, *NAMES, *CELLS):
-                yield f"its groups differ in the number of {dim}"
+                yield Violation("posterior-group-sizes-differ", dimension=dim)
     for name in {"log_likelihood", "log_density"} & groups.keys():
         try:
             draws_of(groups[name], groups["posterior"])
         except (KeyError, TypeError, PosteriorError):
-            yield "its groups differ in their draws"
+            yield Violation("posterior-group-draws-differ")
     accuracy = groups["posterior"]["adjusted_accuracy"].values
     if accuracy.dtype.kind != "f" or not accuracy.size or not _within(accuracy):
-        yield "adjusted_accuracy is not between 0 and 1"
+        yield Violation("adjusted-accuracy-out-of-range")
 
 
 def _within(accuracy: Floats) -> bool:
     return bool(((accuracy >= 0) & (accuracy <= 1)).all())  # NaN is not
 
 
-def _group_violations(name: str, group: xr.Dataset) -> Iterator[str]:
+def _group_violations(name: str, group: xr.Dataset) -> Iterator[Violation]:
     known = DIMS[name]
     if name in ("observed_data", "log_density"):
-        yield from (f"it has no {name}/{each}" for each in IMAGES if each not in group)
+        yield from (
+            Violation("posterior-variable-missing", group=name, variable=each)
+            for each in IMAGES
+            if each not in group
+        )
     for variable in map(str, group.data_vars):
         array = group[variable]
         dims = tuple(map(str, array.dims))
         if array.dtype.kind not in "biuf":
-            yield f"{name}/{variable} holds no numbers"
+            yield Violation("posterior-variable-not-numbers", group=name, variable=variable)
         elif dims != known.get(variable, dims):
-            yield f"{name}/{variable} has the dimensions {', '.join(dims)}"
+            yield Violation(
+                "posterior-variable-dimensions-wrong",
+                group=name,
+                variable=variable,
+                dimensions=", ".join(dims),
+            )
         elif name != "observed_data" and dims[:2] != EVERY:
-            yield f"{name}/{variable} has no draws"
+            yield Violation("posterior-variable-without-draws", group=name, variable=variable)
     for dim in NAMES:
         if dim in group.dims:
             yield from _name_violations(f"{name}/{dim}", group.coords.get(dim))
@@ -134,35 +143,35 @@ def _group_violations(name: str, group: xr.Dataset) -> Iterator[str]:
         yield from _cell_violations(name, group, role)
     coordinates = {f"{role}_{each}" for role in roles for each in CellNames._fields}
     if strange := sorted(map(str, set(group.coords) - coordinates - set(group.dims))):
-        yield f"{name}/{strange[0]} is a coordinate"
+        yield Violation("posterior-coordinate-foreign", group=name, coordinate=strange[0])
 
 
-def _name_violations(where: str, names: xr.DataArray | None) -> Iterator[str]:
+def _name_violations(where: str, names: xr.DataArray | None) -> Iterator[Violation]:
     values = [] if names is None else names.values.tolist()
     if names is None or names.ndim != 1 or not all(map(_is_text, values)):
-        yield f"{where} holds no names"
+        yield Violation("posterior-names-missing", where=where)
     elif len(set(values)) < len(values):
-        yield f"{where} holds a name twice"
+        yield Violation("posterior-name-repeated", where=where)
 
 
-def _cell_violations(name: str, group: xr.Dataset, role: str) -> Iterator[str]:
+def _cell_violations(name: str, group: xr.Dataset, role: str) -> Iterator[Violation]:
     dim, where = f"{role}_cell", f"{name}/{role}_cell"
     coordinates = [group.coords.get(f"{role}_{each}") for each in CellNames._fields]
     if any(each is None or each.dims != (dim,) for each in coordinates):
-        yield f"{where} does not say which images its cells are about, as this version does"
+        yield Violation("posterior-cells-undescribed", where=where)
         return
     names, selected, shown = (each.values for each in coordinates if each is not None)
     if not all(map(_is_text, names.tolist())):
-        yield f"{where} holds no names"
+        yield Violation("posterior-names-missing", where=where)
     elif (
         selected.dtype.kind not in "iu"
         or shown.dtype.kind not in "iu"
         or not ((selected >= 0) & (selected <= shown) & (shown >= 1)).all()
         or (shown > LARGEST_COUNT).any()
     ):
-        yield f"{where} holds counts that are none of 0 <= selected <= shown"
+        yield Violation("posterior-cell-counts-impossible", where=where)
     elif len(set(zip(names.tolist(), selected.tolist(), shown.tolist(), strict=True))) < len(names):
-        yield f"{where} holds a cell twice"
+        yield Violation("posterior-cell-repeated", where=where)
 
 
 def _is_text(value: object) -> bool:
@@ -173,18 +182,22 @@ def _is_text(value: object) -> bool:
         return False
 
 
-def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[str]:
+def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[Violation]:
     for name, value in attributes.items():
         if isinstance(value, str) and not _is_text(value):
-            yield f"its attribute {str(name)!r} is no text"
+            yield Violation("posterior-attribute-not-text", attribute=str(name))
             return
     missing = [name for name in TEXTS if not isinstance(attributes.get(name), str)]
     if missing:
-        yield f"it has no attribute{'s' * (len(missing) > 1)} {', '.join(missing)}"
+        yield Violation(
+            "posterior-attributes-missing",
+            plural_ending="s" * (len(missing) > 1),
+            attributes=", ".join(missing),
+        )
         return
     for name, kind in FURTHER.items():
         if name in attributes and not isinstance(attributes[name], kind):
-            yield f"its attribute {name} is of another type"
+            yield Violation("posterior-attribute-type-wrong", attribute=name)
             return
     read: dict[str, Any] = {}
     for name, kind in JSON.items():
@@ -193,23 +206,25 @@ def _attribute_violations(attributes: Mapping[Any, Any]) -> Iterator[str]:
         except ValueError:
             read[name] = None
         if name in attributes and not isinstance(read[name], kind):
-            yield f"its attribute {name} cannot be read"
+            yield Violation("posterior-attribute-unreadable", attribute=name)
             return
     if not all(isinstance(role, str) for role in read["datasets"]):
-        yield "its attribute datasets holds no names"
+        yield Violation("posterior-data-sets-unnamed")
     elif tuple(read["datasets"][:2]) != REQUIRED_ROLES:
-        yield f"its attribute datasets does not begin with {' and '.join(REQUIRED_ROLES)}"
+        yield Violation(
+            "posterior-data-sets-misordered", expected_data_sets=" and ".join(REQUIRED_ROLES)
+        )
     try:
         for rule in read["selection"].values():
             Selection.of(rule)
     except StudyError:
-        yield "its attribute selection holds no rule"
+        yield Violation("posterior-selection-without-rule")
         return
     model = attributes["model"]
     if model not in MODELS:
-        yield f"its model {model[:50]!r} is not one of {', '.join(MODELS)}"
+        yield Violation("posterior-of-unknown-model", model=model[:50], choices=", ".join(MODELS))
         return
     try:
         options_of(MODELS[model], read["options"])
     except (TypeError, ValueError):
-        yield f"its options are not those of the {model} model"
+        yield Violation("posterior-options-of-other-model", model=model)

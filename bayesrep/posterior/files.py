@@ -17,7 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from bayesrep.atomic import replaced_file
-from bayesrep.errors import PosteriorError, reason
+from bayesrep.errors import PosteriorError, Violation, reason
 from bayesrep.files import netcdf, trial
 from bayesrep.posterior.contract import violations
 from bayesrep.posterior.groups import Posterior
@@ -108,7 +108,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
     """
     target = Path(path)
     if target.exists() and not force:
-        raise PosteriorError(f"{target} exists; choose another path or pass force=True (--force)")
+        raise PosteriorError("posterior-path-exists", path=target)
     try:
         with replaced_file(target) as partial:
             # Draws hardly get smaller by compression, which takes ten times as long as writing.
@@ -118,7 +118,7 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
             posterior.to_netcdf(str(partial), **plain)
             netcdf.seal(partial)
     except OSError as error:
-        raise PosteriorError(f"cannot write {target}: {reason(error)}") from None
+        raise PosteriorError("file-not-writable", path=target, reason=reason(error)) from None
 
 
 @in_arviz
@@ -132,7 +132,7 @@ def read_posterior(path: str | Path) -> xr.DataTree:
     """
     source = Path(path)
     if not source.is_file():
-        raise PosteriorError(f"{source}: no such file; bayesrep fit STUDY --out {source} makes it")
+        raise PosteriorError("posterior-file-missing", path=source)
     if (line := trial.fault(netcdf.examine, source, str(source))) is not None:
         raise PosteriorError(line)
     try:
@@ -143,11 +143,8 @@ def read_posterior(path: str | Path) -> xr.DataTree:
                 posterior = opened.load()
         broken = next(violations(posterior), None)
     except Exception as error:  # three libraries on a stranger's file raise nearly anything
-        raise PosteriorError(_not_ours(source, reason(error))) from error
+        strange = Violation("posterior-file-unreadable", reason=reason(error))
+        raise PosteriorError(netcdf.not_ours(strange, source)) from error
     if broken is not None:
-        raise PosteriorError(_not_ours(source, broken))
+        raise PosteriorError(netcdf.not_ours(broken, source))
     return posterior
-
-
-def _not_ours(source: Path, why: str) -> str:
-    return f"{source} is not a posterior of bayesrep: {why}; restore it or fit again"

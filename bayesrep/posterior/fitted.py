@@ -74,34 +74,18 @@ class Fitted:
     def __post_init__(self) -> None:
         attributes = self.group.attrs
         if "statistics_digest" not in attributes:
-            raise PosteriorError(
-                "the posterior does not say to which counts it was fitted; fit the study again "
-                "with this version"
-            )
+            raise PosteriorError("posterior-of-unknown-counts")
         if attributes["statistics_digest"] != self.statistics.digest():
-            raise PosteriorError(
-                "the posterior was fitted to another study (fingerprints differ); fit this one"
-            )
+            raise PosteriorError("posterior-of-another-study")
         fitted = attributes.get("study_fingerprint")
         if isinstance(self.study, Study) and fitted and fitted != self.study.fingerprint():
-            raise PosteriorError(
-                "the posterior was fitted to another study (fingerprints differ: the counts are "
-                "equal, but not the images, their order, labels, groups or answers); fit this one"
-            )
+            raise PosteriorError("posterior-of-other-images")
         if not 0 <= self.crowd_sd <= 0.5:
-            raise OptionError(
-                f"crowd_sd is {self.crowd_sd}; give the standard deviation of a mean selection "
-                "frequency, a fraction from 0 to 0.5"
-            )
+            raise OptionError("crowd-sd-out-of-range", crowd_sd=self.crowd_sd)
         if self.crowd_sd and not self.recorded.model.collapsed:
-            raise OptionError(
-                f"crowd_sd takes a fit of the joint model; this is one of {self.recorded.name}"
-            )
+            raise OptionError("crowd-sd-without-joint-model", model=self.recorded.name)
         if self.crowd_sd and not self._nameless:
-            raise OptionError(
-                "crowd_sd: the study says who answered, so intervals allow for it and nothing is "
-                "left to assume; leave it out"
-            )
+            raise OptionError("crowd-sd-with-known-workers")
 
     def __repr__(self) -> str:
         made, sizes = self.recorded, self.group.sizes
@@ -136,7 +120,7 @@ class Fitted:
         """Itself, where it converged or need not have; else `ConvergenceError` with the verdict."""
         if not self.group.attrs.get("converged") and not allow_unconverged:
             verdict = self.group.attrs.get("verdict", "the fit carries no verdict")
-            raise ConvergenceError(str(verdict))
+            raise ConvergenceError("not-converged", verdict=verdict)
         return self
 
     @property
@@ -157,7 +141,7 @@ class Fitted:
             If only its statistics are known.
         """
         if not isinstance(self.study, Study):
-            raise StudyError("this takes the study itself, not its sufficient statistics")
+            raise StudyError("statistics-instead-of-study")
         return self.study
 
     @cached_property
@@ -169,9 +153,7 @@ class Fitted:
         """Index of every image of a data set among the posterior's cells of it."""
         data, column = self.images.datasets[role], self.recorded.grouping
         if column and column not in data.groups:
-            raise PosteriorError(
-                f"the posterior has groups by {column[:50]!r}, which the study lacks"
-            )
+            raise PosteriorError("posterior-groups-not-in-study", column=column[:50])
         group = data.groups[column] if column else np.full(len(data.shown), "")
         cells = cells_along(self.need("log_density"), role)
         return place_of_cells(cells, group, data.selected, data.shown)
@@ -286,9 +268,7 @@ class Fitted:
         scores = self.need("posterior", "leniency_score")["leniency_score"].values
         size = len(found.leniencies.known)
         if scores.ndim != 3 or scores.shape[2] != size or not np.isfinite(scores).all():
-            raise PosteriorError(
-                "the posterior has leniency_score of other workers than the study; fit it again"
-            )
+            raise PosteriorError("posterior-of-other-workers")
         return leniency_covariance(scores, found, self.adjusted, directions)
 
     def _answered(self, role: str) -> Answered:

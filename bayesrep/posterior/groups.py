@@ -39,9 +39,7 @@ def find_group(posterior: Posterior, name: str) -> xr.Dataset | None:
             if isinstance(posterior, str)
             else f"an object of type {type(posterior).__name__}"
         )
-        raise PosteriorError(
-            f"{what} is no posterior; give what bayesrep.fit or bayesrep.read_posterior returns"
-        ) from None
+        raise PosteriorError("object-not-a-posterior", found=what) from None
     return group.to_dataset() if isinstance(group, xr.DataTree) else group
 
 
@@ -57,7 +55,7 @@ def need_group(posterior: Posterior, name: str, *variables: str) -> xr.Dataset:
     missing = [v for v in variables if group is None or v not in group]
     if group is None or missing:
         what = f"{name} ({', '.join(missing)})" if missing else name
-        raise PosteriorError(f"the posterior has no {what}; fit the study again with this version")
+        raise PosteriorError("posterior-part-missing", missing_part=what)
     return group
 
 
@@ -82,7 +80,7 @@ def draws_of(thinned: xr.Dataset, group: xr.Dataset) -> Int[np.ndarray, "kept"]:
     known, wanted = group["draw"].values, thinned["draw"].values
     place = np.searchsorted(known, wanted)
     if (np.diff(known) <= 0).any() or not np.isin(wanted, known).all():
-        raise PosteriorError("the log likelihood is of other draws; fit the study again")
+        raise PosteriorError("log-likelihood-draws-differ")
     return place
 
 
@@ -149,9 +147,7 @@ def recorded(posterior: Posterior) -> Recorded:
             },
         )
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise PosteriorError(
-            "the posterior does not say how it was made; fit the study again with this version"
-        ) from error
+        raise PosteriorError("posterior-origin-unknown") from error
 
 
 class CellNames(NamedTuple):
@@ -177,9 +173,7 @@ def cells_along(group: xr.Dataset, role: str) -> CellNames:
     """
     names = [f"{role}_{name}" for name in CellNames._fields]
     if missing := [name for name in names if name not in group.coords]:
-        raise PosteriorError(
-            f"the posterior has no coordinate {missing[0]}; fit the study again with this version"
-        )
+        raise PosteriorError("posterior-coordinate-missing", coordinate=missing[0])
     return CellNames(*(group.coords[name].values for name in names))
 
 
@@ -205,5 +199,5 @@ def place_of_cells(
     order = np.argsort(known)
     place = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
     if (known[place] != wanted).any():
-        raise PosteriorError("the posterior lacks cells of the study; fit this study")
+        raise PosteriorError("posterior-lacks-study-cells")
     return place

@@ -57,9 +57,9 @@ def compare_subsets(
         As `compare`, where a subset has no image, or takes the name "all images".
     """
     if ALL in subsets:
-        raise StudyError(f"subset {ALL!r}: the name is taken; rename it")
+        raise StudyError("all-images-name-taken", subset=ALL)
     if reference.classifiers != replication.classifiers:
-        raise StudyError("the two data sets have different classifiers; read them together")
+        raise StudyError("classifiers-differ-between-datasets")
     people = (None, None) if humans is None else humans
     given = (None, None) if sets is None else sets
     both = (reference, replication)
@@ -76,7 +76,7 @@ def compare_subsets(
         ]
         for role, (_, images) in zip(REQUIRED_ROLES, counts, strict=True):
             if not images.any():
-                raise StudyError(f"subset {name!r}: nobody answered an image of it in the {role}")
+                raise StudyError("subset-without-answers", subset=name, role=role)
         rows = accuracy_rows(names, kinds, metric, counts, interval)
         tables.append(rows.select(pl.lit(name).alias("subset"), pl.all()))
     changes = [
@@ -122,10 +122,7 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
         text, columns = text.with_columns(pl.lit("true").alias(file.stem)), [file.stem]
     parts = [_rows_of(text, each, str(file)) for each in predictions]
     if not any(len(part) for part in parts):
-        raise StudyError(
-            f"{file}: none of the images, which are called {str(predictions[0].images[0])!r} and "
-            "so on; use the same names"
-        )
+        raise StudyError("subset-images-unknown", file=file, example=str(predictions[0].images[0]))
     found: dict[str, tuple[Bools, ...]] = {}
     for column in columns:
         kinds = sorted({value for part in parts for value in part[column].str.to_lowercase()})
@@ -148,7 +145,7 @@ def _rows_of(table: pl.DataFrame, data: Predictions, where: str) -> pl.DataFrame
     rows = table.filter(pl.col("image").is_in(data.images.tolist()))
     if (twice := rows.filter(rows["image"].is_duplicated())).height:
         names = listing(twice["image"].unique(maintain_order=True))
-        raise StudyError(f"{where}: {names} of {data.dataset!r} given twice; keep one row")
+        raise StudyError("subset-image-twice", where=where, images=names, dataset=data.dataset)
     return rows
 
 
@@ -179,7 +176,7 @@ def fast_images(
         Where seconds are not positive.
     """
     if not seconds > 0:
-        raise OptionError(f"fast images are those of at most {seconds:g} seconds; give more than 0")
+        raise OptionError("fast-seconds-not-positive", seconds=seconds)
     where = str(path)
     table = read_table(path, text=("dataset", "image", "task"))
     if "image" not in table.columns and "task" in table.columns:
@@ -189,7 +186,7 @@ def fast_images(
     strange = times.is_null() & table["seconds"].is_not_null()
     if strange.any() or bool((times < 0).any()):
         row = int((strange | (times < 0).fill_null(value=False)).arg_true()[0]) + 2
-        raise StudyError(f"{where}, line {row}: seconds is no time; give a number of seconds")
+        raise StudyError("answer-time-not-number", where=where, line=row)
     rows = table.with_columns(pl.col("image").cast(pl.String), times.alias("seconds"))
     found = []
     for data in predictions:

@@ -27,7 +27,11 @@ def class_numbers(
     if unknown := [name for name, number in found.items() if number is None]:
         are = "is no class" if len(unknown) == 1 else "are no classes"
         raise StudyError(
-            f"{where}: {listing(unknown, noun)} {are} of the predictions; use the names of "
-            f"their {len(classes)} classes, such as {classes[0]!r}"
+            "classes-not-of-predictions",
+            where=where,
+            unknown_classes=listing(unknown, noun),
+            verb=are,
+            class_count=len(classes),
+            example=classes[0],
         )
     return {name: number for name, number in found.items() if number is not None}

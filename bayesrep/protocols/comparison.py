@@ -110,9 +110,7 @@ def compare(
         Where classifiers or classes differ or no image is left.
     """
     if reference.classes != replication.classes or reference.classifiers != replication.classifiers:
-        raise StudyError(
-            "the two data sets have different classifiers or classes; read them together"
-        )
+        raise StudyError("classifiers-or-classes-differ")
     people = (None, None) if humans is None else humans
     given = (None, None) if sets is None else sets
     sides = tuple(
@@ -143,7 +141,7 @@ def side_of(data: Predictions, people: Predictions | None, sets: LabelSets | Non
         answered = answered & sets.known & (sets.sizes > 0)
         right = sets.contain(data.first)
     if not answered.any():
-        raise StudyError(f"data set {data.dataset!r}: no image is left to compare on")
+        raise StudyError("no-image-to-compare", dataset=data.dataset)
     return Side(data.classifiers, right & answered, answered)
 
 

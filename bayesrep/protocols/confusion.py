@@ -152,7 +152,7 @@ def co_occurrence(
 
 def _number(predictions: Predictions, name: str) -> int:
     if name not in predictions.classifiers:
-        raise StudyError(f"data set {predictions.dataset!r}: nobody is called {name!r}")
+        raise StudyError("nobody-of-that-name", dataset=predictions.dataset, name=name)
     return predictions.classifiers.index(name)
 
 

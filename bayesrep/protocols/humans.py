@@ -54,10 +54,10 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
     if (lost := rows.filter(~pl.col("row").is_in(placed.implode()))).height:
         images = listing(lost["image"].unique(maintain_order=True))
         names = " or ".join(repr(data.dataset) for data in predictions)
-        raise StudyError(f"{where}: answers to {images}, which {names} lacks; drop these rows")
+        raise StudyError("answers-to-unknown-images", where=where, images=images, datasets=names)
     if (unclear := placed.filter(placed.is_duplicated())).len():
         images = listing(rows.filter(pl.col("row").is_in(unclear.implode()))["image"].unique())
-        raise StudyError(f"{where}: {images} is in both data sets; add a column dataset")
+        raise StudyError("answered-image-in-both-datasets", where=where, images=images)
     return tuple(
         _answers(part, data, labelers, where) for part, data in zip(parts, predictions, strict=True)
     )
@@ -76,7 +76,7 @@ def _answers(rows: pl.DataFrame, data: Predictions, labelers: list[str], where: 
     if twice.height:
         person = twice["labeler"][0]
         images = listing(twice.filter(pl.col("labeler") == person)["image"].unique())
-        raise StudyError(f"{where}: several answers of labeler {person!r} to {images}; keep one")
+        raise StudyError("labeler-answered-twice", where=where, labeler=person, images=images)
     numbers = class_numbers(rows["answer"].to_list(), data.classes, where, "answer")
     answers = np.full((len(labelers), len(data.images), 1), NO_ANSWER, dtype=data.answers.dtype)
     person = {name: number for number, name in enumerate(labelers)}
@@ -108,11 +108,9 @@ def beside(predictions: Predictions, humans: Predictions) -> Predictions:
     """
     seen = np.any(humans.answered, axis=0)
     if not seen.any():
-        raise StudyError(f"no human answers to images of {predictions.dataset!r}")
+        raise StudyError("no-human-answers", dataset=predictions.dataset)
     if taken := sorted(set(predictions.classifiers) & set(humans.classifiers)):
-        raise StudyError(
-            f"{listing(taken, 'labeler')} is called as a classifier; rename the labeler"
-        )
+        raise StudyError("labeler-named-as-classifier", labelers=listing(taken, "labeler"))
     machines = np.where(np.expand_dims(seen, 1), predictions.answers[:, :, :1], NO_ANSWER)
     return Predictions(
         predictions.dataset,

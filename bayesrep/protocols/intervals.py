@@ -69,7 +69,9 @@ def proportion_interval(
         half = z / (n + z**2) * np.sqrt(x * (n - x) / n + z**2 / 4)
         return np.maximum(middle - half, 0), np.minimum(middle + half, 1)
     else:
-        raise OptionError(f"no interval {kind!r}; choose one of {', '.join(INTERVALS)}")
+        raise OptionError(
+            "unknown-proportion-interval", interval=kind, choices=", ".join(INTERVALS)
+        )
     none = np.isnan(n)
     lower, upper = np.where(x == 0, 0, lower), np.where(x == n, 1, upper)
     return np.where(none, np.nan, lower), np.where(none, np.nan, upper)

@@ -114,14 +114,16 @@ def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> La
         labels = (label for _, each in sets for label in each)
         numbers = class_numbers(labels, predictions.classes, str(path), "label")
         if twice := [image for image, _ in sets if known[places[image]]]:
-            raise StudyError(f"{path}: a second label set of {listing(twice)}; keep one")
+            raise StudyError("second-label-set", path=path, images=listing(twice))
         known[[places[image] for image, _ in sets]] = True
         pairs += [(places[image], numbers[label]) for image, each in sets for label in each]
     where = ", ".join(map(str, paths))
     if not known.any():
         raise StudyError(
-            f"{where}: no label set of any image of {predictions.dataset!r}, whose images are "
-            f"called {str(predictions.images[0])!r} and so on; use the same names"
+            "label-sets-of-other-images",
+            where=where,
+            dataset=predictions.dataset,
+            example=str(predictions.images[0]),
         )
     if not known.all():
         missing = predictions.images[~known].tolist()
@@ -148,10 +150,10 @@ def _sets(
     elif isinstance(content, list):
         named = _in_order(path, content, predictions)
     else:
-        raise StudyError(f"{path}: neither a list nor a mapping of label sets")
+        raise StudyError("label-sets-not-list-mapping", path=path)
     for image, labels in named:
         if not isinstance(labels, list):
-            raise StudyError(f"{path}: the label set of {image!r} is no list of labels")
+            raise StudyError("label-set-not-list", path=path, image=image)
         yield image, labels
 
 
@@ -164,7 +166,9 @@ def _in_order(
             continue
         number = int(found.group(1))
         if not 1 <= number <= len(content):
-            raise StudyError(f"{path}: {len(content)} label sets, but none for image {image!r}")
+            raise StudyError(
+                "image-beyond-label-sets", path=path, label_set_count=len(content), image=image
+            )
         yield image, content[number - 1]
 
 
@@ -194,6 +198,6 @@ def _table_sets(
     rows = rows.filter(pl.col("image").is_in(list(places)))
     if (repeated := rows.filter(rows.is_duplicated())).height:
         images = listing(repeated["image"].unique(maintain_order=True))
-        raise StudyError(f"{path}: a label is given twice for {images}; keep one row for each")
+        raise StudyError("label-twice-for-image", path=path, images=images)
     for (image,), part in rows.group_by(["image"], maintain_order=True):
         yield str(image), [label for label in part["label"].to_list() if label not in (None, "")]

@@ -142,23 +142,22 @@ def match(
 def _check(reference: Predictions, replication: Predictions, epsilon: float, runs: int) -> None:
     for data in (reference, replication):
         if data.confidence is None:
-            raise StudyError(
-                f"data set {data.dataset!r}: no probabilities of the answers; `bayesrep predict` "
-                "makes predictions that have them"
-            )
+            raise StudyError("matching-needs-probabilities", dataset=data.dataset)
         if not data.answered.all():
-            raise StudyError(f"data set {data.dataset!r}: answers are missing; matching needs all")
+            raise StudyError("matching-needs-all-answers", dataset=data.dataset)
     if reference.classes != replication.classes:
-        raise StudyError("the two data sets number their classes differently; read them together")
+        raise StudyError("classes-numbered-differently")
     if missing := sorted(set(reference.classifiers) ^ set(replication.classifiers)):
         raise StudyError(
-            f"answers of {listing(missing, 'classifier')} on one of "
-            f"{reference.dataset!r} and {replication.dataset!r} only; predict on both"
+            "answers-on-one-dataset-only",
+            classifiers=listing(missing, "classifier"),
+            reference=reference.dataset,
+            replication=replication.dataset,
         )
     if not 0 < epsilon <= 1:
-        raise OptionError(f"epsilon is {epsilon}; give a difference of probabilities in (0, 1]")
+        raise OptionError("epsilon-out-of-range", epsilon=epsilon)
     if runs < 1:
-        raise OptionError(f"{runs} runs; give at least one")
+        raise OptionError("matching-runs-below-one", runs=runs)
     at_most("runs", runs, LARGEST_RUNS)
 
 

@@ -96,16 +96,16 @@ def multilabel(
         Where no image is left, or a subset takes a name of this table's own.
     """
     if empty not in EMPTY:
-        raise OptionError(f"empty is {empty!r}; choose one of {', '.join(EMPTY)}")
+        raise OptionError("unknown-empty-handling", empty=empty, choices=", ".join(EMPTY))
     if trials < 1:
-        raise OptionError(f"{trials} trials; give at least one")
+        raise OptionError("trials-below-one", trials=trials)
     at_most("trials", trials, LARGEST_TRIALS)
     chosen = class_subsets(predictions.classes) if subsets is None else subsets
     if taken := [name for name in chosen if name in _PARTS]:
-        raise StudyError(f"{listing(taken, 'subset')}: the name is taken; rename it")
+        raise StudyError("table-subset-name-taken", subsets=listing(taken, "subset"))
     kept = sets.known & (sets.sizes > 0) if empty == "exclude" else sets.known
     if not kept.any():
-        raise StudyError(f"data set {predictions.dataset!r}: no image has a right label")
+        raise StudyError("no-image-with-right-label", dataset=predictions.dataset)
     metrics = list(_metrics(predictions, sets, kept))
     parts = _image_parts(predictions, sets, chosen)
     right, images = (

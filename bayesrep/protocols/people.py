@@ -119,9 +119,9 @@ class People:
             Where it is not known how often labels are selected, or ``annotators`` is not positive.
         """
         if self.frequency is None or self.shown is None:
-            raise StudyError("annotators are drawn of how often labels are selected; give counts")
+            raise StudyError("drawn-annotators-need-counts")
         if annotators < 1:
-            raise StudyError(f"annotators is {annotators}; give a whole number from 1")
+            raise StudyError("drawn-annotators-below-one", annotators=annotators)
         of, shown = self.frequency, self.shown.values
         selected, fewer = np.rint(of.values * shown).astype(np.int64), np.minimum(shown, annotators)
         random = np.random.default_rng(seed)
@@ -159,7 +159,7 @@ def read_people(
         shown = table["shown"].to_numpy()
         selected = table["selected"].to_numpy()
         if not ((shown > 0) & (selected >= 0) & (selected <= shown)).all():
-            raise StudyError(f"{counts}: selected must be from 0 to shown, and shown above 0")
+            raise StudyError("label-counts-not-within-shown", path=counts)
         parts["frequency"] = OfLabels(keys, selected / shown, size)
         parts["shown"] = OfLabels(keys, shown.astype(np.int64), size)
     if objects is not None:
@@ -183,7 +183,7 @@ def read_people(
             table, keys = table.filter(asked), keys[asked.to_numpy()]
             given, of = (table[name].cast(pl.Float64).to_numpy() for name in ("main", "shown"))
             if not ((of > 0) & (given >= 0) & (given <= of)).all():
-                raise StudyError(f"{objects}: main must be from 0 to shown, and shown above 0")
+                raise StudyError("main-not-within-shown", path=objects)
             parts["first"] = OfLabels(keys, given / of, size)
             parts["mains"] = OfLabels(keys, given.astype(np.int64), size)
             mean = np.full(len(predictions.images), np.nan)
@@ -212,12 +212,14 @@ def _rows(
     table = table.filter(pl.col("image").is_in(list(places)))
     if table.is_empty():
         raise StudyError(
-            f"{path}: none of the images of {predictions.dataset!r}, which are called "
-            f"{str(predictions.images[0])!r} and so on; use the same names"
+            "people-images-unknown",
+            path=path,
+            dataset=predictions.dataset,
+            example=str(predictions.images[0]),
         )
     if (twice := table.filter(table.select("image", "label").is_duplicated())).height:
         names = listing(twice["image"].unique(maintain_order=True).to_list())
-        raise StudyError(f"{path}: a label is given twice for {names}; keep one row for each")
+        raise StudyError("label-twice-for-image", path=path, images=names)
     known = class_numbers(
         table["label"].unique().to_list(), predictions.classes, str(path), "label"
     )
@@ -310,7 +312,7 @@ def seen(predictions: Predictions, people: People, *, interval: str = "jeffreys"
     """
     rows = list(_seen(predictions, people))
     if not rows:
-        raise StudyError("nothing is known of what people see: give counts, objects or both")
+        raise StudyError("seen-by-people-unknown")
     is_so, of = (np.array([int(row[place]) for row in rows]) for place in (2, 3))
     names = {"statistic": [row[0] for row in rows], "figure": [row[1] for row in rows]}
     return _shares(names, is_so, of, interval)
@@ -389,7 +391,7 @@ def judged(predictions: Predictions, people: People, *, interval: str = "jeffrey
     """
     rows = list(_judged(predictions, people))
     if not rows:
-        raise StudyError("nothing is known of what people see: give counts, objects or both")
+        raise StudyError("seen-by-people-unknown")
     right, of = (np.stack([row[place] for row in rows], axis=1).ravel() for place in (2, 3))
     names = {
         "classifier": np.repeat(predictions.classifiers, len(rows)),

@@ -61,14 +61,14 @@ def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[n
         table = read_table(file, text=("class",))
         require(table, ("class",), str(file))
         if len(table.columns) < 2:
-            raise StudyError(f"{file}: only the column class; add one that groups the classes")
+            raise StudyError("no-grouping-column", file=file)
         texts(table["class"], str(file))
         rows = table.select(pl.all().cast(pl.String).fill_null(""))
     found = class_numbers(rows["class"].to_list(), classes, str(file), "class")
     numbers = [found[name] for name in rows["class"].to_list()]
     repeated = rows.filter(pl.Series(numbers).is_duplicated())["class"].unique(maintain_order=True)
     if len(repeated):
-        raise StudyError(f"{file}: {listing(repeated, 'class')} given twice; keep one row")
+        raise StudyError("class-grouped-twice", file=file, classes=listing(repeated, "class"))
     groups: dict[str, NDArray[np.str_]] = {}
     for column in rows.columns:
         if column != "class":
@@ -98,7 +98,9 @@ def read_grouping(
     if column is None and len(groups) == 1:
         return next(iter(groups.values()))
     if column not in groups:
-        raise OptionError(f"--by is {column}; {path} has {', '.join(groups)}")
+        raise OptionError(
+            "unknown-grouping-column", column=column, path=path, choices=", ".join(groups)
+        )
     return groups[column]
 
 
@@ -106,9 +108,7 @@ def _superclasses(file: Path) -> pl.DataFrame:
     content = read_array(file)
     mapping = content.item() if content.shape == () and content.dtype == object else None
     if not isinstance(mapping, Mapping):
-        raise StudyError(
-            f"{file}: no mapping of superclass to class numbers; give superclasses.npy"
-        )
+        raise StudyError("no-superclass-mapping", file=file)
     rows = [(str(number), str(name)) for name, members in mapping.items() for number in members]
     return pl.DataFrame(rows, schema=["class", SUPERCLASS], orient="row")
 

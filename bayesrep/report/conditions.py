@@ -118,7 +118,7 @@ def _comparison(part: str, whole: str) -> Comparison:
 
 
 def _refused(text: str, why: str) -> OptionError:
-    return OptionError(f"--fail-if {plain(text)!r}: {why}")
+    return OptionError("condition-not-usable", condition=plain(text), reason=why)
 
 
 def _value(each: Comparison, numbers: Mapping[str, Any]) -> float | str:

@@ -112,7 +112,7 @@ def run_demo(
 
 def _truth(study: Study) -> pl.DataFrame:
     if study.truth is None:
-        raise OptionError("the demo needs a study with a known truth")
+        raise OptionError("demo-truth-unknown")
     return pl.DataFrame(
         {
             "classifier": study.classifiers,
@@ -241,7 +241,7 @@ def demo_facts(demo: Demo) -> dict[str, Any]:
 def check_demo_folder(out: Path) -> None:
     """Refuse, before any work, a folder that holds something other than an earlier demo."""
     if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise OptionError(f"{out} exists and is not an earlier demo; choose another --out")
+        raise OptionError("out-not-earlier-demo", out=out)
 
 
 def write_demo(demo: Demo, out: Path) -> None:

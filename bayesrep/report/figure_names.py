@@ -306,7 +306,7 @@ def named(name: str) -> Figure:
         lists the names.
     """
     if name not in FIGURES:
-        raise OptionError(f"unknown figure {name!r}; {_instead(name)}")
+        raise OptionError("unknown-figure", figure=name, hint=_instead(name))
     return FIGURES[name]
 
 
@@ -337,7 +337,7 @@ def chosen_options(
     wanted = {option: value for option, value in asked.items() if value is not None}
     if strange := [option for option in wanted if option not in known]:
         option = {"classifiers": "classifier", "classes": "class"}.get(strange[0], strange[0])
-        raise OptionError(f"{name} takes no --{option}")
+        raise OptionError("figure-takes-no-option", figure=name, option=option)
     more = {option: value for option, value in taken.items() if value is not None}
     return wanted | {option: value for option, value in more.items() if option in known}
 
@@ -350,11 +350,11 @@ def chosen_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     known = sorted(named(name).options - _BY_OPTION)
     if strange := [setting for setting in settings if setting not in known]:
         has = f"it has {', '.join(known)}" if known else "it has none"
-        raise OptionError(f"{name} has no setting {strange[0]!r}; {has}")
+        raise OptionError("unknown-figure-setting", figure=name, setting=strange[0], hint=has)
     for setting, value in settings.items():
         numbers = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(n, int | float) and np.isfinite(n) for n in numbers):
-            raise OptionError(f"--set {setting}={value}: give a number, or numbers with commas")
+            raise OptionError("setting-not-number", setting=setting, value=value)
     return dict(settings)
 
 
@@ -373,15 +373,15 @@ def read_inputs(name: str, given: Given, *, inputs: Inputs | None = None) -> lis
     figure, needs = named(name), _needs(name)
     wants_study = bool(set(needs) & set(catalogue.NEEDS) - {"posterior"})
     if wants_study and given.study is None:
-        raise OptionError(f"{name} is drawn of a study; name one after it")
+        raise OptionError("figure-needs-study", figure=name)
     if "posterior" in needs and given.posterior is None:
-        raise OptionError(f"{name} is drawn of a posterior; name one after it")
+        raise OptionError("figure-needs-posterior", figure=name)
     there = given.names()
     for need in needs:
         choices = need.split("|")
         if need.startswith("--") and not there & set(choices):
             many = f"{', '.join(choices)} or both; give one" if len(choices) > 1 else need
-            raise OptionError(f"{name} is drawn of {many}")
+            raise OptionError("figure-needs-input", figure=name, needed=many)
     taken = {part for need in needs for part in need.split("|")} | figure.optional
     taken |= {"study"} if wants_study else set()
     if "people" in figure.inputs:
@@ -389,7 +389,7 @@ def read_inputs(name: str, given: Given, *, inputs: Inputs | None = None) -> lis
     for what in sorted(there - taken):
         path = getattr(given, what.removeprefix("--"))
         rest = f"; leave out {path}" if not what.startswith("--") else ""
-        raise OptionError(f"{name} takes no {what}{rest}")
+        raise OptionError("figure-takes-no-input", figure=name, input=what, hint=rest)
     every = inputs or Inputs(given)
     return [getattr(every, each) for each in figure.inputs]
 

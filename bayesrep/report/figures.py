@@ -90,7 +90,7 @@ def check_format(path: Path) -> Path:
     """Refuse, before any work, a file whose suffix names none of `FORMATS`."""
     if path.suffix.lower() not in FORMATS:
         wanted = " or ".join([", ".join(FORMATS[:-1]), FORMATS[-1]])
-        raise OptionError(f"{path} is no figure; give a name that ends in {wanted}")
+        raise OptionError("figure-ending-unknown", path=path, endings=wanted)
     return path
 
 

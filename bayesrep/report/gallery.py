@@ -57,7 +57,7 @@ class Pictures:
             Where there are none.
         """
         if not folder.is_dir():
-            raise StudyError(f"{folder} is no folder; give the one that holds the images")
+            raise StudyError("picture-folder-missing", folder=folder)
         found: dict[str, Path] = {}
         for here, folders, names in os.walk(folder):
             folders[:] = sorted(each for each in folders if not each.startswith("."))
@@ -66,7 +66,9 @@ class Pictures:
                     path = Path(here) / name
                     found[path.relative_to(folder).as_posix()] = path
         if not found:
-            raise StudyError(f"{folder} holds no images; known are {', '.join(sorted(KINDS))}")
+            raise StudyError(
+                "no-pictures-in-folder", folder=folder, endings=", ".join(sorted(KINDS))
+            )
         times: dict[str, list[Path]] = {}
         for path in found.values():
             for name in {path.name, path.stem}:
@@ -99,7 +101,9 @@ class Pictures:
                     upright.thumbnail((SIDE, SIDE))
                     return np.asarray(upright)
         except Exception as error:  # whatever a stranger's picture makes Pillow say
-            raise StudyError(f"{path} cannot be decoded ({kind_and_reason(error)})") from None
+            raise StudyError(
+                "picture-not-decodable", path=path, reason=kind_and_reason(error)
+            ) from None
 
 
 def grid(pictures: Pictures, images: Sequence[str], texts: Sequence[str], *, title: str) -> Any:
@@ -129,13 +133,11 @@ def _there(pictures: Pictures, images: NDArray[np.str_], wanted: Bools, what: st
     """Numbers of the wanted images of which there are pictures; none of them is refused."""
     numbers = np.flatnonzero(wanted)
     if not len(numbers):
-        raise StudyError(f"there are no images {what}")
+        raise StudyError("no-images-of-kind", kind=what)
     found = [int(n) for n in numbers if pictures.has(str(images[n]))]
     if not found:
         names = listing(images[numbers].tolist())
-        raise StudyError(
-            f"{pictures.folder} holds no picture of {names} ({what}); name files as the study does"
-        )
+        raise StudyError("folder-lacks-pictures", folder=pictures.folder, images=names, kind=what)
     return found
 
 
@@ -160,11 +162,13 @@ def three_of_a_class(
     there = _there(pictures, data.images, np.ones(len(data.images), np.bool_), "of the reference")
     names = sorted({labels[n] for n in there})
     if len(classes) > 1:
-        raise OptionError(f"this figure shows one class, not {len(classes)}")
+        raise OptionError("figure-of-one-class", class_count=len(classes))
     if classes and names == [""]:
-        raise StudyError("the study has no labels of images, so that none is of a class")
+        raise StudyError("study-without-image-labels")
     if classes and classes[0] not in names:
-        raise StudyError(f"no picture of class {classes[0]!r}, but of {listing(names, 'class')}")
+        raise StudyError(
+            "no-picture-of-class", wanted_class=classes[0], known_classes=listing(names, "class")
+        )
     chosen = classes[0] if classes else names[int(np.random.default_rng(seed).integers(len(names)))]
     mine = [n for n in there if labels[n] == chosen]
     frequency = data.selected / data.shown
@@ -267,7 +271,7 @@ def selected_by_nobody(
 ) -> Any:
     """Figure 25 of Tsipras et al. (2020): images whose own label nobody selects."""
     if people.frequency is None:
-        raise StudyError("this figure is drawn of how often labels are selected; give --counts")
+        raise StudyError("figure-needs-counts")
     wanted = people.frequency.at(data.labels, np.nan) == 0
     return _random_grid(data, pictures, wanted, "whose label nobody selects", seed)
 
@@ -284,5 +288,5 @@ def chosen_by_nobody(
 
 def _classified(people: People) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if people.number is None or people.main is None:
-        raise StudyError("this figure is drawn of objects; give --objects")
+        raise StudyError("figure-needs-objects")
     return people.number, people.main

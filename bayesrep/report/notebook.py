@@ -163,7 +163,7 @@ class Plot:
             save_figure(self.figure, file)
             return file
         if self.spec is None:
-            raise OptionError(f"{self.name} is a drawing; give a name that ends in .pdf or .svg")
+            raise OptionError("drawing-without-json", figure=self.name)
         with replaced_file(file) as partial:
             partial.write_text(json.dumps(self.spec, allow_nan=False), encoding="utf-8")
         return file
@@ -182,9 +182,9 @@ class Plot:
 def _new(path: str | Path, endings: tuple[str, ...], *, force: bool) -> Path:
     file = Path(path)
     if file.suffix.lower() not in endings:
-        raise OptionError(f"{file} ends in none of {', '.join(endings)}; choose another name")
+        raise OptionError("saved-ending-unknown", file=file, endings=", ".join(endings))
     if file.exists() and not force:
-        raise OptionError(f"{file} exists; choose another name or pass force=True")
+        raise OptionError("saved-file-exists", file=file)
     if not file.parent.is_dir():
-        raise OptionError(f"{file} cannot be written: {file.parent} is no folder")
+        raise OptionError("saved-folder-missing", file=file, parent=file.parent)
     return file

@@ -29,9 +29,9 @@ def pairs_between(
     for name in chosen:
         if name not in classifiers:
             close = did_you_mean(name, classifiers)
-            raise OptionError(f"between names {name!r}, which is no classifier of the study{close}")
+            raise OptionError("between-unknown-classifier", classifier=name, hint=close)
     if len(set(chosen)) < 2:
-        raise OptionError(f"between names {chosen[0]!r} only; give two or more")
+        raise OptionError("between-names-one-classifier", classifier=chosen[0])
     return table.filter(pl.col("classifier").is_in(chosen) & pl.col("other").is_in(chosen))
 
 

@@ -60,7 +60,7 @@ def write_paper(
         For an unknown paper.
     """
     if paper not in catalogue.PAPERS:
-        raise OptionError(f"unknown paper {paper!r}; there are {', '.join(catalogue.PAPERS)}")
+        raise OptionError("unknown-paper", paper=paper, choices=", ".join(catalogue.PAPERS))
     entries = list(catalogue.of_paper(paper))
     figures: list[dict[str, Any]] = []
     with replaced_folder(out) as partial:

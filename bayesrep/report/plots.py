@@ -229,7 +229,7 @@ def plot_ranks(
         As `bayesrep.rank_classifiers`.
     """
     if top < 1:
-        raise OptionError(f"top is {top}; show at least one classifier")
+        raise OptionError("ranks-shown-below-one", top=top)
     options: dict[str, Any] = {"seed": seed, "allow_unconverged": allow_unconverged}
     rows = rank_classifiers(need_study(study), posterior, **options).head(top)
     return _plot("ranks", study, partial(_draw_ranks, rows), _ranks(rows))
@@ -287,11 +287,11 @@ def plot_pairs(
         As `bayesrep.compare_classifiers`.
     """
     if top is not None and top < 1:
-        raise OptionError(f"top is {top}; show at least one pair")
+        raise OptionError("pairs-shown-below-one", top=top)
     options: dict[str, Any] = {"seed": seed, "allow_unconverged": allow_unconverged}
     table = compare_classifiers(need_study(study), posterior, **options)
     if table.is_empty():
-        raise StudyError(f"{study.classifiers[0]!r} is the only classifier; a pair takes two")
+        raise StudyError("pair-needs-two-classifiers", classifier=study.classifiers[0])
     if between:
         table = pairs_between(table, between, study.classifiers)
         top = len(table) if top is None else top
@@ -354,7 +354,7 @@ def plot_curves(
     """
     known = Fitted(need_study(study), posterior).statistics.classifiers
     if strange := [name for name in classifiers or () if name not in known]:
-        raise OptionError(f"the study has no {listing(strange, 'classifier')}")
+        raise OptionError("study-lacks-classifiers", classifiers=listing(strange, "classifier"))
     options = {} if classifiers is None else {"classifiers": list(classifiers)}
     return _plot("curves", study, partial(curves.figure, study, posterior, **options))
 

@@ -73,7 +73,7 @@ def robustness(study: Study | Sequence[Predictions]) -> Any:
         else [answers.correct.T for answers in study]
     )
     if correct[0].shape[1] < FEWEST:
-        raise StudyError(f"a line takes at least {FEWEST} classifiers; this study has fewer")
+        raise StudyError("line-needs-more-classifiers", fewest=FEWEST)
     columns: dict[str, Any] = {}
     for role, values in zip(REQUIRED_ROLES, correct, strict=True):
         right, images = values.sum(axis=0), len(values)

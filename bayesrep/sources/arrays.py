@@ -63,37 +63,36 @@ def read_answers(
     """
     folders = [Path(path) for path in paths]
     if len(folders) != 2:
-        raise StudyError(f"arrays: {len(folders)} folders given; give the reference's and then the "
-                         "replication's")  # fmt: skip
+        raise StudyError("arrays-folders-not-two", folder_count=len(folders))  # fmt: skip
     names = [
         given or folder.resolve().name
         for given, folder in zip((reference, replication), folders, strict=True)
     ]
     if names[0] == names[1]:
-        raise StudyError(
-            f"arrays: both data sets are called {names[0]!r}; give --reference and --replication"
-        )
+        raise StudyError("arrays-data-sets-share-name", dataset=names[0])
     both = [_read(name, folder) for name, folder in zip(names, folders, strict=True)]
     if both[0].classifiers != both[1].classifiers:
         differing = sorted(set(both[0].classifiers) ^ set(both[1].classifiers))
         raise StudyError(
-            f"{folders[0]}, {folders[1]}: {listing(differing, 'classifier')} in one of them only; "
-            "every classifier needs both"
+            "classifier-in-one-folder-only",
+            reference_folder=folders[0],
+            replication_folder=folders[1],
+            classifiers=listing(differing, "classifier"),
         )
     if both[0].classes != both[1].classes:
-        raise StudyError(f"{folders[0]}, {folders[1]}: the folders name their classes differently")
+        raise StudyError(
+            "folders-class-names-differ", reference_folder=folders[0], replication_folder=folders[1]
+        )
     return both
 
 
 def _read(dataset: str, folder: Path) -> Predictions:
     if not folder.is_dir():
-        raise StudyError(
-            f"{folder}: is no folder; give one with {LABELS} and an array a classifier"
-        )
+        raise StudyError("arrays-folder-missing", folder=folder, labels_file=LABELS)
     labels = whole_array(folder / LABELS, _array(folder / LABELS), dimensions=1)
     files = sorted(path for path in folder.glob("*.npy") if path.name != LABELS)
     if not files:
-        raise StudyError(f"{folder}: holds no classifier's array beside {LABELS}")
+        raise StudyError("folder-without-classifier-arrays", folder=folder, labels_file=LABELS)
     found = [_one(path, len(labels)) for path in files]
     columns = {scores.shape[1] for _, scores in found if scores is not None}
     classes = _classes(folder, columns, [labels, *(answers for answers, _ in found)])
@@ -119,12 +118,12 @@ def _read(dataset: str, folder: Path) -> Predictions:
 
 def _array(path: Path) -> NDArray[Any]:
     if not path.is_file():
-        raise StudyError(f"{path} is missing; give it, or another folder")
+        raise StudyError("array-file-missing", path=path)
     try:
         with path.open("rb") as stream:
             return npy.read(stream, path.stat().st_size)
     except (OSError, ValueError, MemoryError) as error:
-        raise StudyError(f"{path} is no readable array ({reason(error)}); save it anew") from None
+        raise StudyError("array-unreadable", path=path, reason=reason(error)) from None
 
 
 def _one(path: Path, images: int) -> tuple[NDArray[np.int64], Floats | None]:
@@ -132,24 +131,26 @@ def _one(path: Path, images: int) -> tuple[NDArray[np.int64], Floats | None]:
     values = _array(path)
     if values.ndim not in (1, 2) or len(values) != images or values.size == 0:
         raise StudyError(
-            f"{path}: shape {list(values.shape)} for {images:,} images; give [{images}], or a row "
-            "an image, in the order of the labels"
+            "array-shape-mismatch", path=path, shape=list(values.shape), image_count=images
         )
     if values.dtype.kind in "iu":
         numbers = whole_array(path, values, dimensions=values.ndim)
         return numbers.reshape(images, -1)[:, :RANKS], None
     if values.dtype.kind != "f" or values.ndim != 2:
         raise StudyError(
-            f"{path}: holds {values.dtype} of shape {list(values.shape)}; give probabilities of "
-            "every class, or class numbers"
+            "array-neither-probabilities-nor-classes",
+            path=path,
+            dtype=values.dtype,
+            shape=list(values.shape),
         )
     scores = values.astype(np.float64)
     inside = np.isfinite(scores).all(axis=1) & (scores >= 0).all(axis=1)
     inside &= np.abs(np.where(np.isfinite(scores), scores, 0).sum(axis=1) - 1) <= _SUM
     if not inside.all():
         raise StudyError(
-            f"{path}: {listing(np.flatnonzero(~inside).tolist(), 'row')} do not hold probabilities "
-            "that sum to 1; give a softmax over all classes, not logits"
+            "rows-not-probabilities",
+            path=path,
+            rows=listing(np.flatnonzero(~inside).tolist(), "row"),
         )
     order = np.argsort(-scores, axis=1, kind="stable")
     return order[:, :RANKS].astype(np.int64), scores
@@ -161,7 +162,7 @@ def _classes(
     """Names of the classes, as many as there are probabilities."""
     if len(columns) > 1:
         counts = " and ".join(map(str, sorted(columns)))
-        raise StudyError(f"{folder}: arrays of {counts} classes; give those of one set of classes")
+        raise StudyError("arrays-class-counts-differ", folder=folder, class_counts=counts)
     path = folder / CLASSES
     if not path.exists():
         largest = max(int(each.max()) for each in numbers) + 1
@@ -171,10 +172,13 @@ def _classes(
             raise ValueError("too long")
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise StudyError(f"{path} cannot be read as names, a line each ({reason(error)})") from None
+        raise StudyError("class-names-unreadable", path=path, reason=reason(error)) from None
     names = [line.strip() for line in text.splitlines() if line.strip()]
     if columns and len(names) != next(iter(columns)):
         raise StudyError(
-            f"{path}: {len(names)} names for {next(iter(columns))} probabilities; give one a class"
+            "class-names-count-mismatch",
+            path=path,
+            name_count=len(names),
+            probability_count=next(iter(columns)),
         )
     return tuple(names)

@@ -58,7 +58,7 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
     for path in paths:
         kind = Path(path).suffix.lower()
         if kind not in _KINDS:
-            raise StudyError(f"{path}: is neither .csv nor .json; give the files as they came")
+            raise StudyError("assignments-file-type-unknown", path=path)
         part = _KINDS[kind](path).with_columns(file=pl.lit(str(path)))
         parts.append(_checked(part.select(list(SCHEMA)), str(path)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
@@ -73,7 +73,12 @@ def _checked(table: pl.DataFrame, where: str) -> pl.DataFrame:
         if table[name].dtype == pl.String:
             absent |= table[name].str.strip_chars() == ""
         if rows := (absent.arg_true() + 1).to_list():
-            raise StudyError(f"{where}: no {rule} in {listing(rows, 'assignment')}")
+            raise StudyError(
+                "assignment-part-missing",
+                where=where,
+                missing_part=rule,
+                assignments=listing(rows, "assignment"),
+            )
     return table
 
 
@@ -85,32 +90,24 @@ def _mturk(path: str | Path) -> pl.DataFrame:
             header = pl.read_csv(file, n_rows=0, infer_schema=False).columns
             if missing := [name for name in _MTURK if name not in header]:
                 raise StudyError(
-                    f"{where}: {listing(missing, 'column')} missing; give the batch results of "
-                    "tasks that the collection's mturk.csv made"
+                    "batch-results-columns-missing", where=where, columns=listing(missing, "column")
                 )
             wanted = [name for name in header if name in (*_MTURK, *_FURTHER, *_FACTS)]
             file.seek(0)
             table = pl.read_csv(file, columns=wanted, infer_schema=False)
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise StudyError(
-            f"{path}: is damaged or not a table ({reason(error)}); download it again"
-        ) from None
+        raise StudyError("batch-results-damaged", path=path, reason=reason(error)) from None
     if "Answer.taskAnswers" in table.columns:
         table = with_task_answers(table, where)
     if "Answer.selected" not in table.columns:
-        raise StudyError(
-            f"{where}: no Answer.selected; give the batch results of tasks with the collection's "
-            "layout, mturk.html"
-        )
+        raise StudyError("no-answer-selected-column", where=where)
     absent = [n for n in ("Answer.main", "AssignmentStatus", *_FACTS) if n not in table.columns]
     table = table.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
     said = pl.col("Answer.selected").str.strip_chars().fill_null("none")
     if rows := (table.select(wrong=~said.str.contains(_PLACES))["wrong"].arg_true() + 2).to_list():
-        raise StudyError(
-            f"{where}: Answer.selected is no list of places in {listing(rows, 'line')}"
-        )
+        raise StudyError("answer-selected-not-places", where=where, lines=listing(rows, "line"))
     places = said.replace("none", "").str.extract_all(r"\d+").cast(pl.List(pl.Int16))
     pay = pl.col("Reward").str.extract(r"(\d+(?:\.\d+)?)")
     return table.select(
@@ -144,16 +141,16 @@ def _json(path: str | Path) -> pl.DataFrame:
     elif isinstance(held, list):
         told, rows = "an export of Label Studio", _of_tasks
     else:
-        raise StudyError(
-            f"{path}: is neither what the offline page saves nor an export of Label Studio (a list "
-            "of tasks); give the file as it was saved"
-        )
+        raise StudyError("answers-file-not-recognised", path=path)
     try:
         return pl.DataFrame(rows(held), schema=_WITHOUT_FILE, strict=True)
     except (*_DAMAGED, pl.exceptions.PolarsError) as error:
         raise StudyError(
-            f"{path}: is damaged, or not {told} ({type(error).__name__}: {reason(error)}); save or "
-            "export it again"
+            "answers-file-damaged",
+            path=path,
+            expected_format=told,
+            error_type=type(error).__name__,
+            reason=reason(error),
         ) from None
 
 

@@ -74,8 +74,7 @@ def read_answers(
     if one.classifiers != other.classifiers:
         differing = sorted(set(one.classifiers) ^ set(other.classifiers))
         raise StudyError(
-            f"{root}: {listing(differing, 'classifier')} with predictions on one data set "
-            "only; every classifier needs both"
+            "predictions-on-one-set-only", root=root, classifiers=listing(differing, "classifier")
         )
     return one, other
 
@@ -96,14 +95,11 @@ def read_imported(paths: Sequence[str | Path], *, version: str = "v6") -> list[P
         As `read_answers`, and where these are not given.
     """
     if version not in VERSIONS:
-        raise OptionError(f"version is {version!r}; CIFAR-10.1 has {' and '.join(VERSIONS)}")
+        raise OptionError("unknown-cifar-version", version=version, choices=" and ".join(VERSIONS))
     folders = [path for path in map(Path, paths) if path.is_dir()]
     files = [path for path in map(Path, paths) if not path.is_dir()]
     if len(folders) != 1 or len(files) != 1:
-        raise StudyError(
-            "cifar10.1: give the repository's folder and one .npy of the labels of CIFAR-10's "
-            "test set"
-        )
+        raise StudyError("cifar-folder-or-labels-missing")
     return list(read_answers(folders[0], files[0], version=version))
 
 
@@ -128,10 +124,10 @@ def json_files(paths: Sequence[str | Path]) -> list[Path]:
     for path in map(Path, paths):
         inside = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not inside:
-            raise StudyError(f"{path}: a folder without .json files; give a folder of predictions")
+            raise StudyError("folder-without-json-predictions", path=path)
         files += inside
     if not files:
-        raise StudyError("no predictions; give JSON files or a folder of them")
+        raise StudyError("no-prediction-files")
     return files
 
 
@@ -145,8 +141,10 @@ def predicted(path: Path, images: int) -> Ints:
     predicted = whole_array(path, values, dimensions=1)
     if len(predicted) != images:
         raise StudyError(
-            f"{path}: {len(predicted)} predictions for {images} images; give one per image, in the "
-            "order of the labels"
+            "prediction-count-mismatch",
+            path=path,
+            prediction_count=len(predicted),
+            image_count=images,
         )
     return predicted
 
@@ -156,12 +154,15 @@ def whole_array(path: str | Path, values: NDArray[Any], *, dimensions: int) -> I
     if values.ndim != dimensions or values.dtype.kind not in "iu" or values.size == 0:
         kind = {1: "list", 2: "matrix"}[dimensions]
         raise StudyError(
-            f"{path}: holds {values.dtype} of shape {list(values.shape)}; expected a {kind} of "
-            "whole numbers"
+            "array-not-whole-numbers",
+            path=path,
+            dtype=values.dtype,
+            shape=list(values.shape),
+            expected_kind=kind,
         )
     numbers = values.astype(np.int64)
     if numbers.min() < 0:
-        raise StudyError(f"{path}: holds negative numbers; expected counts or labels from 0 on")
+        raise StudyError("array-numbers-negative", path=path)
     return numbers
 
 
@@ -170,6 +171,5 @@ def check_range(path: str | Path, labels: Ints, number: int) -> None:
     beyond = np.flatnonzero(labels >= number)
     if beyond.size:
         raise StudyError(
-            f"{path}: label is {number} or more for {listing(beyond)}, but there are counts "
-            f"of {number} labels only; give labels from 0 on"
+            "label-beyond-counted-labels", path=path, label_count=number, images=listing(beyond)
         )

@@ -80,9 +80,10 @@ def read(paths: Sequence[str | Path], *, seed: int = 0) -> Study:
     predictions = [path for path in files if path not in vectors]
     if len(counts) != 1 or len(labels) != 1 or not predictions:
         raise StudyError(
-            f"cifar10h: found {len(counts)} .npy matrices of counts, {len(labels)} .npy vectors of "
-            f"labels and {len(predictions)} paths of predictions; give one, one and at least one, "
-            "or the folders that hold them: cifar-10h's, with the labels, and CIFAR-10.1's"
+            "cifar10h-file-counts-wrong",
+            matrix_count=len(counts),
+            vector_count=len(labels),
+            prediction_count=len(predictions),
         )
     data = read_cifar10h(counts[0], labels[0], *predictions)
     return placebo_replication(data.counts, data.labels, data.correct, data.classifiers, seed=seed)
@@ -124,8 +125,11 @@ def read_cifar10h(
     labels = whole_array(labels_path, read_array(labels_path), dimensions=1)
     if len(labels) != len(counts):
         raise StudyError(
-            f"{labels_path}: {len(labels)} labels for the {len(counts)} images of {counts_path}; "
-            "give the labels of the same images"
+            "label-count-mismatch",
+            labels_path=labels_path,
+            label_count=len(labels),
+            image_count=len(counts),
+            counts_path=counts_path,
         )
     check_range(labels_path, labels, counts.shape[1])
     files = json_files(predictions)

@@ -58,7 +58,7 @@ def read_classify_frame(path: str | Path) -> pl.DataFrame:
     try:
         rows = list(_answers(*(frame[name].tolist() for name in _COLUMNS)))
     except (TypeError, ValueError) as error:
-        raise StudyError(f"{path}: is not what was published ({reason(error)})") from None
+        raise StudyError("frame-not-as-published", path=path, reason=reason(error)) from None
     schema = {
         "dataset": pl.String,
         "image": pl.String,
@@ -93,7 +93,10 @@ def read_fates_frame(path: str | Path) -> pl.DataFrame:
     kinds = [str(kind) for kind in frame["annotation"].tolist()]
     if strange := [kind for kind in dict.fromkeys(kinds) if kind not in _FATES]:
         raise StudyError(
-            f"{path}: {listing(strange, 'annotation')} not known; published are {', '.join(_FATES)}"
+            "unknown-fate-annotation",
+            path=path,
+            annotations=listing(strange, "annotation"),
+            choices=", ".join(_FATES),
         )
     images = [str(image) for image in frame["image"].tolist()]
     return pl.DataFrame({"image": images, "fate": [_FATES[kind] for kind in kinds]})
@@ -103,7 +106,12 @@ def _read(path: str | Path, columns: Sequence[str], published: str) -> Any:
     """A published frame that has these columns."""
     frame = read_frame(path)
     if missing := [name for name in columns if name not in frame]:
-        raise StudyError(f"{path}: {listing(missing, 'column')} missing; give {published}")
+        raise StudyError(
+            "frame-columns-missing",
+            path=path,
+            columns=listing(missing, "column"),
+            published_file=published,
+        )
     return frame
 
 

@@ -103,13 +103,9 @@ def as_polars(table: Any, where: str) -> pl.DataFrame:
     try:
         frame = _frame(table)
     except Exception as error:  # whatever the other library raises
-        raise StudyError(f"{where}: cannot be read as a table ({reason(error)})") from error
+        raise StudyError("table-object-unreadable", where=where, reason=reason(error)) from error
     if frame is None:
-        raise StudyError(
-            f"{where}: an object of type {type(table).__name__} is no table; give a pandas or "
-            "polars frame, a pyarrow table, a Hugging Face dataset or a mapping of columns (files "
-            "are read by bayesrep import tables)"
-        )
+        raise StudyError("object-not-a-table", where=where, type_name=type(table).__name__)
     return frame
 
 

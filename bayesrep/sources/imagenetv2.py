@@ -77,8 +77,7 @@ def read_answered(
     tables = [Path(path) for path in paths if not Path(path).is_dir()]
     if not tables:
         raise StudyError(
-            f"{folder}: holds predictions but no annotations; give also a .csv or .parquet "
-            f"table of counts with the columns {', '.join(_COUNTS)}"
+            "predictions-without-annotations", folder=folder, columns=", ".join(_COUNTS)
         )
     counts = pl.concat([_read_counts(path) for path in tables])
     answers = read_answers([folder], reference=reference, replication=replication)
@@ -97,7 +96,7 @@ def read_answered(
 def _folder(paths: Sequence[str | Path]) -> Path:
     folders = [Path(path) for path in paths if Path(path).is_dir()]
     if len(folders) != 1:
-        raise StudyError(f"imagenetv2: {len(folders)} folders given; give the one upstream folder")
+        raise StudyError("imagenetv2-takes-one-folder", folder_count=len(folders))
     return folders[0]
 
 
@@ -129,8 +128,11 @@ def read_answers(
     for here, there in ((one, other), (other, one)):
         if extra := sorted(set(here.classifiers) - set(there.classifiers)):
             raise StudyError(
-                f"{folder}: predictions of {listing(extra, 'classifier')} on "
-                f"{here.dataset!r} but not on {there.dataset!r}; every classifier needs both"
+                "classifier-on-one-test-set",
+                folder=folder,
+                classifiers=listing(extra, "classifier"),
+                dataset=here.dataset,
+                other_dataset=there.dataset,
             )
     return [one, other]
 
@@ -165,10 +167,15 @@ def read_test_set(
     names = sorted(path.stem for path in folder.glob("*.npy"))
     if classifiers is not None:
         if absent := sorted(set(classifiers) - set(names)):
-            raise StudyError(f"{folder}: no {listing(absent, 'classifier')}; it has {names}")
+            raise StudyError(
+                "classifier-without-npy-file",
+                folder=folder,
+                classifiers=listing(absent, "classifier"),
+                known_classifiers=names,
+            )
         names = list(classifiers)
     if not names:
-        raise StudyError(f"{folder}: no .npy predictions; give the upstream data folder")
+        raise StudyError("folder-without-npy-predictions", folder=folder)
     numbers = {wnid: number for number, wnid in enumerate(classes)}
     answers = np.empty((len(names), len(images), 5), dtype=code_type(len(classes)))
     for row, name in zip(answers, names, strict=True):
@@ -189,9 +196,7 @@ def _image_list(path: Path) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
         pairs = [(str(image), str(wnid)) for image, wnid in contents["image_filenames"]]
         images, labels = np.asarray(pairs).T
     except (KeyError, TypeError, ValueError) as error:
-        raise StudyError(
-            f"{path}: has no list image_filenames of (image, wnid) pairs; give an upstream file"
-        ) from error
+        raise StudyError("image-list-malformed", path=path) from error
     return images, labels
 
 
@@ -202,12 +207,9 @@ def _classes(path: Path, labels: NDArray[np.str_]) -> tuple[str, ...]:
         numbers = {int(entry["cid"]): str(entry["wnid"]) for entry in entries}
         classes = tuple(numbers[number] for number in range(len(entries)))
     except (KeyError, TypeError, ValueError) as error:
-        raise StudyError(
-            f"{path}: is not a list of classes with cid, from 0 on, and wnid; give the upstream "
-            "file"
-        ) from error
+        raise StudyError("class-list-malformed", path=path) from error
     if unknown := sorted(set(labels.tolist()) - set(classes)):
-        raise StudyError(f"{path}: lacks {listing(unknown, 'wnid')} of the image list")
+        raise StudyError("wnid-not-in-classes", path=path, wnids=listing(unknown, "wnid"))
     return classes
 
 
@@ -215,11 +217,14 @@ def _top5(path: Path, images: int, classes: int) -> Ints:
     top5 = read_array(path)
     if top5.shape != (images, 5) or top5.dtype.kind not in "iu":
         raise StudyError(
-            f"{path}: holds {top5.dtype} of shape {list(top5.shape)}; expected whole numbers of "
-            f"shape [{images}, 5], one row per image of the list"
+            "top5-array-misshapen",
+            path=path,
+            dtype=top5.dtype,
+            shape=list(top5.shape),
+            image_count=images,
         )
     if top5.min() < 0 or top5.max() >= classes:
-        raise StudyError(f"{path}: holds numbers outside 0 ... {classes - 1}, those of the classes")
+        raise StudyError("top5-class-out-of-range", path=path, largest_class=classes - 1)
     return top5
 
 
@@ -237,14 +242,20 @@ def _annotated(answers: Predictions, counts: pl.DataFrame, tables: Sequence[Path
     rows = counts.filter(pl.col("dataset") == answers.dataset).drop("dataset")
     if rows.height == 0:
         held = listing(counts["dataset"].unique().sort(), "data set")
-        raise StudyError(f"{where}: no counts of data set {answers.dataset!r}, only of {held}")
+        raise StudyError(
+            "no-counts-of-test-set", where=where, dataset=answers.dataset, data_sets=held
+        )
     if (repeated := rows.filter(pl.col("image").is_duplicated())).height:
         names = listing(repeated["image"].unique(maintain_order=True))
-        raise StudyError(f"{where}: several rows for {names} of {answers.dataset!r}; keep one each")
+        raise StudyError(
+            "image-counts-repeated", where=where, images=names, dataset=answers.dataset
+        )
     listed = pl.DataFrame({"image": answers.images, "place": np.arange(len(answers.images))})
     if (strange := rows.join(listed, on="image", how="anti")).height:
         names = listing(strange["image"])
-        raise StudyError(f"{where}: counts but no predictions for {names} of {answers.dataset!r}")
+        raise StudyError(
+            "counts-without-predictions", where=where, images=names, dataset=answers.dataset
+        )
     rows = rows.join(listed, on="image").sort("place")
     places = rows["place"].to_numpy()
     return AnnotatedSet(

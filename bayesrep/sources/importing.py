@@ -46,13 +46,13 @@ def import_files(
     known = inspect.signature(door).parameters
     for name in options:
         if name not in known:
-            raise OptionError(f"the source {source} takes no --{name}")
+            raise OptionError("option-foreign-to-source", source=source, option=name)
     rules = {name: _rule(name, given) for name, given in (selections or {}).items()}
     if source == "evals":  # its workers are models and scorers, whose names stay
         found = read_evaluations(files, progress=progress, **options)
         if found.study is None:
             if rules:
-                raise OptionError("--selection is about counts, and these logs give none")
+                raise OptionError("selection-but-logs-lack-counts")
             write_answers(
                 found.answers,
                 out,
@@ -69,7 +69,7 @@ def import_files(
     alone = source in ANSWERS and all(path.is_dir() for path in files)
     if source not in READERS or alone:
         if rules:
-            raise OptionError("--selection is about counts, and these files hold none")
+            raise OptionError("selection-but-files-lack-counts")
         answers = ANSWERS[source](files, **options)
         write_answers(answers, out, force=force)
         return answers
@@ -96,7 +96,7 @@ def _rule(name: str, given: Any) -> Selection:
     try:
         return Selection.of(given)
     except StudyError as error:
-        raise OptionError(f"--selection of {name!r}: {error}") from None
+        raise OptionError(error.violation.within(f"--selection of {name!r}")) from None
 
 
 def _with_rules(study: Study, rules: Mapping[str, Selection]) -> Study:
@@ -110,7 +110,9 @@ def _ruled(
     names = [data.name for data in datasets.values()]
     if strange := sorted(set(rules) - set(names)):
         raise OptionError(
-            f"--selection names {listing(strange, 'data set')}, but there are {', '.join(names)}"
+            "selection-of-unknown-data-set",
+            data_sets=listing(strange, "data set"),
+            known_data_sets=", ".join(names),
         )
     return {
         role: replace(data, selection=rules.get(data.name, data.selection))

@@ -54,7 +54,7 @@ def read(paths: Sequence[str | Path]) -> Study:
         image in both, correctness that changes between the rows of an image or is missing in all.
     """
     if len(paths) != 1:
-        raise StudyError(f"madrylab: {len(paths)} files given; give the one data frame")
+        raise StudyError("madrylab-takes-one-file", file_count=len(paths))
     where = str(paths[0])
     images = _per_image(_annotations(Path(paths[0]), where))
     keys = [name for name in images.columns if name.startswith(_PREFIX)]
@@ -82,7 +82,7 @@ def _annotations(path: Path, where: str) -> pl.DataFrame:
     names = list(table) if isinstance(table, dict) else table.columns
     keys = [name for name in names if name.startswith(_PREFIX)]
     if not keys:
-        raise StudyError(f"{where}: no column correct_<classifier>; a study needs a classifier")
+        raise StudyError("no-correctness-column", where=where)
     # Column by column, so that wide types of the file are not all held twice.
     kept = pl.DataFrame([_series(name, table[name]) for name in names if name in _COLUMNS])
     require(kept, _COLUMNS, where)
@@ -124,15 +124,15 @@ def _per_image(annotations: pl.DataFrame) -> pl.DataFrame:
 def _check_datasets(images: pl.DataFrame, where: str) -> None:
     held = {*images["dataset"].unique(), *images["last_dataset"].unique()}
     if others := sorted(held - set(_ROLES)):
-        raise StudyError(f"{where}: {listing(others, 'data set')}; expected v1 and v2")
+        raise StudyError(
+            "unknown-madrylab-data-set", where=where, data_sets=listing(others, "data set")
+        )
     both = images.filter(pl.col("dataset") != pl.col("last_dataset"))["url"]
     if both.len():
-        raise StudyError(
-            f"{where}: {listing(both)} in v1 and in v2; an image belongs to one data set"
-        )
+        raise StudyError("image-in-both-data-sets", where=where, images=listing(both))
     for name in _ROLES:
         if name not in held:
-            raise StudyError(f"{where}: no annotations of data set {name!r}; give v1 and v2")
+            raise StudyError("madrylab-data-set-absent", where=where, dataset=name)
 
 
 def _check_constant(images: pl.DataFrame, key: str, where: str) -> None:
@@ -142,15 +142,15 @@ def _check_constant(images: pl.DataFrame, key: str, where: str) -> None:
     ):
         if broken.any():
             names = listing(images["url"].filter(broken))
-            raise StudyError(f"{where}: {key} {rule} of {names}; give one value per image")
+            raise StudyError(
+                "correctness-not-one-value", where=where, column=key, fault=rule, images=names
+            )
 
 
 def _annotated(images: pl.DataFrame, name: str, keys: Sequence[str], where: str) -> AnnotatedSet:
     unseen = images.filter(pl.col("shown") == 0)["url"]
     if unseen.len():
-        raise StudyError(
-            f"{where}: selected is missing in all rows of {listing(unseen)}; leave them out"
-        )
+        raise StudyError("image-without-selected-value", where=where, images=listing(unseen))
     return AnnotatedSet(
         name=name,
         images=images["url"].to_numpy().astype(np.str_),

@@ -93,8 +93,15 @@ def matched(
         lost = needed.join(pairs.select(pl.col(side).alias("image")), on="image", how="anti")
         rule = "no row for" if covers else "predictions but no counts for"
         raise StudyError(
-            f"{where}: names images of {dataset!r} otherwise than {counts} ({old!r} is {new!r}), "
-            f"and {said} still {rule} {listing(lost['image'])}; name them alike in both"
+            "image-names-partly-matched",
+            where=where,
+            dataset=dataset,
+            counts_where=counts,
+            image=old,
+            counted_image=new,
+            matching=said,
+            fault=rule,
+            images=listing(lost["image"]),
         )
     warnings.warn(
         TableWarning(

@@ -83,10 +83,7 @@ def placebo_replication(
     kept, matched, measured = dealt(rng, selected, shown, batches)
     reference = np.flatnonzero(half & (kept == filter_batch))
     if reference.size == 0:
-        raise StudyError(
-            f"placebo replication: no image was selected by all {filter_batch} annotators of its "
-            "filter batch; use a smaller filter_batch"
-        )
+        raise StudyError("no-image-passes-filter-batch", filter_batch=filter_batch)
     candidates = np.flatnonzero(~half)
     histogram = np.bincount(matched[reference], minlength=matching_batch + 1)
     wanted = largest_remainders(histogram / reference.size, size)
@@ -151,8 +148,7 @@ def _draw(
         pool = candidates[matched == count]
         if pool.size < number:
             raise StudyError(
-                f"placebo replication: {number} candidates with {count} selections are needed but "
-                f"only {pool.size} have them; use a smaller size"
+                "too-few-candidates-at-count", needed=number, selections=count, available=pool.size
             )
         chosen.append(rng.choice(pool, number, replace=False))
     return np.sort(np.concatenate(chosen))
@@ -161,15 +157,14 @@ def _draw(
 def _check_enough_answers(shown: Ints, needed: int) -> None:
     short = np.flatnonzero(shown < needed)
     if short.size:
-        raise StudyError(
-            f"placebo replication: fewer than {needed} answers for {listing(short)}; use "
-            "smaller batches or leave these images out"
-        )
+        raise StudyError("too-few-answers-for-placebo", needed=needed, images=listing(short))
 
 
 def _check_shapes(counts: NDArray[Any], labels: NDArray[Any], correct: NDArray[Any]) -> None:
     if np.ndim(counts) != 2 or {len(labels), len(correct)} != {len(counts)}:
         raise StudyError(
-            f"placebo replication: counts of shape {list(np.shape(counts))}, {len(labels)} labels "
-            f"and correctness of {len(correct)} images; give one row per image in each"
+            "placebo-array-lengths-differ",
+            shape=list(np.shape(counts)),
+            label_count=len(labels),
+            correct_count=len(correct),
         )

@@ -80,11 +80,11 @@ def read_raw(source: str, path: str | Path, columns: Columns | None = None) -> p
         In one line, naming the file, what is wrong with it and what to do.
     """
     if source not in SOURCES:
-        raise OptionError(f"no source {source!r} of answers; there are {', '.join(SOURCES)}")
+        raise OptionError("unknown-answers-source", source=source, sources=", ".join(SOURCES))
     asked = columns or Columns()
     table = SOURCES[source](path, asked)
     if table.is_empty():
-        raise StudyError(f"{path}: holds no answers")
+        raise StudyError("file-without-answers", path=path)
     named = [name for name in ("image", "worker") if name in table.columns]
     table = table.with_columns(
         *(texts(table[name], str(path)) for name in named),
@@ -147,17 +147,19 @@ def decide(
         words |= {"yes": set(TRUE_WORDS), "no": set(FALSE_WORDS)}
     for one, other in (("yes", "no"), ("yes", "maybe"), ("no", "maybe")):
         if both := sorted(words[one] & words[other]):
-            raise OptionError(f"{both[0]!r} is both {one} and {other}; give it one meaning")
+            raise OptionError(
+                "word-with-two-meanings", word=both[0], meaning=one, other_meaning=other
+            )
     if bool(words["maybe"]) != (maybe_is is not None):
-        raise OptionError("maybe takes words and what they count as: give both or neither")
+        raise OptionError("maybe-half-given")
     if maybe_is not in (None, *MAYBE):
-        raise OptionError(f"maybe counts as {', '.join(MAYBE)}; got {maybe_is!r}")
+        raise OptionError("unknown-meaning-of-maybe", choices=", ".join(MAYBE), maybe_is=maybe_is)
     word = answers["answer"].str.to_lowercase()
     is_yes, is_no, is_maybe = (word.is_in(sorted(words[name])) for name in ("yes", "no", "maybe"))
     if len(strange := answers.filter(~(is_yes | is_no | is_maybe))):
         counted = strange["answer"].value_counts(sort=True).rows()
         told = listing([f"{text} ({count:,} times)" for text, count in counted], "answer")
-        raise OptionError(f"{told}: say whether each counts as yes, no or maybe")
+        raise OptionError("answer-without-meaning", answers=told)
     if maybe_is == "yes":
         is_yes |= is_maybe
     elif maybe_is == "half":
@@ -240,8 +242,11 @@ def _only(columns: Sequence[str], prefix: str, option: str, where: str) -> str:
     found = [name for name in columns if name.startswith(prefix)]
     if len(found) != 1:
         raise StudyError(
-            f"{where}: its columns {prefix}... are {', '.join(found) or 'none'}; say which is the "
-            f"{option} (--{option}), with a * where an assignment has several"
+            "assignment-column-ambiguous",
+            where=where,
+            prefix=prefix,
+            columns=", ".join(found) or "none",
+            option=option,
         )
     return found[0]
 
@@ -254,14 +259,20 @@ def _pairs(image: str, answer: str, columns: Sequence[str], where: str) -> list[
     if "*" not in image + answer:
         return [(image, answer)]
     if image.count("*") != 1 or answer.count("*") != 1:
-        raise OptionError(f"image {image!r} and answer {answer!r} need one * each")
+        raise OptionError(
+            "column-patterns-need-one-star", image_pattern=image, answer_pattern=answer
+        )
     pattern = re.compile(re.escape(image).replace(r"\*", r"(\d+)"))
     stars = [found[1] for name in columns if (found := pattern.fullmatch(name))]
     if not stars:
-        raise StudyError(f"{where}: no column {image}; it has {', '.join(columns)}")
+        raise StudyError(
+            "no-column-of-pattern", where=where, column=image, columns=", ".join(columns)
+        )
     pairs = [(image.replace("*", star), answer.replace("*", star)) for star in stars]
     if not any(said in columns for _, said in pairs):
-        raise StudyError(f"{where}: no column {answer}; it has {', '.join(columns)}")
+        raise StudyError(
+            "no-column-of-pattern", where=where, column=answer, columns=", ".join(columns)
+        )
     return pairs
 
 
@@ -274,12 +285,11 @@ def with_task_answers(table: pl.DataFrame, where: str) -> pl.DataFrame:
             rows.append({f"Answer.{k}": v for form in forms for k, v in _form(form).items()})
         except (ValueError, TypeError, AttributeError) as error:
             raise StudyError(
-                f"{where}: Answer.taskAnswers of row {number} is no list of answers "
-                f"({reason(error)}); give the file as it was downloaded"
+                "task-answers-not-a-list", where=where, row=number, reason=reason(error)
             ) from None
     names = list(dict.fromkeys(name for row in rows for name in row))
     if taken := sorted(set(names) & set(table.columns)):
-        raise StudyError(f"{where}: both a column {taken[0]} and an answer of that name")
+        raise StudyError("answer-named-like-column", where=where, column=taken[0])
     new = {name: pl.Series([row.get(name) for row in rows], dtype=pl.String) for name in names}
     return table.drop("Answer.taskAnswers").with_columns(**new)
 
@@ -309,8 +319,10 @@ def _label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
                 rows.append(_of_small(task, asked, str(path)))
     except (TypeError, KeyError, AttributeError) as error:
         raise StudyError(
-            f"{path}: is no export of Label Studio ({type(error).__name__}: {reason(error)}); "
-            "export as JSON or JSON-MIN"
+            "not-label-studio-export",
+            path=path,
+            error_type=type(error).__name__,
+            reason=reason(error),
         ) from None
     schema = {name: pl.String for name in ("image", "worker", "answer", "task")}
     return pl.DataFrame(rows, schema={**schema, "seconds": pl.Float64})
@@ -330,8 +342,10 @@ def _of_task(task: Mapping[str, Any], asked: Columns, where: str) -> list[dict[s
         name = asked.answer or (next(iter(controls)) if len(controls) == 1 else None)
         if name is None and len(controls) > 1:
             raise StudyError(
-                f"{where}: task {task.get('id')} has the choices {', '.join(controls)}; say which "
-                "is the answer (--answer)"
+                "answer-control-ambiguous",
+                where=where,
+                task=task.get("id"),
+                choices=", ".join(controls),
             )
         rows.append(
             {
@@ -362,8 +376,7 @@ def _image_of(data: Mapping[str, Any], asked: Columns, where: str) -> str:
     name = asked.image or "image"
     if name not in data:
         raise StudyError(
-            f"{where}: a task has no {name!r}, but {', '.join(map(str, data))}; say which is the "
-            "image (--image)"
+            "task-without-image", where=where, field=name, fields=", ".join(map(str, data))
         )
     return str(data[name])
 
@@ -395,17 +408,19 @@ def _reassessed(path: str | Path, asked: Columns) -> pl.DataFrame:
                 with archive.open(name) as stream:
                     arrays.append(npy.read(stream, sizes[name]))
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
     except (ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-        raise StudyError(
-            f"{path}: is no raters.npz ({reason(error)}); give the published file"
-        ) from None
+        raise StudyError("not-raters-archive", path=path, reason=reason(error)) from None
     tensor, info, ids = arrays
     shape = (len(ids), len(info), len(RATINGS))
     if tensor.shape != shape or info.shape[1:] != (2,) or tensor.dtype.kind not in "fiu":
         raise StudyError(
-            f"{path}: its tensor is {list(tensor.shape)}; expected [rater, question, "
-            f"{', '.join(RATINGS)}] of {shape[0]} raters and {shape[1]} questions"
+            "ratings-tensor-misshapen",
+            path=path,
+            shape=list(tensor.shape),
+            ratings=", ".join(RATINGS),
+            rater_count=shape[0],
+            question_count=shape[1],
         )
     rater, question, answer = np.nonzero(tensor)
     return pl.DataFrame(
@@ -454,8 +469,7 @@ def own_labels(answers: pl.DataFrame, labels: pl.DataFrame, where: str) -> pl.Da
     asked = labels.join(answers, on=key[:2], how="semi")
     if len(never := asked.join(answers, on=key, how="anti")):
         raise StudyError(
-            f"{where}: nobody was asked about the label of {listing(never['image'].to_list())}; "
-            "leave these images out"
+            "label-never-asked-about", where=where, images=listing(never["image"].to_list())
         )
     return kept
 

@@ -70,13 +70,13 @@ def statement(
         If there is no such dialect, or a table's name has an empty part or the dialect's quote.
     """
     if dialect not in DIALECTS:
-        raise OptionError(f"no dialect {dialect!r}; there are {', '.join(DIALECTS)}")
+        raise OptionError("unknown-sql-dialect", dialect=dialect, dialects=", ".join(DIALECTS))
     quote, whole = DIALECTS[dialect]
 
     def table(name: str) -> str:
         parts = name.split(".")
         if quote in name or not all(part.strip() for part in parts):
-            raise OptionError(f"{name!r} is no table's name in {dialect}")
+            raise OptionError("table-name-not-sql", table=name, dialect=dialect)
         return ".".join(f"{quote}{part}{quote}" for part in parts)
 
     escaped = "\\'" if dialect in ("spark", "bigquery") else "''"

@@ -62,10 +62,13 @@ def require(frame: pl.DataFrame, columns: Collection[str], where: str | Place) -
     """Raise `StudyError` unless the table has the columns and at least one row."""
     if missing := [name for name in columns if name not in frame.columns]:
         raise StudyError(
-            f"{where}: {listing(missing, 'column')} missing; it needs {', '.join(columns)}"
+            "table-lacks-columns",
+            where=where,
+            columns=listing(missing, "column"),
+            needed=", ".join(columns),
         )
     if frame.height == 0:
-        raise StudyError(f"{where}: has no rows; give at least one")
+        raise StudyError("table-without-rows", where=where)
 
 
 def texts(column: pl.Series, where: str | Place) -> pl.Series:
@@ -74,8 +77,10 @@ def texts(column: pl.Series, where: str | Place) -> pl.Series:
     missing = text.is_null() | (text == "")
     if missing.any():
         raise StudyError(
-            f"{where}: {column.name} is missing in {Place.of(where).rows(missing)}; "
-            "give it in every row"
+            "value-missing-in-rows",
+            where=where,
+            column=column.name,
+            rows=Place.of(where).rows(missing),
         )
     return text
 
@@ -122,8 +127,10 @@ def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
     converted = flags(column, where)
     if converted.null_count():
         raise StudyError(
-            f"{where}: {column.name} is missing in {Place.of(where).rows(converted.is_null())}; "
-            "give it in every row or leave the row out"
+            "flag-missing-in-rows",
+            where=where,
+            column=column.name,
+            rows=Place.of(where).rows(converted.is_null()),
         )
     return converted
 
@@ -211,4 +218,11 @@ def _refuse(
     wrong = wrong.fill_null(value=False)
     if wrong.any():
         rows = Place.of(where).rows(wrong, column)
-        raise StudyError(f"{where}: {column.name} {rule} in {rows}; {advice}")
+        raise StudyError(
+            "column-value-not-allowed",
+            where=where,
+            column=column.name,
+            fault=rule,
+            rows=rows,
+            advice=advice,
+        )

@@ -38,7 +38,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, did_you_mean, listing, nearest
+from bayesrep.errors import StudyError, Violation, did_you_mean, listing, nearest
 from bayesrep.files import parquet
 from bayesrep.files.delimited import Sheet
 from bayesrep.files.places import Place
@@ -209,7 +209,7 @@ def check_tables(
     replication: str = "replication",
     candidates: str | None = None,
     further: Mapping[str, str] | None = None,
-) -> tuple[Study | dict[str, AnnotatedSet] | None, list[str]]:
+) -> tuple[Study | dict[str, AnnotatedSet] | None, list[Violation]]:
     """Find everything that is wrong with tables.
 
     Parameters
@@ -234,7 +234,7 @@ def check_tables(
         _answered(tables)
         return _study(tables, annotated, _provenance(paths), "study"), []
     except StudyError as error:
-        return None, [str(error)]
+        return None, [error.violation]
 
 
 def of_frames(
@@ -267,7 +267,7 @@ def of_frames(
 
 def _of_frames(
     frames: Mapping[str, pl.DataFrame], called: Mapping[str, str]
-) -> Generator[str, None, "_Found | None"]:
+) -> Generator[Violation, None, "_Found | None"]:
     sound, every = True, list[_Table]()
     for kind, frame in frames.items():
         found, whole = yield from _of_kind(frame, kind)
@@ -277,7 +277,9 @@ def _of_frames(
     return (yield from _together(tables, [*frames], (_LONG, _WIDE), sound=sound, named=sound))
 
 
-def _of_kind(frame: pl.DataFrame, kind: str) -> Generator[str, None, tuple[list[_Table], bool]]:
+def _of_kind(
+    frame: pl.DataFrame, kind: str
+) -> Generator[Violation, None, tuple[list[_Table], bool]]:
     """A table of a kind that is known, which is also what a message calls it."""
     place, (rows, others) = Place(kind), _in_our_words(frame)
     if kind == _LONG and not {"classifier", "correct"} & set(rows.columns):
@@ -332,7 +334,7 @@ def _called(
         names[CANDIDATES] = candidates
     taken = (*REQUIRED_ROLES, CANDIDATES)
     if known := [role for role in further or () if role in taken]:
-        raise StudyError(f"{known[0]!r} is no further role: name that data set by --{known[0]}")
+        raise StudyError("role-has-own-option", role=known[0])
     names |= further or {}
     rules.raise_first(rules.role_violations("the tables", list(names.items())))
     return names
@@ -344,28 +346,28 @@ _Found = tuple[_Tables, dict[str, AnnotatedSet]]
 LISTED = ": `bayesrep check` with the same files lists all"
 
 
-def _sound(steps: Generator[str, None, _Found | None], listed: str = LISTED) -> _Found:
+def _sound(steps: Generator[Violation, None, _Found | None], listed: str = LISTED) -> _Found:
     """What tables hold; `StudyError` with the first thing that is wrong with them."""
     found, problems = rules.collected(steps)
     if found is None or problems:
         more = len(problems) - 1
         also = f" ({more} more{listed})" if more else ""
-        raise StudyError(problems[0] + also)
+        raise StudyError(problems[0].followed_by(also))
     return found
 
 
-def _attempt(make: "partial[_T]") -> "Generator[str, None, _T | None]":
+def _attempt(make: "partial[_T]") -> "Generator[Violation, None, _T | None]":
     """What a step returns; where it refuses, yield why and return None."""
     try:
         return make()
     except StudyError as error:
-        yield str(error)
+        yield error.violation
         return None
 
 
 def _read(
     paths: Sequence[str | Path], called: Mapping[str, str], *needed: str
-) -> Generator[str, None, _Found | None]:
+) -> Generator[Violation, None, _Found | None]:
     """Read every file and set them beside each other; yield what is wrong, whatever of it is."""
     sound, named, every = True, True, list[_Table]()
     for path in paths:
@@ -387,7 +389,7 @@ def _together(
     *,
     sound: bool,
     named: bool,
-) -> Generator[str, None, _Found | None]:
+) -> Generator[Violation, None, _Found | None]:
     """Set tables beside each other; yield what is wrong, whatever of it is.
 
     Not all that is wrong is looked for where values were not `sound`, or tables not even `named`.
@@ -397,9 +399,11 @@ def _together(
     for noun, kinds in required.items():
         if kinds and not tables.of(*kinds) and named:
             named = False
-            yield (
-                f"{_files(paths)}: no table of {noun}; give one with the columns "
-                + " or ".join(", ".join(_KINDS[kind]) for kind in kinds)
+            yield Violation(
+                "table-kind-absent",
+                where=_files(paths),
+                kind=noun,
+                columns=" or ".join(", ".join(_KINDS[kind]) for kind in kinds),
             )
     if (
         not named
@@ -440,7 +444,7 @@ def _option(role: str) -> str:
     return f"--{role} NAME" if of_its_own else f"--further {role}=NAME"
 
 
-def _dataset_violations(tables: _Tables) -> Iterator[str]:
+def _dataset_violations(tables: _Tables) -> Iterator[Violation]:
     """Check that the tables hold the data sets asked for, and none beside them."""
     names, held = list(tables.datasets.values()), tables.held()
     where = _files(dict.fromkeys(table.where for table in tables.tables))
@@ -449,33 +453,39 @@ def _dataset_violations(tables: _Tables) -> Iterator[str]:
     if missing:
         unsaid = {role: name for role, name in missing.items() if role == name}
         if len(unsaid) == 2 and len(held) == 2:
-            yield (
-                f"{where}: hold the data sets {held[0]!r} and {held[1]!r}; say which is which: "
-                f"--reference {held[0]} --replication {held[1]}, or the other way round"
+            yield Violation(
+                "data-set-roles-unsaid", where=where, dataset=held[0], other_dataset=held[1]
             )
             return
         if len(held) == 1:
-            yield (
-                f"{where}: hold the data set {held[0]!r} only, and a study compares two; add the "
-                f"rows of {listing(missing.values(), 'data set')}"
-                + "".join(did_you_mean(name, held) for name in missing.values())
+            yield Violation(
+                "only-one-data-set",
+                where=where,
+                dataset=held[0],
+                data_sets=listing(missing.values(), "data set"),
+                hint="".join(did_you_mean(name, held) for name in missing.values()),
             )
             return
         for role, name in missing.items():
-            yield (
-                f"{where}: no counts or annotations of the data set {name!r}, which is the {role}"
-                f"{did_you_mean(name, held)}; the tables hold {listing(held, 'data set')}, say "
-                f"which is the {role} ({_option(role)})"
+            yield Violation(
+                "data-set-of-role-absent",
+                where=where,
+                dataset=name,
+                role=role,
+                hint=did_you_mean(name, held),
+                data_sets=listing(held, "data set"),
+                option=_option(role),
             )
         return
     if others:  # their rows would be dropped without a word
         where = _files([t.where for t in tables.tables if t.frame["dataset"].is_in(others).any()])
         close = "".join(did_you_mean(name, names) for name in others[:1])
-        yield (
-            f"{where}: rows of {listing(others, 'data set')} beside those of "
-            f"{' and '.join(map(repr, names))}{close}; leave the other rows out, or name the pool "
-            "that the replication was chosen from (--candidates), or give a role (--further "
-            "ROLE=NAME)"
+        yield Violation(
+            "rows-of-other-data-sets",
+            where=where,
+            data_sets=listing(others, "data set"),
+            study_data_sets=" and ".join(map(repr, names)),
+            hint=close,
         )
     for kinds, noun in ((_COUNTED, "counts or annotations"), ((_LONG, _WIDE), "predictions")):
         some = tables.held(*kinds)
@@ -483,9 +493,12 @@ def _dataset_violations(tables: _Tables) -> Iterator[str]:
             optional = role == CANDIDATES and noun == "predictions"
             if some and name not in some and not optional:
                 where = _files(dict.fromkeys(table.where for table in tables.of(*kinds)))
-                yield (
-                    f"{where}: no {noun} of the data set {name!r}; the tables of {noun} hold "
-                    f"{' and '.join(map(repr, some))} only, add those of {name!r}"
+                yield Violation(
+                    "data-set-lacks-kind",
+                    where=where,
+                    kind=noun,
+                    dataset=name,
+                    data_sets=" and ".join(map(repr, some)),
                 )
 
 
@@ -500,7 +513,7 @@ def _column_names(header: list[str]) -> list[str]:
     return names
 
 
-def _tables(sheet: Sheet) -> Generator[str, None, tuple[list[_Table], bool]]:
+def _tables(sheet: Sheet) -> Generator[Violation, None, tuple[list[_Table], bool]]:
     """Find a table's kind by its columns, and convert these; each kind that it is.
 
     Also whether all of it is sound: a value that cannot be read is replaced, so that what else is
@@ -525,21 +538,23 @@ def _tables(sheet: Sheet) -> Generator[str, None, tuple[list[_Table], bool]]:
     return [*found, _Table(kind, rows, str(place), place, others)], sound
 
 
-def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[str]:
+def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
     """Check that there are rows, and that each says something, and of which image."""
     if frame.height == 0:
-        yield f"{place}: has no rows; give at least one"
+        yield Violation("table-without-rows", where=place)
         return
     empty = pl.all().cast(pl.String).str.strip_chars().fill_null("") == ""
     values = frame.select(empty)
     blank = values.select(pl.all_horizontal(pl.all())).to_series()
     if blank.any():
         verb = "is" if blank.sum() == 1 else "are"
-        yield f"{place}: {place.rows(blank)} {verb} empty; remove what is empty"
+        yield Violation("empty-rows-in-table", where=place, rows=place.rows(blank), verb=verb)
     for name in _KEY:
         missing = values[name] & ~blank
         if missing.any():
-            yield f"{place}: {name} is missing in {place.rows(missing)}; give it in every row"
+            yield Violation(
+                "value-missing-in-rows", where=place, column=name, rows=place.rows(missing)
+            )
 
 
 def _kind(columns: Sequence[str], place: Place) -> str:
@@ -553,7 +568,7 @@ def _kind(columns: Sequence[str], place: Place) -> str:
             return "images"
         if not present & named:
             return _WIDE
-    raise StudyError(f"{place}: {_unknown(columns)}")
+    raise StudyError("table-of-no-kind", where=place, reason=_unknown(columns))
 
 
 def _unknown(columns: Sequence[str]) -> str:
@@ -598,7 +613,7 @@ def _unknown(columns: Sequence[str]) -> str:
 
 def _converted(
     frame: pl.DataFrame, kind: str, place: Place
-) -> Generator[str, None, tuple[pl.DataFrame, bool]]:
+) -> Generator[Violation, None, tuple[pl.DataFrame, bool]]:
     """The columns that count, each in its type, and whether none has values that are wrong."""
     extra = [column for column in frame.columns if column not in _KINDS[kind]]
     types = {"shown": whole_numbers, "correct": all_flags}
@@ -630,7 +645,7 @@ def _stand_in(column: pl.Series, textual: bool) -> pl.Series:  # noqa: FBT001
     return pl.repeat(value=False, n=len(column), eager=True).alias(column.name)
 
 
-def _count_violations(rows: pl.DataFrame, place: Place, *, sound: bool) -> Iterator[str]:
+def _count_violations(rows: pl.DataFrame, place: Place, *, sound: bool) -> Iterator[Violation]:
     """Check 0 <= selected <= shown and shown >= 1, naming lines and values."""
     if not sound:
         return
@@ -638,18 +653,23 @@ def _count_violations(rows: pl.DataFrame, place: Place, *, sound: bool) -> Itera
     for name in ("selected", "shown"):
         if (wrong := rows[name] < 0).any():
             told, noun = place.rows(wrong, rows[name]), _images(rows, wrong)
-            yield f"{place}: {name} is negative for {noun}, {told}; correct the counts"
+            yield Violation(
+                "negative-count-in-table", where=place, column=name, images=noun, rows=told
+            )
     if (unseen := shown == 0).any():
-        yield (
-            f"{place}: shown is 0 for {_images(rows, unseen)}, {place.rows(unseen)}; leave out "
-            "images that no annotator was shown"
+        yield Violation(
+            "image-shown-to-nobody",
+            where=place,
+            images=_images(rows, unseen),
+            rows=place.rows(unseen),
         )
     if (excess := (selected > shown) & (shown > 0)).any():
         both = selected.cast(pl.String) + " of " + shown.cast(pl.String)
-        yield (
-            f"{place}: selected exceeds shown for {_images(rows, excess)}, "
-            f"{place.rows(excess, both)}; an image cannot be selected more often than shown, "
-            "correct the counts"
+        yield Violation(
+            "selected-exceeds-shown-in-rows",
+            where=place,
+            images=_images(rows, excess),
+            rows=place.rows(excess, both),
         )
 
 
@@ -705,22 +725,19 @@ def _answers_by_worker(tables: _Tables, dataset: str, images: pl.Series) -> Work
     order = [name for name in ("position", "time") if name in placed.columns]
     if len(order) == 2 or (order and placed[order[0]].null_count()):
         where = _files([t.where for t in tables.of("annotations") if t.of(dataset).height])
-        raise StudyError(
-            f"{where}: the order of the answers is not known alike in all files; give a column "
-            "position (or time) in all of them or in none"
-        )
+        raise StudyError("order-of-answers-unclear", where=where)
     return WorkerAnswers.of(
         *(placed[name].to_numpy() for name in ("row", "worker", "selected", *order))
     )
 
 
-def _counts(tables: _Tables, dataset: str) -> Generator[str, None, _Table | None]:
+def _counts(tables: _Tables, dataset: str) -> Generator[Violation, None, _Table | None]:
     """image, selected and shown of one data set, from counts or from annotations."""
     counted = [t for t in tables.of(*_COUNTED) if t.of(dataset).height]
     kinds = dict.fromkeys(sorted((table.kind for table in counted), reverse=True))
     where = ", ".join(table.where for kind in kinds for table in counted if table.kind == kind)
     if len(kinds) == 2:
-        yield f"{where}: both counts and annotations of {dataset!r}; give one of them"
+        yield Violation("both-counts-and-annotations", where=where, dataset=dataset)
     if len(kinds) != 1:
         return None
     (kind,) = kinds
@@ -737,7 +754,7 @@ def _counts(tables: _Tables, dataset: str) -> Generator[str, None, _Table | None
 
 def _named_alike(
     tables: _Tables, counts: Mapping[str, _Table]
-) -> Generator[str, None, tuple[_Tables, dict[str, bool]]]:
+) -> Generator[Violation, None, tuple[_Tables, dict[str, bool]]]:
     """The tables with the counts' names of images, where others mean them one to one.
 
     Also of which roles the names agree, or may.
@@ -779,7 +796,7 @@ def _predicted(tables: _Tables) -> dict[str, list[str]]:
     }
 
 
-def _classifiers(tables: _Tables) -> Generator[str, None, list[str] | None]:
+def _classifiers(tables: _Tables) -> Generator[Violation, None, list[str] | None]:
     """All classifiers in order of appearance, each on every data set."""
     predicted = _predicted(tables)
     pool = tables.datasets.get(CANDIDATES, "")
@@ -795,9 +812,13 @@ def _classifiers(tables: _Tables) -> Generator[str, None, list[str] | None]:
             alone = [name for name in names if name not in others]
             meant = nearest(extra[0], alone)
             close = f"; did you mean {meant!r}, which is on {dataset!r} only?" if meant else ""
-            yield (
-                f"{where}: predictions of {listing(extra, 'classifier')} on {other!r} "
-                f"but not on {dataset!r}{close or '; every classifier needs both data sets'}"
+            yield Violation(
+                "classifier-on-one-data-set",
+                where=where,
+                classifiers=listing(extra, "classifier"),
+                other_dataset=other,
+                dataset=dataset,
+                advice=close or "; every classifier needs both data sets",
             )
     return predicted[tables.datasets["reference"]] if sound else None
 
@@ -812,7 +833,7 @@ def _predicted_by(kind: str, rows: pl.DataFrame) -> list[str]:
 
 def _correct(
     tables: _Tables, dataset: str, counts: _Table, classifiers: Sequence[str]
-) -> Generator[str, None, Bools | None]:
+) -> Generator[Violation, None, Bools | None]:
     """Fill the matrix of correctness [images, classifiers], every entry exactly once.
 
     Of a pool of candidates that nobody predicted it has no column.
@@ -836,10 +857,14 @@ def _correct(
             at = table.lines(
                 (pl.col("dataset") == dataset) & pl.col("image").is_in(strange.implode())
             )
-            yield (
-                f"{table.where}: predictions but no counts (see {counts.where}) for "
-                f"{listing(strange)} of {dataset!r}{at}{close}; count them or leave their "
-                "predictions out"
+            yield Violation(
+                "predictions-without-counts",
+                where=table.where,
+                counts_where=counts.where,
+                images=listing(strange),
+                dataset=dataset,
+                lines=at,
+                hint=close,
             )
             predicted = predicted.filter(~pl.col("image").is_in(strange.implode()))
         joined = predicted.join(rows, on="image", maintain_order="left")
@@ -874,7 +899,7 @@ def _times_violations(
     tables: Sequence[_Table],
     images: NDArray[np.object_],
     classifiers: Sequence[str],
-) -> Iterator[str]:
+) -> Iterator[Violation]:
     where = _files([table.where for table in tables])
     for rule, broken, advice in (
         ("no prediction", times == 0, "every classifier needs one on every counted image"),
@@ -892,9 +917,16 @@ def _times_violations(
             these = (pl.col("dataset") == dataset) & pl.col("image").is_in(offenders.tolist())
             long = [table for table in tables if table.kind == _LONG]
             at = "".join(each.lines(these & (pl.col("classifier") == name)) for each in long[:1])
-        yield (
-            f"{where}: {rule} of classifier {name!r} for {listing(offenders)} of {dataset!r}"
-            f"{at}{too}; {advice}"
+        yield Violation(
+            "prediction-not-given-once",
+            where=where,
+            fault=rule,
+            classifier=name,
+            images=listing(offenders),
+            dataset=dataset,
+            lines=at,
+            others=too,
+            advice=advice,
         )
 
 
@@ -905,13 +937,15 @@ def _groups(tables: _Tables, dataset: str, counts: _Table) -> dict[str, NDArray[
         return {}
     where = _files([table.where for table in described])
     if len({tuple(table.frame.columns) for table in described}) > 1:
-        raise StudyError(f"{where}: differ in their columns; use the same in all tables of images")
+        raise StudyError("image-tables-differ-in-columns", where=where)
     rows = pl.concat([table.of(dataset) for table in described])
     rules.raise_first(_repeated(described, ["image"], where, dataset))
     if (strange := counts.frame.join(rows, on="image", how="anti")).height:
         raise StudyError(
-            f"{where}: no label for {listing(strange['image'])} of {dataset!r}; give one for "
-            "every counted image"
+            "counted-image-without-label",
+            where=where,
+            images=listing(strange["image"]),
+            dataset=dataset,
         )
     joined = counts.frame.select("image").join(rows, on="image", maintain_order="left")
     return {name: joined[name].to_numpy().astype(np.str_) for name in rows.columns[1:]}
@@ -937,8 +971,7 @@ def _labels(tables: _Tables, dataset: str) -> pl.DataFrame:
     described = tables.of("images")
     if not described:
         raise StudyError(
-            f"{_files([table.where for table in tables.of(_LONG)])}: answers without the labels "
-            "they should be; add a column label, or a table of images with one"
+            "answers-without-labels", where=_files([table.where for table in tables.of(_LONG)])
         )
     return pl.concat([table.of(dataset).select("image", "label") for table in described])
 
@@ -971,7 +1004,7 @@ def _predictions(rows: pl.DataFrame, dataset: str) -> Predictions:
 
 def _repeated(
     tables: Sequence[_Table], key: Sequence[str], where: str, dataset: str
-) -> Iterator[str]:
+) -> Iterator[Violation]:
     """Check that no two rows of a data set say the same thing."""
     rows = pl.concat([table.of(dataset).select(key) for table in tables])
     repeated = rows.filter(pl.struct(key).is_duplicated()).unique(maintain_order=True)
@@ -983,8 +1016,13 @@ def _repeated(
     of_first = [pl.col(name) == value for name, value in repeated.row(0, named=True).items()]
     these = pl.all_horizontal(pl.col("dataset") == dataset, *of_first)
     at = tables[0].lines(these) if len(tables) == 1 else ""
-    yield (
-        f"{where}: several rows for {listing(names, noun)} of {dataset!r}{at}; keep one each{how}"
+    yield Violation(
+        "table-rows-repeated",
+        where=where,
+        repeated=listing(names, noun),
+        dataset=dataset,
+        lines=at,
+        advice=how,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import listing
+from bayesrep.errors import Violation, listing
 from bayesrep.studies import rules
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.shown import Compared, brief, number, spread
@@ -80,7 +80,7 @@ class AnnotatedSet(Compared):
             number(self.correct.shape[1], "classifier"),
         )
 
-    def _violations(self, where: str) -> Iterator[str]:
+    def _violations(self, where: str) -> Iterator[Violation]:
         yield from rules.image_violations(where, self.images)
         yield from rules.count_violations(where, self.images, self.selected, self.shown)
         yield from rules.correct_violations(where, self.images, self.correct)
@@ -88,11 +88,11 @@ class AnnotatedSet(Compared):
             yield from rules.text_violations(where, self.images, "label", self.labels)
         for name, values in self.groups.items():
             if name in rules.RESERVED_COLUMNS or not name:
-                yield f"{where}: a group column cannot be called {name!r}; rename it"
+                yield Violation("group-column-name-reserved", where=where, column=name)
             yield from rules.text_violations(where, self.images, f"group {name!r}", values)
         names = np.asarray(self.images, dtype=np.str_).tolist()
         if both := sorted(set(names) & set(self.left_out)):
-            yield f"{where}: {listing(both)} left out and there; choose one"
+            yield Violation("image-kept-and-left-out", where=where, images=listing(both))
         if self.answers is not None:
             yield from self.answers.violations(where, self.images, self.selected, self.shown)
         if self.selection is not None:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.folder import LABELS, PROBABILITIES, RANKS
@@ -125,14 +125,10 @@ def _classifiers(root: Path, names: Sequence[str], manifest: Manifest | None) ->
             held = folder.names_in(root / folder.PREDICTIONS, "")
             known = listing(held, "data set") if held else "no data set"
             raise StudyError(
-                f"{root}: no predictions on {name!r}, but on {known}; name the data sets, or make "
-                f"them with `bayesrep predict --study {root} --dataset {name} --images PATH`"
+                "data-set-without-predictions", path=root, dataset=name, known_datasets=known
             )
     if not (common := sorted(set.intersection(*predicted.values()))):
-        raise StudyError(
-            f"{root}: no classifier has predictions on all of {', '.join(map(repr, names))}; "
-            "predict the same classifiers on each"
-        )
+        raise StudyError("no-classifier-in-common", path=root, datasets=", ".join(map(repr, names)))
     return common
 
 
@@ -168,9 +164,11 @@ class _Dataset:
             differing = np.flatnonzero(labels[number] != labels[0])
             if len(differing):
                 raise StudyError(
-                    f"data set {self.name!r}: {self.classifiers[number]!r} and "
-                    f"{self.classifiers[0]!r} were told different labels of "
-                    f"{listing(self.images[differing].to_list())}; predict one of them again"
+                    "classifiers-told-different-labels",
+                    dataset=self.name,
+                    classifier=self.classifiers[number],
+                    other_classifier=self.classifiers[0],
+                    images=listing(self.images[differing].to_list()),
                 )
         confidence = [each.confidence for each in self.answers if each.confidence is not None]
         return Predictions(
@@ -237,7 +235,7 @@ class _Files:
         own = "label" in table.columns
         if not own and labels is None:
             raise StudyError(
-                f"{where}: no column label, and no labels in {folder.IMAGES}; {advice}"
+                "prediction-labels-missing", where=where, images_file=folder.IMAGES, advice=advice
             )
         table = without(table, left_out)
         ordered = in_order(table, order)
@@ -249,7 +247,13 @@ class _Files:
         for column in texts:
             if column.null_count():
                 images = listing(order.filter(column.is_null()))
-                raise StudyError(f"{where}: {column.name} is missing for {images}; {advice}")
+                raise StudyError(
+                    "label-or-answer-missing",
+                    where=where,
+                    column=column.name,
+                    images=images,
+                    advice=advice,
+                )
         names = pl.concat([column.unique() for column in texts], rechunk=True).unique().sort()
         numbers = texts.select(pl.all().cast(pl.Enum(names)).to_physical())
         confidence = None
@@ -265,50 +269,48 @@ class _Files:
     ) -> tuple[list[str], list[str]]:
         """The columns of answers and of probabilities that are wanted and there."""
         if LABELS[0] not in columns:
-            raise StudyError(
-                f"{where}: whether answers are right, but not the answers (no column label_1); "
-                + advice
-            )
+            raise StudyError("answers-not-recorded", where=where, advice=advice)
         if self.probabilities and PROBABILITIES[0] not in columns:
-            raise StudyError(f"{where}: no probabilities (no column probability_1); {advice}")
+            raise StudyError("answer-probabilities-missing", where=where, advice=advice)
         wanted = self.labels, self.probabilities
         labels, probabilities = ([name for name in names if name in columns] for names in wanted)
         return labels, probabilities
 
 
-def _join_violation(where: str, images: pl.Series, order: pl.Series, first: str) -> str:
+def _join_violation(where: str, images: pl.Series, order: pl.Series, first: str) -> Violation:
     if images.n_unique() < len(images):
         return next(rules.image_violations(where, images.to_list()))
     missing = order.filter(~order.is_in(images.implode()))
     strange = images.filter(~images.is_in(order.implode()))
     rule = f"{listing(missing)} missing" if len(missing) else f"{listing(strange)} more"
-    return f"{where}: {rule} than in the file of {first!r}; predict both on the same images"
+    return Violation("answered-images-differ", where=where, difference=rule, other_classifier=first)
 
 
 def _probability_violations(
     where: str, table: pl.DataFrame, order: pl.Series, classes: int | None
-) -> Iterator[str]:
+) -> Iterator[Violation]:
     """Check that the first probabilities can be ones of `classes`, where that is known."""
     if not all(dtype.is_numeric() for dtype in table.dtypes):
-        yield f"{where}: probabilities are not numbers; predict again"
+        yield Violation("answer-probabilities-not-numbers", where=where)
         return
     values = table.select(pl.all().cast(pl.Float64)).to_numpy()  # null becomes NaN
     names = order.to_numpy()
     outside = ~((values >= 0) & (values <= 1)).all(axis=1)
     if outside.any():
-        yield f"{where}: a probability is not between 0 and 1 for {listing(names[outside])}"
+        yield Violation(
+            "answer-probability-out-of-range", where=where, images=listing(names[outside])
+        )
         return
     total = values.sum(axis=1)
     most = total if classes is None else total + (classes - values.shape[1]) * values.min(axis=1)
     wrong = (total > 1 + _SUM) | ((most < 1 - _SUM) & (classes is not None))
     if wrong.any():
-        yield (
-            f"{where}: probabilities that cannot sum to 1 (these sum to {total[wrong][0]:.3g}) for "
-            f"{listing(names[wrong])}; give those of one softmax over all classes"
+        yield Violation(
+            "answer-probabilities-sum-wrong",
+            where=where,
+            sum=total[wrong][0],
+            images=listing(names[wrong]),
         )
     unsorted = (values > values[:, :1] + _SUM).any(axis=1)
     if unsorted.any():
-        yield (
-            f"{where}: a later answer is more probable than the first for "
-            f"{listing(names[unsorted])}; sort them, the most probable first"
-        )
+        yield Violation("answers-not-by-probability", where=where, images=listing(names[unsorted]))

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet, tables
 from bayesrep.files.delimited import Sheet
 from bayesrep.files.places import Place
@@ -67,13 +67,13 @@ class Attempts:
             values.flags.writeable = False
             object.__setattr__(self, name, values)
 
-    def _violations(self) -> Iterator[str]:
+    def _violations(self) -> Iterator[Violation]:
         where = f"attempts of {self.classifier!r} at {self.dataset!r}"
         yield from rules.image_violations(where, self.images)
         for name in _COUNTS:
             values = rules.as_numbers(getattr(self, name))
             if values is None or values.shape != (len(self.images),):
-                yield f"{where}: {name} is not one whole number for each image"
+                yield Violation("attempts-not-per-image", where=where, column=name)
                 return
             whole = np.isfinite(values) & (values == np.floor(values))
             within = whole & (values >= 0) & (values <= rules.LARGEST_COUNT)
@@ -82,9 +82,14 @@ class Attempts:
         yield from self._first(where, attempts == 0, "no attempts; leave out what was not tried")
         yield from self._first(where, solved > attempts, "solved more often than attempted")
 
-    def _first(self, where: str, wrong: Any, rule: str) -> Iterator[str]:
+    def _first(self, where: str, wrong: Any, rule: str) -> Iterator[Violation]:
         if np.any(wrong):
-            yield f"{where}: {rule} for {listing(np.asarray(self.images)[wrong].tolist())}"
+            yield Violation(
+                "attempt-counts-impossible",
+                where=where,
+                problem=rule,
+                images=listing(np.asarray(self.images)[wrong].tolist()),
+            )
 
 
 def read_attempts(path: str | Path) -> list[Attempts]:
@@ -110,10 +115,7 @@ def read_attempts(path: str | Path) -> list[Attempts]:
     if given.is_dir():
         file = given / ATTEMPTS
         if not file.exists():
-            raise StudyError(
-                f"{path}: no {ATTEMPTS}, so nothing is known of repeated attempts; import logs "
-                "that hold several attempts at an item, or give a table of them"
-            )
+            raise StudyError("study-without-attempts", path=path, attempts_file=ATTEMPTS)
         return of_table(parquet.read(file, str(file), [*_NAMES, *_COUNTS]), str(file))
     sheet = _table(given)
     return of_table(sheet.frame, sheet.place, dataset=given.stem)
@@ -142,15 +144,19 @@ def of_table(
     needed = [*_NAMES, _COUNTS[0]]
     if missing := [name for name in needed if name not in table.columns]:
         raise StudyError(
-            f"{place}: {listing(missing, 'column')} missing; attempts have the columns "
-            f"{', '.join([*_NAMES, *_COUNTS])}, or item for image and model for classifier"
+            "attempts-columns-missing",
+            where=place,
+            columns=listing(missing, "column"),
+            known_columns=", ".join([*_NAMES, *_COUNTS]),
         )
     if not len(table):
-        raise StudyError(f"{place}: has no rows; give at least one attempt")
+        raise StudyError("attempts-table-empty", where=place)
     table = table.with_columns(pl.col(_NAMES).cast(pl.String))
     for name in _NAMES:
         if (absent := table[name].is_null() | (table[name] == "")).any():
-            raise StudyError(f"{place}: {name} is missing in {place.rows(absent)}; fill it in")
+            raise StudyError(
+                "attempts-name-missing", where=place, column=name, rows=place.rows(absent)
+            )
     counted = _counted(table, place) if "attempts" in table.columns else _each(table, place)
     return [
         Attempts(
@@ -205,18 +211,17 @@ def _counted(table: pl.DataFrame, place: Place) -> pl.DataFrame:
         small = (numbers.abs() <= rules.LARGEST_COUNT).fill_null(value=False)
         if (wrong := ~(whole & small)).any():
             raise StudyError(
-                f"{place}: {name} is not a whole number in {place.rows(wrong, table[name])}; "
-                "correct it"
+                "attempts-column-not-whole",
+                where=place,
+                column=name,
+                rows=place.rows(wrong, table[name]),
             )
         table = table.with_columns(numbers.cast(pl.Int64))
     repeated = table.filter(table.select(_NAMES).is_duplicated())
     if len(repeated):
         first = repeated.select("image", "classifier").unique(maintain_order=True)
         names = [f"{image} by {classifier}" for image, classifier in first.iter_rows()]
-        raise StudyError(
-            f"{place}: several rows for {listing(names, 'item')}; give one row with both counts, "
-            "or a row an attempt without the column attempts"
-        )
+        raise StudyError("attempts-row-repeated", where=place, items=listing(names, "item"))
     return table
 
 
@@ -226,8 +231,7 @@ def _each(table: pl.DataFrame, place: Place) -> pl.DataFrame:
     yes, no = word.is_in(tables.TRUE_WORDS), word.is_in(tables.FALSE_WORDS)
     if (wrong := ~(yes | no).fill_null(value=False)).any():
         raise StudyError(
-            f"{place}: solved is neither true nor false in {place.rows(wrong, table['solved'])}; "
-            "write true or false, or give the number of attempts too (column attempts)"
+            "solved-not-true-or-false", where=place, rows=place.rows(wrong, table["solved"])
         )
     return (
         table.with_columns(solved=yes)
@@ -238,8 +242,5 @@ def _each(table: pl.DataFrame, place: Place) -> pl.DataFrame:
 
 def _table(path: Path) -> Sheet:
     if not str(path).lower().endswith(tables.ENDINGS):
-        raise StudyError(
-            f"{path}: is neither a study's folder nor a table by its name (.csv, .tsv, .txt, .xlsx "
-            "or .parquet)"
-        )
+        raise StudyError("neither-study-nor-table", path=path)
     return tables.read_only(path, text=_TEXT, rename=lambda names: [each.lower() for each in names])

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet
 from bayesrep.studies import folder, rules
 from bayesrep.studies.manifest import Manifest
@@ -23,7 +23,7 @@ from bayesrep.studies.tables import (
 from bayesrep.types import Bools
 
 
-def listed_or_found(path: Path, manifest: Manifest) -> Generator[str, None, list[str]]:
+def listed_or_found(path: Path, manifest: Manifest) -> Generator[Violation, None, list[str]]:
     """The classifiers listed, or all that have a file where study.json lists none."""
     if manifest.classifiers is not None:
         return list(manifest.classifiers)
@@ -73,7 +73,7 @@ class Dataset:
 
 def read_correctness(
     dataset: Dataset, classifiers: Sequence[str], complete: Collection[str]
-) -> Generator[str, None, Bools | None]:
+) -> Generator[Violation, None, Bools | None]:
     """Which classifiers are right on each image of a data set, [N, C].
 
     Files of classifiers that are neither listed nor `complete` belong to evaluations that are
@@ -96,10 +96,11 @@ def read_correctness(
             correct[:, numbers[name]] = file.correct
             agreement.compare(name, file.judged)
     if unanswered:
-        yield (
-            f"{where}: {listing(unanswered)} could not be decoded ({folder.FAILURES} says "
-            "why); repair them and predict again, or leave the study without them by `bayesrep "
-            "predict` with --allow-failures"
+        yield Violation(
+            "images-not-decoded",
+            where=where,
+            images=listing(unanswered),
+            failures_file=folder.FAILURES,
         )
     agreed = yield from rules.checked(agreement.violations(str(where)))
     return correct if sound and agreed else None
@@ -107,16 +108,19 @@ def read_correctness(
 
 def _file_violations(
     where: str, present: set[str], classifiers: Sequence[str], complete: Collection[str]
-) -> Iterator[str]:
+) -> Iterator[Violation]:
     if missing := [classifier for classifier in classifiers if classifier not in present]:
-        yield (
-            f"{where}: no predictions of {listing(missing, 'classifier')}; every classifier "
-            "needs predictions on every data set, add the files or drop the classifiers"
+        yield Violation(
+            "classifier-without-predictions",
+            where=where,
+            classifiers=listing(missing, "classifier"),
         )
     if unlisted := sorted((present & set(complete)) - set(classifiers)):
-        yield (
-            f"{where}: predictions of {listing(unlisted, 'classifier')} that "
-            f"{folder.MANIFEST} does not list; list the classifiers or remove the files"
+        yield Violation(
+            "predictions-of-unlisted-classifier",
+            where=where,
+            classifiers=listing(unlisted, "classifier"),
+            manifest_file=folder.MANIFEST,
         )
 
 
@@ -136,7 +140,7 @@ class _File:
         Images without an answer since they could not be decoded.
     """
 
-    violations: Sequence[str]
+    violations: Sequence[Violation]
     correct: NDArray[Any] | None = None
     judged: pl.DataFrame = field(default_factory=pl.DataFrame)
     undecoded: Sequence[str] = ()
@@ -149,7 +153,7 @@ def _prediction(dataset: Dataset, classifier: str) -> _File:
         further = ["label", folder.LABELS[0], "content"]
         table = parquet.read(dataset.path / file, where, ["image", "correct"], further=further)
     except StudyError as error:
-        return _File([str(error)])
+        return _File([error.violation])
     if violations := list(key_violations(where, table, ["image"])):
         return _File(violations)
     table = without(table, dataset.failures.filter("left_out")["image"])
@@ -170,10 +174,7 @@ def _prediction(dataset: Dataset, classifier: str) -> _File:
         wrong = right != values.astype(np.bool_)
         if wrong.any():
             images = listing(order.filter(pl.Series(wrong)))
-            broken.append(
-                f"{where}: correct is not whether label_1 is label for {images}; predict or import "
-                "again"
-            )
+            broken.append(Violation("correct-contradicts-labels", where=where, images=images))
     return _File(broken, None if broken else values, judged)
 
 
@@ -194,7 +195,7 @@ class _Agreement:
             if values.name == "label" and self._labels is not None:
                 self._note(folder.IMAGES, classifier, _other_wnids(values, self._labels))
 
-    def violations(self, where: str) -> Iterator[str]:
+    def violations(self, where: str) -> Iterator[Violation]:
         """Say which classifiers differ, on which images."""
         told = {
             folder.IMAGES: "judged by other labels than {0}'s",
@@ -203,11 +204,12 @@ class _Agreement:
         }
         for kind, (classifiers, mask) in self._differing.items():
             first = self._first[kind][0] if kind in self._first else ""
-            yield (
-                f"{where}: {listing(classifiers, 'classifier')} "
-                f"{told[kind].format(kind, first)} for "
-                f"{listing(self._order.filter(pl.Series(mask)))}; correct what is wrong and "
-                "predict these classifiers again"
+            yield Violation(
+                "classifiers-judged-differently",
+                where=where,
+                classifiers=listing(classifiers, "classifier"),
+                difference=told[kind].format(kind, first),
+                images=listing(self._order.filter(pl.Series(mask))),
             )
 
     def _note(self, kind: str, classifier: str, differing: Bools) -> None:

@@ -35,7 +35,7 @@ def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozense
     root = Path(path)
     if not root.is_dir():
         state = "is no folder" if root.exists() else "does not exist"
-        raise StudyError(f"{root} {state}; give the folder of a study")
+        raise StudyError("study-folder-not-found", path=root, state=state)
     manifest = collected(read_manifest(root))[0] if (root / folder.MANIFEST).exists() else None
     roles = manifest.roles if manifest is not None else read_roles(root)
     found = set[str]()
@@ -56,7 +56,7 @@ def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozense
         }
         found |= {what for what, needed in every.items() if columns.issuperset(needed)}
     if not found:
-        raise StudyError(f"{root} holds neither a study nor predictions; give the folder of one")
+        raise StudyError("neither-study-nor-predictions", path=root)
     return frozenset(found | ({"study"} if {"counts", "answers"} <= found else set()))
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayesrep.atomic import replaced_file
-from bayesrep.errors import StudyError, reason
+from bayesrep.errors import StudyError, Violation, reason
 from bayesrep.files import strict_json
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
@@ -101,7 +101,7 @@ def read_roles(path: Path) -> dict[str, str]:
     if not isinstance(content, dict) or not all(
         isinstance(name, str) for name in dict[str, Any](content).values()
     ):
-        raise StudyError(f"{file}: must map each role to the name of a data set")
+        raise StudyError("roles-file-not-mapping", file=file)
     return dict[str, str](content)
 
 
@@ -118,24 +118,24 @@ def read_provenance(path: Path) -> dict[str, JSON]:
         return {}
     content: Any = strict_json.read(file)
     if not isinstance(content, dict):
-        raise StudyError(f"{file}: is no object; remove it")
+        raise StudyError("provenance-file-not-object", file=file)
     return dict[str, JSON](content)
 
 
-def read_manifest(path: Path) -> Generator[str, None, Manifest | None]:
+def read_manifest(path: Path) -> Generator[Violation, None, Manifest | None]:
     """Read the study.json of the study at `path`."""
     if not path.is_dir():
         state = "is not a folder" if path.exists() else "does not exist"
-        yield f"{path} {state}; give the folder of a study"
+        yield Violation("study-folder-not-found", path=path, state=state)
         return None
     where = folder.MANIFEST
     try:
         content = strict_json.load(path / where)
     except FileNotFoundError:
-        yield f"{where} is missing; give the folder of a study"
+        yield Violation("manifest-missing", where=where)
         return None
     except (OSError, ValueError) as error:
-        yield f"{where} cannot be read as JSON ({reason(error)}); restore or rewrite it"
+        yield Violation("manifest-not-json", where=where, reason=reason(error))
         return None
     sound = yield from rules.checked(_manifest_violations(where, content))
     if not sound:
@@ -151,50 +151,52 @@ def read_manifest(path: Path) -> Generator[str, None, Manifest | None]:
     )
 
 
-def _manifest_violations(where: str, content: Any) -> Iterator[str]:
+def _manifest_violations(where: str, content: Any) -> Iterator[Violation]:
     if not isinstance(content, dict):
-        yield f"{where} does not hold a JSON object; rewrite it"
+        yield Violation("manifest-not-object", where=where)
         return
     if content.get("format", folder.FORMAT) != folder.FORMAT:
-        yield (
-            f"{where}: format {content['format']!r} is not known, this version reads format "
-            f"{folder.FORMAT}; use the version that wrote the study"
+        yield Violation(
+            "study-format-unknown",
+            where=where,
+            format=content["format"],
+            known_format=folder.FORMAT,
         )
     if not isinstance(content.get("name", ""), str):
-        yield f"{where}: name is not text; give the study's name"
+        yield Violation("study-name-not-text", where=where)
     if not isinstance(content.get("provenance") or {}, dict):
-        yield f"{where}: provenance is not an object; write it as one"
+        yield Violation("manifest-provenance-not-object", where=where)
     roles = content.get("roles")
     if not isinstance(roles, dict) or not _is_text_list([*roles, *roles.values()]):
-        yield f'{where}: roles does not map roles to data sets; write {{"reference": NAME, ...}}'
+        yield Violation("manifest-roles-not-mapping", where=where)
     else:
         yield from rules.role_violations(where, list(roles.items()))
     classifiers = content.get("classifiers")
     if classifiers is not None and not _is_text_list(classifiers):
-        yield f"{where}: classifiers is not a list of names; write one, or leave it out"
+        yield Violation("manifest-classifiers-not-names", where=where)
     elif classifiers is not None:
         yield from rules.classifier_violations(where, classifiers)
     if content.get("truth") is not None and _truth(content["truth"]) is None:
-        yield f"{where}: truth does not hold the known accuracies; restore it or leave it out"
+        yield Violation("manifest-truth-without-accuracies", where=where)
     yield from _selection_violations(where, content)
 
 
-def _selection_violations(where: str, content: Mapping[str, Any]) -> Iterator[str]:
+def _selection_violations(where: str, content: Mapping[str, Any]) -> Iterator[Violation]:
     given = content.get("selection")
     if given is None:
         return
     if not isinstance(given, dict):
-        yield f"{where}: selection does not map data sets to rules; write {{NAME: RULE}}"
+        yield Violation("manifest-selection-not-mapping", where=where)
         return
     roles = content.get("roles")
     named = set(roles.values()) if isinstance(roles, dict) else set[str]()
     for name, rule in dict[str, Any](given).items():
         if name not in named:
-            yield f"{where}: selection of {name!r}, which is no data set of the study; remove it"
+            yield Violation("manifest-selects-unknown-data-set", where=where, dataset=name)
         try:
             Selection.of(rule)
         except StudyError as error:
-            yield f"{where}: {name!r}: {error}"
+            yield error.violation.within(f"{where}: {name!r}")
 
 
 def _is_text_list(value: Any) -> bool:

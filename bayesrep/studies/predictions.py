@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies import rules
 from bayesrep.types import Bools, Floats
 
@@ -66,20 +66,20 @@ class Predictions:
             object.__setattr__(self, "confidence", np.asarray(self.confidence, dtype=np.float64))
         rules.raise_first(self._violations(f"data set {self.dataset!r}"))
 
-    def _violations(self, where: str) -> Iterator[str]:
+    def _violations(self, where: str) -> Iterator[Violation]:
         yield from rules.image_violations(where, self.images)
         if len(set(self.classes)) < len(self.classes):
-            yield f"{where}: a class is named twice; name each class once"
+            yield Violation("class-repeated-in-predictions", where=where)
         if len(set(self.classifiers)) < len(self.classifiers):
-            yield f"{where}: a classifier is named twice; name each once"
+            yield Violation("classifier-repeated-in-predictions", where=where)
         count = len(self.images)
         if self.labels.shape != (count,) or self.labels.dtype.kind not in "iu":
-            yield f"{where}: labels are not {count} class numbers, one for each image"
+            yield Violation("labels-not-class-numbers", where=where, image_count=count)
             return
         strange = (self.labels < 0) | (self.labels >= len(self.classes))
         if strange.any():
             images = listing(self.images[strange].tolist())
-            yield f"{where}: the label of {images} is no number of a class"
+            yield Violation("label-not-a-class", where=where, images=images)
         shape = (len(self.classifiers), count)
         if (
             self.answers.ndim != 3
@@ -87,24 +87,37 @@ class Predictions:
             or not self.answers.shape[2]
             or self.answers.dtype.kind not in "iu"
         ):
-            yield (
-                f"{where}: answers of shape {list(self.answers.shape)}; give class numbers of "
-                f"shape {[*shape, 'R']}: classifiers, images, most probable classes"
+            yield Violation(
+                "answers-shape-wrong",
+                where=where,
+                shape=list(self.answers.shape),
+                expected_shape=[*shape, "R"],
             )
             return
         wrong = (self.answers < NO_ANSWER) | (self.answers >= len(self.classes))
         yield from self._first(where, np.any(wrong, axis=2), "an answer is no number of a class")
         if self.confidence is not None and self.confidence.shape != shape:
-            yield f"{where}: confidence has shape {list(self.confidence.shape)}, not {list(shape)}"
+            yield Violation(
+                "confidence-shape-wrong",
+                where=where,
+                shape=list(self.confidence.shape),
+                expected_shape=list(shape),
+            )
         elif self.confidence is not None:
             within = (self.confidence >= 0) & (self.confidence <= 1)
             yield from self._first(where, ~within, "a probability is not between 0 and 1")
 
-    def _first(self, where: str, wrong: Bools, rule: str) -> Iterator[str]:
+    def _first(self, where: str, wrong: Bools, rule: str) -> Iterator[Violation]:
         if wrong.any():
             number = int(np.flatnonzero(wrong.any(axis=1))[0])
             images = listing(self.images[wrong[number]].tolist())
-            yield f"{where}, classifier {self.classifiers[number]!r}: {rule} on {images}"
+            yield Violation(
+                "answer-impossible",
+                where=where,
+                classifier=self.classifiers[number],
+                problem=rule,
+                images=images,
+            )
 
     @property
     def first(self) -> NDArray[np.integer[Any]]:
@@ -131,8 +144,10 @@ class Predictions:
         """
         if ranks > self.answers.shape[2]:
             raise StudyError(
-                f"data set {self.dataset!r}: only {self.answers.shape[2]} classes of each answer "
-                f"are known, {ranks} are needed"
+                "too-few-ranked-answers",
+                dataset=self.dataset,
+                known_ranks=self.answers.shape[2],
+                needed_ranks=ranks,
             )
         return np.any(self.answers[:, :, :ranks] == self.labels[:, None], axis=2)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies import folder, rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import ATTEMPTS, read_attempts
@@ -54,11 +54,11 @@ def read_study(path: str | Path) -> Study:
     study, lines = rules.collected(inspect(Path(path)))
     if study is None or lines:
         more = f" ({len(lines) - 1} more: `bayesrep check {path}` lists them)" * (len(lines) > 1)
-        raise StudyError(f"{path}: {lines[0]}{more}")
+        raise StudyError(lines[0].within(path).followed_by(more))
     return study
 
 
-def check_study(path: str | Path) -> list[str]:
+def check_study(path: str | Path) -> list[Violation]:
     """Every broken rule of the study at `path`, one line each; empty where it is sound.
 
     Parameters
@@ -69,7 +69,7 @@ def check_study(path: str | Path) -> list[str]:
     return rules.collected(inspect(Path(path)))[1]
 
 
-def inspect(path: Path) -> Generator[str, None, Study | None]:
+def inspect(path: Path) -> Generator[Violation, None, Study | None]:
     """Yield every broken rule of the study at `path`; return the study if there is none."""
     manifest = yield from read_manifest(path)
     if manifest is None:
@@ -104,7 +104,7 @@ def inspect(path: Path) -> Generator[str, None, Study | None]:
             datasets, tuple(classifiers), manifest.name, manifest.provenance, manifest.truth
         )
     except StudyError as error:
-        yield str(error)
+        yield error.violation
         return None
 
 
@@ -114,7 +114,7 @@ def _strangers(
     counts: pl.DataFrame,
     images: pl.DataFrame | None,
     annotations: pl.DataFrame | None,
-) -> Iterator[str]:
+) -> Iterator[Violation]:
     """Find data sets that no role names: their data would be ignored without a word."""
     holders = {folder.COUNTS: counts["dataset"].unique(maintain_order=True).to_list()}
     for file, table in ((folder.IMAGES, images), (folder.ANNOTATIONS, annotations)):
@@ -123,20 +123,22 @@ def _strangers(
     holders[folder.PREDICTIONS] = folder.names_in(path / folder.PREDICTIONS, "")
     for where, names in holders.items():
         if strangers := [name for name in names if name not in manifest.roles.values()]:
-            yield (
-                f"{where}: {listing(strangers, 'data set')} without a role in "
-                f"{folder.MANIFEST}; give each a role or remove it"
+            yield Violation(
+                "data-set-without-role",
+                where=where,
+                data_sets=listing(strangers, "data set"),
+                manifest_file=folder.MANIFEST,
             )
 
 
-def _attempts_violations(path: Path) -> Iterator[str]:
+def _attempts_violations(path: Path) -> Iterator[Violation]:
     """Check the repeated attempts, which a study itself does without."""
     if not (path / ATTEMPTS).exists():
         return
     try:
         read_attempts(path)
     except StudyError as error:
-        yield str(error).removeprefix(f"{path}{os.sep}")
+        yield error.violation.retold(str(error).removeprefix(f"{path}{os.sep}"))
 
 
 def _dataset(
@@ -150,7 +152,7 @@ def _dataset(
     classifiers: Sequence[str],
     complete: Sequence[str],
     selection: Selection | None,
-) -> Generator[str, None, AnnotatedSet | None]:
+) -> Generator[Violation, None, AnnotatedSet | None]:
     where = f"{folder.COUNTS}, data set {name!r}"
     left_out = failures.filter("left_out").select("image", "reason")
     rows = counts.join(left_out, on="image", how="anti", maintain_order="left")
@@ -187,15 +189,17 @@ def _dataset(
 
 def _answers(
     name: str, rows: pl.DataFrame, images: pl.Series, selected: Ints, shown: Ints
-) -> Generator[str, None, WorkerAnswers | None]:
+) -> Generator[Violation, None, WorkerAnswers | None]:
     """The answers by worker to one data set's images, which its counts have to be the sum of."""
     where = f"{folder.ANNOTATIONS}, data set {name!r}"
     places = pl.DataFrame({"image": images, "row": np.arange(len(images))})
     placed = rows.join(places, on="image", how="left", maintain_order="left")
     if len(strange := placed.filter(pl.col("row").is_null())["image"].unique(maintain_order=True)):
-        yield (
-            f"{where}: {listing(strange.to_list())} not in {folder.COUNTS}; "
-            "give their counts or remove the rows"
+        yield Violation(
+            "images-without-counts",
+            where=where,
+            images=listing(strange.to_list()),
+            counts_file=folder.COUNTS,
         )
         return None
     workers = rows["worker"].unique().sort()

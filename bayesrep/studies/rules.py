@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.types import Floats, Ints
 
 Names: TypeAlias = Sequence[str] | NDArray[np.str_]
@@ -24,13 +24,13 @@ REQUIRED_ROLES = ("reference", "replication")
 LARGEST_COUNT = 2**31 - 1
 
 
-def raise_first(violations: Iterable[str]) -> None:
+def raise_first(violations: Iterable[Violation]) -> None:
     """Raise `StudyError` with the first violation, or return when there is none."""
     for violation in violations:
         raise StudyError(violation)
 
 
-def checked(violations: Iterable[str]) -> Generator[str, None, bool]:
+def checked(violations: Iterable[Violation]) -> Generator[Violation, None, bool]:
     """Yield violations on; return whether there was none."""
     sound = True
     for violation in violations:
@@ -39,9 +39,9 @@ def checked(violations: Iterable[str]) -> Generator[str, None, bool]:
     return sound
 
 
-def collected(steps: Generator[str, None, _Value]) -> tuple[_Value, list[str]]:
+def collected(steps: Generator[Violation, None, _Value]) -> tuple[_Value, list[Violation]]:
     """What a reading returns, and every violation that it yields on its way."""
-    violations: list[str] = []
+    violations: list[Violation] = []
     while True:
         try:
             violations.append(next(steps))
@@ -49,12 +49,12 @@ def collected(steps: Generator[str, None, _Value]) -> tuple[_Value, list[str]]:
             return end.value, violations
 
 
-def value(steps: Generator[str, None, _Value | None], path: str | Path) -> _Value:
+def value(steps: Generator[Violation, None, _Value | None], path: str | Path) -> _Value:
     """What a reading of the study at `path` returns; the first violation is raised instead."""
     read, violations = collected(steps)
     if read is None or violations:
         first = violations[0]
-        raise StudyError(first if first.startswith(str(path)) else f"{path}: {first}")
+        raise StudyError(first if first.startswith(str(path)) else first.within(path))
     return read
 
 
@@ -78,16 +78,16 @@ def as_numbers(values: Any) -> Ints | Floats | None:
         return None
 
 
-def image_violations(where: str, images: Names) -> Iterator[str]:
+def image_violations(where: str, images: Names) -> Iterator[Violation]:
     """Check that a data set holds at least one image, and each image once."""
     names: list[str] = np.asarray(images, dtype=np.str_).tolist()
     if not names:
-        yield f"{where} has no images; a data set needs at least one"
+        yield Violation("data-set-without-images", where=where)
     if repeated := _repeated(names):
-        yield f"{where}: {listing(repeated)} given more than once; keep one row per image"
+        yield Violation("image-repeated", where=where, images=listing(repeated))
 
 
-def count_violations(where: str, images: Names, selected: Any, shown: Any) -> Iterator[str]:
+def count_violations(where: str, images: Names, selected: Any, shown: Any) -> Iterator[Violation]:
     """Check that counts are whole, 0 <= selected <= shown and shown >= 1, one pair per image."""
     counts = {"selected": as_numbers(selected), "shown": as_numbers(shown)}
     sound = yield from checked(
@@ -100,21 +100,15 @@ def count_violations(where: str, images: Names, selected: Any, shown: Any) -> It
     names = np.asarray(images)
     unseen = counts["shown"] == 0
     if unseen.any():
-        yield (
-            f"{where}: shown is 0 for {listing(names[unseen])}; "
-            "leave out images that no annotator was shown"
-        )
+        yield (Violation("image-never-shown", where=where, images=listing(names[unseen])))
     excess = (counts["selected"] > counts["shown"]) & ~unseen
     if excess.any():
-        yield (
-            f"{where}: selected exceeds shown for {listing(names[excess])}; "
-            "an image cannot be selected more often than shown, correct the counts"
-        )
+        yield (Violation("selected-exceeds-shown", where=where, images=listing(names[excess])))
 
 
 def correct_violations(
     where: str, images: Names, correct: Any, classifiers: Sequence[str] | None = None
-) -> Iterator[str]:
+) -> Iterator[Violation]:
     """Check that correctness [N, C] is true or false (or 1 and 0) for every image and classifier.
 
     Where the classifiers' names are not given, a column is named by its number.
@@ -122,7 +116,7 @@ def correct_violations(
     boolean = np.asarray(correct).dtype.kind == "b"
     values = np.asarray(correct) if boolean else as_numbers(correct)
     if values is None:
-        yield f"{where}: correct does not hold numbers; give a boolean array [images, classifiers]"
+        yield Violation("correctness-not-numbers", where=where)
         return
     expected = (len(images), "C" if classifiers is None else len(classifiers))
     if (
@@ -130,9 +124,12 @@ def correct_violations(
         or values.shape[0] != expected[0]
         or expected[1] not in ("C", values.shape[1])
     ):
-        yield (
-            f"{where}: correct has shape {list(values.shape)} but [images, classifiers] is "
-            f"[{expected[0]}, {expected[1]}]; give one row per image and one column per classifier"
+        yield Violation(
+            "correctness-shape-wrong",
+            where=where,
+            shape=list(values.shape),
+            image_count=expected[0],
+            classifier_count=expected[1],
         )
         return
     if boolean:
@@ -141,37 +138,42 @@ def correct_violations(
     for column in np.flatnonzero(bad.any(axis=0)).tolist():
         name = f"column {column}" if classifiers is None else f"classifier {classifiers[column]!r}"
         offenders = listing(np.asarray(images)[bad[:, column]])
-        yield f"{where}: correct of {name} is not 0 or 1 for {offenders}; give true or false"
+        yield Violation("correctness-not-true-or-false", where=where, column=name, images=offenders)
 
 
-def text_violations(where: str, images: Names, name: str, values: Column) -> Iterator[str]:
+def text_violations(where: str, images: Names, name: str, values: Column) -> Iterator[Violation]:
     """Check that a label or group column has one value per image, none missing.
 
     A missing value is None, NaN or the empty text.
     """
     if len(values) != len(images):
-        yield (
-            f"{where}: {name} has {len(values)} values for {len(images)} images; "
-            "give one value per image"
+        yield Violation(
+            "column-length-not-images",
+            where=where,
+            column=name,
+            value_count=len(values),
+            image_count=len(images),
         )
         return
     missing = [image for image, value in zip(images, values, strict=True) if _absent(value)]
     if missing:
-        yield f"{where}: {name} is missing for {listing(missing)}; give it for all images or none"
+        yield Violation(
+            "column-incomplete-for-images", where=where, column=name, images=listing(missing)
+        )
 
 
-def classifier_violations(where: str, classifiers: Sequence[str]) -> Iterator[str]:
+def classifier_violations(where: str, classifiers: Sequence[str]) -> Iterator[Violation]:
     """Check that there is at least one classifier, and each has a name of its own."""
     if not classifiers:
-        yield f"{where}: there are no classifiers; a study needs at least one"
+        yield Violation("study-without-classifiers", where=where)
     if any(not name for name in classifiers):
-        yield f"{where}: a classifier has an empty name; name every classifier"
+        yield Violation("classifier-name-empty", where=where)
     if repeated := _repeated(classifiers):
         offenders = listing(repeated, "classifier")
-        yield f"{where}: {offenders} given more than once; rename or drop the copies"
+        yield Violation("classifier-repeated", where=where, classifiers=offenders)
 
 
-def role_violations(where: str, names: Sequence[tuple[str, str]]) -> Iterator[str]:
+def role_violations(where: str, names: Sequence[tuple[str, str]]) -> Iterator[Violation]:
     """Check that a study has both required roles, and its data sets names of their own.
 
     `names` are pairs of a role and its data set's name.
@@ -179,27 +181,30 @@ def role_violations(where: str, names: Sequence[tuple[str, str]]) -> Iterator[st
     roles = [role for role, _ in names]
     for role in REQUIRED_ROLES:
         if role not in roles:
-            yield f"{where}: no data set has the role {role!r}; name the {role} data set"
+            yield Violation("required-role-missing", where=where, role=role)
     if repeated := _repeated([name for _, name in names]):
         offenders = listing(repeated, "data set")
-        yield f"{where}: {offenders} given several roles; use one data set per role"
+        yield Violation("data-set-with-several-roles", where=where, data_sets=offenders)
     if any(not role or not name for role, name in names):
-        yield f"{where}: a role or its data set has an empty name; name both"
+        yield Violation("role-name-empty", where=where)
 
 
 def label_set_violations(
     where: str,
     reference: tuple[str, NDArray[np.str_]],
     replication: tuple[str, NDArray[np.str_]],
-) -> Iterator[str]:
+) -> Iterator[Violation]:
     """Check that both data sets, given as (name, labels [N]), have the same set of labels."""
     pairs = ((reference, replication), (replication, reference))
     for (name, labels), (other, others) in pairs:
         extra = sorted(set(np.unique(labels).tolist()) - set(np.unique(others).tolist()))
         if extra:
-            yield (
-                f"{where}: only data set {name!r} has {listing(extra, 'label')}, {other!r} does "
-                "not; both data sets must be about the same labels, drop or map the others"
+            yield Violation(
+                "labels-of-one-data-set",
+                where=where,
+                dataset=name,
+                labels=listing(extra, "label"),
+                other_dataset=other,
             )
 
 
@@ -208,13 +213,16 @@ def _count_violation(
     images: Names,
     name: str,
     values: Ints | Floats | None,
-) -> str | None:
+) -> Violation | None:
     if values is None:
-        return f"{where}: {name} does not hold numbers; give whole numbers"
+        return Violation("counts-not-numbers", where=where, column=name)
     if values.shape != (len(images),):
-        return (
-            f"{where}: {name} has shape {list(values.shape)} for {len(images)} images; "
-            "give one count per image"
+        return Violation(
+            "counts-shape-wrong",
+            where=where,
+            column=name,
+            shape=list(values.shape),
+            image_count=len(images),
         )
     names = np.asarray(images)
     rules = (
@@ -226,7 +234,14 @@ def _count_violation(
     )
     for rule, broken, advice in rules:
         if broken.any():
-            return f"{where}: {name} {rule} for {listing(names[broken])}; {advice}"
+            return Violation(
+                "count-not-possible",
+                where=where,
+                column=name,
+                problem=rule,
+                images=listing(names[broken]),
+                advice=advice,
+            )
     return None
 
 

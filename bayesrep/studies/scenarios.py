@@ -217,7 +217,7 @@ def find_scenario(name: str) -> Scenario:
         If there is none.
     """
     if name not in SCENARIOS:
-        raise OptionError(f"scenario must be one of {', '.join(SCENARIOS)}; got {name!r}")
+        raise OptionError("unknown-scenario", choices=", ".join(SCENARIOS), scenario=name)
     return SCENARIOS[name]
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.types import Ints
 
 Accepted: TypeAlias = tuple[tuple[int, int, float], ...]
@@ -63,7 +63,7 @@ class Selection:
 
     def __post_init__(self) -> None:
         for violation in self._violations():
-            raise StudyError(f"selection: {violation}")
+            raise StudyError(violation.within("selection"))
 
     @classmethod
     def of(cls, given: Any) -> "Selection":
@@ -78,10 +78,7 @@ class Selection:
         except (TypeError, ValueError, OverflowError):
             exact, rows = False, ()
         if not exact:
-            raise StudyError(
-                f"selection: {given!r:.80} is no rule; write {WORDS}, or a table of selected, "
-                "shown, probability"
-            )
+            raise StudyError("selection-neither-rule-nor-table", given=given, known_rules=WORDS)
         return cls("a table of accepted counts", rows)
 
     def content(self) -> str | list[list[float]]:
@@ -132,36 +129,40 @@ class Selection:
 
     def violations(
         self, where: str, images: NDArray[np.str_], selected: Ints, shown: Ints
-    ) -> Iterator[str]:
+    ) -> Iterator[Violation]:
         """Find images that the rule would not have kept."""
         if self.by_others:
             return
         never = self.probability(selected, shown) <= 0
         if never.any():
             first = int(np.flatnonzero(never)[0])
-            yield (
-                f"{where}: selected by the rule {self.rule!r}, which does not keep "
-                f"{listing(images[never].tolist())} ({selected[first]} of {shown[first]}"
-                f"{'' if never.sum() == 1 else ' the first'}); correct the rule, leave the images "
-                f"out, or add {BY_OTHERS.strip()!r} where other answers selected them"
+            yield Violation(
+                "image-not-kept-by-selection",
+                where=where,
+                selection=self.rule,
+                images=listing(images[never].tolist()),
+                selected=selected[first],
+                shown=shown[first],
+                which="" if never.sum() == 1 else " the first",
+                addition=BY_OTHERS.strip(),
             )
 
-    def _violations(self) -> Iterator[str]:
+    def _violations(self) -> Iterator[Violation]:
         if self.table is None:
             if (rule := _parsed(self.once)) is None:
-                yield f"{self.rule!r:.80} is no rule; write {WORDS}"
+                yield Violation("selection-rule-unknown", selection=self.rule, known_rules=WORDS)
             elif rule.shown is not None and not rule.share and rule.least > rule.shown:
-                yield f"{self.rule!r} asks for more than there are; correct the numbers"
+                yield Violation("selection-needs-too-many", selection=self.rule)
             elif rule.share and (rule.least > 1 or rule.most > 1):
-                yield f"{self.rule!r} asks for more than 100 %; correct the number"
+                yield Violation("selection-share-above-all", selection=self.rule)
             return
         for k, n, p in self.table:
             if not (0 <= k <= n and n >= 1 and 0 <= p <= 1):
-                yield f"({k}, {n}, {p}) is not selected <= shown with a probability from 0 to 1"
+                yield Violation("accepted-count-impossible", selected=k, shown=n, probability=p)
         if len({row[:2] for row in self.table}) < len(self.table):
-            yield "a pair of counts is listed more than once; keep one row for each"
+            yield Violation("accepted-count-repeated")
         if not any(row[2] > 0 for row in self.table):
-            yield "no count is ever kept; give at least one a probability above 0"
+            yield Violation("no-count-ever-kept")
 
 
 @dataclass(frozen=True)

@@ -464,32 +464,34 @@ def simulate_study(
         If an argument is out of range, or two of them contradict each other.
     """
     if process not in PROCESSES:
-        raise OptionError(f"process must be one of {', '.join(PROCESSES)}; got {process!r}")
+        raise OptionError("unknown-process", choices=", ".join(PROCESSES), process=process)
     world = find_scenario(scenario)
     if world.process is not None:
         if process not in ("outside", world.process):
-            raise OptionError(f"scenario {scenario!r} is of the process {world.process!r}")
+            raise OptionError(
+                "scenario-of-another-process", scenario=scenario, process=world.process
+            )
         process = world.process
     if world.frequencies is not None and process != "outside":
-        raise OptionError(f"scenario {scenario!r} has frequencies of its own; leave process out")
+        raise OptionError("scenario-fixes-frequencies", scenario=scenario)
     if dependence is not None:
         if not 0 <= dependence < 1:
-            raise OptionError(
-                f"dependence is a correlation from 0 to less than 1; got {dependence}"
-            )
+            raise OptionError("dependence-out-of-range", dependence=dependence)
         if dependence > 0 and (world.crowd or world.adaptive):
-            raise OptionError(f"scenario {scenario!r} has no dependence to set")
+            raise OptionError("scenario-without-dependence", scenario=scenario)
         world = replace(world, dependence=dependence)
     if annotators is None:
         annotators = ANNOTATORS if world.annotators is None else world.annotators
     low, high = (annotators, annotators) if isinstance(annotators, int) else annotators
     if min(images, low, classifiers) < 1 or high < low:
         raise OptionError(
-            "images, annotators and classifiers must be at least 1 and a pair of annotators "
-            f"(low, high) with low <= high; got {images}, {annotators}, {classifiers}"
+            "simulated-sizes-out-of-range",
+            images=images,
+            annotators=annotators,
+            classifiers=classifiers,
         )
     if world.selection is not None and low < high:
-        raise OptionError(f"scenario {scenario!r} takes one number of annotators for all images")
+        raise OptionError("scenario-takes-one-annotator-number", scenario=scenario)
     at_most("classifiers", classifiers, LARGEST_CLASSIFIERS)
     at_most("images", images, LARGEST_ANSWERS // classifiers)
     at_most("annotators", high, LARGEST_N)

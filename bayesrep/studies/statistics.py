@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection, truncating
@@ -58,31 +58,31 @@ class Cells(Compared):
 
     def __post_init__(self) -> None:
         for violation in self._violations():
-            raise StudyError(f"cells: {violation}")
+            raise StudyError(violation.within("cells"))
 
     def __repr__(self) -> str:
         cells, images = number(len(self.shown), "cell"), number(int(self.images.sum()), "image")
         return brief(self, f"{cells} of {images}", number(self.correct.shape[1], "classifier"))
 
-    def _violations(self) -> Iterator[str]:
+    def _violations(self) -> Iterator[Violation]:
         size = self.shown.shape
         if len(size) != 1 or size[0] == 0:
-            yield f"shown has shape {list(size)}; give one entry for each of at least one cell"
+            yield Violation("cells-shown-shape-wrong", shape=list(size))
         if self.selected.shape != size or self.images.shape != size:
-            yield f"selected and images do not have shown's shape {list(size)}"
+            yield Violation("cells-shapes-differ", shape=list(size))
         if self.correct.ndim != 2 or self.correct.shape[0] != size[0]:
-            yield f"correct has shape {list(self.correct.shape)}; give [cells, classifiers]"
+            yield Violation("cells-correct-shape-wrong", shape=list(self.correct.shape))
         if (
             (self.selected < 0).any()
             or (self.selected > self.shown).any()
             or (self.shown < 1).any()
         ):
-            yield "0 <= selected <= shown and shown >= 1 do not hold everywhere"
+            yield Violation("cells-counts-out-of-range")
         if (self.correct < 0).any() or (self.correct > self.images[:, None]).any():
-            yield "0 <= correct <= images does not hold everywhere"
+            yield Violation("cells-correct-out-of-range")
         steps, rise = np.diff(self.shown), np.diff(self.selected)
         if not ((steps > 0) | ((steps == 0) & (rise > 0))).all():
-            yield "the pairs are not distinct and sorted by (shown, selected)"
+            yield Violation("cells-not-sorted")
 
     def find(self, selected: Ints, shown: Ints) -> NDArray[np.intp]:
         """The cell of each pair, such as those of a data set's images.
@@ -109,7 +109,7 @@ class Cells(Compared):
         if strange.any():
             pairs = zip(selected[strange].tolist(), shown[strange].tolist(), strict=True)
             names = listing(dict.fromkeys(f"{k}/{n}" for k, n in pairs), "pair")
-            raise StudyError(f"cells: none has the {names}; give pairs of the same study")
+            raise StudyError("pair-without-cell", pairs=names)
         return cell
 
     def on(self, selected: Ints, shown: Ints) -> "Cells":
@@ -161,12 +161,14 @@ class SufficientStatistics(Compared):
     def __post_init__(self) -> None:
         for role in REQUIRED_ROLES:
             if role not in self.cells:
-                raise StudyError(f"sufficient statistics: no cells have the role {role!r}")
+                raise StudyError("role-without-cells", role=role)
             columns = self.cells[role].correct.shape[1]
             if columns != len(self.classifiers):
                 raise StudyError(
-                    f"sufficient statistics: the {role} cells have {columns} columns for "
-                    f"{len(self.classifiers)} classifiers; give one column per classifier"
+                    "cells-columns-not-classifiers",
+                    role=role,
+                    column_count=columns,
+                    classifier_count=len(self.classifiers),
                 )
 
     def __repr__(self) -> str:
@@ -200,14 +202,10 @@ class SufficientStatistics(Compared):
     def __add__(self, other: Self) -> "SufficientStatistics":
         """Merge the statistics of two shards: disjoint images, the same classifiers and roles."""
         if self.classifiers != other.classifiers:
-            raise StudyError(
-                "sufficient statistics with different classifiers do not add up; "
-                "give both shards the same classifiers in the same order"
-            )
+            raise StudyError("shards-classifiers-differ")
         if set(self.cells) != set(other.cells):
             raise StudyError(
-                f"sufficient statistics with different roles do not add up: {sorted(self.cells)} "
-                f"and {sorted(other.cells)}; give both shards the same roles"
+                "shards-roles-differ", roles=sorted(self.cells), other_roles=sorted(other.cells)
             )
         cells = {role: _merge(mine, other.cells[role]) for role, mine in self.cells.items()}
         return SufficientStatistics(self.classifiers, cells)
@@ -332,15 +330,14 @@ def statistics_by_group(
         if column not in data.groups:
             has = ", ".join(sorted(data.groups)) or "none"
             raise StudyError(
-                f"data set {data.name!r} has no column of groups {column!r}; it has {has}"
+                "data-set-without-group-column", dataset=data.name, column=column, known_columns=has
             )
         members[role] = data.groups[column]
     names = {role: set(np.unique(values).tolist()) for role, values in members.items()}
     common, union = set.intersection(*names.values()), set.union(*names.values())
     if absent := sorted(union - common):
         raise StudyError(
-            f"{column}: {listing(absent, 'group')} occur in some data sets only; "
-            "every group needs images in each"
+            "group-missing-in-data-set", column=column, groups=listing(absent, "group")
         )
     return {
         name: SufficientStatistics(
@@ -365,10 +362,7 @@ def _cells(data: AnnotatedSet, rows: slice | NDArray[np.intp]) -> Cells:
 
 def _merge(one: Cells, other: Cells) -> Cells:
     if one.selection != other.selection:
-        raise StudyError(
-            "sufficient statistics of images that were selected by different rules do not add up; "
-            "state the same rule for both shards"
-        )
+        raise StudyError("shards-selected-differently")
     names = ("selected", "shown", "images", "correct")
     selected, shown, images, correct = (
         np.concatenate([getattr(cells, name) for cells in (one, other)]) for name in names

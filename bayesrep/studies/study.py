@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.studies import rules
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.manifest import JSON, Manifest, Truth, selections_of
@@ -102,17 +102,19 @@ class Study(Compared):
         caption = f"{self.name}: {number(len(self.classifiers), 'classifier')}"
         return html_table(caption, header, rows, *left_out)
 
-    def _violations(self) -> Iterator[str]:
+    def _violations(self) -> Iterator[Violation]:
         where = f"study {self.name!r}"
         yield from rules.role_violations(where, [(r, d.name) for r, d in self.datasets.items()])
         yield from rules.classifier_violations(where, self.classifiers)
         for role, data in self.datasets.items():
             columns = data.correct.shape[1]
             if columns != len(self.classifiers) and not (role == "candidates" and columns == 0):
-                yield (
-                    f"{where}: data set {data.name!r} has predictions of {columns} classifiers but "
-                    f"the study has {len(self.classifiers)}; every classifier needs predictions on "
-                    "every data set"
+                yield Violation(
+                    "predictions-not-per-classifier",
+                    where=where,
+                    dataset=data.name,
+                    column_count=columns,
+                    classifier_count=len(self.classifiers),
                 )
         one, other = self.reference, self.replication
         if one.labels is not None and other.labels is not None:
@@ -124,7 +126,7 @@ class Study(Compared):
         try:
             json.dumps(self.provenance, allow_nan=False)
         except (TypeError, ValueError) as error:
-            yield f"{where}: provenance cannot be written as JSON ({error}); use plain values"
+            yield Violation("provenance-not-json", where=where, reason=error)
 
     @property
     def reference(self) -> AnnotatedSet:
@@ -187,7 +189,7 @@ class Study(Compared):
         ['0', '1']
         """
         if isinstance(classifiers, str):
-            raise StudyError(f"classifiers is the text {classifiers!r}; give a list of names")
+            raise StudyError("classifiers-given-as-text", classifiers=classifiers)
         names = tuple(str(classifier) for classifier in classifiers)
         rules.raise_first(rules.classifier_violations(f"study {name!r}", names))
         entries = {"reference": reference, "replication": replication}
@@ -195,7 +197,7 @@ class Study(Compared):
             size = np.size(candidates.get("selected", ()))
             entries["candidates"] = {"correct": np.zeros((size, 0), dtype=bool), **candidates}
         if known := sorted(set(further or ()) & {*entries, "candidates"}):
-            raise StudyError(f"{known[0]!r} is no further role: give it as {known[0]}=")
+            raise StudyError("further-role-already-known", role=known[0])
         entries |= further or {}
         return cls(
             datasets={
@@ -364,14 +366,8 @@ def need_study(study: object) -> Study:
     if isinstance(study, Study):
         return study
     if isinstance(study, str | Path):
-        raise StudyError(
-            f"{str(study)!r} is a path or a name and no study; read it: "
-            f"bayesrep.read_study({str(study)!r})"
-        )
-    raise StudyError(
-        f"an object of type {type(study).__name__} is no study; give what bayesrep.read_study, "
-        "Study.from_frames or Study.from_arrays returns"
-    )
+        raise StudyError("path-instead-of-study", path=str(study))
+    raise StudyError("object-not-a-study", type_name=type(study).__name__)
 
 
 def _annotated_set(
@@ -405,16 +401,21 @@ def _selection(where: str, given: Any) -> Selection | None:
     try:
         return None if given is None else Selection.of(given)
     except StudyError as error:
-        raise StudyError(f"{where}: {error}") from None
+        raise error.within(where) from None
 
 
-def _entry_violations(role: str, arrays: Mapping[str, Any]) -> Iterator[str]:
+def _entry_violations(role: str, arrays: Mapping[str, Any]) -> Iterator[Violation]:
     if unknown := sorted(set(arrays) - _ENTRIES):
         known = ", ".join(sorted(_ENTRIES))
-        yield f"{role}: unknown {listing(unknown, 'entry')}; the entries are {known}"
+        yield Violation(
+            "unknown-data-set-entry",
+            role=role,
+            entries=listing(unknown, "entry"),
+            known_entries=known,
+        )
     for entry in ("selected", "shown", "correct"):
         if arrays.get(entry) is None:
-            yield f"{role}: {entry} is not given; selected, shown and correct are required"
+            yield Violation("data-set-entry-missing", role=role, entry=entry)
 
 
 def _one_per_image(counts: Any, size: int) -> Any:
@@ -423,13 +424,16 @@ def _one_per_image(counts: Any, size: int) -> Any:
     return np.full(size, numbers) if numbers is not None and numbers.ndim == 0 else counts
 
 
-def _truth_violations(where: str, truth: Truth, classifiers: int) -> Iterator[str]:
+def _truth_violations(where: str, truth: Truth, classifiers: int) -> Iterator[Violation]:
     for name in ("adjusted_accuracy", "reference_accuracy", "replication_accuracy"):
         shape = np.shape(getattr(truth, name))
         if shape != (classifiers,):
-            yield (
-                f"{where}: {name} of the truth has shape {list(shape)} for {classifiers} "
-                "classifiers; give one value per classifier"
+            yield Violation(
+                "truth-shape-wrong",
+                where=where,
+                quantity=name,
+                shape=list(shape),
+                classifier_count=classifiers,
             )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet
 from bayesrep.machine import cores
 from bayesrep.studies import folder, rules
@@ -22,7 +22,7 @@ FAILURES = {"dataset": pl.String, "image": pl.String, "reason": pl.String, "left
 
 def read_counts(
     path: Path, annotations: pl.DataFrame | None
-) -> Generator[str, None, pl.DataFrame | None]:
+) -> Generator[Violation, None, pl.DataFrame | None]:
     """Read the counts, or count the answers by worker where only these are there."""
     counts = path / folder.COUNTS
     if counts.exists() or not (path / folder.ANNOTATIONS).exists():
@@ -35,14 +35,14 @@ def read_counts(
     )
 
 
-def read_counts_alone(path: Path) -> Generator[str, None, pl.DataFrame | None]:
+def read_counts_alone(path: Path) -> Generator[Violation, None, pl.DataFrame | None]:
     """Read the counts, and the answers by worker only where there are no counts."""
     needed = not (path / folder.COUNTS).exists()
     annotations = (yield from read_annotations(path)) if needed else None
     return (yield from read_counts(path, annotations))
 
 
-def read_annotations(path: Path) -> Generator[str, None, pl.DataFrame | None]:
+def read_annotations(path: Path) -> Generator[Violation, None, pl.DataFrame | None]:
     """Read the answers by worker: dataset, image, worker, selected, and where it is known position.
 
     None where there are no answers by worker.
@@ -58,10 +58,7 @@ def read_annotations(path: Path) -> Generator[str, None, pl.DataFrame | None]:
     answer = [name for name in (*KEYS, "worker", "task", "time") if name in rows.columns]
     repeated = rows.filter(rows.select(answer).is_duplicated())["image"].unique(maintain_order=True)
     if len(repeated):
-        yield (
-            f"{folder.ANNOTATIONS}: a worker answered more than once for "
-            f"{listing(repeated)}; keep one row per worker and image"
-        )
+        yield Violation("worker-answered-twice", where=folder.ANNOTATIONS, images=listing(repeated))
         return None
     values = rows["selected"].to_numpy()
     where = f"{folder.ANNOTATIONS} (each row is shown = 1)"
@@ -70,7 +67,7 @@ def read_annotations(path: Path) -> Generator[str, None, pl.DataFrame | None]:
         return None
     order = [name for name in ("position",) if name in rows.columns]
     if order and not rows["position"].dtype.is_numeric():
-        yield f"{folder.ANNOTATIONS}: position is no number; number the answers, or drop the column"
+        yield Violation("answer-position-not-number", where=folder.ANNOTATIONS)
         return None
     return rows.select(
         *KEYS,
@@ -80,18 +77,18 @@ def read_annotations(path: Path) -> Generator[str, None, pl.DataFrame | None]:
     )
 
 
-def read_keyed(file: Path, columns: list[str]) -> Generator[str, None, pl.DataFrame | None]:
+def read_keyed(file: Path, columns: list[str]) -> Generator[Violation, None, pl.DataFrame | None]:
     """Read a table with data set and image names in it, all of its columns."""
     try:
         table = parquet.read(file, file.name, columns, further=None)
     except StudyError as error:
-        yield str(error)
+        yield error.violation
         return None
     sound = yield from rules.checked(key_violations(file.name, table, KEYS))
     return table.with_columns(pl.col(KEYS).cast(pl.String)) if sound else None
 
 
-def read_failures(path: Path) -> Generator[str, None, pl.DataFrame | None]:
+def read_failures(path: Path) -> Generator[Violation, None, pl.DataFrame | None]:
     """Read which images could not be decoded: dataset, image, reason, left_out; often none.
 
     Files from before images could be left out have no such column, and leave out none.
@@ -102,21 +99,21 @@ def read_failures(path: Path) -> Generator[str, None, pl.DataFrame | None]:
     try:
         table = parquet.read(file, file.name, [*KEYS, "reason"], further=["left_out"])
     except StudyError as error:
-        yield str(error)
+        yield error.violation
         return None
     if "left_out" not in table.columns:
         table = table.with_columns(left_out=False)
     table = table.select(list(FAILURES))
     if table.schema != FAILURES or any(column.null_count() for column in table):
         known = ", ".join(f"{name} ({kind})" for name, kind in FAILURES.items())
-        yield f"{file.name}: its columns are not {known}, all filled in; remove it"
+        yield Violation("failures-columns-wrong", file=file.name, expected_columns=known)
         return None
     return table
 
 
 def texts_in_order(
     name: str, images: pl.DataFrame, order: pl.Series
-) -> Generator[str, None, dict[str, NDArray[np.str_]] | None]:
+) -> Generator[Violation, None, dict[str, NDArray[np.str_]] | None]:
     """The label and group columns of one data set's images, in the order of its counts."""
     where = f"{folder.IMAGES}, data set {name!r}"
     ordered = in_order(images, order)
@@ -129,7 +126,9 @@ def texts_in_order(
         if column.null_count() == len(column):
             continue
         if not _is_textual(column.dtype):
-            yield f"{where}: column {column.name!r} is {column.dtype}; give text or whole numbers"
+            yield Violation(
+                "image-column-not-text", where=where, column=column.name, dtype=column.dtype
+            )
             return None
         values = column.cast(pl.String).to_list()
         sound &= yield from rules.checked(
@@ -154,31 +153,37 @@ def without(table: pl.DataFrame, left_out: pl.Series) -> pl.DataFrame:
     return named.filter(~pl.col("image").is_in(left_out.implode()))
 
 
-def key_violations(where: str, table: pl.DataFrame, keys: list[str]) -> Iterator[str]:
+def key_violations(where: str, table: pl.DataFrame, keys: list[str]) -> Iterator[Violation]:
     """Check that names are text or whole numbers, and none is missing."""
     for key in keys:
         column = table[key]
         if not _is_textual(column.dtype) and len(column):
-            yield f"{where}: column {key!r} is {column.dtype}; give names as text or whole numbers"
+            yield Violation("name-column-not-text", where=where, column=key, dtype=column.dtype)
         elif column.null_count():
             rows = column.is_null().arg_true().to_list()
-            yield f"{where}: column {key!r} is missing in {listing(rows, 'row')}; fill it in"
+            yield Violation(
+                "name-column-incomplete", where=where, column=key, rows=listing(rows, "row")
+            )
 
 
-def join_violations(where: str, images: pl.Series, order: pl.Series) -> Iterator[str]:
+def join_violations(where: str, images: pl.Series, order: pl.Series) -> Iterator[Violation]:
     """Check that a table has the images of counts.parquet: each of them, once, and no other."""
     if len(images):
         yield from rules.image_violations(where, images.to_list())
     known, given = set(order.to_list()), set(images.to_list())
     if unknown := [image for image in images.unique(maintain_order=True) if image not in known]:
-        yield (
-            f"{where}: {listing(unknown)} not in {folder.COUNTS}; "
-            "give their counts or remove the rows"
+        yield Violation(
+            "images-without-counts",
+            where=where,
+            images=listing(unknown),
+            counts_file=folder.COUNTS,
         )
     if missing := [image for image in order if image not in given]:
-        yield (
-            f"{where}: {listing(missing)} of {folder.COUNTS} missing; "
-            "add the rows or remove the counts"
+        yield Violation(
+            "counted-images-missing",
+            where=where,
+            images=listing(missing),
+            counts_file=folder.COUNTS,
         )
 
 

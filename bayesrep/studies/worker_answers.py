@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import listing
+from bayesrep.errors import Violation, listing
 from bayesrep.studies import rules
 from bayesrep.studies.shown import Compared, brief, number
 from bayesrep.types import Bools, Ints
@@ -108,7 +108,7 @@ class WorkerAnswers(Compared):
 
     def violations(
         self, where: str, images: rules.Names, selected: Ints, shown: Ints
-    ) -> Iterator[str]:
+    ) -> Iterator[Violation]:
         """Check that these are the answers that were counted.
 
         Parameters
@@ -119,24 +119,30 @@ class WorkerAnswers(Compared):
             Of the data set.
         """
         if not len(self.image) == len(self.worker) == len(self.selected):
-            yield f"{where}: image, worker and selected of the answers differ in length"
+            yield Violation("worker-answers-lengths-differ", where=where)
             return
         if self.position is not None and (
             len(self.position) != len(self.image) or not np.isfinite(self.position).all()
         ):
-            yield f"{where}: position is not a number for every answer"
+            yield Violation("worker-answer-position-missing", where=where)
             return
         for name, size in (("image", len(images)), ("worker", len(self.workers))):
             place = getattr(self, name)
             if len(place) and not (0 <= place.min() and place.max() < size):
-                yield f"{where}: an answer is about {name} {place.max()} of {size}"
+                yield Violation(
+                    "worker-answer-out-of-range",
+                    where=where,
+                    kind=name,
+                    index=place.max(),
+                    count=size,
+                )
                 return
         if len(set(self.workers.tolist())) < len(self.workers):
-            yield f"{where}: a worker's name is given twice; give each worker one name"
+            yield Violation("worker-name-repeated", where=where)
         differ = np.any(np.array(self.counts(len(images))) != [selected, shown], axis=0)
         if differ.any():
-            yield (
-                f"{where}: the answers by worker do not add up to selected and shown for "
-                f"{listing(np.asarray(images)[differ].tolist())}; give the counts of these "
-                "answers, or leave out either"
+            yield Violation(
+                "worker-answers-contradict-counts",
+                where=where,
+                images=listing(np.asarray(images)[differ].tolist()),
             )

@@ -154,19 +154,14 @@ def _refused_in_words(path: str | Path) -> Generator[None]:
     try:
         yield
     except (OSError, pl.exceptions.PolarsError) as error:
-        text = f"{path} cannot be written ({reason(error)}); choose another place"
-        raise StudyError(text) from error
+        raise StudyError("place-not-writable", path=path, reason=reason(error)) from error
 
 
 def _refuse_existing(target: Path, *, force: bool) -> None:
     if not force:
-        raise StudyError(
-            f"{target} exists; choose another path, or give force (--force) to replace it"
-        )
+        raise StudyError("study-path-exists", path=target)
     if not target.is_dir() or (any(target.iterdir()) and not (target / folder.MANIFEST).exists()):
-        raise StudyError(
-            f"{target} exists and is not a study, so it is not replaced; remove it first"
-        )
+        raise StudyError("existing-path-not-study", path=target)
 
 
 def _write_tables(datasets: Sequence[AnnotatedSet], path: Path) -> None:
@@ -241,13 +236,13 @@ def _answered(
     absent = sorted(set(classifiers) - set(predictions.classifiers))
     if lacking or absent:
         what = listing(lacking) if lacking else listing(absent, "classifier")
-        raise StudyError(f"data set {data.name!r}: no answers for {what}; give all or none")
+        raise StudyError("answers-incomplete", dataset=data.name, missing=what)
     counted = predictions.on(np.array([rows[name] for name in data.images.tolist()]))
     order = [counted.classifiers.index(name) for name in classifiers]
     wrong = (counted.correct[order].T != data.correct).any(axis=1)
     if wrong.any():
         images = listing(data.images[wrong].tolist())
-        raise StudyError(f"data set {data.name!r}: answers contradict what is right on {images}")
+        raise StudyError("answers-contradict-correctness", dataset=data.name, images=images)
     tables = _answer_tables(counted)
     return {name: tables[name] for name in classifiers}
 
@@ -259,8 +254,10 @@ def _answer_tables(predictions: Predictions) -> dict[str, pl.DataFrame]:
         number = int(np.flatnonzero(silent.any(axis=1))[0])
         images = listing(predictions.images[silent[number]].tolist())
         raise StudyError(
-            f"data set {predictions.dataset!r}: {predictions.classifiers[number]!r} has no answer "
-            f"to {images}; a classifier answers all"
+            "classifier-leaves-images-unanswered",
+            dataset=predictions.dataset,
+            classifier=predictions.classifiers[number],
+            images=images,
         )
     names = pl.Series(predictions.classes, dtype=pl.String)
     shown = {"image": predictions.images, "label": names[predictions.labels]}

@@ -50,9 +50,7 @@ def describe_images(study: Study, posterior: Posterior, *, draws: int = DRAWS) -
     made = fitted.recorded
     if made.model.images is None:
         others = " or ".join(f"model={name!r}" for name, model in MODELS.items() if model.images)
-        raise PosteriorError(
-            f"the {made.name} model knows no difficulty of single images; fit {others}"
-        )
+        raise PosteriorError("model-without-image-difficulty", model=made.name, models=others)
     problem = pose_again(fitted)
     with jax.enable_x64(new_val=True):
         moments = at_draws(problem, fitted, made.model.images, draws)

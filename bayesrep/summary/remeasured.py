@@ -175,8 +175,7 @@ def _keeps_again(
     sizes = np.unique(asked)
     if len(sizes) > SIZES:
         raise StudyError(
-            f"data set {data.name!r}: its images were shown to {len(sizes)} different numbers of "
-            f"annotators, more than {SIZES}; state the rule 'of N' answers"
+            "too-many-annotator-numbers", dataset=data.name, number_count=len(sizes), largest=SIZES
         )
     table = {size: _chance(selection, int(size), dependence) for size in sizes.tolist()}
     return np.stack([table[size] for size in asked.tolist()])

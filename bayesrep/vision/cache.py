@@ -65,8 +65,10 @@ class PixelCache:
             (self._folder / "about.json").write_text(json.dumps(about, indent=2) + "\n")
         except OSError as error:
             raise PredictionError(
-                f"{folder}: no cache of {math.prod(shape) / 1e9:.1f} GB can be made there "
-                f"({reason(error)}); choose another folder or leave it out"
+                "pixel-cache-not-writable",
+                folder=folder,
+                gigabytes=math.prod(shape) / 1000000000.0,
+                reason=reason(error),
             ) from error
         self._pixels = np.frombuffer(self._map, dtype=np.uint8).reshape(shape)
         self._done = np.frombuffer(self._marks, dtype=np.uint64)

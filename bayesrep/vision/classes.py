@@ -92,15 +92,14 @@ def read_classes(path: str | Path) -> Classes:
     """
     file = Path(path)
     if not file.is_file():
-        raise PredictionError(f"{file} is no file; give the table of the classes' names")
+        raise PredictionError("class-table-missing", file=file)
     try:
         table = delimited.read(file, text=_COLUMNS)[0].frame
     except StudyError as error:
-        raise PredictionError(str(error)) from error
+        raise PredictionError(error.violation) from error
     if missing := [name for name in _COLUMNS[:2] if name not in table.columns]:
         raise PredictionError(
-            f"{file}: {listing(missing, 'column')} missing; a table of classes has index (from 0) "
-            "and name, and folder where folders are called otherwise"
+            "class-table-lacks-columns", file=file, columns=listing(missing, "column")
         )
     table = table.select(
         pl.col(name).cast(pl.String).str.strip_chars().fill_null("")
@@ -119,23 +118,24 @@ def _order(file: Path, written: list[str]) -> list[int]:
     """The row of every index 0, 1, ..., each there once."""
     if not 2 <= len(written) <= MOST:
         raise PredictionError(
-            f"{file}: {len(written):,} rows; give one for each output, 2 to {MOST:,}"
+            "class-rows-out-of-range", file=file, row_count=len(written), most_rows=MOST
         )
     if bad := [
         text for text in written if not (text.isascii() and text.isdigit() and len(text) < 10)
     ]:
-        raise PredictionError(
-            f"{file}: index {bad[0][:40]!r} is no whole number from 0; give the output's"
-        )
+        raise PredictionError("class-index-not-whole", file=file, index=bad[0][:40])
     rows: dict[int, int] = {}
     for row, number in enumerate(map(int, written)):
         if number in rows:
-            raise PredictionError(f"{file}: index {number} is there twice; give every output a row")
+            raise PredictionError("class-index-repeated", file=file, index=number)
         rows[number] = row
     if missing := [number for number in range(len(written)) if number not in rows]:
         raise PredictionError(
-            f"{file}: {listing(missing, 'index')} missing of {len(written):,} rows; the outputs "
-            f"are numbered 0 to {len(written) - 1}"
+            "class-indexes-missing",
+            file=file,
+            indexes=listing(missing, "index"),
+            row_count=len(written),
+            last_index=len(written) - 1,
         )
     return [rows[number] for number in range(len(written))]
 
@@ -143,12 +143,12 @@ def _order(file: Path, written: list[str]) -> list[int]:
 def _check_called(file: Path, names: list[str], folders: list[str]) -> None:
     """Refuse names that are empty, and those that two classes share."""
     if "" in names:
-        raise PredictionError(f"{file}: index {names.index('')} has no name; give it one")
+        raise PredictionError("class-without-name", file=file, index=names.index(""))
     owner: dict[str, int] = {}
     for called in (names, folders):
         for number, name in enumerate(called):
             other = owner.setdefault(name, number)
             if other != number:
                 raise PredictionError(
-                    f"{file}: index {other} and {number} are both called {name!r}; rename one"
+                    "class-name-shared", file=file, index=other, other_index=number, class_name=name
                 )

@@ -58,7 +58,7 @@ class Cluster:
         gpus, cpus = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
         count = workers or (gpus if device.is_cuda else cpus)
         if count < 1:
-            raise PredictionError(f"the Ray cluster {address!r} has no GPU; give --device cpu")
+            raise PredictionError("ray-cluster-without-gpu", address=address)
         threads = max(1, cpus // count) if device.is_cuda else 1
         self._options = {"num_gpus": 1 if device.is_cuda else 0, "num_cpus": threads}
         self._arguments = (ray.put(images), device, threads)
@@ -79,10 +79,7 @@ class Cluster:
             loaded, refused, rest = self._ray.get(self.workers[0].load.remote(architectures))
             self._ray.get([worker.load.remote(loaded) for worker in self.workers[1:]])
         except self._ray.exceptions.RayActorError as error:
-            raise PredictionError(
-                f"a Ray worker died while it loaded classifiers ({reason(error)}); take fewer "
-                "workers"
-            ) from error
+            raise PredictionError("ray-worker-died-loading", reason=reason(error)) from error
         self._loaded = loaded
         return loaded, refused, rest
 
@@ -108,8 +105,7 @@ class Cluster:
                 deaths += 1
                 if deaths > 3 * self._count:
                     raise PredictionError(
-                        f"Ray workers died {deaths} times ({reason(error)}); look for what kills "
-                        "them (often memory: take fewer workers)"
+                        "ray-workers-keep-dying", deaths=deaths, reason=reason(error)
                     ) from error
                 chunks.append(chunk)
                 self.workers.remove(worker)

@@ -31,9 +31,7 @@ def check_compiler(device: Device) -> None:
         )
     except Exception as error:  # no compiler, no Triton, a Python that torch cannot compile yet
         raise PredictionError(
-            f"compiling (--compile) does not work on {device.name} here ({reason(error)[:160]}); "
-            "it takes a C++ compiler (g++, or the one that CXX names) and on a GPU Triton: install "
-            "them, or leave it out"
+            "compiling-unavailable", device=device.name, reason=reason(error)[:160]
         ) from error
 
 

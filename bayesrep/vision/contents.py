@@ -42,7 +42,7 @@ def write(table: pl.DataFrame, file: Path, facts: Mapping[str, str] | None = Non
         parquet.write(table, file, facts)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise PredictionError(
-            f"{file} cannot be written ({reason(error)}); what was written before is kept"
+            "results-file-not-writable", file=file, reason=reason(error)
         ) from error
 
 

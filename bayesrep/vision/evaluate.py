@@ -114,16 +114,18 @@ def choose_device(
     import torch
 
     if precision not in PRECISIONS:
-        raise PredictionError(f"precision {precision!r} is none of {', '.join(PRECISIONS)}")
+        raise PredictionError(
+            "unknown-precision", precision=precision, choices=", ".join(PRECISIONS)
+        )
     if batch_size is not None and batch_size < 1:
-        raise PredictionError(f"a batch of {batch_size} images is empty; give 1 or more")
+        raise PredictionError("batch-size-below-one", batch_size=batch_size)
     if name == "auto":
         mps = torch.backends.mps.is_available()
         name = "cuda" if torch.cuda.is_available() else "mps" if mps else "cpu"
     try:
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise PredictionError(f"device {name!r} is not available here; try cpu") from error
+        raise PredictionError("device-not-available", device=name) from error
     cuda = name.startswith("cuda")
     if precision == "auto":
         precision = "float16" if cuda else "float32"

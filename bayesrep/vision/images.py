@@ -65,7 +65,7 @@ class ImageSet:
         with open(self.files[file], "rb") as stream:
             held = os.fstat(stream.fileno()).st_size if size < 0 else size
             if held > LARGEST:
-                raise PredictionError(f"{held:,} bytes, more than the {LARGEST:,} that are read")
+                raise PredictionError("image-file-too-large", byte_count=held, most_bytes=LARGEST)
             stream.seek(offset)
             return stream.read(held)
 
@@ -140,7 +140,7 @@ def list_images(
     """
     path = Path(path)
     if not path.exists():
-        raise PredictionError(f"{path} does not exist; give a folder, a .tar or a .csv file")
+        raise PredictionError("images-path-missing", path=path)
     if path.is_file() and path.suffix.lower() == ".csv":
         return _from_table(path, classes)
     archives = _archives(path)
@@ -148,7 +148,7 @@ def list_images(
     images = [entry for entry in entries if PurePosixPath(entry.name).suffix.lower() in _SUFFIXES]
     if not images:
         kinds = ", ".join(sorted(_SUFFIXES))
-        raise PredictionError(f"{path} holds no images; known are {kinds}")
+        raise PredictionError("no-images-at-path", path=path, endings=kinds)
     names = [entry.name for entry in images]
     beside = {entry.name: entry for entry in entries if entry.name.endswith(".cls")}
     if labels is not None:
@@ -193,22 +193,23 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
         if not missing:
             if several := [name for name in names if len(rows[name]) > 1]:
                 raise PredictionError(
-                    f"data set {dataset!r}: several files are called {listing(several)}; "
-                    "name the study's images by their paths"
+                    "image-name-of-several-files", dataset=dataset, images=listing(several)
                 )
             return replace(images.take([rows[name][0] for name in names]), names=tuple(names))
         best = min(best, missing, key=len)
     raise PredictionError(
-        f"data set {dataset!r}: no file for {listing(best)} of the study; looked for its "
-        f"names as paths, file names and names without suffix among {len(images)} images such as "
-        f"{images.names[0]!r}"
+        "no-file-for-study-image",
+        dataset=dataset,
+        images=listing(best),
+        image_count=len(images),
+        example=images.names[0],
     )
 
 
 def _image_set(entries: Sequence[_File], labels: Ints, classes: Classes) -> ImageSet:
     names = tuple(entry.name for entry in entries)
     if strange := [name for name in names if _SURROGATES & set(name)]:
-        raise PredictionError(f"{listing(strange)}: not text in UTF-8; rename the files")
+        raise PredictionError("image-names-not-utf8", images=listing(strange))
     for violation in rules.image_violations("the images", names):
         raise PredictionError(violation)
     files = {name: number for number, name in enumerate(dict.fromkeys(e.file for e in entries))}
@@ -221,12 +222,9 @@ def _archives(path: Path) -> list[Path]:
     if path.is_dir():
         return sorted(file for file in path.glob("*.tar") if file.is_file())
     if path.name.lower().endswith(_COMPRESSED):
-        raise PredictionError(
-            f"{path} is compressed, so no image can be read without unpacking those before it; "
-            "decompress it to a .tar first (gunzip)"
-        )
+        raise PredictionError("image-archive-compressed", path=path)
     if path.suffix.lower() != ".tar" or not path.is_file():
-        raise PredictionError(f"{path} is not a folder, a .tar or a .csv file")
+        raise PredictionError("images-source-kind-unknown", path=path)
     return [path]
 
 
@@ -245,7 +243,7 @@ def _in_folder(path: Path) -> Iterator[_File]:
         inside[:] = sorted(name for name in inside if not name.startswith("."))
         here = os.path.realpath(folder)
         if here in (before := above.pop(folder)):
-            raise PredictionError(f"{folder} is a link to a folder that it lies in; remove it")
+            raise PredictionError("folder-link-into-itself", folder=folder)
         above |= dict.fromkeys((os.path.join(folder, name) for name in inside), before | {here})
         relative = PurePosixPath(Path(folder).relative_to(path).as_posix())
         for name in sorted(files):
@@ -258,7 +256,7 @@ def _labels_beside(images: Sequence[_File], beside: dict[str, _File], classes: C
     """Read the `.cls` file of every WebDataset sample; a sample's key ends at the first dot."""
     keys = {_key(name): entry for name, entry in beside.items()}
     if missing := [entry.name for entry in images if _key(entry.name) not in keys]:
-        raise PredictionError(f"no .cls file beside {listing(missing)}; give every image one")
+        raise PredictionError("images-without-cls-file", images=listing(missing))
     labels: list[str] = []
     for image in images:
         entry = keys[_key(image.name)]
@@ -278,18 +276,16 @@ def _from_table(path: Path, classes: Classes) -> ImageSet:
     try:
         table = pl.read_csv(path, infer_schema=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise PredictionError(f"{path} is not a readable table ({reason(error)})") from error
+        raise PredictionError("image-table-unreadable", path=path, reason=reason(error)) from error
     if missing := [name for name in ("path", "label") if name not in table.columns]:
         columns = listing(missing, "column")
-        raise PredictionError(f"{path}: {columns} missing; the table needs path and label")
+        raise PredictionError("image-table-lacks-columns", path=path, columns=columns)
     if table.select("path", "label").null_count().sum_horizontal().item():
-        raise PredictionError(f"{path}: a path or label is empty; fill in both in every row")
+        raise PredictionError("image-table-cell-empty", path=path)
     if not len(table):
-        raise PredictionError(f"{path} holds no images; give a row for each")
+        raise PredictionError("image-table-without-images", path=path)
     names, labels = table["path"].to_list(), table["label"].to_list()
     entries = [_File(name, str(path.parent / name)) for name in names]
     if missing := [entry.name for entry in entries if not os.path.isfile(entry.file)]:
-        raise PredictionError(
-            f"{path}: no file for {listing(missing)}; paths are relative to the table"
-        )
+        raise PredictionError("image-table-names-missing-files", path=path, images=listing(missing))
     return _image_set(entries, class_numbers(labels, names, str(path), classes), classes)

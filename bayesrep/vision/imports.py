@@ -36,10 +36,7 @@ def load_timm() -> ModuleType:
         return import_module("timm")
     except ModuleNotFoundError as error:
         name = (error.name or "timm").split(".")[0]
-        raise PredictionError(
-            f"{name} is not installed; this takes the extra [timm] (`pip install torch torchvision "
-            "timm`)"
-        ) from error
+        raise PredictionError("timm-extra-not-installed", package=name) from error
 
 
 def _load_torchvision() -> None:

@@ -73,11 +73,15 @@ def class_numbers(
         at = int(np.flatnonzero(bad)[0])
         from_one = max(numbers) == len(classes) and 0 not in numbers
         raise PredictionError(
-            f"{where}: label {labels[at][:40]!r} is not one of the {classes.called}, for "
-            f"{listing(np.asarray(images)[bad])}; "
-            + "these numbers count from 1: " * from_one
-            + f"give {classes.kind} such as {classes.folders[0]}, or numbers 0 to "
-            + str(len(classes) - 1)
+            "image-label-not-a-class",
+            where=where,
+            label=labels[at][:40],
+            known_classes=classes.called,
+            images=listing(np.asarray(images)[bad]),
+            remark="these numbers count from 1: " * from_one,
+            label_kind=classes.kind,
+            example=classes.folders[0],
+            largest_number=str(len(classes) - 1),
         )
     if found is numbers and 0 not in numbers and not any(_number(label) == 0 for label in among):
         least = min(numbers)
@@ -115,8 +119,10 @@ def labels_by_folder(names: Sequence[str], where: str, classes: Classes) -> Ints
         numbers = f"class numbers 0 to {len(classes) - 1}"
         kind = f"{classes.kind} of the {classes.called}" if by_name else numbers
         raise PredictionError(
-            f"{where}: {listing(other, 'folder')} among folders named by {kind}; rename or "
-            "move them away"
+            "folders-not-named-by-class",
+            where=where,
+            folders=listing(other, "folder"),
+            expected_names=kind,
         )
     return class_numbers(folders, names, where, classes)
 
@@ -129,8 +135,10 @@ def labels_of_flat(names: Sequence[str], folder: Path, classes: Classes) -> Ints
                 return read_labels(place / name, names, classes)
     of = "" if classes.file is None else f" of the {classes.called}"
     raise PredictionError(
-        f"{folder}: the images lie in no folders named by class{of}, and there is no file of "
-        f"labels ({', '.join(KNOWN_FILES)}) with them; give one (--labels FILE)"
+        "flat-images-without-labels",
+        folder=folder,
+        of_classes=of,
+        known_files=", ".join(KNOWN_FILES),
     )
 
 
@@ -158,7 +166,7 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
         Naming the file and the images it does not label.
     """
     if not path.is_file():
-        raise PredictionError(f"{path} does not exist; give the file of the images' labels")
+        raise PredictionError("image-labels-file-missing", path=path)
     try:
         if path.suffix.lower() == ".csv":
             rows = _table_rows(path, classes)
@@ -167,15 +175,16 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
             parts = -1 if classes.file is None else 1
             rows = [t for line in lines if (t := line.strip().split(maxsplit=parts))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise PredictionError(f"{path} cannot be read as text ({reason(error)})") from error
+        raise PredictionError(
+            "image-labels-file-not-text", path=path, reason=reason(error)
+        ) from error
     if not rows:
-        raise PredictionError(f"{path} holds no labels; give a line per image")
+        raise PredictionError("image-labels-file-empty", path=path)
     if all(len(row) == 1 for row in rows):
         return _positional([row[0] for row in rows], names, path, classes)
     if short := [row for row in rows if len(row) < 2]:
         raise PredictionError(
-            f"{path}: {listing([row[0] for row in short], 'line')} without a label; give "
-            "every image one"
+            "lines-without-label", path=path, lines=listing([row[0] for row in short], "line")
         )
     return _named({row[0]: row[1] for row in rows}, names, path, classes)
 
@@ -209,8 +218,11 @@ def _table_rows(path: Path, classes: Classes) -> list[list[str]]:
     label = next((header.index(name) for name in _LABEL_COLUMNS if name in header), None)
     if image is None or label is None:
         raise PredictionError(
-            f"{path}: its columns are {', '.join(header)}; it needs one of "
-            f"{', '.join(_IMAGE_COLUMNS)} and one of {', '.join(_LABEL_COLUMNS)}"
+            "label-table-lacks-columns",
+            path=path,
+            columns=", ".join(header),
+            image_columns=", ".join(_IMAGE_COLUMNS),
+            label_columns=", ".join(_LABEL_COLUMNS),
         )
     # A prediction string is a wnid and the boxes of the objects.
     parts = -1 if classes.file is None else 0
@@ -226,8 +238,10 @@ def _positional(labels: list[str], names: Sequence[str], path: Path, classes: Cl
     lines = _lines(names, len(labels))
     if lines is None:
         raise PredictionError(
-            f"{path}: {len(labels)} labels without names for {len(names)} images; give one line "
-            "per image, in the order of the sorted file names, or lines of name and label"
+            "unnamed-labels-count-mismatch",
+            path=path,
+            label_count=len(labels),
+            image_count=len(names),
         )
     challenge = path.name == DEVKIT or ("1000" in labels and "0" not in labels)
     if challenge and classes.file is None:
@@ -253,7 +267,7 @@ def _named(labels: dict[str, str], names: Sequence[str], path: Path, classes: Cl
 
     found = [of(name) for name in names]
     if missing := [name for name, label in zip(names, found, strict=True) if label is None]:
-        raise PredictionError(f"{path}: no label for {listing(missing)}; add their lines")
+        raise PredictionError("images-missing-from-labels-file", path=path, images=listing(missing))
     return class_numbers(
         [str(label) for label in found], names, str(path), classes, list(labels.values())
     )
@@ -264,9 +278,6 @@ def _translated(labels: list[str], path: Path) -> list[str]:
     places = (path.parent / "meta.mat", path.parent.parent / "meta.mat")
     meta = next((place for place in places if place.is_file()), None)
     if meta is None:
-        raise PredictionError(
-            f"{path}: bare numbers are the challenge's own (1 to 1,000, not in class order) and "
-            "need the development kit's meta.mat beside them; or give labels as wnids"
-        )
+        raise PredictionError("challenge-numbers-without-devkit", path=path)
     wnids = {str(number): wnid for number, wnid in read_wnids(meta).items()}
     return [wnids.get(label, label) for label in labels]

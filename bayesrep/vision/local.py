@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrep.errors import PredictionError
+from bayesrep.errors import PredictionError, Violation
 from bayesrep.types import Ints
 from bayesrep.vision.cache import PixelCache
 from bayesrep.vision.compiling import CHECKED, compile_networks, forget_compiled
@@ -164,13 +164,13 @@ class Local:
 
     def load(
         self, architectures: Sequence[Architecture]
-    ) -> tuple[Sequence[Architecture], dict[str, str], Sequence[Architecture]]:
+    ) -> tuple[Sequence[Architecture], dict[str, Violation], Sequence[Architecture]]:
         """Load what fits; return it, the reasons why some cannot be had, and the rest."""
         self._networks = []  # those of the last pass go before the next come
         if self._device.compiles:
             forget_compiled()
         budget = weights_budget(self._device) if self._budget is None else self._budget
-        refused: dict[str, str] = {}
+        refused: dict[str, Violation] = {}
         waiting = deque(architectures)
         with offline_without_hub(needed=any(each.needs_hub for each in architectures)):
             while waiting and self._fits_one_more(budget):
@@ -178,7 +178,7 @@ class Local:
                 try:
                     self._networks.append(load_network(architecture, self._device.name))
                 except PredictionError as error:
-                    refused[architecture.name] = str(error)
+                    refused[architecture.name] = error.violation
         return [network.architecture for network in self._networks], refused, list(waiting)
 
     def _fits_one_more(self, budget: int) -> bool:

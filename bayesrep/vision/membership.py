@@ -31,7 +31,7 @@ def counted_images(study: Path, dataset: str, images: ImageSet) -> ImageSet:
         return _answered_images(study, dataset, images)
     if dataset not in manifest.roles.values():
         known = listing(manifest.roles.values(), "data set")
-        raise StudyError(f"{study} has the {known}, not {dataset!r}; give one of them (--dataset)")
+        raise StudyError("data-set-not-in-study", study=study, datasets=known, dataset=dataset)
     counts = rules.value(read_counts_alone(study), study)
     names = counts.filter(pl.col("dataset") == dataset)["image"].to_list()
     chosen = select(images, names, dataset)
@@ -105,6 +105,10 @@ def _compare_labels(study: Path, dataset: str, images: ImageSet, labels: Mapping
     if differing:
         number = int(images.labels[images.names.index(differing[0])])
         raise StudyError(
-            f"{study}, data set {dataset!r}: {listing(differing)} labelled otherwise than on "
-            f"disk ({labels[differing[0]]} in the study, {found[number]} on disk); correct one"
+            "study-labels-differ-from-disk",
+            study=study,
+            dataset=dataset,
+            images=listing(differing),
+            study_label=labels[differing[0]],
+            disk_label=found[number],
         )

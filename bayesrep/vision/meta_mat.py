@@ -61,9 +61,7 @@ def read_wnids(path: Path) -> dict[int, str]:
             raise ValueError(f"more than {LARGEST:,} bytes")
         return _synsets(data)
     except (OSError, ValueError, ArithmeticError, zlib.error, struct.error) as error:
-        raise PredictionError(
-            f"{path} is not the development kit's ({reason(error)}); fetch it again"
-        ) from error
+        raise PredictionError("meta-mat-not-of-devkit", path=path, reason=reason(error)) from error
 
 
 def _synsets(data: bytes) -> dict[int, str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayesrep.errors import PredictionError, kind_and_reason, listing, reason
+from bayesrep.errors import PredictionError, Violation, kind_and_reason, listing, reason
 from bayesrep.studies import rules
 from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.imports import load_timm
@@ -140,7 +140,10 @@ def check_names(names: Sequence[str], weights: Path | None = None) -> None:
         near = difflib.get_close_matches(base, timm.list_models(), n=1)
         hint = f"the nearest is {near[0]!r}" if near else "timm.list_models() has them all"
         raise PredictionError(
-            f"timm {timm.__version__} does not know {listing(unknown, 'classifier')}; {hint}"
+            "classifiers-unknown-to-timm",
+            version=timm.__version__,
+            classifiers=listing(unknown, "classifier"),
+            hint=hint,
         )
 
 
@@ -184,8 +187,11 @@ def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET
         raise PredictionError(_disagreement(f"{name!r} ({full})", config.num_classes, classes))
     if classes.file is None and config.num_classes != len(classes):
         raise PredictionError(
-            f"classifier {name!r} ({full}) has {_head(config.num_classes)}, not the 1,000 ImageNet "
-            f"classes; {_alternative(str(config.architecture))}"
+            "classifier-head-not-imagenet",
+            classifier=name,
+            full_name=full,
+            head=_head(config.num_classes),
+            hint=_alternative(str(config.architecture)),
         )
     _check_input(name, full, config.input_size)
     file = None if weights is None else _weights_file(name, full, weights)
@@ -200,7 +206,7 @@ def _input(config: dict[str, Any]) -> tuple[Preprocessing, tuple[float, ...], tu
 
 def _check_input(name: str, full: str, size: Sequence[int]) -> None:
     if size[0] != 3:
-        raise PredictionError(f"classifier {name!r} ({full}) does not take RGB images; drop it")
+        raise PredictionError("classifier-input-not-rgb", classifier=name, full_name=full)
 
 
 def _saved(name: str, weights: Path | None) -> Path | None:
@@ -225,8 +231,11 @@ def _of_config(name: str, folder: Path | None, classes: Classes) -> Architecture
     except Exception as error:  # the hub, the file system, what is in the file
         where = str(folder / _CONFIG) if folder else f"{_CONFIG} of {identifier} on the hub"
         raise PredictionError(
-            f"classifier {name!r}: {where} cannot be had or says no architecture and num_classes "
-            f"({type(error).__name__}: {reason(error)[:120]}); correct it, or leave it out"
+            "classifier-configuration-unusable",
+            classifier=name,
+            config_place=where,
+            error_type=type(error).__name__,
+            reason=reason(error)[:120],
         ) from error
     if classifiers != len(classes):
         raise PredictionError(_disagreement(f"{name!r} ({full})", classifiers, classes))
@@ -245,13 +254,10 @@ def _saved_weights(name: str, folder: Path) -> Path:
         for stem in ("model", "pytorch_model"):
             if (file := folder / f"{stem}{suffix}").is_file():
                 return file
-    raise PredictionError(
-        f"{folder} holds no weights of classifier {name!r}; looked for model.safetensors or "
-        "pytorch_model.bin (or .pth, .pt)"
-    )
+    raise PredictionError("saved-classifier-without-weights", folder=folder, classifier=name)
 
 
-def _disagreement(shown: str, outputs: int, classes: Classes) -> str:
+def _disagreement(shown: str, outputs: int, classes: Classes) -> Violation:
     """Say that a classifier has not an output for each class."""
     named = (
         f"not the {classes.called}; give the table of its own (--classes FILE)"
@@ -259,7 +265,14 @@ def _disagreement(shown: str, outputs: int, classes: Classes) -> str:
         else f"{classes.file} has {len(classes):,} rows; give the table of its own classes"
     )
     between = ", " if classes.file is None else ", but "
-    return f"classifier {shown} has {outputs:,} output{'s' * (outputs != 1)}{between}{named}"
+    return Violation(
+        "classifier-outputs-disagree-with-classes",
+        classifier=shown,
+        output_count=outputs,
+        plural="s" * (outputs != 1),
+        conjunction=between,
+        advice=named,
+    )
 
 
 def _of_torchvision(name: str, folder: Path | None, classes: Classes) -> Architecture:
@@ -311,7 +324,10 @@ def load_network(architecture: Architecture, device: Any) -> Network:
     if module.num_classes != len(architecture.classes):
         heads = _head(module.num_classes)
         raise PredictionError(
-            f"classifier {architecture.name!r} has {heads}, not {len(architecture.classes):,}"
+            "loaded-head-disagrees-with-classes",
+            classifier=architecture.name,
+            head=heads,
+            class_count=len(architecture.classes),
         )
     return _ready(architecture, module, device)
 
@@ -391,7 +407,10 @@ def _pretrained_config(name: str) -> Any:
             config = timm.get_pretrained_cfg(f"{made['architecture']}.{made['tag']}".rstrip("."))
     except (RuntimeError, ValueError) as error:
         raise PredictionError(
-            f"classifier {name!r}: {reason(error)} {_alternative(name.split('.')[0])}"
+            "unknown-weights-tag",
+            classifier=name,
+            reason=reason(error),
+            hint=_alternative(name.split(".")[0]),
         ) from error
     return config
 
@@ -415,15 +434,12 @@ def _own_weights(name: str, config: Any) -> str:
         return f"hub:{config.hf_hub_id}"
     if config.url:
         return f"url:{config.url}"
-    raise PredictionError(
-        f"timm has no trained weights of classifier {name!r}; leave it out or give a file of "
-        "weights (--weights DIR)"
-    )
+    raise PredictionError("timm-classifier-without-weights", classifier=name)
 
 
 def _weights_file(name: str, full: str, folder: Path) -> Path:
     if not folder.is_dir():
-        raise PredictionError(f"{folder} is not a folder; give one with files of weights")
+        raise PredictionError("weights-folder-missing", folder=folder)
     plain = [each.removeprefix(PREFIX) for each in (name, full)]
     stems = dict.fromkeys((*plain, plain[1].split(".")[0]))
     for stem in stems:
@@ -433,8 +449,7 @@ def _weights_file(name: str, full: str, folder: Path) -> Path:
                     return file
     looked = " or ".join(f"{stem}.safetensors" for stem in stems)
     raise PredictionError(
-        f"{folder} holds no weights of classifier {name!r}; looked for {looked} (or .pth, .pt, "
-        ".bin)"
+        "weights-folder-lacks-classifier", folder=folder, classifier=name, expected_files=looked
     )
 
 
@@ -451,18 +466,24 @@ def _read_weights(architecture: Architecture) -> Any:
         return load_state_dict(str(architecture.file), weights_only=True)
     except Exception as error:  # not safetensors, or a pickle of more than weights
         raise PredictionError(
-            f"{architecture.file} cannot be read as weights alone ({kind_and_reason(error)}); "
-            "restore it, or convert it to safetensors"
+            "weights-file-unreadable", file=architecture.file, reason=kind_and_reason(error)
         ) from error
 
 
-def _load_failure(architecture: Architecture, error: Exception) -> str:
+def _load_failure(architecture: Architecture, error: Exception) -> Violation:
     shown = architecture.weights.split(":", 1)[1]
     name = architecture.name
     if architecture.file is not None:
-        return f"{architecture.file} does not fit classifier {name!r} ({reason(error)})"
-    return (
-        f"the weights of classifier {name!r} ({shown}) are not on this machine and cannot be "
-        f"fetched ({type(error).__name__}: {reason(error)[:120]}); connect once, or give a folder "
-        "of weights (--weights DIR)"
+        return Violation(
+            "weights-misfit-classifier",
+            file=architecture.file,
+            classifier=name,
+            reason=reason(error),
+        )
+    return Violation(
+        "weights-cannot-be-fetched",
+        classifier=name,
+        weights=shown,
+        error_type=type(error).__name__,
+        reason=reason(error)[:120],
     )

@@ -128,11 +128,11 @@ def _check_size(width: int, height: int) -> None:
     """Refuse, before they are decoded, images whose pixels would not fit into memory."""
     if width * height > LARGEST:
         raise PredictionError(
-            f"{width} x {height} pixels are declared, more than the {LARGEST:,} that are decoded"
+            "image-has-too-many-pixels", width=width, height=height, most_pixels=LARGEST
         )
     if max(width, height) > NARROWEST * min(width, height):
         raise PredictionError(
-            f"{width} x {height} pixels are declared, one side over {NARROWEST} times the other"
+            "image-too-narrow", width=width, height=height, largest_ratio=NARROWEST
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep import bounds
-from bayesrep.errors import PredictionError, PredictionWarning, listing
+from bayesrep.errors import PredictionError, PredictionWarning, Violation, listing
 from bayesrep.machine import cores
 from bayesrep.studies.folder import RANKS
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
@@ -187,12 +187,12 @@ def predict(
     """
     load_timm()
     if not dataset:
-        raise PredictionError("the data set has an empty name; give it one (--dataset)")
+        raise PredictionError("data-set-name-empty")
     names, folder = [str(name) for name in classifiers], Path(study)
     place = None if weights is None else Path(weights)
     check_names(names, place)
     if workers is not None and workers < 1:
-        raise PredictionError(f"{workers} workers can do nothing; give 1 or more")
+        raise PredictionError("prediction-workers-below-one", workers=workers)
     bounds.at_most("workers", workers or 1, LARGEST_WORKERS)
     target = choose_device(device, precision, batch_size, compiles=compile)
     _check_writable(folder)
@@ -204,7 +204,7 @@ def predict(
         contents = Contents(listed, folder, dataset)
         results = open_results(folder, dataset, listed, contents, known, target, force=force)
         failures = still_failing(listed, read_failures(folder, dataset))
-        run = Run(folder, dataset, listed, contents, results, failures, allow_failures, status)
+        run = Run(folder, dataset, listed, contents, results, failures, allow_failures, {**status})
         _evaluate_missing(run, known, target, workers, cache, ray, show=progress)
     return _report(run, names, known)
 
@@ -240,9 +240,7 @@ def _evaluate_missing(
 def _check_writable(study: Path) -> None:
     place = next(path for path in (study, *study.absolute().parents) if path.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
-        raise PredictionError(
-            f"{study} cannot be written: {place} is not a writable folder; choose another"
-        )
+        raise PredictionError("study-folder-not-writable", study=study, folder=place)
 
 
 def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Report:
@@ -251,9 +249,11 @@ def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Re
     table = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
     if not table["status"].is_in(_DONE).any():
         if len(run.failures) == len(run.images):
-            why = f"no image can be decoded; the first: {next(iter(run.failures.values()))}"
-            raise PredictionError(why)
-        raise PredictionError(_first_of(table["status"].to_list()))
+            first = next(iter(run.failures.values()))
+            raise PredictionError("no-image-decoded", first=first)
+        raise PredictionError(
+            _first_of([why for why in run.status.values() if isinstance(why, Violation)])
+        )
     _warn_of_chance(run, table)
     failures = [(name, f.reason, f.left_out) for name, f in run.named_failures().items()]
     schema = {"image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
@@ -269,7 +269,7 @@ def _row(run: Run, name: str, full: str | None) -> tuple[Any, ...]:
         there = result is not None and result.file.exists()
         status = _DONE[1] if there else "no image can be decoded"
     if result is None or status not in _DONE:
-        return name, full, 0, None, None, took, None, 0, 0, 0, status
+        return name, full, 0, None, None, took, None, 0, 0, 0, str(status)
     count, top1, top5 = result.accuracies()
     earlier = result.judged_again, result.changed, result.dropped
     missing = len(run.images) - count
@@ -312,9 +312,9 @@ def _warn_of_chance(run: Run, table: pl.DataFrame) -> None:
     warnings.warn(text, PredictionWarning, stacklevel=3)
 
 
-def _first_of(reasons: Sequence[str]) -> str:
+def _first_of(reasons: Sequence[Violation]) -> Violation:
     more = f" ({len(reasons) - 1} more were left out)" if len(reasons) > 1 else ""
-    return f"{reasons[0]}{more}"
+    return reasons[0].followed_by(more)
 
 
 _SCHEMA = {
@@ -334,16 +334,16 @@ _SCHEMA = {
 
 def _described(
     names: Sequence[str], weights: Path | None, classes: Classes
-) -> tuple[list[Architecture], dict[str, str]]:
+) -> tuple[list[Architecture], dict[str, Violation]]:
     """Describe every classifier; those that cannot be evaluated are left out with a warning."""
     known: list[Architecture] = []
-    refused: dict[str, str] = {}
+    refused: dict[str, Violation] = {}
     with offline_without_hub(needed=any(map(is_of_hub, names))):
         for name in names:
             try:
                 known.append(describe(name, weights, classes))
             except PredictionError as error:
-                refused[name] = str(error)
+                refused[name] = error.violation
     if not known:
         raise PredictionError(_first_of(list(refused.values())))
     for why in refused.values():

@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import PredictionError, StudyError, reason
+from bayesrep.errors import PredictionError, StudyError, Violation, reason
 from bayesrep.files import parquet, strict_json, trial
 from bayesrep.studies import folder, rules, tables
 from bayesrep.studies.folder import LABELS, PROBABILITIES
@@ -198,17 +198,20 @@ class Results:
         schema = pl.read_parquet_schema(file)
         advice = "remove it, or give force (--force) to replace it"
         if found is not None and list(schema) == [c for c in self._schema if c != "content"]:
-            raise PredictionError(
-                f"{file} does not say what the images held when they were answered; {advice}"
-            )
+            raise PredictionError("predictions-without-image-contents", file=file, advice=advice)
         if found is not None:
             for name, value in (_IMAGENET | self._identity).items():
                 if (other := found.get(name, _IMAGENET.get(name))) != value:
                     raise PredictionError(
-                        f"{file} was made with {name} {other!r}, now it is {value!r}; {advice}"
+                        "predictions-made-otherwise",
+                        file=file,
+                        setting=name,
+                        earlier_value=other,
+                        value=value,
+                        advice=advice,
                     )
         if found is None or schema != self._schema:
-            raise PredictionError(f"{file} holds predictions that were not made here; {advice}")
+            raise PredictionError("predictions-not-made-here", file=file, advice=advice)
 
     def _all_rows(self) -> pl.DataFrame:
         order = pl.DataFrame({"image": list(self._images.names)})
@@ -285,12 +288,12 @@ def same_network(
 def _facts_of(file: Path) -> dict[str, Any] | None:
     """How a file's rows were made, None where it does not say."""
     if (line := trial.fault(parquet.examine, file, "it", [], [])) is not None:
-        raise PredictionError(f"{file} cannot be read: {line}, or remove it")
+        raise PredictionError(_of_kept(line, file))
     try:
         found = strict_json.parse(pl.read_parquet_metadata(file).get(_KEY) or "null")
     except ValueError as error:
         raise PredictionError(
-            f"{file} does not say how it was made ({reason(error)}); remove it"
+            "predictions-origin-unreadable", file=file, reason=reason(error)
         ) from error
     return found if isinstance(found, dict) else None
 
@@ -322,7 +325,7 @@ def write_failures(study: Path, dataset: str, failures: Mapping[str, Failure]) -
 def _all_failures(study: Path) -> pl.DataFrame:
     failures, violations = rules.collected(tables.read_failures(study))
     if failures is None:
-        raise PredictionError(f"{study / folder.FAILURES} cannot be read: {violations[0]}")
+        raise PredictionError(_of_kept(violations[0], study / folder.FAILURES))
     return failures
 
 
@@ -330,4 +333,9 @@ def _read(file: Path, columns: list[str]) -> pl.DataFrame:
     try:
         return parquet.read(file, "it", columns)
     except StudyError as error:
-        raise PredictionError(f"{file} cannot be read: {error}, or remove it") from error
+        raise PredictionError(_of_kept(error.violation, file)) from error
+
+
+def _of_kept(broken: Violation, file: Path) -> Violation:
+    """What is wrong with a file of an earlier run, which may be removed."""
+    return broken.retold(f"{file} cannot be read: {broken}, or remove it")

@@ -36,7 +36,7 @@ def members(archive: Path) -> Iterator[Member]:
             yield from _members(stream)
     except (ValueError, OSError) as error:
         raise PredictionError(
-            f"{archive} cannot be read as a tar file ({reason(error)}); make or fetch it again"
+            "tar-file-unreadable", archive=archive, reason=reason(error)
         ) from error
 
 

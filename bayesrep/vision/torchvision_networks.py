@@ -9,7 +9,7 @@ import difflib
 import math
 from typing import Any
 
-from bayesrep.errors import PredictionError
+from bayesrep.errors import PredictionError, Violation
 from bayesrep.studies.imagenet import CLASSES
 from bayesrep.vision.imports import load_timm
 
@@ -34,7 +34,7 @@ def known_names() -> list[str]:
     return [PREFIX + name for name in models.list_models(module=models)]
 
 
-def unknown(name: str) -> str | None:
+def unknown(name: str) -> Violation | None:
     """Why a name is none of torchvision's, with the nearest one; nothing where it is one."""
     base = name.removeprefix(PREFIX).split(".")[0]
     names = [each.removeprefix(PREFIX) for each in known_names()]
@@ -42,7 +42,7 @@ def unknown(name: str) -> str | None:
         return None
     near = difflib.get_close_matches(base, names, n=1)
     hint = f"; the nearest is {PREFIX + near[0]!r}" if near else ""
-    return f"torchvision has no classifier {name!r}{hint}"
+    return Violation("classifier-unknown-to-torchvision", classifier=name, hint=hint)
 
 
 def weights_of(name: str) -> Any:
@@ -57,12 +57,11 @@ def weights_of(name: str) -> Any:
     every = _models().get_model_weights(base)
     if tag and tag not in every.__members__:
         raise PredictionError(
-            f"classifier {name!r}: torchvision has no such weights; there are "
-            f"{', '.join(every.__members__)}"
+            "unknown-torchvision-weights", classifier=name, choices=", ".join(every.__members__)
         )
     weights = every[tag] if tag else every.DEFAULT
     if len(weights.meta["categories"]) != CLASSES:
-        raise PredictionError(f"classifier {name!r} has not the 1,000 ImageNet classes; drop it")
+        raise PredictionError("torchvision-head-not-imagenet", classifier=name)
     return weights
 
 

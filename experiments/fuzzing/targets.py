@@ -213,7 +213,7 @@ def _pixels(root: Path) -> Any:
         with quiet_images():
             image = decode(changed.read_bytes())
     except Exception as error:  # as read_block does: one line beside the image's name
-        raise PredictionError(why_not(error)) from error
+        raise PredictionError("no-image-decoded", first=why_not(error)) from error
     return image.size, image.tobytes()
 
 
@@ -254,7 +254,7 @@ def _options(root: Path) -> Any:
     with redirect_stdout(said):
         status = main([word.format(**filled) for word in words])
     if status:
-        raise OptionError(f"exit status {status}")
+        raise OptionError("file-unreadable", path=words[0], reason=f"exit status {status}")
     return said.getvalue()
 
 

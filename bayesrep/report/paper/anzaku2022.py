@@ -61,12 +61,12 @@ def one_classifier(
         Where there is none of that name.
     """
     if len(classifiers) > 1:
-        raise OptionError(f"this figure shows one classifier, not {len(classifiers)}")
+        raise OptionError("figure-of-one-classifier", classifier_count=len(classifiers))
     best = both[0].classifiers[int(both[0].correct.mean(axis=1).argmax())]
     name = classifiers[0] if classifiers else best
     if name not in both[0].classifiers:
         some = ", ".join(both[0].classifiers[:5])
-        raise StudyError(f"the study has no classifier {name!r}; it has {some}, ...")
+        raise StudyError("figure-classifier-unknown", classifier=name, choices=some)
     alone = [only(each, name) for each in both]
     found: MatchedAccuracy = match(*alone, epsilon=epsilon, runs=runs, seed=seed, progress=False)
     return confidence_figure(found.curves, name, CRITERIA[0])

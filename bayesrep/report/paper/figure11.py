@@ -23,7 +23,7 @@ BOOTSTRAP = 450
 def numbers(known: Known, *, bootstrap: int = BOOTSTRAP) -> dict[str, Any]:
     """The mean gap of every n' with its interval, and the gap as measured."""
     if bootstrap < 1:
-        raise OptionError(f"bootstrap is {bootstrap}; the band of figure 11 needs replicates")
+        raise OptionError("figure11-needs-replicates", bootstrap=bootstrap)
     gaps = gaps_by_annotators(known.study, bootstrap=bootstrap, seed=known.seed)
     drop = known.reference_accuracy - known.replication_accuracy
     return {

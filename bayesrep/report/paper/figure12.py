@@ -38,8 +38,7 @@ def numbers(known: Known, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
     """
     if known.annotators <= FEWEST:
         raise StudyError(
-            f"some image has only {known.annotators} annotators; figure 12 needs "
-            f"{FEWEST + 1} or more to draw a line"
+            "figure12-needs-annotators", annotators=known.annotators, fewest=FEWEST + 1
         )
     table = compare_annotators(known.study)
     size = len(known.study.classifiers)

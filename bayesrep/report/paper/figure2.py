@@ -48,11 +48,13 @@ def numbers(
     distributions = {"1": reference, "flickr": candidates}
     for name, pair in (("reference", reference), ("candidates", candidates)):
         if not isinstance(pair, tuple) or len(pair) != 2 or min(pair) <= 0:
-            raise OptionError(f"{name} is {pair}; give the a,b of a beta distribution, above 0")
+            raise OptionError("figure2-beta-not-positive", distribution=name, parameters=pair)
     if not (isinstance(selected, int) and isinstance(annotators, int)):
-        raise OptionError("selected and annotators are whole numbers")
+        raise OptionError("figure2-counts-not-whole")
     if not 0 <= selected <= annotators or annotators < 1:
-        raise OptionError(f"selected is {selected} of {annotators}; give 0 to all of them")
+        raise OptionError(
+            "figure2-selected-exceeds-annotators", selected=selected, annotators=annotators
+        )
     missed = annotators - selected
     return {
         "s": GRID.tolist(),

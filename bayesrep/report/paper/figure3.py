@@ -71,10 +71,10 @@ def numbers(
     """
     annotators = [annotators] if isinstance(annotators, int) else list(annotators)
     if not all(isinstance(n, int) and n >= 1 for n in annotators):
-        raise OptionError("annotators are whole numbers from 1, such as 1,5,20")
+        raise OptionError("figure3-annotators-not-whole")
     for name, value in (("alpha", alpha), ("beta", beta)):
         if isinstance(value, tuple) or not value > 0:
-            raise OptionError(f"{name} is {value}; give a number above 0")
+            raise OptionError("figure3-setting-not-positive", setting=name, value=value)
     return {
         "s": GRID.tolist(),
         "alpha": alpha,

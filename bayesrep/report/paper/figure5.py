@@ -30,7 +30,7 @@ def numbers(known: Known, *, classifiers: Sequence[str] = ()) -> dict[str, Any]:
         The one to show in (b); by default the one of median accuracy on the reference.
     """
     if len(classifiers) > 1:
-        raise OptionError(f"figure 5 shows one classifier, not {len(classifiers)}; name one")
+        raise OptionError("figure5-takes-one-classifier", classifier_count=len(classifiers))
     reference = known.reference_accuracy
     median = int(np.argsort(reference, kind="stable")[len(reference) // 2])
     (shown,) = known.columns(classifiers) or [median]

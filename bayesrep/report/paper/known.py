@@ -99,5 +99,7 @@ class Known:
             if name not in place:
                 some = ", ".join(self.study.classifiers[:_NAMED])
                 rest = ", ..." if len(place) > _NAMED else ""
-                raise StudyError(f"the study has no classifier {name!r}; it has {some}{rest}")
+                raise StudyError(
+                    "classifier-unknown-to-study", classifier=name, choices=some, ellipsis=rest
+                )
         return [place[name] for name in classifiers]

@@ -85,7 +85,7 @@ def beside_top(predictions: Predictions, sets: LabelSets) -> Any:
     table = multilabel(predictions, sets, subsets={}, trials=1)
     wide = table.filter(subset="all").pivot("metric", index="classifier", values="accuracy")
     if "top-5" not in wide.columns:
-        raise StudyError("figure 4 needs the five first answers (label_1 to label_5)")
+        raise StudyError("figure-needs-five-answers")
     figure, every = panels(2)
     y = wide["multi-label"].to_numpy()
     for axes, metric in zip(every, ("top-1", "top-5"), strict=True):

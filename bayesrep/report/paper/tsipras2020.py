@@ -70,7 +70,7 @@ def _as_sets(predictions: Predictions, people: People) -> LabelSets:
 
 def _objects_of(people: People) -> tuple[OfLabels, NDArray[np.int64]]:
     if people.names is None or people.number is None:
-        raise StudyError("this figure is drawn of objects; give --objects")
+        raise StudyError("figure-needs-objects")
     return people.names, people.number
 
 
@@ -146,7 +146,7 @@ def main_objects(
     """
     _, number = _objects_of(people)
     if people.first is None:
-        raise StudyError("figure 5 needs the columns main and shown in the table of objects")
+        raise StudyError("objects-lack-main-shown")
     assert people.main is not None
     several = number > 1
     share = people.first.at(predictions.labels, 0.0)[several]
@@ -193,7 +193,7 @@ def number_agreed(predictions: Predictions, people: People) -> Any:
     """
     _, number = _objects_of(people)
     if people.agreement is None:
-        raise StudyError("figure 18 needs the columns agreed, main, shown in the table of objects")
+        raise StudyError("objects-lack-agreed")
     asked = ~np.isnan(people.agreement)
     sizes = np.unique(number[asked])
     parts = [100 * people.agreement[asked & (number == size)] for size in sizes]
@@ -227,7 +227,7 @@ def other_main(predictions: Predictions, people: People) -> Any:
     _, number = _objects_of(people)
     other = _another_is_main(predictions, people)
     if not other.any():
-        raise StudyError("no image shows several objects of which the main one is another")
+        raise StudyError("no-other-main-object")
     answered = predictions.answered & other
     figure, (axes,) = panels(1)
     x = 100 * predictions.correct.mean(axis=1)
@@ -252,7 +252,7 @@ def other_main(predictions: Predictions, people: People) -> Any:
 
 def _frequency_of(people: People) -> OfLabels:
     if people.frequency is None:
-        raise StudyError("this figure is drawn of how often labels are selected; give --counts")
+        raise StudyError("figure-needs-counts")
     return people.frequency
 
 
@@ -426,7 +426,7 @@ def assessed(predictions: Predictions, people: People) -> Any:
         if of is not None
     ]
     if not said:
-        raise StudyError("figure 10 is drawn of counts, or of objects with the columns main, shown")
+        raise StudyError("figure-needs-counts-or-main")
     figure, every = panels(len(said))
     x = 100 * predictions.correct.mean(axis=1)
     for axes, (title, of) in zip(every, said, strict=True):
@@ -463,9 +463,9 @@ def _chosen(predictions: Predictions, names: Sequence[str], most: int) -> list[i
     """Rows of classifiers: those named, or some spread over the accuracies."""
     if strange := [name for name in names if name not in predictions.classifiers]:
         some = ", ".join(predictions.classifiers[:5])
-        raise StudyError(f"the study has no classifier {strange[0]!r}; it has {some}, ...")
+        raise StudyError("figure-classifier-unknown", classifier=strange[0], choices=some)
     if len(names) > most:
-        raise OptionError(f"this figure shows {most} classifiers at most, not {len(names)}")
+        raise OptionError("too-many-classifiers-shown", most=most, classifier_count=len(names))
     if names:
         return [predictions.classifiers.index(name) for name in names]
     order = np.argsort(predictions.correct.mean(axis=1), kind="stable")

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from bayesrep.errors import BayesrepError, PosteriorError, reason
+from bayesrep.errors import BayesrepError, PosteriorError, Violation
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior
@@ -48,12 +48,12 @@ class Content:
     """All that a report shows of a study: every section's numbers, or why there are none."""
 
     study: Study
-    sections: Mapping[type[Section], Section | str]
+    sections: Mapping[type[Section], Section | Violation]
 
     def __getitem__(self, kind: type[Kind]) -> Kind:
         """A section's numbers; `PosteriorError` where there are none."""
         section = self.sections[kind]
-        if isinstance(section, str):
+        if isinstance(section, Violation):
             raise PosteriorError(section)
         return cast(Kind, section)
 
@@ -69,7 +69,7 @@ class Content:
         return {
             kind.takes: why
             for kind, section in sections
-            if (why := section if isinstance(section, str) else section.missing)
+            if (why := section if isinstance(section, Violation) else section.missing)
         }
 
     @property
@@ -146,7 +146,7 @@ def gather(
         If there are pictures, but none of the reference's images, or one cannot be decoded.
     """
     fitted = None if posterior is None else Fitted(study, posterior, crowd_sd)
-    sections: dict[type[Section], Section | str] = {}
+    sections: dict[type[Section], Section | Violation] = {}
     if pictures is not None:  # a wrong folder is refused before all that takes long
         sections[Photographs] = Photographs.of(Source(study, fitted, pictures=pictures))
     with ThreadPoolExecutor(max_workers=1) as beside:
@@ -165,8 +165,8 @@ def gather(
         return Content(study, sections)
 
 
-def _made(kind: type[Section], source: Source) -> Section | str:
+def _made(kind: type[Section], source: Source) -> Section | Violation:
     try:
         return kind.of(source)
     except BayesrepError as error:
-        return reason(error)
+        return error.violation

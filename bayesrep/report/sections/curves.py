@@ -180,7 +180,7 @@ def figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str] = (
         For a name that is no classifier's.
     """
     if unknown := [name for name in classifiers if name not in study.classifiers]:
-        raise StudyError(f"{listing(unknown, 'classifier')} is not in the study")
+        raise StudyError("classifiers-not-in-study", classifiers=listing(unknown, "classifier"))
     curves = Curves.of(Source(study, Fitted(study, posterior)))
     chosen = list(classifiers) or _spread(study)
     figure, every = panels(len(chosen), rows=-(-len(chosen) // 2))

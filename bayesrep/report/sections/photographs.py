@@ -30,7 +30,7 @@ class Photographs(Section):
         """Draw some of the pictures; `StudyError` where none are given, or none is of the study."""
         pictures = source.pictures
         if pictures is None:
-            raise StudyError("no folder of images is given (--images)")
+            raise StudyError("no-folder-of-images")
         found = by_frequency(source.study, pictures)
         return cls(
             shown=[

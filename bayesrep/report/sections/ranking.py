@@ -229,7 +229,7 @@ def pair_figure(study: Study, posterior: Posterior, *, classifiers: Sequence[str
         For a name that is no classifier's.
     """
     if unknown := [name for name in classifiers if name not in study.classifiers]:
-        raise StudyError(f"{listing(unknown, 'classifier')} is not in the study")
+        raise StudyError("classifiers-not-in-study", classifiers=listing(unknown, "classifier"))
     found = Ranking.of(Source(study, Fitted(study, posterior)))
     chosen = list(classifiers) or [study.classifiers[found.order[0]]]
     figure, every = panels(len(chosen), rows=-(-len(chosen) // 2))

@@ -55,7 +55,7 @@ class Source:
     def fitted(self) -> Fitted:
         """The posterior, which has to be there; `PosteriorError` where it is not."""
         if self.posterior is None:
-            raise PosteriorError("there is no posterior; `bayesrep fit` makes one")
+            raise PosteriorError("no-posterior-given")
         return self.posterior
 
     def attempt(self, make: Callable[[Fitted], Value]) -> tuple[Value | None, str]:

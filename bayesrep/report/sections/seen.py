@@ -35,7 +35,7 @@ class Seen(Section):
     def of(cls, source: Source) -> Self:
         """Both tables; `StudyError` where nothing is known of people."""
         if source.people is None:
-            raise StudyError("no tables of what people see are given (--objects, --counts)")
+            raise StudyError("no-tables-of-people")
         predictions, people = source.people
         return cls(
             images=seen(predictions, people),

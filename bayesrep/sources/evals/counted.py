@@ -65,13 +65,13 @@ def from_table(path: str | Path, task: str, known: pl.Series) -> Counted:
     rows = rows.filter(names == task)
     if not len(rows):
         held = listing(names.unique().sort(), "data set")
-        raise StudyError(f"{where}: no counts of data set {task!r}, only of {held}")
+        raise StudyError("no-counts-of-data-set", where=where, dataset=task, datasets=held)
     if (again := rows.filter(pl.col("image").is_duplicated())).height:
         items = listing(again["image"].unique(maintain_order=True), "item")
-        raise StudyError(f"{where}: several rows for {items} of {task!r}; keep one each")
+        raise StudyError("item-counted-twice", where=where, items=items, dataset=task)
     if len(strange := rows.filter(~pl.col("image").is_in(known.implode()))):
         items = listing(strange["image"], "item")
-        raise StudyError(f"{where}: counts of {items} of {task!r}, which no log has")
+        raise StudyError("counts-of-unknown-items", where=where, items=items, dataset=task)
     return Counted(rows["image"].to_list(), rows["selected"].to_numpy(), rows["shown"].to_numpy())
 
 
@@ -96,7 +96,7 @@ def from_answers(answers: pl.DataFrame, who: str, names: Sequence[str], task: st
     """
     if absent := [name for name in names if name not in set(answers[who])]:
         noun = {"model": "solver", "scorer": "judge"}[who]
-        raise OptionError(f"no scores of {listing(absent, noun)} on {task!r}; name those that have")
+        raise OptionError("no-scores-on-data-set", raters=listing(absent, noun), dataset=task)
     mine = answers.filter(pl.col(who).is_in(list(names)))
     groups = mine.group_by("item", maintain_order=True)
     counts = groups.agg(pl.col("solved").sum().cast(pl.Int64), pl.len().cast(pl.Int64))

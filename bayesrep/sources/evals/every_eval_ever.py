@@ -57,20 +57,22 @@ def read(path: Path, asked: Asked, model: str | None, advance: Callable[[int], N
         version = table["schema"].filter(strange)[0]
         rows = listing((strange.arg_true() + 1).to_list(), "record")
         raise StudyError(
-            f"{where}: schema {version} in {rows}, and only {SCHEMA}x is known; convert the file"
+            "unknown-schema-version",
+            where=where,
+            version=version,
+            records=rows,
+            known_schema=SCHEMA,
         )
     said = table["said"]
     unsure = ~said.is_in(["true", "false"]).fill_null(value=False)
     if unsure.any():
         rows = listing((unsure.arg_true() + 1).to_list(), "record")
-        raise StudyError(f"{where}: is_correct is neither true nor false in {rows}; correct it")
+        raise StudyError("correctness-neither-true-nor-false", where=where, records=rows)
     key = "sample_id"
     if asked.key == "content" or table["item"].null_count() == len(table):
         key = "sample_hash"
         if table["content"].null_count():
-            raise StudyError(
-                f"{where}: some items have no sample_hash; tell them apart by --key id"
-            )
+            raise StudyError("items-without-sample-hash", where=where)
         table = table.with_columns(item="content")
     failed = table["error"].drop_nulls()
     notes = [f"{path.name}: {len(failed):,} records say that something failed"] * bool(len(failed))

@@ -44,7 +44,7 @@ def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
     """
     where = str(path)
     if asked.key == "content":
-        raise StudyError(f"{where}: HELM writes no hash of an instance; use --key id")
+        raise StudyError("helm-items-without-hash", where=where)
     named = model or _model(path)
     task = _task(path, named)
     if asked.tasks and task not in asked.tasks:
@@ -54,23 +54,23 @@ def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
     metric: str | None = None
     for _, instance in json_parts.parts(text, where):
         if not is_stats(instance):
-            raise StudyError(f"{where}: an entry is no instance with its stats; restore the file")
+            raise StudyError("helm-entry-not-instance", where=where)
         means = dict(_means(instance["stats"], where))
         if metric is None:
             names = dict.fromkeys(name for name in means if not _NO_SCORES.match(name))
             present = [*names, *(name for name in asked.metric if name in means)]
             if not present:
-                raise StudyError(f"{where}: its first instance has no score; compute its metrics")
+                raise StudyError("helm-instance-without-score", where=where)
             metric = only_one(list(dict.fromkeys(present)), asked.metric, "metric", where)
         perturbed = instance.get("perturbation")
         name = perturbed.get("name") if isinstance(perturbed, dict) else None
         trial = instance.get("train_trial_index") or 0
         if not isinstance(trial, int) or isinstance(trial, bool) or not 0 <= trial < 2**31:
-            raise StudyError(f"{where}: train_trial_index {trial!r} is no number of a trial")
+            raise StudyError("helm-trial-not-number", where=where, trial=trial)
         words = (json_parts.as_word(each) for each in (instance["instance_id"], means.get(metric)))
         rows.append((*words, trial + 1, None if name is None else str(name)))
     if metric is None:
-        raise StudyError(f"{where}: has no instances; restore the file")
+        raise StudyError("helm-log-without-instances", where=where)
     columns = ["item", "score", "attempt", "filter"]
     schema = dict(zip(columns, (pl.String, pl.String, pl.Int64, pl.String), strict=True))
     table = pl.DataFrame(rows, schema=schema, orient="row")
@@ -86,7 +86,7 @@ def _means(stats: Any, where: str) -> Iterator[tuple[str, Any]]:
             if each["count"]:
                 yield str(each["name"]["name"]), each.get("mean")
     except (TypeError, KeyError, AttributeError):
-        raise StudyError(f"{where}: stats without name and count; restore the file") from None
+        raise StudyError("helm-stats-incomplete", where=where) from None
 
 
 def _beside(path: Path, other: str) -> Path:
@@ -101,10 +101,7 @@ def _model(path: Path) -> str:
         for key, value in json_parts.parts(json_parts.read_text(file), str(file)):
             if key == "adapter_spec" and isinstance(value, Mapping) and value.get("model"):
                 return str(value["model"])
-    raise StudyError(
-        f"{path}: no {_beside(path, STATE).name} beside it says which model this is; put it there, "
-        f"or name the model: NAME={path}"
-    )
+    raise StudyError("helm-model-unnamed", path=path, state_file=_beside(path, STATE).name)
 
 
 def _task(path: Path, model: str) -> str:

@@ -56,15 +56,13 @@ def read_archive(path: Path, asked: Asked, model: str | None) -> Log:
             _check_names(archive, where)
             names = set(archive.namelist())
             if HEADER not in names:
-                raise StudyError(
-                    f"{where}: no {HEADER}, so the run has not ended; give the log of one that has"
-                )
+                raise StudyError("run-not-ended", where=where, header_file=HEADER)
             header = dict(json_parts.parts(_text(archive, HEADER, where), f"{where}, {HEADER}"))
             _check_status(header, where)
             parts = sorted((int(m[1]), m[0]) for m in map(_PARTS.fullmatch, names) if m)
             entries = [SUMMARIES] if SUMMARIES in names else [name for _, name in parts]
             if not entries:
-                raise StudyError(f"{where}: no {SUMMARIES}; log again with samples")
+                raise StudyError("log-without-summaries", where=where, summaries_file=SUMMARIES)
             samples = (
                 sample
                 for name in entries
@@ -72,11 +70,11 @@ def read_archive(path: Path, asked: Asked, model: str | None) -> Log:
             )
             return _log(header, samples, where, asked, model)
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({reason(error)})") from error
+        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
     except StudyError:
         raise
     except _BROKEN as error:
-        raise StudyError(f"{path}: is no log in a zip ({reason(error)}); restore it") from None
+        raise StudyError("log-archive-damaged", path=path, reason=reason(error)) from None
 
 
 def read_json(path: Path, text: str, asked: Asked, model: str | None) -> Log:
@@ -109,14 +107,11 @@ def _check_names(archive: zipfile.ZipFile, where: str) -> None:
         name = entry.orig_filename
         windows = PureWindowsPath(name)
         if name.startswith("/") or windows.drive or windows.root or ".." in windows.parts:
-            raise StudyError(
-                f"{where}: an entry is called {name[:80]!r}, which leads out of its folder; no "
-                "log has such"
-            )
+            raise StudyError("log-entry-leaves-folder", where=where, entry=name[:80])
         if "\\" in name or "\0" in name:
-            raise StudyError(f"{where}: an entry is called {name[:80]!r}; no log has such")
+            raise StudyError("log-entry-name-forbidden", where=where, entry=name[:80])
         if name in seen and (name in (HEADER, SUMMARIES) or _PARTS.fullmatch(name)):
-            raise StudyError(f"{where}: {name} is there twice; restore the log")
+            raise StudyError("log-entry-repeated", where=where, entry=name)
         seen.add(name)
 
 
@@ -126,11 +121,10 @@ def _text(archive: zipfile.ZipFile, name: str, where: str) -> str:
     size, packed = entry.file_size, entry.compress_size
     if size > json_parts.LARGEST or size > max(ALWAYS, RATIO * packed):
         raise StudyError(
-            f"{where}: {name} would unpack from {packed:,} to {size:,} bytes; it is forged, or too "
-            "large to be a log"
+            "log-entry-too-large", where=where, entry=name, packed_bytes=packed, unpacked_bytes=size
         )
     if entry.compress_type not in _PACKED:
-        raise StudyError(f"{where}: {name} is packed as no log is; restore it")
+        raise StudyError("log-entry-packing-unknown", where=where, entry=name)
     with archive.open(entry) as stream:
         return json_parts.as_text(stream.read(size + 1), f"{where}, {name}")
 
@@ -141,12 +135,9 @@ def _check_status(header: Mapping[Any, Any], where: str) -> None:
         error = header.get("error")
         said = error.get("message") if isinstance(error, dict) else None
         why = f" ({reason(ValueError(said))[:120]})" if isinstance(said, str) else ""
-        raise StudyError(
-            f"{where}: the run's status is {status!r}{why}, not 'success'; give the log of one "
-            "that ended well"
-        )
+        raise StudyError("run-not-successful", where=where, status=status, reason=why)
     if header.get("invalidated") is True:
-        raise StudyError(f"{where}: the log was marked as invalid; leave it out")
+        raise StudyError("log-marked-invalid", where=where)
 
 
 def _log(
@@ -154,17 +145,17 @@ def _log(
 ) -> Log:
     facts = header.get("eval")
     if not isinstance(facts, dict) or not facts.get("task") or not facts.get("model"):
-        raise StudyError(f"{where}: its eval names no task and no model; restore the log")
+        raise StudyError("log-without-task-or-model", where=where)
     rows = [row for sample in samples for row in _rows(sample, where)]
     if not rows:
-        raise StudyError(f"{where}: has no samples; log again with samples")
+        raise StudyError("log-without-samples", where=where)
     columns = ["item", "attempt", "content", "scorer", "metric", "score"]
     kinds = (pl.String, pl.Int64, pl.String, pl.String, pl.String, pl.String)
     table = pl.DataFrame(rows, schema=dict(zip(columns, kinds, strict=True)), orient="row")
     key = "id"
     if asked.key == "content":
         if table["content"].null_count():
-            raise StudyError(f"{where}: the input of a sample is no text; use --key id")
+            raise StudyError("sample-input-not-text", where=where)
         key, table = "input", table.with_columns(item="content")
     task = str(facts["task"])
     records = recorded(table, where, task=task, model=model or str(facts["model"]))
@@ -190,10 +181,10 @@ def _size(facts: Mapping[str, Any]) -> int:
 def _rows(sample: Any, where: str) -> Iterator[tuple[Any, ...]]:
     """(item, attempt, content, scorer, metric, score) of every score of a sample."""
     if not isinstance(sample, dict) or "id" not in sample:
-        raise StudyError(f"{where}: a sample has no id; restore the log")
+        raise StudyError("sample-without-id", where=where)
     epoch = sample.get("epoch", 1)
     if not isinstance(epoch, int) or isinstance(epoch, bool) or not 1 <= epoch < 2**31:
-        raise StudyError(f"{where}: epoch {epoch!r} of sample {sample['id']!r} is no number")
+        raise StudyError("sample-epoch-not-number", where=where, epoch=epoch, sample=sample["id"])
     asked = sample.get("input")
     content = _digest(asked) if isinstance(asked, str) else None
     key = (as_word(sample["id"]), epoch, content)

@@ -48,14 +48,23 @@ def check_one_data_set(logs: Sequence[Log], records: pl.DataFrame, task: str, ke
         one, other = first.versions.get(task), log.versions.get(task)
         if log.tool == first.tool and None not in (one, other) and one != other:
             raise StudyError(
-                f"{log.where}: {other} of {task!r}, and {first.where} has {one}; two data sets "
-                "under one name are not compared, evaluate all models on one"
+                "data-set-versions-differ",
+                where=log.where,
+                version=other,
+                dataset=task,
+                other_log=first.where,
+                other_version=one,
             )
         if (log.tool, log.key) != (first.tool, first.key) and key != "id":
             raise StudyError(
-                f"{log.where}: tells the items of {task!r} apart by the {log.key} of {log.tool}, "
-                f"and {first.where} by the {first.key} of {first.tool}; where these are the same, "
-                "say so by --key id"
+                "item-keys-differ",
+                where=log.where,
+                dataset=task,
+                key=log.key,
+                tool=log.tool,
+                other_log=first.where,
+                other_key=first.key,
+                other_tool=first.tool,
             )
     if key != "auto":
         return
@@ -66,9 +75,10 @@ def check_one_data_set(logs: Sequence[Log], records: pl.DataFrame, task: str, ke
     if len(differ := kinds.filter(pl.col("content") > 1)):
         files = [Path(logs[each].where).name for each in differ["log"][0].sort()[:2]]
         raise StudyError(
-            f"{', '.join(files)}: {listing(differ['item'].to_list(), 'item')} of {task!r} differ "
-            "in their contents; two data sets under one name are not compared (--key id says that "
-            "equal keys are the same item all the same, --key content joins by the contents)"
+            "item-contents-differ",
+            files=", ".join(files),
+            items=listing(differ["item"].to_list(), "item"),
+            dataset=task,
         )
 
 
@@ -100,7 +110,7 @@ def chosen(records: pl.DataFrame, field: str, asked: Sequence[str]) -> pl.DataFr
         name = only_one(names, asked, field, f"{model} on {task}", "has")
         kept.append((task, model, name))
     if asked and not set(asked) & {name for *_, name in kept}:
-        raise OptionError(f"no log has a {field}, so none is called {' or '.join(asked)}")
+        raise OptionError("choice-absent-from-logs", field=field, asked_names=" or ".join(asked))
     table = pl.DataFrame(kept, schema=["task", "model", field], orient="row")
     return records.join(table, on=["task", "model", field], how="semi", maintain_order="left")
 
@@ -142,16 +152,17 @@ def attempts_numbered(
     items = listing(mine["item"].unique(maintain_order=True), "item")
     if len(files) > 1:
         raise StudyError(
-            f"{', '.join(files[:3])}: the model {model!r} comes twice on {task!r} ({items}); keep "
-            "one file, name another model (NAME=PATH), or say that these are repeated attempts "
-            "(--repeats)"
+            "model-repeated-on-data-set",
+            files=", ".join(files[:3]),
+            model=model,
+            dataset=task,
+            items=items,
         )
     values = again.group_by(_ATTEMPT, maintain_order=True).agg(pl.col("score").n_unique())
     if len(differ := values.filter(pl.col("score") > 1)):
         items = listing(differ["item"].unique(maintain_order=True), "item")
         raise StudyError(
-            f"{files[0]}: several scores of {items} of {task!r} by {model!r}; keep one each, or "
-            "say that these are repeated attempts (--repeats)"
+            "item-scored-several-times", file=files[0], items=items, dataset=task, model=model
         )
     once = records.unique(_ATTEMPT, keep="first", maintain_order=True)
     fewer = len(records) - len(once)
@@ -191,14 +202,9 @@ def common_items(
         what = listing(lacking, "item")
         told = f"{model!r} has no score of {what} of the {len(known):,} of {task!r}"
         if len(lacking) > FEW * len(known) and not common:
-            raise StudyError(
-                f"{told}; evaluate it on all, leave the model out, or keep the items that all "
-                "models have (--common)"
-            )
+            raise StudyError("model-lacks-scores", lacking_scores=told)
         notes.append(f"{told}: left out")
         kept = kept.filter(~kept.is_in(lacking.implode()))
     if not len(kept):
-        raise StudyError(
-            f"no item of {task!r} has a score of every model; evaluate all on the same"
-        )
+        raise StudyError("no-item-shared-by-models", dataset=task)
     return kept.to_list(), notes

@@ -66,7 +66,7 @@ def read(
     facts = _results(path, task, time, results)
     metric = only_one(_metrics(first, where), asked.metric, "metric", where)
     if _of(facts, "higher_is_better", task).get(metric) is False:
-        raise StudyError(f"{where}: of {metric} less is better; choose a metric of right answers")
+        raise StudyError("metric-lower-is-better", where=where, metric=metric)
     key, content = _keys(first, asked, where)
     wanted = {"item": (key,), "score": (metric,)}
     wanted |= {
@@ -101,7 +101,7 @@ def _metrics(first: Mapping[str, Any], where: str) -> list[str]:
         if isinstance(value, numbers) and name not in _OTHERS and not name.endswith("_hash")
     ]
     if not found:
-        raise StudyError(f"{where}: its first line has no metric; log samples with a metric each")
+        raise StudyError("first-line-without-metric", where=where)
     return found
 
 
@@ -110,7 +110,9 @@ def _keys(first: Mapping[str, Any], asked: Asked, where: str) -> tuple[str, str 
     ids, hashes = ([name for name in names if name in first] for names in (_IDS, _HASHES))
     order = hashes if asked.key == "content" else [*ids, *hashes]
     if not order:
-        raise StudyError(f"{where}: no {' or '.join((*_IDS, *_HASHES))} to tell its items apart")
+        raise StudyError(
+            "lm-eval-items-without-key", where=where, key_fields=" or ".join((*_IDS, *_HASHES))
+        )
     return order[0], hashes[0] if hashes else None
 
 
@@ -124,7 +126,7 @@ def _results(path: Path, task: str, time: str, given: Sequence[Path]) -> dict[st
         return _facts(of_time[0])
     held = [facts for file in given if task in _of(facts := _facts(file), "results")]
     if len(held) > 1:
-        raise StudyError(f"{path}: several results given about {task!r}; give those of its time")
+        raise StudyError("several-results-for-data-set", path=path, dataset=task)
     return held[0] if held else {}
 
 
@@ -157,10 +159,7 @@ def _model(facts: Mapping[str, Any], path: Path, where: str) -> str:
     folder = path.absolute().parent.name
     if "__" in folder:
         return folder.replace("__", "/")
-    raise StudyError(
-        f"{where}: no results_*.json beside it says which model this is; give that file too, or "
-        f"name the model: NAME={path}"
-    )
+    raise StudyError("lm-eval-model-unnamed", where=where, path=path)
 
 
 def _limited(facts: Mapping[str, Any], task: str, where: str) -> list[str]:

@@ -87,10 +87,7 @@ def read(paths: Sequence[str | Path], **options: Any) -> Study:
     """
     found = read_evaluations(paths, **options)
     if found.study is None:
-        raise StudyError(
-            f"{', '.join(map(str, paths))}: which items are solved, but no counts; name judges, "
-            "solvers or a table of counts"
-        )
+        raise StudyError("evaluations-without-counts", paths=", ".join(map(str, paths)))
     return found.study
 
 
@@ -198,7 +195,7 @@ def read_evaluations(
             if len(counted.items) < whole:
                 notes.append(f"{whole - len(counted.items):,} items of {task!r} have no counts")
             if not counted.items:
-                raise StudyError(f"no item of {task!r} has both counts and a score of every model")
+                raise StudyError("no-item-counted-and-scored", dataset=task)
             items = counted.items
         images = np.array(items, dtype=np.str_)
         correct = _correct(first.filter(of_task), items, models)
@@ -230,13 +227,13 @@ def _check(
     asked: Asked, solvers: Sequence[str], counts: str | Path | None, threshold: float | None
 ) -> None:
     if asked.key not in get_args(Key):
-        raise OptionError(f"key is one of {', '.join(get_args(Key))}; got {asked.key!r}")
+        raise OptionError("unknown-item-key", choices=", ".join(get_args(Key)), key=asked.key)
     if threshold is not None and not isfinite(threshold):
-        raise OptionError(f"threshold is {threshold}; give a finite number")
+        raise OptionError("threshold-not-finite", threshold=threshold)
     if counts is not None and (solvers or asked.judges):
-        raise OptionError("counts come from a table, or from judges or solvers; give one of them")
+        raise OptionError("two-sources-of-counts")
     if both := [name for name in asked.scorer if name in asked.judges]:
-        raise OptionError(f"{both[0]!r} is to judge and to say what is solved; choose one")
+        raise OptionError("scorer-also-judge", scorer=both[0])
 
 
 def _tasks(
@@ -253,12 +250,12 @@ def _tasks(
     told += dict.fromkeys(task for log in logs for task in log.unread)
     known = ", ".join(told[:20]) + ", ..." * (len(told) > 20)
     if reference is None or replication is None:
-        raise OptionError(f"say which data set is the reference and which the replication: {known}")
+        raise OptionError("reference-and-replication-unnamed", datasets=known)
     if reference == replication:
-        raise OptionError(f"reference and replication are both {reference!r}; name two data sets")
+        raise OptionError("reference-is-replication", dataset=reference)
     for task in (reference, replication):
         if task not in set(held["task"]):
-            raise OptionError(f"no log is of the data set {task!r}; there are {known}")
+            raise OptionError("no-log-of-data-set", dataset=task, datasets=known)
     return reference, replication
 
 
@@ -289,20 +286,18 @@ def _verdicts(
     """What says which items are solved, and what judges say; both with `solved`."""
     scored = records.filter(pl.col("score").is_not_null())
     if not len(scored):
-        raise StudyError(f"{logs[0].where}: no item has a score; log again with scores")
+        raise StudyError("logs-without-scores", where=logs[0].where)
     scorers = scored["scorer"].unique(maintain_order=True).to_list()
     if absent := [name for name in asked.judges if name not in scorers]:
         known = listing([name for name in scorers if name] or ["none"], "scorer")
-        raise OptionError(f"no scores of {listing(absent, 'judge')}; the logs have {known}")
+        raise OptionError("judge-without-scores", judges=listing(absent, "judge"), scorers=known)
     judging = pl.col("scorer").is_in(list(asked.judges))
     told: list[str] = []
     parts: list[pl.DataFrame] = []
     for part, scorer in ((scored.filter(~judging), asked.scorer), (scored.filter(judging), None)):
         if scorer is not None:
             if not len(part):
-                raise OptionError(
-                    "all scorers are judges; leave out of --judges the one that says what is solved"
-                )
+                raise OptionError("all-scorers-are-judges")
             part = _scorer(part, scorer)
         elif not len(part):
             break
@@ -326,9 +321,8 @@ def _scorer(scored: pl.DataFrame, asked: Sequence[str]) -> pl.DataFrame:
     except OptionError as error:
         if asked:
             raise
-        raise OptionError(
-            f"{error}, and which are judges whose verdicts are to be counted (--judges)"
-        ) from None
+        judges = ", and which are judges whose verdicts are to be counted (--judges)"
+        raise OptionError(error.violation.followed_by(judges)) from None
 
 
 def _of_one_model(judged: pl.DataFrame, solvers: Sequence[str]) -> pl.DataFrame:
@@ -336,10 +330,7 @@ def _of_one_model(judged: pl.DataFrame, solvers: Sequence[str]) -> pl.DataFrame:
     models = judged["model"].unique(maintain_order=True).to_list()
     chosen = [name for name in models if name in solvers] if solvers else models
     if len(chosen) != 1:
-        raise OptionError(
-            f"the judges judge answers of {listing(models, 'model')}; name the one whose answers "
-            "are counted (--solvers NAME)"
-        )
+        raise OptionError("judged-model-unclear", models=listing(models, "model"))
     mine = judged.filter(pl.col("model") == chosen[0]).sort("attempt", maintain_order=True)
     return mine.unique(["task", "scorer", "item"], keep="first", maintain_order=True)
 
@@ -355,8 +346,9 @@ def _models(
     every = verdicts["model"].unique(maintain_order=True).to_list()
     if absent := [name for name in solvers if name not in every]:
         raise OptionError(
-            f"no log is of {listing(absent, 'model')} (--solvers); there are "
-            f"{listing(every, 'model')}"
+            "unknown-solver-model",
+            models=listing(absent, "model"),
+            known_models=listing(every, "model"),
         )
     models = [name for name in every if all(name in names for names in by_task)]
     evaluated = [name for name in models if name not in solvers]
@@ -369,8 +361,11 @@ def _models(
     if not evaluated:
         of = f" beside the solvers {', '.join(solvers)}" if solvers else ""
         raise StudyError(
-            f"no model{of} has scores on both {tasks[0]!r} and {tasks[1]!r}; give the logs of one "
-            "that has" + (f" ({'; '.join(notes)})" if notes else "")
+            "no-model-on-both-sets",
+            beside_solvers=of,
+            reference=tasks[0],
+            replication=tasks[1],
+            notes=f" ({'; '.join(notes)})" if notes else "",
         )
     return evaluated, notes
 

@@ -51,11 +51,11 @@ def read_logs(paths: Sequence[str | Path], asked: Asked, *, progress: bool = Fal
     files = [file for path in paths for file in _files(path)]
     if not files:
         where = ", ".join(map(str, paths)) or "evals"
-        raise StudyError(f"{where}: no log; give {KNOWN}")
+        raise StudyError("no-evaluation-log", where=where, formats=KNOWN)
     seen: set[Path] = set()
     for file in files:
         if (place := file.path.resolve()) in seen:
-            raise StudyError(f"{file.path}: given twice; give each file once")
+            raise StudyError("log-given-twice", path=file.path)
         seen.add(place)
     results = [file.path for file in files if file.path.suffix == ".json" and _is_results(file)]
     megabytes = sum(file.path.stat().st_size for file in files) >> 20
@@ -68,7 +68,7 @@ def read_logs(paths: Sequence[str | Path], asked: Asked, *, progress: bool = Fal
         ]
     if not logs:
         where = ", ".join(str(path) for path in paths)
-        raise StudyError(f"{where}: no log; give {KNOWN}")
+        raise StudyError("no-evaluation-log", where=where, formats=KNOWN)
     return logs
 
 
@@ -84,7 +84,7 @@ def _files(given: str | Path) -> Iterator[_File]:
                 yield _File(file, model, named=False)
         return
     if not path.exists():
-        raise StudyError(f"{path}: does not exist; give a log, or a folder of logs")
+        raise StudyError("evaluation-log-not-found", path=path)
     yield _File(path, model, named=True)
 
 
@@ -105,7 +105,7 @@ def _log(
     if kind in _TABLES:
         return score_tables.read(path, file.model)
     if kind != ".json":
-        raise StudyError(f"{path}: is no log that is known; give {KNOWN}")
+        raise StudyError("unknown-log-ending", path=path, formats=KNOWN)
     text = json_parts.read_text(path)
     if text[:_BEGIN].lstrip()[:1] == "[":
         return _instances(file, text, asked)
@@ -136,4 +136,4 @@ def _is_results(file: _File) -> bool:
 def _unknown(file: _File, keys: Sequence[str]) -> None:
     if file.named:
         held = f"; it has the {listing(keys, 'key')}" if keys else ""
-        raise StudyError(f"{file.path}: is no log that is known{held}; give {KNOWN}")
+        raise StudyError("unknown-log-contents", path=file.path, keys=held, formats=KNOWN)

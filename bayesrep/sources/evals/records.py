@@ -106,7 +106,7 @@ def recorded(table: pl.DataFrame, where: str, **same: str | int) -> pl.DataFrame
         if missing.any():
             rows = listing((missing.arg_true() + 1).to_list(), "record")
             noun = {"task": "data set"}.get(name, name)
-            raise StudyError(f"{where}: no {noun} in {rows}; restore the file")
+            raise StudyError("record-field-missing", where=where, field=noun, records=rows)
     for name in _NAMES:
         table = table.with_columns(_each_once(table[name].fill_null(""), plain))
     return table.with_columns(item_keys(table["item"])).select(list(COLUMNS))
@@ -166,8 +166,11 @@ def only_one(
     known = ", ".join(map(repr, present[:30])) + ", ..." * (len(present) > 30)
     if asked and not chosen:
         raise OptionError(
-            f"{where}: no {noun} {' or '.join(map(repr, asked))}; it {holds} {known} (--{noun})"
+            "unknown-score-choice",
+            where=where,
+            option=noun,
+            asked=" or ".join(map(repr, asked)),
+            verb=holds,
+            choices=known,
         )
-    raise OptionError(
-        f"{where} {holds} several {noun}s, {known}: say which one says what is solved (--{noun})"
-    )
+    raise OptionError("score-choice-ambiguous", where=where, verb=holds, option=noun, choices=known)

@@ -54,7 +54,11 @@ def read(path: Path, model: str | None) -> Log:
     if missing := [field for field in _NEEDED if field not in found]:
         known = " or ".join(_NEEDED[missing[0]])
         raise StudyError(
-            f"{where}: no {missing[0]} in its columns {', '.join(table.columns)}; call one {known}"
+            "score-table-lacks-column",
+            where=where,
+            column=missing[0],
+            columns=", ".join(table.columns),
+            known_names=known,
         )
     require(table, list(found.values()), where)
     columns = [

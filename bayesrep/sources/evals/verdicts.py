@@ -55,8 +55,11 @@ def with_solved(
     if strange.any():
         items = listing(records["item"].filter(strange).unique(maintain_order=True), "item")
         raise StudyError(
-            f"{where}: the score {score.filter(strange)[0]!r} of {items} is no finite number and "
-            f"none of {', '.join((*LETTERS, *WORDS))}; correct the log, or choose another metric"
+            "score-not-a-verdict",
+            where=where,
+            score=score.filter(strange)[0],
+            items=items,
+            words=", ".join((*LETTERS, *WORDS)),
         )
     silent = word == "N"
     notes = [f"{where}: {silent.sum():,} scores are N, no answer: not solved"] * bool(silent.any())
@@ -69,14 +72,10 @@ def with_solved(
         items = listing(records["item"].filter(partly).unique(maintain_order=True), "item")
         low, high = value.filter(partly).min(), value.filter(partly).max()
         raise OptionError(
-            f"{where}: scores between {low:g} and {high:g} of {items} are neither right nor wrong; "
-            "say from which score on an item is solved (--threshold)"
+            "score-between-right-and-wrong", where=where, low=low, high=high, items=items
         )
     differ = (whole & said.is_not_null() & ((value == 1) != said)).fill_null(value=False)
     if differ.any():
         items = listing(records["item"].filter(differ).unique(maintain_order=True), "item")
-        raise StudyError(
-            f"{where}: the score says one thing of {items} and is_correct another; correct the "
-            "log, or go by the score alone (--threshold)"
-        )
+        raise StudyError("score-contradicts-is-correct", where=where, items=items)
     return records.with_columns(solved=pl.coalesce(said, value == 1)), notes

@@ -149,9 +149,7 @@ def read_frame(path: str | Path) -> dict[str, NDArray[Any]]:
 def _frame(path: Path) -> dict[str, NDArray[Any]]:
     loaded = _load_frame(path)
     if not isinstance(loaded, frames.Frame):
-        raise StudyError(
-            f"{path}: holds a {type(loaded).__name__}, not a pandas frame; save the frame alone"
-        )
+        raise StudyError("pickle-not-a-frame", path=path, type_name=type(loaded).__name__)
     return loaded.columns()
 
 
@@ -243,16 +241,15 @@ def _reported(path: str | Path) -> Generator[None, None, None]:
     except StudyError:
         raise
     except _Refused as error:
-        raise StudyError(
-            f"{path}: refused, {error}; only the data of pandas frames and NumPy arrays are read "
-            "from pickles and nothing was executed; save the columns as Parquet or CSV instead"
-        ) from error
+        raise StudyError("unsafe-pickle", path=path, reason=error) from error
     except OSError as error:
-        raise StudyError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise StudyError("file-unreadable", path=path, reason=error.strerror or error) from error
     except Exception as error:  # a damaged pickle may raise nearly anything
         raise StudyError(
-            f"{path}: is damaged, or not such a file as pandas, torch and NumPy write "
-            f"({type(error).__name__}: {_one_line(str(error))}); nothing was executed"
+            "pickle-or-array-damaged",
+            path=path,
+            error_type=type(error).__name__,
+            reason=_one_line(str(error)),
         ) from error
 
 
@@ -261,7 +258,7 @@ def _load_frame(path: Path) -> Any:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if name.split("/")[1:] == ["data.pkl"]]
             if len(names) != 1:
-                raise StudyError(f"{path}: a zip file that torch.save did not write; give a frame")
+                raise StudyError("zip-not-of-torch", path=path)
             return _RestrictedUnpickler(io.BytesIO(archive.read(names[0]))).load()
     with open(path, "rb") as file:
         loaded = _RestrictedUnpickler(file).load()

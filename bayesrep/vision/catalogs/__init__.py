@@ -59,7 +59,7 @@ def read_catalog(name: str) -> tuple[Entry, ...]:
     """
     if name not in CATALOGS:
         known = ", ".join(CATALOGS)
-        raise PredictionError(f"there is no catalog {name!r}; there are {known}")
+        raise PredictionError("unknown-classifier-catalog", catalog=name, choices=known)
     text = files("bayesrep.vision.catalogs").joinpath(f"{name}.csv").read_text(encoding="utf-8")
     return tuple(Entry(**row) for row in csv.DictReader(text.splitlines()))
 

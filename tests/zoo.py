@@ -1,0 +1,140 @@
+"""The studies that tests share, and their posteriors.
+
+Every shape of study and every set of options is a program of its own to compile, so that tests take
+what is here: a study by its name, cut down or with parts added where that is what they test. A
+posterior is made by whichever process asks first, and is kept for later runs under a name for the
+code that makes it.
+"""
+
+import functools
+import hashlib
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import kept
+import numpy as np
+
+import bayesrep
+
+PACKAGE = Path(bayesrep.__file__).parent
+
+SHORT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False, "degree": 8, "terms": 3}
+"""Options of a fit of seconds, by NUTS; nobody should trust it."""
+QUICK = {"method": "laplace", "progress": False}
+"""Options of a fit by Laplace's method, otherwise as users fit."""
+
+
+def _tiny() -> bayesrep.Study:
+    return bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=3)
+
+
+def _ragged() -> bayesrep.Study:
+    return bayesrep.simulate_study(seed=0, images=600, annotators=(8, 9), classifiers=4)
+
+
+def _grouped() -> bayesrep.Study:
+    """The tiny one, whose images are of two breeds, three to two."""
+    study = _tiny()
+    breed = np.where(np.arange(500) % 5 < 3, "cat", "dog")
+    sets = {role: replace(data, groups={"breed": breed}) for role, data in study.datasets.items()}
+    return replace(study, datasets=sets, truth=None)
+
+
+def _workers() -> bayesrep.Study:
+    """With every answer of every worker, and two crowds of them."""
+    return bayesrep.simulate_study(seed=8, images=600, classifiers=3, scenario="two-crowds")
+
+
+def _images() -> bayesrep.Study:
+    """As large as the image-level model needs, with 36 annotators."""
+    return bayesrep.simulate_study(seed=5, images=600, classifiers=4)
+
+
+def _evaluation() -> bayesrep.Study:
+    """Items that judges answer about and models solve."""
+    study = bayesrep.simulate_study(seed=4, images=150, annotators=4, classifiers=4)
+    return replace(study, provenance={"words": "evaluation"})
+
+
+_STUDIES = {
+    "tiny": _tiny,
+    "ragged": _ragged,
+    "grouped": _grouped,
+    "workers": _workers,
+    "images": _images,
+    "evaluation": _evaluation,
+}
+
+
+@functools.cache
+def study(name: str) -> bayesrep.Study:
+    """One of the studies: tiny, ragged, grouped, workers, images or evaluation."""
+    return _STUDIES[name]()
+
+
+def cut(
+    whole: bayesrep.Study, *, images: int | None = None, classifiers: int | None = None
+) -> bayesrep.Study:
+    """The first images of each data set and the first classifiers; without what is true of all."""
+    sides = {}
+    for role, data in whole.datasets.items():
+        sides[role] = {
+            "images": data.images[:images],
+            "selected": data.selected[:images],
+            "shown": data.shown[:images],
+            "correct": np.asarray(data.correct)[:images, :classifiers],
+            "name": data.name,
+        }
+    return bayesrep.Study.from_arrays(**sides, classifiers=whole.classifiers[:classifiers])
+
+
+def posterior(name: str, **options: Any) -> Any:
+    """The posterior of a study by `bayesrep.fit(study(name), **options)`, made once and kept."""
+    return bayesrep.read_posterior(posterior_path(name, **options))
+
+
+def posterior_path(name: str, **options: Any) -> Path:
+    """The file that holds it: to be read, never to be changed."""
+    asked = json.dumps([name, options], sort_keys=True)
+    digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
+    file = _folder() / f"{name}-{digest}.nc"
+    with _alone(file.with_suffix(".lock")):
+        if not file.exists():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
+                warnings.simplefilter("ignore", bayesrep.errors.EstimateWarning)
+                made = bayesrep.fit(study(name), **options)
+            bayesrep.write_posterior(made, file)
+    return file
+
+
+@functools.cache
+def _folder() -> Path:
+    """Named for all that a posterior depends on: the package, JAX and this file."""
+    digest = hashlib.sha256()
+    for path in (*sorted(PACKAGE.rglob("*.py")), Path(__file__)):
+        digest.update(path.read_bytes())
+    digest.update(
+        " ".join(version(name) for name in ("jax", "jaxlib", "numpyro", "arviz")).encode()
+    )
+    folder = kept.FOLDER / "posteriors" / digest.hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Hold a lock among the processes of all runs; the system opens it when a process dies."""
+    with open(lock, "w") as held:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
