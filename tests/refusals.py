@@ -1,12 +1,15 @@
 """What is refused: tests ask for the rule and for who breaks it, never for the sentence."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
 from typing import Any
+from unittest import mock
 
 import pytest
 
-from bayesrep.errors import BayesrepError, Listing, Violation
+from bayesrep import cli
+from bayesrep.errors import BayesrepError, ConvergenceError, Listing, Violation, plain
 
 
 @contextmanager
@@ -33,3 +36,23 @@ def check(violation: Violation, rule: str, facts: dict[str, Any] | None = None) 
 
 def _told(fact: Any) -> Any:
     return list(fact.names) if isinstance(fact, Listing) else fact
+
+
+def refusal(words: Sequence[object]) -> Violation:
+    """The violation that a command ends with: told in one line at the end, with its exit status."""
+    heard: list[Exception] = []
+    kept = cli._refused
+
+    def hear(error: Exception) -> int:
+        heard.append(error)
+        return kept(error)
+
+    said = io.StringIO()
+    with mock.patch.object(cli, "_refused", hear), redirect_stderr(said):
+        status = cli.main([str(word) for word in words])
+    assert len(heard) == 1, f"exit status {status}: {said.getvalue()}"
+    (error,) = heard
+    assert isinstance(error, BayesrepError), repr(error)
+    assert status == (1 if isinstance(error, ConvergenceError) else 2)
+    assert said.getvalue().splitlines()[-1] == f"bayesrep: {plain(str(error.violation))}"
+    return error.violation

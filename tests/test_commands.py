@@ -230,7 +230,9 @@ def test_a_full_disk_is_no_mistake(monkeypatch, capsys):
 
 def test_a_finding_is_one(monkeypatch, capsys):
     def unconverged(_):
-        raise bayesrep.ConvergenceError("not-converged", verdict="The fit has not converged: R-hat 1.2.")
+        raise bayesrep.ConvergenceError(
+            "not-converged", verdict="The fit has not converged: R-hat 1.2."
+        )
 
     monkeypatch.setattr("bayesrep.read_study", unconverged)
     assert cli.main(["summarize", "study", "posterior.nc"]) == 1

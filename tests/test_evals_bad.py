@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from refusals import refused
 
 from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
@@ -384,9 +385,13 @@ def test_what_is_no_log(tmp_path):
 
 def test_options_that_contradict(tmp_path):
     log = makers.every(tmp_path)
-    with pytest.raises(OptionError, match="name two data sets"):
+    with refused(OptionError, "reference-is-replication"):
         read_evaluations([log], reference="old", replication="old")
-    with pytest.raises(OptionError, match=r"which the replication: old \(6 items, 1 model\), new"):
+    with refused(
+        OptionError,
+        "reference-and-replication-unnamed",
+        {"datasets": "old (6 items, 1 model), new (6 items, 1 model)"},
+    ):
         read_evaluations([log])
     refused([log], "key is one of auto, id, content", OptionError, key="name")
     refused([log], "no log is of model 'x'", OptionError, solvers="x")

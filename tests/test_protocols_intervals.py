@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from scipy.special import betainc, betaincinv
 from scipy.stats import beta, binom, binomtest
 
@@ -58,7 +59,11 @@ def test_counts_broadcast(kind):
 
 
 def test_an_unknown_interval_is_refused():
-    with pytest.raises(OptionError, match=r"no interval 'wald'; choose one of jeffreys, wilson"):
+    with refused(
+        OptionError,
+        "unknown-proportion-interval",
+        {"interval": "wald", "choices": "jeffreys, wilson, clopper-pearson"},
+    ):
         proportion_interval(1, 2, "wald")
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import polars as pl
 import pytest
+from refusals import refused
 
 from bayesrep import OptionError, StudyError, cli
 from bayesrep.collect.review import review
@@ -135,15 +136,15 @@ def test_subsets_of_images_are_read(both, tmp_path):
     table.select("image").head(4).write_csv(tmp_path / "few.csv")
     (name,) = read_image_subsets(tmp_path / "few.csv", *both)
     assert name == "few"
-    with pytest.raises(StudyError, match="subset 'day': nobody answered an image of it in the rep"):
+    with refused(StudyError, "subset-without-answers", {"subset": "day"}):
         compare_subsets(*both, {"day": found["day"]})
-    with pytest.raises(StudyError, match="the name is taken"):
+    with refused(StudyError, "all-images-name-taken"):
         compare_subsets(*both, {ALL: found["day"]})
     pl.concat([table, table.head(1)]).write_csv(tmp_path / "twice.csv")
-    with pytest.raises(StudyError, match=r"twice\.csv: image 'v1 0' of 'v1' given twice"):
+    with refused(StudyError, "subset-image-twice", {"images": ["v1 0"], "dataset": "v1"}):
         read_image_subsets(tmp_path / "twice.csv", *both)
     pl.DataFrame({"image": ["x"]}).write_csv(tmp_path / "none.csv")
-    with pytest.raises(StudyError, match="none of the images"):
+    with refused(StudyError, "subset-images-unknown"):
         read_image_subsets(tmp_path / "none.csv", *both)
 
 
@@ -154,14 +155,14 @@ def test_fast_images_are_those_of_a_low_median(both, world):
         for image, fast in zip(data.images.tolist(), mask.tolist(), strict=True):
             times = [t for d, i, _, _, t in people if (d, i) == (data.dataset, image)]
             assert fast == (bool(times) and float(np.median(times)) <= 50)
-    with pytest.raises(OptionError, match="more than 0"):
+    with refused(OptionError, "fast-seconds-not-positive", {"seconds": 0}):
         fast_images(folder / "people.csv", *both, seconds=0)
     table = pl.read_csv(folder / "people.csv")
     table.with_columns(seconds=pl.lit("soon")).write_csv(folder / "bad.csv")
-    with pytest.raises(StudyError, match=r"bad\.csv, line 2: seconds is no time"):
+    with refused(StudyError, "answer-time-not-number", {"line": 2}):
         fast_images(folder / "bad.csv", *both)
     table.drop("seconds").write_csv(folder / "bad.csv")
-    with pytest.raises(StudyError, match=r"bad\.csv: .*'seconds'"):
+    with refused(StudyError, "table-lacks-columns", {"columns": ["seconds"]}):
         fast_images(folder / "bad.csv", *both)
 
 
@@ -246,7 +247,31 @@ def test_what_is_left_to_review(both, world):
     assert (row["judged"], row["right"]) == (40, judged["right"].sum())
     assert row["share"] == pytest.approx(judged["right"].mean())
     torn = pl.concat([judged, judged.with_columns(right=~pl.col("right"))])
-    with pytest.raises(StudyError, match="judged right and wrong"):
+    with refused(
+        StudyError,
+        "prediction-judged-both-ways",
+        {
+            "images": [
+                "v1 16",
+                "v1 7",
+                "v1 4",
+                "v1 2",
+                "v1 6",
+                "v1 11",
+                "v1 0",
+                "v1 3",
+                "v1 13",
+                "v1 14",
+                "v1 15",
+                "v1 10",
+                "v1 8",
+                "v1 9",
+                "v1 5",
+                "v1 12",
+                "v1 1",
+            ]
+        },
+    ):
         review(both, torn)
 
 
@@ -261,9 +286,9 @@ def test_nobody_reviews_their_own(both, world):
     assert max(work.values()) - min(work.values()) <= 1
     again = review(both, humans=humans, reviewers=("Ann", "Bob", "Cem", "Dan"), seed=3)
     assert found.tasks.equals(again.tasks)
-    with pytest.raises(StudyError, match="all reviewers gave the answer"):
+    with refused(StudyError, "no-impartial-reviewer"):
         review(both, humans=humans, reviewers=("Ann",))
-    with pytest.raises(OptionError, match="named twice"):
+    with refused(OptionError, "reviewer-named-twice", {"reviewers": ["Ann", "Ann"]}):
         review(both, reviewers=("Ann", "Ann"))
 
 

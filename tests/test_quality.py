@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from refusals import refused
 
 from bayesrep import OptionError, StudyError
 from bayesrep.answers.quality import RULES, Asked, clean_answers
@@ -111,13 +112,24 @@ def test_what_rules_do_to_the_frequencies_is_said():
 
 def test_unknown_rules_missing_columns_and_nothing_left_are_refused():
     table = _grid("t0", "a", [1, 0, 0], ["positive"])
-    with pytest.raises(OptionError, match="no rule 'strict'; there are engstrom2020"):
+    with refused(
+        OptionError,
+        "unknown-cleaning-rule",
+        {
+            "cleaning_rule": "strict",
+            "choices": "engstrom2020, tsipras2020, time, repeats, controls, equal",
+        },
+    ):
         clean_answers(table, ["strict"])
-    with pytest.raises(StudyError, match="the rule tsipras2020 needs the column control"):
+    with refused(
+        StudyError,
+        "cleaning-rule-needs-column",
+        {"cleaning_rule": "tsipras2020", "column": "control"},
+    ):
         clean_answers(table.drop("control"), ["tsipras2020"])
-    with pytest.raises(StudyError, match="the rule engstrom2020 leaves no answer"):
+    with refused(StudyError, "cleaning-rule-leaves-no-answer", {"cleaning_rule": "engstrom2020"}):
         clean_answers(table, ["engstrom2020"])
-    with pytest.raises(StudyError, match="no answer is about a positive control"):
+    with refused(StudyError, "no-answer-about-positive-control"):
         clean_answers(_grid("t0", "a", [1, 0]), ["tsipras2020"])
 
 

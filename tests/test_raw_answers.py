@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 import bayesrep
 from bayesrep import OptionError, StudyError
@@ -54,7 +55,7 @@ def test_a_box_that_nobody_ticked_has_no_column_but_an_answer(tmp_path):
     file = _write(tmp_path, "b.csv", text)
     table = read_raw("mturk", file, Columns(image="Input.image*", answer="Answer.image*"))
     assert sorted(_rows(table, "image", "answer")) == [("a", "on"), ("b", EMPTY)]
-    with pytest.raises(StudyError, match=r"no column Answer.box\*"):
+    with refused(StudyError, "no-column-of-pattern", {"column": "Answer.box*"}):
         read_raw("mturk", file, Columns(image="Input.image*", answer="Answer.box*"))
 
 
@@ -141,37 +142,55 @@ def test_crowd_kits_tasks_are_images(tmp_path):
 @pytest.mark.parametrize(
     ("source", "text", "columns", "said"),
     [
-        ("mturk", GRID, {}, "are Input.image1, Input.image2; say which is the image"),
+        (
+            "mturk",
+            GRID,
+            {},
+            (
+                "assignment-column-ambiguous",
+                {"prefix": "Input.", "columns": "Input.image1, Input.image2", "option": "image"},
+            ),
+        ),
         (
             "mturk",
             GRID,
             {"image": "Input.i", "answer": "Answer.i"},
-            "'Input.i', 'Answer.i' missing",
+            ("table-lacks-columns", {"columns": ["Input.i", "Answer.i"]}),
         ),
         (
             "mturk",
             GRID,
             {"image": "Input.x*", "answer": "Answer.x*"},
-            r"no column Input.x\*; it has HITId",
+            ("no-column-of-pattern", {"column": "Input.x*"}),
         ),
         (
             "mturk",
             "HITId,WorkerId,Answer.taskAnswers\nH,W,oops\n",
             {},
-            "row 1 is no list of answers",
+            ("task-answers-not-a-list", {"row": 1}),
         ),
-        ("mturk", "HITId\nH\n", {}, "column 'WorkerId' missing"),
-        ("crowd-kit", "task,worker,label\n1,,1\n", {}, "worker is missing in line 2"),
-        ("label-studio", "[1]", {}, "is no export of Label Studio"),
-        ("label-studio", "{", {}, "is not JSON"),
-        ("label-studio", "[]", {}, "holds no answers"),
-        ("label-studio", '[{"id": 1, "annotator": 2, "url": "x"}]', {}, "no 'image', but id"),
-        ("reassessed", "PK", {}, "is no raters.npz"),
+        ("mturk", "HITId\nH\n", {}, ("table-lacks-columns", {"columns": ["WorkerId"]})),
+        (
+            "crowd-kit",
+            "task,worker,label\n1,,1\n",
+            {},
+            ("value-missing-in-rows", {"column": "worker", "rows": "line 2"}),
+        ),
+        ("label-studio", "[1]", {}, ("not-label-studio-export",)),
+        ("label-studio", "{", {}, ("file-not-json",)),
+        ("label-studio", "[]", {}, ("file-without-answers",)),
+        (
+            "label-studio",
+            '[{"id": 1, "annotator": 2, "url": "x"}]',
+            {},
+            ("task-without-image", {"field": "image", "fields": "id, annotator, url"}),
+        ),
+        ("reassessed", "PK", {}, ("not-raters-archive",)),
     ],
 )
 def test_files_that_are_not_what_they_should_be(tmp_path, source, text, columns, said):
     file = _write(tmp_path, "file.csv" if source != "label-studio" else "file.json", text)
-    with pytest.raises(StudyError, match=said) as found:
+    with refused(StudyError, *said) as found:
         read_raw(source, file, Columns(**columns))
     assert "\n" not in str(found.value)
     assert str(file) in str(found.value)
@@ -183,9 +202,11 @@ def _answers(*words):
 
 
 def test_words_without_a_place_stop_and_are_counted():
-    with pytest.raises(OptionError, match=r"'R \(2 times\)', 'X \(1 times\)': say whether each"):
+    with refused(
+        OptionError, "answer-without-meaning", {"answers": ["R (2 times)", "X (1 times)"]}
+    ):
         decide(_answers("R", "R", "X", "G"), no=["g"])
-    with pytest.raises(OptionError, match="say whether each"):
+    with refused(OptionError, "answer-without-meaning", {"answers": ["maybe (1 times)"]}):
         decide(_answers("yes", "maybe"))
 
 
@@ -214,14 +235,20 @@ def test_half_of_the_maybes_are_yes(words, seed):
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ({"yes": ["a"], "no": ["A"]}, "'a' is both yes and no"),
-        ({"maybe": ["a"]}, "both or neither"),
-        ({"maybe_is": "yes"}, "both or neither"),
-        ({"maybe": ["a"], "maybe_is": "perhaps"}, "got 'perhaps'"),
+        (
+            {"yes": ["a"], "no": ["A"]},
+            ("word-with-two-meanings", {"word": "a", "meaning": "yes", "other_meaning": "no"}),
+        ),
+        ({"maybe": ["a"]}, ("maybe-half-given",)),
+        ({"maybe_is": "yes"}, ("maybe-half-given",)),
+        (
+            {"maybe": ["a"], "maybe_is": "perhaps"},
+            ("unknown-meaning-of-maybe", {"maybe_is": "perhaps"}),
+        ),
     ],
 )
 def test_rules_that_say_nothing_are_refused(rule, said):
-    with pytest.raises(OptionError, match=said):
+    with refused(OptionError, *said):
         decide(_answers("a"), **rule)
 
 
@@ -229,7 +256,7 @@ def test_answers_about_images_own_labels_and_a_label_never_asked():
     answers = pl.DataFrame({"dataset": "v", "image": ["x", "x", "y"], "label": ["1", "2", "1"]})
     labels = pl.DataFrame({"dataset": "v", "image": ["x", "y", "z"], "label": [2, 1, 1]})
     assert own_labels(answers, labels, "f").rows() == [("v", "x", "2"), ("v", "y", "1")]
-    with pytest.raises(StudyError, match="f: nobody was asked about the label of image 'y'"):
+    with refused(StudyError, "label-never-asked-about", {"where": "f", "images": ["y"]}):
         own_labels(answers, labels.with_columns(label=pl.lit("2")), "f")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from bayesrep import StudyError
 from bayesrep.sources.pickles import safe_pickle
@@ -114,18 +115,22 @@ def test_refuses_names_by_what_they_are(tmp_path, module, name):
 
 def test_refuses_partial_of_anything_but_blocks(tmp_path):
     contents = stack_global("functools", "partial") + short("x") + pickle.TUPLE1 + pickle.REDUCE
-    with pytest.raises(StudyError, match="nothing was executed"):
+    with refused(StudyError, "pickle-or-array-damaged"):
         read_frame(written(tmp_path / "evil.pkl", contents + pickle.STOP))
 
 
 @pytest.mark.parametrize("identifier", [b"P1\n.", short("storage") + pickle.BINPERSID + b"."])
 def test_refuses_persistent_ids(tmp_path, identifier):
-    with pytest.raises(StudyError, match="outside the pickle"):
+    with refused(
+        StudyError,
+        "unsafe-pickle",
+        {"reason": "it refers to a tensor or another object stored outside the pickle"},
+    ):
         read_frame(written(tmp_path / "evil.pkl", identifier))
 
 
 def test_refuses_tensors():
-    with pytest.raises(StudyError, match=r"tensor.pt: refused, it names torch._utils"):
+    with refused(StudyError, "unsafe-pickle"):
         read_frame(FRAMES / "tensor.pt")
 
 
@@ -143,7 +148,7 @@ def test_refuses_an_object_array_in_a_npy_file(tmp_path):
     marker = tmp_path / "executed"
     array = np.array([Call(os.system, f"touch {marker}")], dtype=object)
     np.save(tmp_path / "evil.npy", array, allow_pickle=True)
-    with pytest.raises(StudyError, match=r"evil\.npy: refused, it names \w+\.system"):
+    with refused(StudyError, "unsafe-pickle"):
         read_array(tmp_path / "evil.npy")
     assert not marker.exists()
 
@@ -174,7 +179,11 @@ def test_raw_bytes_never_become_objects(tmp_path):
         header = {"descr": "|O", "fortran_order": False, "shape": (1,)}
         np.lib.format.write_array_header_1_0(file, header)
         file.write(pickle.dumps(Forged()))
-    with pytest.raises(StudyError, match="another length than its shape"):
+    with refused(
+        StudyError,
+        "pickle-or-array-damaged",
+        {"reason": "an array of objects of another length than its shape"},
+    ):
         read_array(tmp_path / "forged.npy")
 
 
@@ -184,7 +193,7 @@ def test_raw_bytes_never_become_objects(tmp_path):
 def test_every_truncation_is_one_clear_error(tmp_path):
     whole = (FRAMES / "pandas-2.2.pkl").read_bytes()
     for length in range(0, len(whole) - 1, 37):
-        with pytest.raises(StudyError, match=r"cut\.pkl: is damaged") as error:
+        with refused(StudyError, "pickle-or-array-damaged") as error:
             read_frame(written(tmp_path / "cut.pkl", whole[:length]))
         assert "\n" not in str(error.value)
 
@@ -213,22 +222,22 @@ def test_a_small_file_cannot_ask_for_much_memory_or_time(tmp_path):
     huge = (
         b"\x80\x02c__builtin__\nbytearray\n" + pickle.LONG1 + b"\x06" + b"\xff\xff\xff\xff\xff\x00"
     )
-    with pytest.raises(StudyError, match="damaged"):
+    with refused(StudyError, "pickle-or-array-damaged"):
         read_frame(written(tmp_path / "huge.pkl", huge + pickle.TUPLE1 + pickle.REDUCE + b"."))
 
 
 def test_missing_and_foreign_files(tmp_path):
-    with pytest.raises(StudyError, match=r"none\.pkl: cannot be read \(No such file"):
+    with refused(StudyError, "file-unreadable", {"reason": "No such file or directory"}):
         read_frame(tmp_path / "none.pkl")
-    with pytest.raises(StudyError, match=r"none\.npy: cannot be read"):
+    with refused(StudyError, "file-unreadable"):
         read_array(tmp_path / "none.npy")
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("a.txt", "text")
-    with pytest.raises(StudyError, match="a zip file that torch.save did not write"):
+    with refused(StudyError, "zip-not-of-torch"):
         read_frame(tmp_path / "a.zip")
-    with pytest.raises(StudyError, match="holds a dict, not a pandas frame"):
+    with refused(StudyError, "pickle-not-a-frame", {"type_name": "dict"}):
         read_frame(written(tmp_path / "dict.pkl", pickle.dumps({"a": 1})))
-    with pytest.raises(StudyError, match="is damaged"):
+    with refused(StudyError, "pickle-or-array-damaged"):
         read_array(written(tmp_path / "text.npy", b"hello, this is text"))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from refusals import refused
 
 from bayesrep import Study, StudyError, read_study
 from bayesrep.protocols import read_predictions
@@ -74,7 +75,15 @@ def test_labels_are_compared_over_classifiers(folder):
     (line,) = check_study(folder)
     assert line.startswith("predictions/v2: classifiers 'b', 'c' judged by other labels than 'a' ")
     assert "for image 'i5'; " in line
-    with pytest.raises(StudyError, match="judged by other labels"):
+    with refused(
+        StudyError,
+        "classifiers-judged-differently",
+        {
+            "classifiers": ["b", "c"],
+            "difference": "judged by other labels than 'a'",
+            "images": ["i5"],
+        },
+    ):
         read_study(folder)
 
 
@@ -174,5 +183,5 @@ def test_a_list_of_failures_that_is_none(folder, columns):
 def test_an_image_cannot_be_left_out_and_there():
     data = {"selected": 2, "shown": 3, "correct": np.ones((1, 1), dtype=bool), "images": ["i0"]}
     study = Study.from_arrays(reference=data, replication=data, classifiers=["a"])
-    with pytest.raises(StudyError, match="image 'i0' left out and there"):
+    with refused(StudyError, "image-kept-and-left-out", {"images": ["i0"]}):
         replace(study.reference, left_out={"i0": "broken"})

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from bayesrep import Study, StudyError, read_study
 from bayesrep.errors import reason
@@ -117,7 +118,7 @@ def test_other_json_is_what_json_reads(value):
 def test_large_json_is_refused_before_it_is_parsed(tmp_path, monkeypatch):
     monkeypatch.setattr(strict_json, "BYTES", 2**20)
     (tmp_path / "large.json").write_text("[" + "0," * 2**19 + "0]")
-    with pytest.raises(StudyError, match=r"large\.json: is not JSON \(more than 1 MB\)"):
+    with refused(StudyError, "file-not-json", {"reason": "more than 1 MB"}):
         strict_json.read(tmp_path / "large.json")
 
 
@@ -170,7 +171,7 @@ def test_arrays_are_what_numpy_reads(array, version):
 def test_odd_headers_are_one_line(tmp_path, header):
     whole = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24)
     (tmp_path / "odd.npy").write_bytes(whole)
-    with pytest.raises(StudyError, match=r"odd\.npy") as error:
+    with refused(StudyError, "pickle-or-array-damaged") as error:
         read_array(tmp_path / "odd.npy")
     assert "\n" not in str(error.value)
 
@@ -179,7 +180,7 @@ def test_an_array_shorter_or_longer_than_it_says_is_refused(tmp_path):
     whole = samples.npy(np.arange(5))
     for data in (whole[:-8], whole + b"12345678"):
         (tmp_path / "odd.npy").write_bytes(data)
-        with pytest.raises(StudyError, match=r"its header speaks of \[5\] values"):
+        with refused(StudyError, "pickle-or-array-damaged"):
             read_array(tmp_path / "odd.npy")
 
 
@@ -293,7 +294,7 @@ def test_ctrl_c_while_the_helper_works_leaves_no_answer_behind(tmp_path, bad):
 def test_a_pickle_that_fills_the_memory_is_one_line(tmp_path):
     # The machine of the pickle makes room for two billion objects.
     (tmp_path / "memo.pkl").write_bytes(b"\x80\x02]r" + (2**31 - 1).to_bytes(4, "little") + b".")
-    with pytest.raises(StudyError, match=r"memo\.pkl .* more than 0\.5 GB of memory"):
+    with refused(StudyError, "file-damaged-or-forged"):
         read_frame(tmp_path / "memo.pkl")
 
 
@@ -373,13 +374,19 @@ def test_counts_that_nobody_can_have_counted_are_too_large(tmp_path, folder, odd
     lines = (tmp_path / "counts.csv").read_text().splitlines()
     lines[1] = ",".join([*lines[1].split(",")[:3], str(odd)])
     (tmp_path / "counts.csv").write_text("\n".join(lines))
-    with pytest.raises(StudyError, match="shown is too large in line 2"):
+    with refused(
+        StudyError, "column-value-not-allowed", {"column": "shown", "fault": "is too large"}
+    ):
         read_tables([tmp_path / f"{name}.csv" for name in ("counts", "predictions")])
 
 
 def test_a_count_too_large_for_int64_is_not_called_negative():
     arrays = dict(shown=[2**64 - 1, 5], selected=[1, 2], correct=[[True], [False]])
-    with pytest.raises(StudyError, match="shown is too large for image '0'"):
+    with refused(
+        StudyError,
+        "count-not-possible",
+        {"column": "shown", "problem": "is too large", "images": ["0"]},
+    ):
         Study.from_arrays(reference=arrays, replication=arrays, classifiers=["one"])
 
 
@@ -387,14 +394,14 @@ def test_a_small_file_with_many_rows_is_refused_before_it_is_read(tmp_path, monk
     monkeypatch.setattr(trial, "SECONDS", 60.0)
     many = pl.select(pl.repeat("a", 4_000_000).alias("image"), pl.repeat(1, 4_000_000).alias("k"))
     many.write_parquet(tmp_path / "many.parquet")
-    with pytest.raises(StudyError, match=r"many: 4,000,000 rows in a file of [\d,]+ bytes"):
+    with refused(StudyError, "parquet-rows-implausible", {"where": "many", "rows": 4000000}):
         parquet.read(tmp_path / "many.parquet", "many", ["image", "k"])
 
 
 def test_one_long_name_among_many_is_refused(tmp_path):
     names = pl.Series("image", ["x" * 100_000, *map(str, range(5_000))])
     names.to_frame().write_parquet(tmp_path / "long.parquet")
-    with pytest.raises(StudyError, match="column 'image' holds a text of 100,000 characters"):
+    with refused(StudyError, "text-implausibly-long", {"column": "image", "characters": 100000}):
         parquet.read(tmp_path / "long.parquet", "long", ["image"])
 
 

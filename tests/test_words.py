@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from refusals import refused
 
 from bayesrep import Study, StudyError, simulate_study
 from bayesrep.sources.tables import read_answered, read_tables
@@ -142,33 +143,54 @@ def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("item,model,solved,attempts\na,m,4,3\n", "solved more often than attempted for image 'a'"),
-        ("item,model,solved,attempts\na,m,0,0\n", "no attempts; leave out .* image 'a'"),
-        ("item,model,solved,attempts\na,m,-1,3\n", "solved is no count"),
+        (
+            "item,model,solved,attempts\na,m,4,3\n",
+            (
+                "attempt-counts-impossible",
+                {"problem": "solved more often than attempted", "images": ["a"]},
+            ),
+        ),
+        ("item,model,solved,attempts\na,m,0,0\n", ("attempt-counts-impossible", {"images": ["a"]})),
+        (
+            "item,model,solved,attempts\na,m,-1,3\n",
+            (
+                "attempt-counts-impossible",
+                {"problem": "solved is no count (0, 1, 2, ...)", "images": ["a"]},
+            ),
+        ),
         (
             "item,model,solved,attempts\na,m,0.5,3\n",
-            r"solved is not a whole number in line 2 \(0\.5\)",
+            ("attempts-column-not-whole", {"column": "solved", "rows": "line 2 (0.5)"}),
         ),
         (
             "item,model,solved,attempts\na,m,1,9e99\n",
-            r"attempts is not a whole number in line 2 \(9e\+?99\)",
+            ("attempts-column-not-whole", {"column": "attempts"}),
         ),
-        ("item,model,solved,attempts\na,m,1,2\na,m,1,2\n", "several rows for item 'a by m'"),
-        ("item,model,solved\na,m,2\n", r"solved is neither true nor false in line 2 \(2\)"),
-        ("item,model,solved,attempts\n,m,1,2\n", "image is missing in line 2;"),
-        ("item,solved,attempts\na,1,2\n", "column 'classifier' missing"),
-        ("item,model,solved,attempts\n", "has no rows"),
-        ("", "is empty; give a header"),
+        (
+            "item,model,solved,attempts\na,m,1,2\na,m,1,2\n",
+            ("attempts-row-repeated", {"items": ["a by m"]}),
+        ),
+        ("item,model,solved\na,m,2\n", ("solved-not-true-or-false", {"rows": "line 2 (2)"})),
+        (
+            "item,model,solved,attempts\n,m,1,2\n",
+            ("attempts-name-missing", {"column": "image", "rows": "line 2"}),
+        ),
+        (
+            "item,solved,attempts\na,1,2\n",
+            ("attempts-columns-missing", {"columns": ["classifier"]}),
+        ),
+        ("item,model,solved,attempts\n", ("attempts-table-empty",)),
+        ("", ("table-file-empty",)),
     ],
 )
 def test_attempts_that_are_none(tmp_path, text, match):
-    with pytest.raises(StudyError, match=match) as error:
+    with refused(StudyError, *match) as error:
         attempts(tmp_path, text)
     assert "\n" not in str(error.value)
 
 
 def test_a_study_without_attempts_says_so(tmp_path):
-    with pytest.raises(StudyError, match=r"no attempts.parquet, so nothing is known"):
+    with refused(StudyError, "study-without-attempts", {"attempts_file": "attempts.parquet"}):
         read_attempts(tmp_path)
-    with pytest.raises(StudyError, match="neither a study's folder nor"):
+    with refused(StudyError, "neither-study-nor-table"):
         read_attempts(tmp_path / "x.png")
