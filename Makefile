@@ -29,10 +29,13 @@ DIFFERENT = $(shell { git diff --name-only --diff-filter=d HEAD -- bayesrep && \
 CHANGED = $(filter-out $(if $(wildcard $(COMPLETE)),,bayesrep/vision/%),$(filter bayesrep %.py,$(DIFFERENT)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test statistics core lint types bench docs
+.PHONY: help developing complete demo check test statistics core lint types bench docs
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+developing: $(DEVELOPING)
+complete: $(COMPLETE)
 
 demo: $(INSTALLED) ## simulate a study, fit it and compare with the truth (OUT=folder, ARGS=--quick)
 	$(BIN)/bayesrep demo --out $(OUT) $(ARGS)
@@ -47,7 +50,7 @@ test: $(COMPLETE) ## run the tests of what is promised (ARGS=tests/test_package.
 statistics: $(COMPLETE) ## run the tests of spreads, recoveries and samplers that agree: half an hour
 	$(BIN)/python -m pytest $(PARALLEL) tests/statistics $(ARGS)
 
-core: $(DEVELOPING) ## run those tests of what is promised that meet JAX, ArviZ and files most
+core: $(DEVELOPING) ## run those of the tests that meet JAX, ArviZ and files most
 	$(BIN)/python -m pytest $(PARALLEL) $(shell grep -v '^\#' tests/core.txt) $(ARGS)
 
 lint: $(DEVELOPING) ## check style, formatting and the import order of the rooms

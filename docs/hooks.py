@@ -1,15 +1,18 @@
 """What MkDocs does to the pages beside rendering them; mkdocs.yml names this file."""
 
 import contextlib
+import html
 import io
 import logging
 import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from bayesrep import errors
 from bayesrep.cli import main
 
 DOCS = Path(__file__).resolve().parent
@@ -64,6 +67,20 @@ def changelog() -> str:
     return re.sub(r"\[([^]]*)\]\((?!http)[A-Z]\w*\.md\)", r"\1", inside)
 
 
+def rules_of_refusals() -> str:
+    """Every rule with its sentence, in which the names of facts are set apart."""
+    table = tomllib.loads(Path(errors.__file__).with_name("rules.toml").read_text("utf-8"))
+    parts: list[str] = []
+    for room, rules in table.items():
+        parts.append(f"### {room}\n\n| rule | sentence |\n|---|---|")
+        for rule, sentence in rules.items():
+            said = html.escape(sentence, quote=False).replace("|", "&#124;").replace("`", "&#96;")
+            said = re.sub(r"[*_\[\]\\]", lambda found: f"&#{ord(found[0])};", said)
+            facts = re.sub(r"(?<!{){([a-z_0-9&#;]+)[^}]*}", r"<em>\1</em>", said)
+            parts[-1] += f"\n| `{rule}` | {facts.replace('{{', '{').replace('}}', '}')} |"
+    return "\n\n".join(parts)
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put help, the changelog, what a result shows and what is printed where they belong."""
     place = page.file.src_uri
@@ -76,10 +93,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = markdown.replace("<!-- changelog -->", changelog() if "changelog" in place else "")
     if place == "reference/json.md":
         markdown = markdown.replace("<!-- json -->", stated.tables())
+    if place == "reference/errors.md":
+        markdown = markdown.replace("<!-- rules -->", rules_of_refusals())
     return _HELP.sub(lambda found: f"```text\n{help_text(found[1])}\n```", markdown)
 
 
-def on_page_content(html: str, **_: Any) -> str:
+def on_page_content(html: str, **_: Any) -> str:  # MkDocs names it
     """Turn the package's names into links, where there is such an entry."""
     link = r'<autoref identifier="\1" optional><code>\1</code></autoref>'
     return _DEFAULT.sub(")", _NAME.sub(link, html))
