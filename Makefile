@@ -51,7 +51,7 @@ statistics: $(COMPLETE) ## run the tests of spreads, recoveries and samplers tha
 	$(BIN)/python -m pytest $(PARALLEL) tests/statistics $(ARGS)
 
 core: $(DEVELOPING) ## run those of the tests that meet JAX, ArviZ and files most
-	$(BIN)/python -m pytest $(PARALLEL) $(shell grep -v '^\#' tests/core.txt) $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) @.ci/core $(ARGS)
 
 lint: $(DEVELOPING) ## check style, formatting and the import order of the rooms
 	$(BIN)/ruff check .

@@ -6,9 +6,9 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
+import zoo
 from refusals import refused
 
-import bayesrep
 from bayesrep import OptionError, Study, StudyError, WorkerAnswers
 from bayesrep.answers import aggregate_answers
 from bayesrep.cli import main
@@ -65,6 +65,5 @@ def test_without_crowd_kit_the_extra_is_named(monkeypatch):
 
 
 def test_without_workers_there_is_nothing_to_aggregate():
-    study = bayesrep.simulate_study(seed=0, images=20, classifiers=1)
     with refused(StudyError, "study-without-known-workers"):
-        aggregate_answers(study)
+        aggregate_answers(zoo.study("tiny"))

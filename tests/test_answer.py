@@ -5,8 +5,10 @@ import re
 import numpy as np
 import polars as pl
 import pytest
+import zoo
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 import bayesrep
 from bayesrep.numerics.estimands import measured_gap
@@ -179,17 +181,12 @@ def test_whatever_the_numbers_no_sentence_says_more_than_they(parts, classifiers
     assert not re.search(r"(they are|it is) \N{MINUS SIGN}", text)
 
 
-def test_the_measured_gaps_interval_is_that_of_repeated_samples():
-    random = np.random.default_rng(0)
-
-    def sample(level):
-        hard = random.random((400, 1)) < 0.3  # images that all classifiers miss together
-        return (random.random((400, 5)) < level) & ~hard
-
-    truth = (0.9 - 0.8) * 0.7
-    found = np.array([measured_gap(sample(0.9), sample(0.8)) for _ in range(400)])
-    inside = np.mean((found[:, 1] < truth) & (truth < found[:, 2]))
-    assert 0.92 < inside < 0.98  # s.e. 0.011
+def test_the_measured_gaps_interval_is_normal_over_images():
+    """Of mean answers 1, ½, 0, ½ and ½, 0, 0, ½: variances 1/6 and 1/12, four images each."""
+    sides = [[1, 1], [1, 0], [0, 0], [0, 1]], [[1, 0], [0, 0], [0, 0], [0, 1]]
+    error = np.sqrt((1 / 6 + 1 / 12) / 4)
+    wanted = [0.25, 0.25 - norm.ppf(0.975) * error, 0.25 + norm.ppf(0.975) * error]
+    np.testing.assert_allclose(measured_gap(*sides), wanted, rtol=1e-9)
     one = [[True, False]]
     assert np.isnan(measured_gap(one, one)[1:]).all()
 
@@ -197,7 +194,7 @@ def test_the_measured_gaps_interval_is_that_of_repeated_samples():
 @pytest.fixture(scope="module")
 def null():
     """Both data sets alike: no drop, so no share of it."""
-    made = bayesrep.simulate_study(seed=4, images=150, annotators=8, classifiers=2)
+    made = zoo.cut(zoo.study("tiny"), images=150, classifiers=2)
     rows = np.random.default_rng(0).permutation(300)
     sides = [
         {

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+import zoo
+from scipy import stats
 
 from bayesrep.inference.prior import prior_predictive
 from experiments import coverage, odd_worlds, sbc
@@ -36,25 +38,27 @@ def test_a_killed_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
     assert resume(path, "dxb", make, finished=True) == [results[3], results[1]]
 
 
-def test_uniform_ranks_pass_and_others_do_not() -> None:
-    """False alarm of the first two assertions 1 % each; the seed is fixed."""
-    rng = np.random.default_rng(3)
-    studies, limit = 300, sbc.ecdf_limit(300, 0.99)
-    good = sbc.uniformity(rng.integers(0, sbc.RANKS + 1, studies))
-    assert good["chi2_p"] > 0.01
-    assert good["ecdf_distance"] < limit
-    for wrong in (rng.binomial(sbc.RANKS, rng.beta(2, 2, studies)), rng.integers(0, 90, studies)):
-        bad = sbc.uniformity(wrong)
-        assert bad["chi2_p"] < 0.01
-        assert bad["ecdf_distance"] > limit
-
-
 def test_expected_bins_hold_every_rank_once() -> None:
     """Every rank equally often is the most uniform there is."""
     ranks = np.repeat(np.arange(sbc.RANKS + 1), 7)
     found = sbc.uniformity(ranks)
     assert found["chi2_p"] == pytest.approx(1)
     assert found["ecdf_distance"] == pytest.approx(0, abs=1e-12)
+
+
+def test_uneven_ranks_are_as_far_from_even_as_they_are() -> None:
+    """Ranks below 50 twice and the others once."""
+    ranks = np.concatenate([np.arange(sbc.RANKS + 1), np.arange(50)])
+    found = sbc.uniformity(ranks)
+    assert found["ecdf_distance"] == pytest.approx(100 / 151 - 50 / 101)
+    sizes = np.array([6, *[5] * 19])  # 101 ranks in 20 bins of 5.05
+    seen = np.where(np.arange(20) < 10, 2 * sizes, sizes)
+    seen[9] -= 1  # rank 50 is the last of its bin, and seen once
+    expected = 151 * sizes / 101
+    chi2 = np.square(seen - expected) @ (1 / expected)
+    assert found["chi2_p"] == pytest.approx(stats.chi2(19).sf(chi2))
+    # The rank of a single study is 0 or 100, farthest from even, in 2 of 101 cases.
+    assert sbc.ecdf_limit(1, 0.99) == pytest.approx(100 / 101)
 
 
 def test_sbc_ranks_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,46 +156,55 @@ def test_coverage_page_of_all_processes_and_designs() -> None:
 def test_one_study_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     key = "non-monotone/8-12/1"
     simulated: list[dict[str, Any]] = []
-    whole = coverage.bayesrep.simulate_study
+    study, posterior = zoo.study("tiny"), zoo.posterior("tiny", **zoo.QUICK)
 
     def simulate(**arguments: Any) -> Any:
         simulated.append(arguments)
-        return whole(**arguments)
+        return study
 
-    def quick(study: Any, **arguments: Any) -> Any:
-        sizes = {"chains": 2, "warmup": 100, "draws": 50}
-        posterior = fit(study, **(arguments | sizes), method="laplace")
-        none = xr.DataArray(np.zeros((2, 50), dtype=bool), dims=("chain", "draw"))
+    def quick(given: Any, **arguments: Any) -> Any:
+        """Of the study that was simulated, in less time."""
+        assert given is study
+        sizes = {"warmup": coverage.WARMUP, "draws": coverage.DRAWS}
+        assert arguments == {**sizes, "seed": 1, "progress": False}
+        shape = posterior.sample_stats["lp"].shape
+        none = xr.DataArray(np.zeros(shape, dtype=bool), dims=("chain", "draw"))
         posterior.sample_stats["diverging"] = none
         return posterior
 
-    fit = coverage.bayesrep.fit
     monkeypatch.setattr(coverage.bayesrep, "simulate_study", simulate)
     monkeypatch.setattr(coverage.bayesrep, "fit", quick)
     monkeypatch.setattr(coverage, "BOOTSTRAPPED", ("naive", coverage.BEST_EM))
     result = coverage.one_study(key, images=300, classifiers=2, bootstrap=8)
     process, design, _ = key.split("/")
-    assert simulated[0]["process"] == process
-    assert simulated[0]["annotators"] == coverage.ANNOTATORS[design]
+    (asked,) = simulated
+    assert (asked["images"], asked["classifiers"]) == (300, 2)
+    assert asked["process"] == process
+    assert asked["annotators"] == coverage.ANNOTATORS[design]
+    assert result["truth"] == study.truth.adjusted_accuracy.tolist()
     assert set(result["methods"]) == {"joint", "jackknife, own", "naive", coverage.BEST_EM}
     for method in result["methods"].values():
         lower, estimate, upper = (
             np.array(method[name]) for name in ("lower", "adjusted_accuracy", "upper")
         )
-        assert lower.shape == (2,)
+        assert lower.shape == (3,)
         assert (lower <= estimate).all()
         assert (estimate <= upper).all()
     json.dumps(result, allow_nan=False)
 
 
-def test_odd_worlds_are_what_they_say_and_are_scored_by_what_the_counts_asked() -> None:
-    """Truth by another integral; coverage, widths and errors by hand."""
-    study, truth, parts = odd_worlds.simulated(7, 400, 3)
+def test_odd_worlds_are_what_they_say_and_are_scored_by_what_the_counts_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Truth where all images are selected as often; coverage, widths and errors by hand."""
+    with monkeypatch.context() as patched:
+        alike = dict.fromkeys(odd_worlds.DENSITIES, lambda _, size: np.full(size, 0.6))
+        patched.setattr(odd_worlds, "DENSITIES", alike)
+        _, truth, (_, curve, _) = odd_worlds.simulated(7, 400, 3)
+    wanted = [odd_worlds.CURVES[curve](np.array(0.6), able) for able in (-1.0, 0.0, 1.0)]
+    np.testing.assert_allclose(truth, np.clip(wanted, 0.005, 0.995))
+    study, _, parts = odd_worlds.simulated(7, 400, 3)
     density, curve, annotators = parts
-    s = odd_worlds.DENSITIES[density](np.random.default_rng(0), 400_000)
-    able = np.linspace(-1, 1, 3)
-    again = [np.clip(odd_worlds.CURVES[curve](s, a), 0.005, 0.995).mean() for a in able]
-    np.testing.assert_allclose(truth, again, atol=0.004)
     shown = study.reference.shown
     assert annotators.startswith(str(shown.min()))
     again, _, _ = odd_worlds.simulated(7, 400, 3)

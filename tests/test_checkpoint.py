@@ -1,43 +1,45 @@
 """A killed fit goes on where it was; a checkpoint that does not fit is refused.
 
-Shapes and schedule are those of test_fit.py, whose compiled programs these fits share.
+Study and schedule are those of test_fit.py, whose compiled programs these fits share.
 """
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 import warnings
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+import zoo
+from refusals import refused
 
 import bayesrep
 from bayesrep import ConvergenceWarning, PosteriorError
 
-FIT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False, "degree": 8, "terms": 3}
-
 SCRIPT = """
-import json, sys, warnings
+import json, os, signal, sys
+sys.path.insert(0, sys.argv[1])
+import zoo
 import bayesrep
-warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
-study = bayesrep.simulate_study(seed=1, images=300, annotators=8, classifiers=3)
-posterior = bayesrep.fit(study, **json.loads(sys.argv[1]))
-print(posterior.posterior["classifier_curve"].values.tobytes().hex())
+from bayesrep.inference import checkpoint
+
+def killed(path, arrays, write=checkpoint.write_arrays):
+    write(path, arrays)
+    if len(list(path.parent.glob("*.npz"))) >= int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoint.write_arrays = killed
+bayesrep.fit(zoo.study("tiny"), checkpoint=sys.argv[2], **json.loads(sys.argv[4]))
 """
-
-
-def _study(seed=1):
-    return bayesrep.simulate_study(seed=seed, images=300, annotators=8, classifiers=3)
 
 
 def _fit(study=None, **changes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return bayesrep.fit(study or _study(), **{**FIT, **changes})
+        return bayesrep.fit(study or zoo.study("tiny"), **{**zoo.SHORT, **changes})
 
 
 def _draws(posterior):
@@ -57,7 +59,7 @@ def whole(tmp_path_factory):
 
 def test_a_checkpoint_changes_no_draw(whole):
     posterior, folder = whole
-    _same(posterior, _fit())
+    _same(posterior, zoo.posterior("tiny", **zoo.SHORT))
     names = sorted(path.name for path in folder.iterdir())
     assert names[0] == "checkpoint.json"
     assert len(names) == 1 + 2 * 8  # two chains, 200 draws in blocks of 25
@@ -77,47 +79,38 @@ def test_it_goes_on_from_any_block(whole, tmp_path, lost):
     _same(posterior, _fit(checkpoint=part))
 
 
-def test_a_killed_process_ends_with_the_same_draws(tmp_path):
-    """kill -9 in the warm-up, the same command again and again kill -9, and again to its end.
+@pytest.mark.compiles
+def test_a_killed_process_ends_with_the_same_draws(whole, tmp_path):
+    """kill -9 in the warm-up, the same command again and again kill -9, and on to its end here.
 
     In the warm-up all chains learn from what each visited, so what a killed one had seen has to
     come back too.
     """
     folder = tmp_path / "checkpoint"
-    arguments = {**FIT, "warmup": 700, "draws": 700}
-    command = [sys.executable, "-c", SCRIPT, json.dumps({**arguments, "checkpoint": str(folder)})]
-    warmup, whole = 2 * 28, 2 * 56
-
-    def blocks():
-        return len(list(folder.glob("joint-*.npz"))) if folder.exists() else 0
-
-    for begin, end in ((3, warmup), (warmup + 3, whole)):
-        killed = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 120
-        while blocks() < begin and killed.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.005)
-        os.kill(killed.pid, signal.SIGKILL)
-        assert killed.wait() == -signal.SIGKILL, "the fit ended before it could be killed"
-        assert begin <= blocks() < end
-    resumed = subprocess.run(command, capture_output=True, check=True, text=True)
-    uninterrupted = _fit(**arguments).posterior["classifier_curve"].values
-    assert resumed.stdout.strip() == uninterrupted.tobytes().hex()
-    assert blocks() == whole
+    warmup, end = 2 * 4, 2 * 8
+    for begin, before in ((3, warmup), (warmup + 3, end)):
+        words = [str(Path(__file__).parent), str(folder), str(begin), json.dumps(zoo.SHORT)]
+        killed = subprocess.run([sys.executable, "-c", SCRIPT, *words], stdout=subprocess.DEVNULL)
+        assert killed.returncode == -signal.SIGKILL, "the fit ended before it was killed"
+        assert begin <= len(list(folder.glob("joint-*.npz"))) < before
+    _same(whole[0], _fit(checkpoint=folder))
+    assert len(list(folder.glob("joint-*.npz"))) == end
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "setting", "values"),
     [
-        ({"study": 2}, "its study_fingerprint is"),
-        ({"terms": 4}, "its options is"),
-        ({"seed": 3}, "its seed is 0, here it is 3"),
-        ({"draws": 70}, "its schedule is"),
-        ({"feedback": "cut"}, "its feedback is"),
+        ({}, "study_fingerprint", {}),
+        ({"terms": 4}, "options", {}),
+        ({"seed": 3}, "seed", {"checkpoint_value": "0", "fit_value": "3"}),
+        ({"draws": 70}, "schedule", {}),
+        ({"feedback": "cut"}, "feedback", {"fit_value": '"cut"'}),
     ],
 )
-def test_another_fits_checkpoint_is_refused(whole, changes, message):
-    study = _study(changes.pop("study", 1))
-    with pytest.raises(PosteriorError, match=message):
+def test_another_fits_checkpoint_is_refused(whole, changes, setting, values):
+    study = zoo.study("tiny") if changes else zoo.cut(zoo.study("tiny"), images=499)
+    facts = {"path": str(whole[1]), "setting": setting, **values}
+    with refused(PosteriorError, "checkpoint-of-another-fit", facts):
         _fit(study, checkpoint=whole[1], **changes)
 
 
@@ -129,24 +122,24 @@ def test_damaged_and_foreign_folders_are_refused(whole, tmp_path):
         (cut / name).write_bytes(contents)
     victim = cut / "joint-chain-1-block-00002.npz"
     victim.write_bytes(victim.read_bytes()[:500])
-    with pytest.raises(
-        PosteriorError, match=r"joint-chain-1-block-00002\.npz is damaged.*remove it"
-    ):
+    with refused(PosteriorError, "checkpoint-file-damaged", {"path": str(victim)}):
         _fit(checkpoint=cut)
     np.savez(victim, **{"0": np.zeros(3)})
-    with pytest.raises(PosteriorError, match="holds other arrays"):
+    with refused(PosteriorError, "checkpoint-arrays-differ", {"path": str(victim)}):
         _fit(checkpoint=cut)
-    (cut / "checkpoint.json").write_text("{", encoding="utf-8")
-    with pytest.raises(PosteriorError, match="cannot be used as a checkpoint"):
+    manifest = cut / "checkpoint.json"
+    manifest.write_text("{", encoding="utf-8")
+    with refused(PosteriorError, "checkpoint-folder-unusable", {"path": str(cut)}):
         _fit(checkpoint=cut)
-    (cut / "checkpoint.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(PosteriorError, match="not that of a fit"):
+    manifest.write_text("[]", encoding="utf-8")
+    with refused(PosteriorError, "checkpoint-of-another-version", {"manifest": str(manifest)}):
         _fit(checkpoint=cut)
-    (tmp_path / "letters").mkdir()
-    (tmp_path / "letters" / "dear.txt").write_text("friend", encoding="utf-8")
-    with pytest.raises(PosteriorError, match="neither empty nor a checkpoint"):
-        _fit(checkpoint=tmp_path / "letters")
-    assert [path.name for path in (tmp_path / "letters").iterdir()] == ["dear.txt"]
+    letters = tmp_path / "letters"
+    letters.mkdir()
+    (letters / "dear.txt").write_text("friend", encoding="utf-8")
+    with refused(PosteriorError, "checkpoint-folder-not-empty", {"path": str(letters)}):
+        _fit(checkpoint=letters)
+    assert [path.name for path in letters.iterdir()] == ["dear.txt"]
 
 
 def test_nothing_in_a_checkpoint_is_executed(whole, tmp_path):
@@ -155,8 +148,9 @@ def test_nothing_in_a_checkpoint_is_executed(whole, tmp_path):
     folder.mkdir()
     (folder / "checkpoint.json").write_bytes((whole[1] / "checkpoint.json").read_bytes())
     bomb = np.array([{"a": 1}], dtype=object)
-    np.savez(folder / "joint-chain-0-block-00000.npz", **{"0": bomb})
-    with pytest.raises(PosteriorError, match="is damaged"):
+    evil = folder / "joint-chain-0-block-00000.npz"
+    np.savez(evil, **{"0": bomb})
+    with refused(PosteriorError, "checkpoint-file-damaged", {"path": str(evil)}):
         _fit(checkpoint=folder)
 
 

@@ -1,12 +1,14 @@
 """Classes of images that were selected as often: the test, what it would do, what is said."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import zoo
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chi2_contingency
+from scipy.stats import chi2, chi2_contingency
 
 import bayesrep
 from bayesrep.checks import classes
@@ -42,8 +44,6 @@ def test_of_one_stratum_it_is_pearsons(counts):
     total = table.sum()
     pearson = chi2_contingency(table, correction=False)
     # The hypergeometric variance is the multinomial one by N / (N - 1).
-    from scipy.stats import chi2
-
     expected = chi2.sf(pearson.statistic * (total - 1) / total, table.shape[1] - 1)
     assert _test(table[:1], table[1:]) == pytest.approx(expected, rel=1e-6)
 
@@ -58,26 +58,46 @@ def test_strata_of_opposite_differences_cancel_and_alike_ones_add_up():
     assert _test(np.vstack([one, one]), np.vstack([other, nothing])) == pytest.approx(alone)
 
 
-def test_sound_studies_seldom_differ_and_the_shift_is_what_classes_do():
-    """60 sound studies: more than 8 below 0.05 have a chance of 0.4 %."""
-    p = [class_shifts(_study(seed, shift=0.0))[0].p for seed in range(60)]
-    assert sum(each < 0.05 for each in p) <= 8
-    found = [class_shifts(_study(seed, shift=0.15))[0] for seed in range(20)]
-    assert all(each.p < 1e-6 for each in found)
-    # The true shift: 15 % of the images are 20 points harder than they would be.
-    assert np.mean([each.shift for each in found]) == pytest.approx(0.03, abs=0.003)
+def test_the_shift_is_what_classes_do():
+    """By hand, of one stratum: half of the reference is hard, three quarters of the replication.
 
+    Easy images are answered right, hard ones are not, so that a quarter is of the classes; and of
+    two strata that are alike it is the same.
+    """
+    many = 80
 
-def test_label_shift_of_the_simulator_is_told():
-    for seed in range(5):
-        study = bayesrep.simulate_study(
-            seed=seed, images=2000, annotators=10, classifiers=10, scenario="label-shift"
+    def side(hard, counts):
+        names = np.where(np.arange(many) % 4 < hard, "hard", "easy")
+        return {
+            "selected": counts,
+            "shown": np.full(many, 10),
+            "correct": (names == "easy")[:, None],
+            "groups": {"kind": names},
+        }
+
+    for counts in (np.full(many, 8), np.repeat([4, 9], many // 2)):
+        study = bayesrep.Study.from_arrays(
+            reference=side(2, counts), replication=side(3, counts), classifiers=["a"]
         )
-        (found,) = judge_classes(_fitted(study))
-        assert found.trust == "with care"
-        assert "superclass" in found.sentence
-        assert "smaller" in found.sentence
-        assert "groups=" in found.sentence
+        (found,) = class_shifts(study)
+        assert found.shift == pytest.approx(0.25)
+        assert found.p == pytest.approx(chi2.sf(*_of_halves(many)), rel=1e-9)
+
+
+def _of_halves(many):
+    """The statistic of two classes, half and three quarters of them hard, and its freedom."""
+    hard, total = many * 5 / 4, 2 * many
+    variance = many * many * hard * (total - hard) / (total**2 * (total - 1))
+    return (many / 8) ** 2 / variance, 1
+
+
+def test_a_shift_that_matters_is_told_with_what_to_do():
+    (found,) = judge_classes(_fitted(_study(0, shift=0.15)))
+    assert found.trust == "with care"
+    assert found.value.endswith("(kind)")
+    assert "(kind, " in found.sentence
+    assert "smaller" in found.sentence
+    assert "groups=" in found.sentence
 
 
 def test_what_hardly_matters_is_said_but_changes_no_verdict():
@@ -92,7 +112,9 @@ def test_labels_are_classes_too():
     assert found.trust == "with care"
     (sound,) = judge_classes(_fitted(_study(0, shift=0.0, labels=True)))
     assert sound.trust == "yes"
-    assert "do not speak against it (label: p = " in sound.sentence
+    assert sound.value.endswith("(label)")
+    assert sound.value.startswith("p = ")
+    assert f"({sound.value.replace(' (label)', '').join(['label: ', ')'])}" in sound.sentence
 
 
 def test_what_the_fit_divides_by_is_not_looked_at():
@@ -104,10 +126,11 @@ def test_what_the_fit_divides_by_is_not_looked_at():
 
 
 def test_without_classes_the_assumption_is_named():
-    study = bayesrep.simulate_study(images=20, classifiers=2, annotators=10)
+    study = zoo.cut(zoo.study("tiny"), images=20, classifiers=2)
     assert class_shifts(study) == []
     (found,) = judge_classes(_fitted(study))
-    assert "no check can see" in found.sentence
+    assert (found.value, found.wanted, found.trust) == ("assumed", "cannot be seen", "yes")
+    assert found.sentence.startswith("Images selected as often")
     assert judge_classes(_fitted(None)) == []
 
 
@@ -132,9 +155,10 @@ def test_rare_classes_are_compared_as_one_and_one_class_not_at_all():
 
 
 def test_of_many_classes_the_most_frequent_are_compared(monkeypatch):
-    study = bayesrep.simulate_study(
-        images=500, annotators=10, classifiers=2, scenario="label-shift", seed=1
-    )
+    study = zoo.study("tiny")
+    kinds = np.array([f"kind {n % 10}" for n in range(500)])
+    sets = {role: replace(data, groups={"kind": kinds}) for role, data in study.datasets.items()}
+    study = replace(study, datasets=sets)
     assert class_shifts(study)[0].classes == 10
     monkeypatch.setattr(classes, "MOST", 3)
     assert class_shifts(study)[0].classes == 4

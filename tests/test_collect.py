@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import check, refusal, refused
 
 from bayesrep import StudyError
 from bayesrep.cli import main
@@ -153,32 +153,60 @@ def test_the_same_seed_gives_the_same_tasks_and_names_tell_collections_apart():
 
 
 @pytest.mark.parametrize(
-    ("table", "known", "design", "message"),
+    ("table", "known", "broken"),
     [
-        (asked().drop("label"), controls(), Design(), "no column label; it needs dataset"),
-        (asked().clear(), controls(), Design(), "there are none"),
-        (pl.concat([asked(1), asked(1)]), controls(), Design(), "the same label more than once"),
-        (asked(), None, Design(), "no images are given of which the label is known"),
-        (asked(), controls(3), Design(), "fewer than 5 images are known to show labels 'n020"),
-        (asked(labels=(CATS,)), controls(9, (CATS,)), Design(), "known to show another label than"),
-        (asked(), controls().drop("label"), Design(), "no column label; they need image, label"),
+        (
+            asked().drop("label"),
+            controls(),
+            (
+                "asked-images-lack-column",
+                {"column": "label", "needed": "dataset, image, label"},
+            ),
+        ),
+        (asked().clear(), controls(), ("no-images-to-ask-about",)),
+        (
+            pl.concat([asked(1), asked(1)]),
+            controls(),
+            ("asked-image-label-repeated", {"images": [f"{CATS}/0.jpg", f"{DOGS}/0.jpg"]}),
+        ),
+        (asked(), None, ("controls-without-known-images", {"positive": 5, "negative": 3})),
+        (
+            asked(),
+            controls(3),
+            ("too-few-positive-controls", {"positive": 5, "labels": [DOGS, CATS]}),
+        ),
+        (
+            asked(labels=(CATS,)),
+            controls(9, (CATS,)),
+            ("too-few-negative-controls", {"negative": 3, "label": CATS}),
+        ),
+        (asked(), controls().drop("label"), ("controls-lack-column", {"column": "label"})),
     ],
 )
-def test_grids_that_cannot_be_are_refused_in_one_line(table, known, design, message):
-    with pytest.raises(StudyError, match=message):
-        plan_grids(table, known, design)
+def test_grids_that_cannot_be_are_refused_in_one_line(table, known, broken):
+    with refused(StudyError, *broken):
+        plan_grids(table, known, Design())
 
 
 @pytest.mark.parametrize(
-    ("numbers", "message"),
+    ("numbers", "broken"),
     [
-        ({"answers": 10, "grids": 4}, "same whole number of answers"),
-        ({"size": 8}, "no place for 5 positive and 3 negative controls and an image"),
-        ({"positive": -1}, "no place"),
+        (
+            {"answers": 10, "grids": 4},
+            ("answers-not-divisible-by-grids", {"answers": 10, "grids": 4}),
+        ),
+        (
+            {"size": 8},
+            ("grid-too-small-for-controls", {"size": 8, "positive": 5, "negative": 3}),
+        ),
+        (
+            {"positive": -1},
+            ("grid-too-small-for-controls", {"size": 48, "positive": -1, "negative": 3}),
+        ),
     ],
 )
-def test_designs_that_cannot_be_are_refused(numbers, message):
-    with pytest.raises(OptionError, match=message):
+def test_designs_that_cannot_be_are_refused(numbers, broken):
+    with refused(OptionError, *broken):
         Design(**numbers)
 
 
@@ -233,12 +261,16 @@ def test_every_form_has_every_task(written):
     assert all(f"${{{name}}}" in layout for name in inputs.columns if name != "task")
 
 
-@pytest.mark.parametrize("broken", [("not-a-collection",), ("parquet-file-unreadable",)])
-def test_a_damaged_collection_is_refused(written, broken):
+@pytest.mark.parametrize(
+    ("file", "rule"),
+    [("collection.json", "not-a-collection"), ("tasks.parquet", "parquet-file-unreadable")],
+)
+def test_a_damaged_collection_is_refused(written, file, rule):
     folder, _ = written
-    (folder / broken).write_text("[]", encoding="utf-8")
-    with refused(StudyError, *broken):
+    (folder / file).write_text("[]", encoding="utf-8")
+    with refused(StudyError, rule) as found:
         read_collection(folder)
+    assert found.value.facts["where"].endswith(file)
 
 
 # Answers back.
@@ -320,30 +352,33 @@ def test_assignments_that_do_not_count_are_counted():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"task": "00000000-01"}, "f.json: task '00000000-01' not known; they are of the collect"),
-        ({"selected": [0]}, "places that it does not have"),
-        ({"selected": [999]}, "places that it does not have"),
-        ({"selected": [1, 1]}, "one twice"),
-        ({"main": 999}, "places that it does not have"),
-    ],
+    "change", [{"selected": [0]}, {"selected": [999]}, {"selected": [1, 1]}, {"main": 999}]
 )
-def test_answers_to_what_was_not_asked_are_refused(change, message):
+def test_answers_to_what_was_not_asked_are_refused(change):
     collection = contains()
-    row = said(collection).head(1).to_dicts()[0] | change
-    with pytest.raises(StudyError, match=message):
+    row = said(collection).head(1).to_dicts()[0]
+    facts = {"file": "f.json", "tasks": [row["task"]]}
+    with refused(StudyError, "answered-places-unknown-or-repeated", facts):
+        answered(collection, pl.DataFrame([row | change], schema=SCHEMA))
+
+
+def test_answers_to_another_collection_are_refused():
+    collection = contains()
+    row = said(collection).head(1).to_dicts()[0] | {"task": "00000000-01"}
+    facts = {
+        "file": "f.json",
+        "tasks": ["00000000-01"],
+        "other_collection": "00000000",
+        "collection": collection.fingerprint,
+    }
+    with refused(StudyError, "answered-tasks-of-another-collection", facts):
         answered(collection, pl.DataFrame([row], schema=SCHEMA))
 
 
 def test_a_task_of_the_same_collection_that_there_is_not():
     collection = contains()
     row = said(collection).head(1).to_dicts()[0] | {"task": f"{collection.fingerprint}-9999"}
-    with refused(
-        StudyError,
-        "answered-tasks-not-of-collection",
-        {"tasks": ["1c25d620-9999"], "explanation": "other tasks than these were answered"},
-    ):
+    with refused(StudyError, "answered-tasks-unknown", {"tasks": [row["task"]]}):
         answered(collection, pl.DataFrame([row], schema=SCHEMA))
 
 
@@ -437,39 +472,79 @@ def page(change):
     return json.dumps(PAGE | {"answers": [ONE | change]})
 
 
+def damaged(error_type, said, expected="what the offline page saves"):
+    facts = {"expected_format": expected, "error_type": error_type}
+    return "answers-file-damaged", facts | ({} if said is None else {"reason": said})
+
+
+EXPORT = "an export of Label Studio"
+
+
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "text", "broken"),
     [
-        ("a.json", '{"format": "bayesrep answers 1", "worker"', "is not JSON"),
-        ("a.json", '{"format": "other"}', "is neither what the offline page saves"),
-        ("a.json", json.dumps(PAGE | {"answers": [{"task": "t-1"}]}), "not what the offline page"),
-        ("a.json", page({"task": None}), "no task in assign"),
-        ("a.json", json.dumps(PAGE | {"worker": " ", "answers": [ONE]}), "no worker in assign"),
-        ("a.json", page({"selected": None}), "are no list"),
-        ("a.json", page({"selected": ["x"]}), "is no place"),
-        ("a.json", page({"seconds": "x"}), "not what the offl"),
-        ("a.json", page({"selected": [1.5]}), "1.5 is no place"),
-        ("a.json", page({"selected": [True]}), "True is no place"),
-        ("a.json", page({"selected": "12"}), "are no list"),
-        ("a.json", page({"main": "1"}), "is no place"),
-        ("a.json", page({"time": 5}), "5 is no time"),
-        ("a.json", page({"selected": [70000]}), "damaged, or|no list of"),
-        ("a.json", "[1]", "not an export of Label Studio"),
-        ("a.json", json.dumps([{"task": "t", "annotator": 1, "selected": [1e300]}]), "not an ex"),
-        ("a.json", '[{"data": {}, "annotations": [{"result": []}]}]', "not an export of Label"),
-        ("a.csv", "WorkerId,Answer.selected\nw,1\n", "Input.task' missing"),
-        ("a.csv", "WorkerId,Input.task\nw,t-1\n", "no Answer.selected"),
-        ("a.csv", "WorkerId,Input.task,Answer.selected\nw,t-1,on\n", "no list of places in line"),
-        ("a.csv", "", "damaged or not a table"),
-        ("a.txt", "", "is neither .csv nor .json"),
+        ("a.json", '{"format": "bayesrep answers 1", "worker"', ("file-not-json",)),
+        ("a.json", '{"format": "other"}', ("answers-file-not-recognised",)),
+        (
+            "a.json",
+            json.dumps(PAGE | {"answers": [{"task": "t-1"}]}),
+            damaged("KeyError", "'selected'"),
+        ),
+        (
+            "a.json",
+            page({"task": None}),
+            ("assignments-without-task", {"assignments": ["1"]}),
+        ),
+        (
+            "a.json",
+            json.dumps(PAGE | {"worker": " ", "answers": [ONE]}),
+            ("assignments-without-worker", {"assignments": ["1"]}),
+        ),
+        ("a.json", page({"selected": None}), damaged("TypeError", "the places are no list")),
+        ("a.json", page({"selected": ["x"]}), damaged("TypeError", "'x' is no place")),
+        ("a.json", page({"seconds": "x"}), damaged("ValueError", None)),
+        ("a.json", page({"selected": [1.5]}), damaged("TypeError", "1.5 is no place")),
+        ("a.json", page({"selected": [True]}), damaged("TypeError", "True is no place")),
+        ("a.json", page({"selected": "12"}), damaged("TypeError", "the places are no list")),
+        ("a.json", page({"main": "1"}), damaged("TypeError", "'1' is no place")),
+        ("a.json", page({"time": 5}), damaged("TypeError", "5 is no time")),
+        (
+            "a.json",
+            page({"selected": [70000]}),
+            ("assignments-without-places", {"assignments": ["1"]}),
+        ),
+        ("a.json", "[1]", damaged("TypeError", None, EXPORT)),
+        (
+            "a.json",
+            json.dumps([{"task": "t", "annotator": 1, "selected": [1e300]}]),
+            damaged("OverflowError", None, EXPORT),
+        ),
+        (
+            "a.json",
+            '[{"data": {}, "annotations": [{"result": []}]}]',
+            damaged("KeyError", "'task'", EXPORT),
+        ),
+        (
+            "a.csv",
+            "WorkerId,Answer.selected\nw,1\n",
+            ("batch-results-columns-missing", {"columns": ["Input.task"]}),
+        ),
+        ("a.csv", "WorkerId,Input.task\nw,t-1\n", ("no-answer-selected-column",)),
+        (
+            "a.csv",
+            "WorkerId,Input.task,Answer.selected\nw,t-1,on\n",
+            ("answer-selected-not-places", {"lines": ["2"]}),
+        ),
+        ("a.csv", "", ("batch-results-damaged",)),
+        ("a.txt", "", ("assignments-file-type-unknown",)),
     ],
-)  # fmt: skip
-def test_files_that_are_none_are_refused_in_one_line(tmp_path, name, text, message):
+)
+def test_files_that_are_none_are_refused_in_one_line(tmp_path, name, text, broken):
     (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(StudyError, match=message) as refused:
+    with refused(StudyError, *broken) as found:
         read_assignments([tmp_path / name])
-    assert name in str(refused.value)
-    assert "\n" not in str(refused.value)
+    facts = found.value.facts
+    assert facts["where" if "where" in facts else "path"] == str(tmp_path / name)
 
 
 # Pictures.
@@ -492,8 +567,8 @@ def test_images_of_folders_have_the_folders_labels(tmp_path):
     assert table["source"][0] == "https://example.org/a b/cat/1.jpg"
     wanted = pl.DataFrame({"dataset": ["v1"], "image": ["2.PNG"], "label": ["x"]})
     assert found_in(wanted, table)["source"].to_list() == [table["source"][2]]
-    for image, message in (("3.jpg", "no picture"), ("1.jpg", "several pictures of that name")):
-        with pytest.raises(StudyError, match=message):
+    for image, rule in (("3.jpg", "picture-absent"), ("1.jpg", "picture-ambiguous")):
+        with refused(StudyError, rule, {"images": [image]}):
             found_in(wanted.with_columns(image=pl.lit(image)), table)
     with refused(StudyError, "no-images-in-class-folders"):
         labelled_images("v1", tmp_path / "dog" / "deep")
@@ -533,11 +608,18 @@ def test_classify_has_a_task_an_image_with_labels_in_random_places():
 
 
 @pytest.mark.parametrize(
-    ("labels", "message"), [(["x"], "only one label"), (list("abcdefghijklm"), "more than 12 labe")]
+    ("labels", "broken"),
+    [
+        (["x"], ("only-one-label-of-image", {"images": ["1.jpg"]})),
+        (
+            list("abcdefghijklm"),
+            ("labels-of-image-exceed-most", {"images": ["1.jpg"], "most_labels": 12}),
+        ),
+    ],
 )
-def test_images_that_cannot_be_classified_are_refused(labels, message):
+def test_images_that_cannot_be_classified_are_refused(labels, broken):
     rows = pl.DataFrame({"dataset": "v1", "image": "1.jpg", "label": labels})
-    with pytest.raises(StudyError, match=message):
+    with refused(StudyError, *broken):
         plan_classify(rows)
 
 
@@ -586,9 +668,8 @@ def test_from_folders_to_answers(pictures, capsys):
     # Two folders have images of the same names: they stay apart.
     assert counts.select("dataset", "image").is_unique().all()
     # What stands there is not written over, and a study is made of it.
-    assert (
-        run(capsys, "collect", "read", here / "col", here / "said", "--out", here / "a.csv")[0] == 2
-    )
+    words = ["collect", "read", here / "col", here / "said", "--out", here / "a.csv"]
+    check(refusal(words), "output-path-exists", {"path": str(here / "a.csv")})
     rows = [(d, i, "net", 1) for d, i in counts.select("dataset", "image").rows()]
     predictions = pl.DataFrame(rows, ["dataset", "image", "classifier", "correct"], orient="row")
     predictions.write_csv(here / "p.csv")
@@ -612,26 +693,42 @@ def test_answers_are_the_same_with_and_without_rules(pictures, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "broken"),
     [
-        (("contains", "--out", "new"), "give a table of what to ask, or folders"),
-        (("contains", "--images", "v1=nowhere", "--out", "new"), "nowhere is no folder"),
+        (("contains", "--out", "new"), ("nothing-to-ask-about",)),
+        (
+            ("contains", "--images", "v1=nowhere", "--out", "new"),
+            ("class-folders-root-missing", {"folder": "nowhere"}),
+        ),
         (
             ("read", "nowhere", "x.json", "--out", "a.csv"),
-            "nowhere/collection.json: cannot be read",
+            ("file-unreadable", {"path": "nowhere/collection.json"}),
         ),
-        (("read", "nowhere", "x.json", "--out", "a.txt"), "ends in .csv or .parquet"),
-        (("labels", "nowhere.csv", "--out", "a.csv"), "nowhere.csv: cannot be read"),
-        (("classify", "nowhere.csv", "--out", "new"), "nowhere.csv: cannot be read"),
-        (("objects", "nowhere.csv", "--out", "a.csv"), "nowhere.csv: cannot be read"),
-        (("pilot", "nowhere", "--out", "new"), "nowhere/collection.json: cannot be read"),
-        (("candidates", "nowhere", "--out", "a.csv"), "nowhere"),
+        (
+            ("read", "nowhere", "x.json", "--out", "a.txt"),
+            ("output-not-table-file", {"path": "a.txt"}),
+        ),
+        (
+            ("labels", "nowhere.csv", "--out", "a.csv"),
+            ("file-unreadable", {"path": "nowhere.csv"}),
+        ),
+        (
+            ("classify", "nowhere.csv", "--out", "new"),
+            ("file-unreadable", {"path": "nowhere.csv"}),
+        ),
+        (
+            ("objects", "nowhere.csv", "--out", "a.csv"),
+            ("file-unreadable", {"path": "nowhere.csv"}),
+        ),
+        (
+            ("pilot", "nowhere", "--out", "new"),
+            ("file-unreadable", {"path": "nowhere/collection.json"}),
+        ),
+        (("candidates", "nowhere", "--out", "a.csv"), ("study-path-missing", {"path": "nowhere"})),
     ],
 )
-def test_mistakes_are_one_line(tmp_path, monkeypatch, capsys, words, message):
+def test_mistakes_are_one_line(tmp_path, monkeypatch, capsys, words, broken):
     monkeypatch.chdir(tmp_path)
-    status, out, err = run(capsys, "collect", *words)
-    assert (status, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1
+    check(refusal(["collect", *words]), *broken)
+    assert capsys.readouterr().out == ""
     assert list(tmp_path.iterdir()) == []

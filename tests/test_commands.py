@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 import pytest
+from refusals import check, refusal
 
 import bayesrep
 from bayesrep import cli, commands, protocols
@@ -88,36 +89,50 @@ def shown(default):
     return ",".join(default) if isinstance(default, tuple) else str(default)
 
 
-OPTIONS = [
-    pytest.param(name, argument, parameter, id=f"{name}-{argument}")
-    for name, functions in FUNCTIONS.items()
-    for argument in arguments_of(name)
-    for parameter in [
-        each
-        for function in functions
-        for each in [inspect.signature(function).parameters.get(argument)]
-        if each is not None and each.default is not each.empty and argument not in OWN
-    ][:1]
-]
+def options():
+    """What a command takes of its functions' parameters, by the first that has a default."""
+    for name, functions in FUNCTIONS.items():
+        for argument, action in arguments_of(name).items():
+            found = [
+                each
+                for function in functions
+                if (each := inspect.signature(function).parameters.get(argument)) is not None
+                and each.default is not each.empty
+            ]
+            if found and argument not in OWN:
+                yield name, argument, action, found[0]
 
 
-@pytest.mark.parametrize(("name", "argument", "parameter"), OPTIONS)
-def test_options_are_the_librarys(name, argument, parameter):
-    action = arguments_of(name)[argument]
-    if action.nargs != 0:  # a flag is false where it is not given
-        assert action.default in (None, argument)  # roles are their own names
+def said_otherwise(name, argument, action, parameter):
+    """What a command says of an option that the library does not say."""
+    if action.nargs != 0 and action.default not in (None, argument):  # roles are their own names
+        yield f"default {action.default!r}"  # a flag is false where it is not given
     said = re.search(r"\(([^()]*)\)$", action.help or "")
     if said and action.nargs != 0 and parameter.default is not None:
-        assert re.split("; ", said[1])[-1] == shown(parameter.default)
+        told = re.split("; ", said[1])[-1]
+        if told != shown(parameter.default):
+            yield f"help {told!r}, library {shown(parameter.default)!r}"
     if get_origin(parameter.annotation) is Literal:
-        assert tuple(action.choices) == get_args(parameter.annotation)
-    elif action.choices:
-        assert tuple(action.choices) == WORDS[name, argument]
+        if tuple(action.choices) != get_args(parameter.annotation):
+            yield f"choices {action.choices!r}"
+    elif action.choices and tuple(action.choices) != WORDS[name, argument]:
+        yield f"choices {action.choices!r}"
 
 
-@pytest.mark.parametrize(("name", "argument"), WORDS)
-def test_words_are_those_of_the_room(name, argument):
-    assert tuple(arguments_of(name)[argument].choices) == WORDS[name, argument]
+def test_options_are_the_librarys():
+    held = list(options())
+    assert len(held) > 80
+    wrong = {
+        (name, argument): found
+        for name, argument, *rest in held
+        if (found := list(said_otherwise(name, argument, *rest)))
+    }
+    assert wrong == {}
+
+
+def test_words_are_those_of_the_room():
+    found = {(name, argument): arguments_of(name)[argument].choices for name, argument in WORDS}
+    assert {key: tuple(choices) for key, choices in found.items()} == WORDS
 
 
 def test_every_option_with_words_is_held():
@@ -156,22 +171,28 @@ def test_every_source_is_told():
     assert set(SOURCES) == {*READERS, *ANSWERS, "sql"}
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_every_source_has_a_help_of_its_own(source, capsys):
+def test_every_source_has_a_help_of_its_own(capsys):
     """Its options and no others, and one whole command that the parser takes."""
-    assert cli.main(["import", source, "--help"]) == 0
-    said = capsys.readouterr().out
-    line = said.splitlines()[-1]
-    assert line.startswith(f"  bayesrep import {source} ")
-    words = shlex.split(line.split(">")[0])[2:]
-    parser = ArgumentParser(conflict_handler="resolve")
-    import_.add(parser)
-    parsed = parser.parse_args(words)
-    assert parsed.source == source
-    assert ("--candidates" in said) == (source == "tables")
-    assert ("--solvers" in said) == (source == "evals")
-    assert ("--out" in said) == (source != "sql")
-    assert "none of sql" not in said
+    wrong = {}
+    for source in SOURCES:
+        assert cli.main(["import", source, "--help"]) == 0
+        said = capsys.readouterr().out
+        line = said.splitlines()[-1]
+        words = shlex.split(line.split(">")[0])[2:]
+        parser = ArgumentParser(conflict_handler="resolve")
+        import_.add(parser)
+        parsed = parser.parse_args(words)
+        kept = {
+            "the command": line.startswith(f"  bayesrep import {source} "),
+            "its source": parsed.source == source,
+            "--candidates": ("--candidates" in said) == (source == "tables"),
+            "--solvers": ("--solvers" in said) == (source == "evals"),
+            "--out": ("--out" in said) == (source != "sql"),
+            "of sql": "none of sql" not in said,
+        }
+        if broken := [what for what, holds in kept.items() if not holds]:
+            wrong[source] = broken
+    assert wrong == {}
 
 
 def test_help_loads_no_other_command_and_nothing_slow():
@@ -202,19 +223,26 @@ json.dump([sorted(before), sorted(after), light, sorted(sys.modules)], sys.stdou
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status"),
+    ("arguments", "broken"),
     [
-        (["figure"], 2),
-        (["predict"], 2),
-        (["figure", "paper-99", "--out", "x.pdf"], 2),
-        (["check", "nowhere"], 2),
-        (["fit", "nowhere", "--out", "nowhere/p.nc"], 2),
-        (["loo", "nowhere.nc"], 2),
-        (["figure", "--list"], 0),
+        (["figure", "paper-99", "--out", "x.pdf"], ("unknown-figure", {"figure": "paper-99"})),
+        (["check", "nowhere"], ("study-path-missing", {"path": "nowhere"})),
+        (
+            ["fit", "nowhere", "--out", "nowhere/p.nc"],
+            ("output-folder-not-writable", {"path": "nowhere/p.nc", "parent": "nowhere"}),
+        ),
+        (["loo", "nowhere.nc"], ("posterior-file-missing", {"path": "nowhere.nc"})),
     ],
 )
-def test_mistakes_end_with_two(arguments, status, tmp_path, monkeypatch, capsys):
+def test_mistakes_end_with_two(arguments, broken, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    check(refusal(arguments), *broken)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"), [(["figure"], 2), (["predict"], 2), (["figure", "--list"], 0)]
+)
+def test_what_is_left_out_ends_with_two(arguments, status, capsys):
     assert cli.main(arguments) == status
     assert capsys.readouterr().err.count("\n") == (status == 2)
 
@@ -228,12 +256,13 @@ def test_a_full_disk_is_no_mistake(monkeypatch, capsys):
     assert capsys.readouterr().err == "bayesrep: t.csv: No space left on device\n"
 
 
-def test_a_finding_is_one(monkeypatch, capsys):
+def test_a_finding_is_one(monkeypatch):
+    verdict = "The fit has not converged: R-hat 1.2."
+
     def unconverged(_):
-        raise bayesrep.ConvergenceError(
-            "not-converged", verdict="The fit has not converged: R-hat 1.2."
-        )
+        raise bayesrep.ConvergenceError("not-converged", verdict=verdict)
 
     monkeypatch.setattr("bayesrep.read_study", unconverged)
-    assert cli.main(["summarize", "study", "posterior.nc"]) == 1
-    assert capsys.readouterr().err == "bayesrep: The fit has not converged: R-hat 1.2.\n"
+    found = refusal(["summarize", "study", "posterior.nc"])
+    check(found, "not-converged", {"verdict": verdict})
+    assert str(found) == verdict

@@ -5,10 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 import pytest
+import zoo
+from refusals import refused
 from scipy import integrate, stats
 
 import bayesrep
-from bayesrep.checks.dependence import LEVELS, dependence_band
+from bayesrep.checks.dependence import (
+    AGAINST,
+    LEVELS,
+    assumption,
+    dependence_band,
+    judge_dependence,
+)
 from bayesrep.errors import OptionError, PosteriorError
 from bayesrep.inference.problem import pose, programs
 from bayesrep.models.counts import DependentPairs, lay_out, log_pair_masses, selection_moments
@@ -59,10 +67,10 @@ def test_masses_and_moments_are_integrals_over_s():
 
 
 @pytest.mark.parametrize("curve", ["bernstein", "spline"])
-@pytest.mark.parametrize("annotators", [10, (5, 20)])
-def test_independent_answers_are_its_limit(curve, annotators):
+@pytest.mark.parametrize("name", ["tiny", "ragged"])
+def test_independent_answers_are_its_limit(curve, name):
     """With ρ = 10⁻⁹ the density is the exact one but for quadrature, whatever the n."""
-    study = bayesrep.simulate_study(images=200, classifiers=3, annotators=annotators, seed=1)
+    study = zoo.cut(zoo.study(name), images=200, classifiers=3)
     values = []
     with jax.enable_x64(new_val=True):
         for rho in (0.0, 1e-9):
@@ -80,80 +88,75 @@ def test_independent_answers_are_its_limit(curve, annotators):
 
 
 @pytest.fixture(scope="module")
-def crowded():
-    study = bayesrep.simulate_study(
-        seed=3, images=2000, classifiers=6, scenario="crowded-grid", dependence=0.1
-    )
-    return study, bayesrep.fit(study, method="laplace", progress=False)
+def plain():
+    return zoo.posterior("tiny", **zoo.QUICK)
 
 
-def test_the_right_correlation_takes_the_bias_away(crowded):
-    """One study, seed fixed: at 0.1 the truth is within 2.5 sd of the mean gap, at 0 beyond 3."""
-    study, plain = crowded
-    informed = bayesrep.fit(study, method="laplace", progress=False, dependence=0.1)
-    truth = (study.truth.reference_accuracy - study.truth.adjusted_accuracy).mean()
-    off = []
-    for posterior in (plain, informed):
-        gap = posterior["posterior"]["bias_corrected_gap"].values.mean(axis=2)
-        off.append(abs(gap.mean() - truth) / gap.std())
-    assert off[0] > 3
-    assert off[1] < 2.5
-    # The band says from the plain fit what the other one finds, within half its sd.
-    shift = dependence_band(plain, (0.1,))["shift"][0]
-    means = [p["posterior"]["bias_corrected_gap"].values.mean() for p in (plain, informed)]
-    sd = informed["posterior"]["bias_corrected_gap"].values.mean(axis=2).std()
-    assert abs(means[0] + shift - means[1]) < 0.5 * sd
-
-
-def test_the_band_begins_at_the_fit(crowded):
-    band = dependence_band(crowded[1])
+def test_the_band_begins_at_the_fit(plain):
+    band = dependence_band(plain)
     assert band.columns == ["dependence", "shift", "widening", "support"]
     assert band["dependence"].to_list() == list(LEVELS)
     assert abs(band["shift"][0]) < 1e-9
     assert abs(band["widening"][0] - 1) < 1e-6
-    assert band.equals(dependence_band(crowded[1]))
-    assert (band["shift"].to_numpy()[1:] < 0).all()
+    assert band.equals(dependence_band(plain))
+    assert (band["shift"].drop_nulls().to_numpy()[1:] < 0).all()
 
 
-def test_every_verdict_names_what_it_rests_on(crowded):
-    study, posterior = crowded
-    diagnosis = bayesrep.diagnose(posterior)
-    assert diagnosis.assumption == (
-        "annotators answered independently and images of both data sets are alike where they are "
-        "selected as often"
-    )
+def test_every_verdict_names_what_it_rests_on(plain):
+    diagnosis, rests = bayesrep.diagnose(plain), assumption(plain)
+    assert diagnosis.assumption.startswith(rests)
     assert diagnosis.dependence is not None
-    told = [sentence for sentence in diagnosis.sentences if "No check can see" in sentence]
-    assert len(told) == 1
-    assert "With another correlation the mean gap, " in told[0]
-    assert " at 0.1" in told[0]
+    (told,) = [sentence for sentence in diagnosis.sentences if rests in sentence]
+    gap = plain["posterior"]["bias_corrected_gap"].values.mean()
+    by = dict(diagnosis.dependence.select("dependence", "shift").iter_rows())
+    assert f"{100 * gap:.1f} points" in told
+    assert f"{100 * (gap + by[0.1]):.1f} at 0.1" in told
     row = diagnosis.checks.filter(pl.col("check") == "dependence of annotators' answers")
     assert row["trust"].to_list() == ["yes"]
-    other = bayesrep.fit(study, method="laplace", progress=False, dependence=0.1)
-    assert "intraclass correlation of 0.1" in bayesrep.diagnose(other).assumption
+    assert row["value"].to_list() == ["0 assumed"]
+
+
+def test_a_verdict_rests_on_the_correlation_of_the_fit():
+    other = zoo.posterior("tiny", dependence=0.1, **zoo.QUICK)
+    diagnosis = bayesrep.diagnose(other)
+    assert diagnosis.assumption.startswith(assumption(other))
+    assert " 0.1" in assumption(other)
+    row = diagnosis.checks.filter(pl.col("check") == "dependence of annotators' answers")
+    assert row["value"].to_list() == ["0.1 assumed"]
 
 
 def test_counts_can_speak_against_a_correlation():
     """Hundreds of images with 36 independent answers each scatter too little for 0.2."""
-    study = bayesrep.simulate_study(seed=1, images=1000, annotators=36, classifiers=2)
-    posterior = bayesrep.fit(study, method="laplace", progress=False)
+    posterior = zoo.posterior("images", **zoo.QUICK)
     band = dependence_band(posterior, (0.0, 0.2))
     assert abs(band["support"][0]) < 1e-6
     assert band["support"][1] < -100
-    assert "These counts speak against" in bayesrep.diagnose(posterior).sentences[-1]
+    (row,) = judge_dependence(posterior)[0].filter(dependence=0.2).to_dicts()
+    assert row["support"] is None or row["support"] < AGAINST
+    assert "against" in judge_dependence(posterior)[1].sentence
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.0, float("nan"), "much", True, (0.1, 0.2)])
-def test_impossible_correlations_are_refused(value):
-    study = bayesrep.simulate_study(images=20, classifiers=2)
-    with pytest.raises(OptionError, match="dependence is a"):
-        bayesrep.fit(study, dependence=value, progress=False)
+@pytest.mark.parametrize(
+    ("value", "broken"),
+    [
+        (-0.1, ("dependence-out-of-range", {"dependence": -0.1})),
+        (1.0, ("dependence-out-of-range", {"dependence": 1.0})),
+        (float("nan"), ("dependence-out-of-range",)),
+        ("much", ("dependence-not-number", {"value": "much"})),
+        (True, ("dependence-not-number", {"value": True})),
+        ((0.1, 0.2), ("dependence-not-number",)),
+    ],
+)
+def test_impossible_correlations_are_refused(value, broken):
+    with refused(OptionError, *broken):
+        bayesrep.fit(zoo.study("tiny"), dependence=value, progress=False)
 
 
-def test_levels_out_of_range_and_posteriors_without_counts(crowded):
-    with pytest.raises(OptionError, match="dependence is a correlation"):
-        dependence_band(crowded[1], (0.1, 1.5))
-    bare = crowded[1].copy()
+def test_levels_out_of_range_and_posteriors_without_counts(plain):
+    with refused(OptionError, "dependence-out-of-range", {"dependence": 1.5}):
+        dependence_band(plain, (0.1, 1.5))
+    bare = plain.copy()
     del bare["observed_data"]
-    with pytest.raises(PosteriorError, match="observed_data"):
+    missing = {"missing_part": "group observed_data"}
+    with refused(PosteriorError, "posterior-part-missing", missing):
         dependence_band(bare)

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+import zoo
+from refusals import check, refusal
 
-from bayesrep import Study, WorkerAnswers, simulate_study
+from bayesrep import Study, WorkerAnswers
 from bayesrep.cli import main
 from bayesrep.studies.allows import looks_cut, of_attempts, of_study, panel_of, supported
 from bayesrep.studies.attempts import Attempts
@@ -64,13 +66,20 @@ def test_counts_that_look_selected_by_themselves_support_nothing_until_the_rule_
     assert not supported(of_study(a_study(low=5, selection="all of 5")))
 
 
-def test_sound_studies_do_not_look_cut():
-    # 60 simulated studies of three designs: no lowest count is shared by twenty images.
-    for seed in range(20):
-        for annotators in (5, 10, 36):
-            study = simulate_study(seed=seed, images=2_000, annotators=annotators, classifiers=1)
-            assert looks_cut(study.reference) is None
-            assert looks_cut(study.replication) is None
+def test_a_lowest_count_that_twenty_images_share_looks_cut():
+    """Nineteen are too few, none looks cut whose lowest count is 0, and one answer says nothing."""
+
+    def side(lowest, many, shown=5):
+        selected = np.r_[np.full(many, lowest), np.full(200 - many, shown)]
+        data = {"selected": selected, "shown": shown, "correct": np.ones((200, 1), bool)}
+        return Study.from_arrays(reference=data, replication=data, classifiers=["a"]).reference
+
+    assert looks_cut(side(3, 20)) == (3, 5, 20)
+    assert looks_cut(side(3, 19)) is None
+    assert looks_cut(side(0, 100)) is None
+    assert looks_cut(side(1, 100, shown=1)) is None
+    for name in ("tiny", "images"):
+        assert [looks_cut(each) for each in zoo.study(name).datasets.values()] == [None, None]
 
 
 def test_a_panel_is_no_crowd():
@@ -133,17 +142,14 @@ def test_the_command_says_so_and_exits_by_it(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "rule", "fact"),
     [
-        (lambda path: None, "does not exist"),
-        (lambda path: path.mkdir(), "no log"),
-        (lambda path: path.write_text("{}"), "is no log that is known"),
+        (lambda path: None, "evaluation-log-not-found", "path"),
+        (lambda path: path.mkdir(), "no-evaluation-log", "where"),
+        (lambda path: path.write_text("{}"), "unknown-log-ending", "path"),
     ],
 )
-def test_what_is_nothing_known_is_one_line(make, said, tmp_path, monkeypatch, capsys):
+def test_what_is_nothing_known_is_one_line(make, rule, fact, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make(tmp_path / "thing")
-    assert main(["doctor", "thing"]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
+    check(refusal(["doctor", "thing"]), rule, {fact: "thing"})

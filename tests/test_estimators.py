@@ -136,24 +136,14 @@ def test_permuting_classifiers_permutes_the_estimates(name: str):
     np.testing.assert_allclose(evaluate(name, reduced(*permuted)), expected, rtol=1e-8)
 
 
-@every_estimator
+@pytest.mark.parametrize("name", CLOSED_FORMS)
 def test_equal_distributions_need_no_adjustment(name: str):
-    """A smooth curve through a mixture leaves residuals, so that it holds nearly."""
-    replication = ragged(0, 3, images=4000)
-    reference = {**rows(replication, np.tile(np.arange(4000), 3))}
+    """Exactly; smooth curves through mixtures leave residuals."""
+    replication = ragged(0, 3)
+    reference = {**rows(replication, np.tile(np.arange(400), 3))}
     reference["correct"] = ~reference["correct"]  # what the reference gets right is no business
     adjusted = evaluate(name, reduced(reference, replication))
-    expected = replication["correct"].mean(axis=0)
-    np.testing.assert_allclose(adjusted, expected, atol=1e-9 if name in CLOSED_FORMS else 0.01)
-
-
-@every_estimator
-def test_no_estimate_is_further_from_a_known_truth_than_the_raw_accuracy(name: str):
-    reference, replication = ragged(0, 5, images=4000), ragged(1, 3, images=4000)
-    truth = np.linspace(0.6, 0.95, 3).mean() * 5 / 7  # skill · E[s²] under Beta(5, 1)
-    adjusted = evaluate(name, reduced(reference, replication)).mean()
-    raw = replication["correct"].mean()
-    assert abs(adjusted - truth) <= abs(raw - truth) * (1 if name == "raw" else 0.7)
+    np.testing.assert_allclose(adjusted, replication["correct"].mean(axis=0), atol=1e-9)
 
 
 @every_estimator
@@ -241,12 +231,12 @@ def test_a_line_in_the_registry_makes_a_method(monkeypatch: pytest.MonkeyPatch):
             .is_finite()
             .all()
         )
-    for wrong, words in {
-        "shrunk(share=much)": "share is 'much'; give a number",
-        "shrunk(times=0.5)": "times is '0.5'; give a whole number",
-        "shrunken": "the methods are raw, naive, jackknife, em-spline, shrunk",
-    }.items():
-        with pytest.raises(OptionError, match=words):
+    for wrong, rule, facts in (
+        ("shrunk(share=much)", "method-option-not-number", {"option": "share", "value": "much"}),
+        ("shrunk(times=0.5)", "method-option-not-whole", {"option": "times", "value": "0.5"}),
+        ("shrunken", "unknown-method", {"choices": "raw, naive, jackknife, em-spline, shrunk"}),
+    ):
+        with refused(OptionError, rule, facts):
             parse(wrong)
 
 
@@ -275,17 +265,8 @@ def test_naive_is_equation_4_where_all_images_share_n():
     np.testing.assert_allclose(naive(reduced(one, other)), equation_4(one, other), rtol=1e-13)
 
 
-def test_naive_closes_part_of_the_gap():
-    study = make_study(arrays(0, 5, images=5000), arrays(1, 2, images=5000))
-    raw_gap, naive_gap = estimate(study, ("raw", "naive")).partition_by("method")
-    assert (naive_gap["bias_corrected_gap"] < 0.6 * raw_gap["bias_corrected_gap"]).all()
-    assert (naive_gap["bias_corrected_gap"] > 0).all()
-
-
-def test_fewer_annotators_correct_less():
-    statistics = reduced(arrays(0, 5, images=5000), arrays(1, 2, images=5000))
-    curve = [naive(statistics, annotators=number).mean() for number in range(1, 6)]
-    assert curve == sorted(curve)
+def test_all_annotators_are_the_default_where_all_images_share_n():
+    statistics = reduced(arrays(0, 5), arrays(1, 2))
     np.testing.assert_array_equal(naive(statistics, annotators=5), naive(statistics))
 
 
@@ -329,7 +310,8 @@ def test_equal_distributions_give_the_replication_accuracy_for_any_annotators(se
 @pytest.mark.parametrize("annotators", [0, -1, 5])
 def test_annotators_out_of_range(annotators: int):
     statistics = reduced(ragged(0, 5), arrays(1, 3))
-    with pytest.raises(ValueError, match=f"annotators is {annotators} but .* between 1 and 4"):
+    facts = {"annotators": annotators, "fewest": 4}
+    with refused(ValueError, "thinned-annotators-out-of-range", facts):
         naive(statistics, annotators=annotators)
 
 
@@ -352,7 +334,7 @@ def at_counts(counts: list[int], accuracy: dict[int, float]) -> dict[str, Any]:
 def test_counts_without_replication_images_are_interpolated_and_reported():
     reference = at_counts([0, 1, 2, 3, 5], {})
     replication = at_counts([1, 4], {1: 0.2, 4: 0.8})
-    with pytest.warns(InterpolationWarning, match=r"80\.00% of the reference .* = 0, 2, 3, 5 of 6"):
+    with pytest.warns(InterpolationWarning, match=r"80\.00%.* 0, 2, 3, 5 of 6"):
         adjusted = naive(reduced(reference, replication))
     # Beyond the ends the nearest value, between them the straight line.
     expected = np.mean([0.2, 0.2, 0.4, 0.6, 0.8])
@@ -449,20 +431,46 @@ def test_the_label_of_a_method_is_its_name(estimator: Any):
 @pytest.mark.usefixtures("unannotated")
 def test_estimate_refuses():
     study = make_study(arrays(0, 5), arrays(1, 3))
-    for methods, words in {
-        ("raw", "jackknive"): "unknown method 'jackknive'; the methods are raw, naive, jackknife",
-        ("raw(x=1)",): "raw has no option 'x'; it has none",
-        ("naive(annotator=1)",): "no option 'annotator'; its options are annotators",
-        ("naive(annotators=ten)",): "annotators is 'ten'; give a whole number",
-        ("naive(annotators=6)",): "annotators is 6 but must lie between 1 and 5",
-        ("jackknife(delete=5)",): "delete is 5 but must lie between 1 and 4",
-        ("naive(subsets=2)",): "naive has no option 'subsets'; its options are annotators",
-        ("em-spline(loss=square)",): "loss is 'square'; choose from least-squares, weighted, bin",
-        ("em-spline(components=0)",): "components is 0 and starts is 10; both must be at least 1",
-        ("naive(annotators=3",): r"unknown method 'naive\(annotators=3'",
-        (): "no method is given",
-    }.items():
-        with pytest.raises(ValueError, match=words):
+    known = {"choices": "raw, naive, jackknife, em-spline"}
+    no_option, naive_has = "unknown-method-option", {"known_options": "annotators"}
+    for methods, rule, facts in (
+        (("raw", "jackknive"), "unknown-method", {"method": "jackknive", **known}),
+        (("raw(x=1)",), "method-without-options", {"method_name": "raw", "option": "x"}),
+        (("naive(annotator=1)",), no_option, {"option": "annotator", **naive_has}),
+        (
+            ("naive(annotators=ten)",),
+            "method-option-not-whole",
+            {"option": "annotators", "value": "ten"},
+        ),
+        (
+            ("naive(annotators=6)",),
+            "thinned-annotators-out-of-range",
+            {"annotators": 6, "fewest": 5},
+        ),
+        (("jackknife(delete=5)",), "jackknife-delete-out-of-range", {"delete": 5, "most": 4}),
+        (
+            ("naive(subsets=2)",),
+            no_option,
+            {"method_name": "naive", "option": "subsets", **naive_has},
+        ),
+        (
+            ("em-spline(loss=square)",),
+            "unknown-method-option-value",
+            {
+                "option": "loss",
+                "value": "square",
+                "choices": "least-squares, weighted, binomial",
+            },
+        ),
+        (
+            ("em-spline(components=0)",),
+            "components-or-starts-below-one",
+            {"components": 0, "starts": 10},
+        ),
+        (("naive(annotators=3",), "unknown-method", {"method": "naive(annotators=3", **known}),
+        ((), "no-method-given", known),
+    ):
+        with refused(ValueError, rule, facts):
             estimate(study, methods)
     with refused(ValueError, "bootstrap-below-zero", {"bootstrap": -1}):
         estimate(study, "raw", bootstrap=-1)
@@ -477,11 +485,7 @@ def test_estimate_refuses():
 def test_one_annotator_leaves_nothing_to_leave_out():
     study = make_study(arrays(0, 5, shown=1), arrays(1, 3, shown=1))
     assert len(estimate(study, ("raw", "naive"))) == 6
-    with refused(
-        ValueError,
-        "jackknife-delete-out-of-range",
-        {"advice": "; leave jackknife out of the methods"},
-    ):
+    with refused(ValueError, "jackknife-of-one-annotator"):
         estimate(study, LIGHT)
 
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import check, refusal, refused
 
 import bayesrep
 from bayesrep import OptionError, StudyError
@@ -332,7 +332,7 @@ def test_a_table_of_counts(tmp_path):
     assert study.reference.selected.tolist() == [0, 1, 2, 3, 0, 1]
     fewer = read_evaluations([log], **BOTH, counts=counts_table(tmp_path, 4, item="question"))
     assert len(fewer.study.reference.images) == 4
-    assert "2 items of 'old' have no counts" in fewer.notes
+    assert any(note.startswith("2 items of 'old' ") for note in fewer.notes)
     with refused(StudyError, "counts-of-unknown-items", {"items": ["q6", "q7"], "dataset": "old"}):
         read([log], **BOTH, counts=counts_table(tmp_path, 8))
     with refused(OptionError, "two-sources-of-counts"):
@@ -368,7 +368,7 @@ def test_other_data_sets_need_no_choice_and_are_named(tmp_path):
     files = [lm_eval(tmp_path, "m", task) for task in TASKS]
     files.append(lm_eval(tmp_path, "m", "third", metrics=("acc", "f1")))
     notes = read_evaluations(files, **BOTH).notes
-    assert any("left out: data set 'third'" in note for note in notes)
+    assert any("left out: " in note and "'third'" in note for note in notes)
     with refused(
         OptionError,
         "no-log-of-data-set",
@@ -427,7 +427,7 @@ def test_letters_and_words_of_scores():
     )
     solved, notes = with_solved(table, None, "F")
     assert solved["solved"].to_list() == [c in "C true yes 1 1e0".split() for c in words]
-    assert notes == ["F: 1 scores are N, no answer: not solved"]
+    assert [note.startswith("F: 1 scores ") for note in notes] == [True]
     partly = table.with_columns(score=pl.lit("P"))
     with refused(
         OptionError,
@@ -464,7 +464,8 @@ def test_a_model_of_one_data_set_is_left_out_and_named(tmp_path):
     files = [lm_eval(tmp_path, "m", task) for task in TASKS] + [lm_eval(tmp_path, "half", "old")]
     found = read_evaluations(files, **BOTH)
     assert found.answers[0].classifiers == ("m",)
-    assert "left out: 'half', which has no scores on 'new'" in found.notes
+    told = ("left out: 'half'", "'new'")
+    assert any(all(each in note for each in told) for note in found.notes)
 
 
 def test_the_model_is_named_by_results_by_the_folder_or_by_the_user(tmp_path):
@@ -529,14 +530,14 @@ def test_the_command_writes_a_study_with_its_attempts(tmp_path, capsys):
     assert check_study(out) == []
     table = pl.read_parquet(out / "attempts.parquet").with_columns(solved=pl.lit(9))
     table.write_parquet(out / "attempts.parquet")
-    assert any("solved more often than attempted" in line for line in check_study(out))
+    assert "solved-exceeds-attempts" in {line.rule for line in check_study(out)}
 
 
 @pytest.mark.parametrize("option", ["--metric", "--solvers", "--threshold"])
-def test_other_sources_take_no_options_of_logs(option, tmp_path, capsys):
-    words = ["import", "tables", "x.csv", "--out", str(tmp_path / "o"), option, "1"]
-    assert main(words) == 2
-    assert f"the source tables takes no {option}" in capsys.readouterr().err
+def test_other_sources_take_no_options_of_logs(option, tmp_path):
+    words = ["import", "tables", "x.csv", "--out", tmp_path / "o", option, "1"]
+    told = {"source": "tables", "option": option[2:]}
+    check(refusal(words), "option-foreign-to-source", told)
 
 
 def test_gigabytes_take_little_memory(tmp_path):
@@ -613,13 +614,15 @@ def test_a_sample_and_its_summary_have_the_same_content(fixtures):
     assert _digest(whole) == _digest(short)
 
 
+MATCHES = ("exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match")
+METRICS = [f"{match}{end}" for match in MATCHES for end in ("", "@5")]
+
+
 def test_the_fixture_of_helm(fixtures):
     with refused(
         OptionError,
         "score-choice-ambiguous",
-        {
-            "choices": "'exact_match', 'exact_match@5', 'quasi_exact_match', 'quasi_exact_match@5', 'prefix_exact_match', 'prefix_exact_match@5', 'quasi_prefix_exact_match', 'quasi_prefix_exact_match@5'"
-        },
+        {"choices": ", ".join(map(repr, METRICS))},
     ):
         only(fixtures, "*per_instance_stats.json")
     log = only(fixtures, "*per_instance_stats.json", metric=("exact_match",))

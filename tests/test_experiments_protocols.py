@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from refusals import refused
 
 from bayesrep.errors import StudyError
 from bayesrep.protocols import confusion, match
@@ -139,7 +140,11 @@ def test_a_results_file_with_a_row_twice_is_refused(tmp_path):
     for file in timm_results.FILES.values():
         rows = {"model": ["a", "a"], "img_size": [224, 224], "crop_pct": [0.9, 0.9], "top1": [1, 2]}
         pl.DataFrame(rows).write_csv(tmp_path / file)
-    with pytest.raises(StudyError, match=r"results-imagenet\.csv: a model at one size .* twice"):
+    twice = {
+        "path": str(tmp_path / "results-imagenet.csv"),
+        "reason": "a model at one size and crop is given twice",
+    }
+    with refused(StudyError, "file-unreadable", twice):
         timm_results.read_results(tmp_path)
 
 

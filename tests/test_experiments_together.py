@@ -5,6 +5,7 @@ import argparse
 import numpy as np
 import polars as pl
 import pytest
+import zoo
 
 import bayesrep
 from experiments import crowds, curve_terms, hostile, known_s, shared_difficulty, slope, two_crowds
@@ -227,13 +228,17 @@ def test_sites_are_sampled_with_as_many_answers_each():
     assert known_s.table(found).splitlines()[-1].startswith("all            4     30")
 
 
-def test_terms_of_curves_and_what_they_lead_to() -> None:
-    study = bayesrep.simulate_study(seed=1, images=2_000, classifiers=4)
+def test_terms_of_curves_and_what_they_lead_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a kept posterior; that they are near what is true is in tests/statistics."""
+    posterior = zoo.posterior("tiny", **zoo.QUICK)
+    asked = []
+    monkeypatch.setattr(bayesrep, "fit", lambda *_, **options: asked.append(options) or posterior)
+    study = zoo.study("tiny")
     found = {"one": curve_terms.terms(study), "another": curve_terms.terms(study)}
-    (level, _), (slope, sd) = found["one"]["level"], found["one"]["slope"]
-    # Of a simulated study of 10,000 images and 20 classifiers: -3.0 and 6.1.
-    assert -5 < level < -1
-    assert abs(slope - 6.1) < 4 * sd
-    assert found["one"]["classifiers"] == 4
+    assert all(options["slope"] == (2.0, 8.0) for options in asked)
+    curve = posterior.posterior["population_curve"].values.reshape(-1, 7)
+    for name, draws in (("level", curve[:, 0]), ("slope", curve[:, 1])):
+        np.testing.assert_allclose(found["one"][name], [draws.mean(), draws.std()], rtol=1e-3)
+    assert found["one"]["classifiers"] == 3
     assert curve_terms.table(found).splitlines()[2].startswith("one ")
     assert "a priori 3 ± 2.5" in curve_terms.remarks(found)

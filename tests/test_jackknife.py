@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 from refusals import refused
 from scipy import stats
 
-from bayesrep import Study, SufficientStatistics, estimate, simulate_study
+from bayesrep import Study, SufficientStatistics, estimate
 from bayesrep.errors import EstimateWarning, OptionError
 from bayesrep.estimators import InterpolationWarning, Jackknife, Naive
 from bayesrep.estimators.annotators import compare_annotators, linearity
-from bayesrep.estimators.jackknife import corrected
-from bayesrep.estimators.naive import ThinnedCounts, matched_accuracy
+from bayesrep.estimators.naive import matched_accuracy, thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
-from bayesrep.studies.study import AnnotatedSet
 
 
 def study_of(images: int = 300, annotators: int = 6, classifiers: int = 3, seed: int = 0) -> Study:
@@ -109,36 +107,42 @@ def _theta(counts: NDArray[np.int64], replicates: Replicates, n: int) -> NDArray
 
 @pytest.mark.parametrize("delete", [0, 6, -1])
 def test_impossible_deletions(delete: int):
-    with refused(ValueError, "jackknife-delete-out-of-range", {"most": 5}):
+    facts = {"delete": delete, "most": 5, "annotators": 6}
+    with refused(ValueError, "jackknife-delete-out-of-range", facts):
         Jackknife(delete=delete)(whole(study_of()))
 
 
 # --- standard error ---------------------------------------------------------------------------
 
 
-def test_standard_error_is_that_of_other_annotators():
-    """The spread of the jackknife's naive estimate when the same images are annotated anew.
+def test_standard_error_is_the_spread_over_who_is_left_out_of_each_image():
+    """By brute force: all ways to leave 2 of 5 out, θ's derivative in every image of each kind."""
+    n, d, step = 5, 2, 1e-4
+    study = study_of(images=60, annotators=n, classifiers=2)
+    replicates = whole(study)
+    part = thinned_counts(replicates, n - d)
 
-    400 repetitions: the standard deviation is known to 3.5 %; false alarm rate below 1e-4.
-    """
-    rng = np.random.default_rng(5)
-    images, n, c = 3000, 12, 2
-    frequency = [rng.beta(a, 1, size=images) for a in (5, 3)]
-    correct = [rng.random((images, c)) < f[:, None] ** 2 for f in frequency]
+    def change(role: str, count: int, correct: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Of θ, for another image at this count."""
+        found = []
+        for more in (step, -step):
+            images, right = (np.zeros_like(field) for field in (part.reference, part.correct))
+            images[0, count], right[0, count] = more, more * correct
+            if role == "reference":
+                counts = part._replace(reference=part.reference + images)
+            else:
+                replication = part.replication + images
+                counts = part._replace(replication=replication, correct=part.correct + right)
+            found.append(matched_accuracy(counts)[0])
+        return (found[0] - found[1]) / (2 * step)
 
-    def annotated(seed: int) -> Replicates:
-        again = np.random.default_rng(seed)
-        data = [
-            {"selected": again.binomial(n, f), "shown": n, "correct": right}
-            for f, right in zip(frequency, correct, strict=True)
-        ]
-        return whole(
-            Study.from_arrays(reference=data[0], replication=data[1], classifiers=["a", "b"])
-        )
-
-    naive = np.array([Naive()(annotated(seed)).value[0] for seed in range(400)])
-    error = np.mean([Jackknife()(annotated(seed)).standard_error for seed in range(20)], axis=0)
-    np.testing.assert_allclose(error, naive.std(axis=0), rtol=0.2)
+    variance = np.zeros(2)
+    for role, data in study.datasets.items():
+        for k, correct in zip(data.selected, data.correct, strict=True):
+            kept = [sum(way) for way in itertools.combinations([1] * k + [0] * (n - k), n - d)]
+            variance += np.var([change(role, count, correct) for count in kept], axis=0)
+    error = np.sqrt((n - d) / d * variance)
+    np.testing.assert_allclose(Jackknife(delete=d)(replicates).standard_error, error, rtol=1e-6)
 
 
 def test_standard_error_without_a_choice_is_zero():
@@ -160,74 +164,6 @@ def test_the_interval_of_estimate_is_that_of_the_standard_error():
     np.testing.assert_allclose(width, 2 * stats.norm.ppf(0.975) * error, rtol=1e-9)
     middle = (table["upper"] + table["lower"]).to_numpy() / 2
     np.testing.assert_allclose(middle, table["adjusted_accuracy"].to_numpy(), rtol=1e-9)
-
-
-# --- random subsets ---------------------------------------------------------------------------
-
-
-def naive_by_subsets(study: Study, n: int, subsets: int, seed: int) -> NDArray[np.float64]:
-    """Mean naive estimate over random subsets of n annotators per image, as published."""
-    rng = np.random.default_rng(seed)
-    draws = [asked(study, n, rng) for _ in range(subsets)]
-    return np.mean([naive_of(study, selected, n) for selected in draws], axis=0)
-
-
-def jackknife_by_subsets(
-    study: Study, n: int, d: int, subsets: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Jackknife estimate and standard error from random deletions of d of n annotators per image.
-
-    Every image's annotators are put into a random order and left out d at a time, so that within an
-    order no annotator is left out twice; further orders follow.
-    """
-    rng = np.random.default_rng(seed)
-    estimates, parts = [], []
-    while len(parts) < subsets:
-        full = asked(study, n, rng)
-        theta = naive_of(study, full, n)
-        left = full
-        for group in range(min(n // d, subsets - len(parts))):
-            gone = [rng.hypergeometric(k, n - group * d - k, d) for k in left]
-            parts.append(naive_of(study, [k - g for k, g in zip(full, gone, strict=True)], n - d))
-            estimates.append(corrected(theta, parts[-1], n, d))
-            left = [k - g for k, g in zip(left, gone, strict=True)]
-    return np.mean(estimates, axis=0), np.sqrt((n - d) / d * np.var(parts, axis=0))
-
-
-def asked(study: Study, n: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """How many of n random annotators selected each image of both data sets."""
-
-    def of(data: AnnotatedSet) -> NDArray[np.int64]:
-        return rng.hypergeometric(data.selected, data.shown - data.selected, n)
-
-    return [of(study.reference), of(study.replication)]
-
-
-def naive_of(study: Study, selected: list[NDArray[np.int64]], n: int) -> NDArray[np.float64]:
-    reference, replication = (np.bincount(k, minlength=n + 1) * 1.0 for k in selected)
-    member = (selected[1] == np.arange(n + 1)[:, None]) * 1.0
-    correct = member @ study.replication.correct
-    return matched_accuracy(ThinnedCounts(reference[None], replication[None], correct[None]))[0]
-
-
-def test_random_subsets_come_near_the_exact_forms():
-    """5,000 images, 400 subsets; random subsets also average a bias of second order, small here.
-
-    Scatter of the mean over subsets about 1e-4 (naive); the tolerance is ten times that.
-    """
-    study = study_of(images=5000, annotators=8)
-    replicates = whole(study)
-    by_subsets = naive_by_subsets(study, 5, 400, 0)
-    np.testing.assert_allclose(by_subsets, Naive(5)(replicates).value[0], atol=1e-3)
-    estimate_, error = jackknife_by_subsets(study, 8, 2, 400, 0)
-    exact = Jackknife(delete=2)(replicates)
-    np.testing.assert_allclose(estimate_, exact.value[0], atol=3e-3)
-    np.testing.assert_allclose(error, exact.standard_error, rtol=0.35)
-
-
-def test_subsets_that_keep_all_annotators_are_exact():
-    study = study_of()
-    np.testing.assert_allclose(naive_by_subsets(study, 6, 3, 1), Naive()(whole(study)).value[0])
 
 
 # --- the line in 1/n --------------------------------------------------------------------------
@@ -285,17 +221,6 @@ def test_three_annotators_show_no_curve():
     assert linearity(compare_annotators(study_of(annotators=3))) is None
 
 
-@pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
-def test_on_a_study_of_known_truth_the_jackknife_falls_short():
-    """As appendix E.1 says: the naive estimates steepen towards 1/n = 0."""
-    study = simulate_study(seed=0, classifiers=20)
-    assert study.truth is not None
-    line = linearity(compare_annotators(study))
-    assert line is not None
-    assert 0.99 < line.r_squared < 1
-    assert 0 < line.left < float(study.truth.adjusted_accuracy.mean()) - line.jackknife
-
-
 def test_the_table_warns_once():
     first = {"selected": np.array([0, 4, 4]), "shown": 4, "correct": np.ones((3, 1), bool)}
     other = {"selected": np.array([2, 4, 4]), "shown": 4, "correct": np.ones((3, 1), bool)}
@@ -307,10 +232,9 @@ def test_the_table_warns_once():
 
 def test_one_annotator_leaves_the_jackknife_out_of_the_default():
     """It cannot be had; asked for by name it is refused."""
-    study = simulate_study(seed=0, images=200, annotators=1, classifiers=2)
-    with pytest.warns(EstimateWarning) as said:
+    study = study_of(images=200, annotators=1, classifiers=2)
+    with pytest.warns(EstimateWarning, match="^jackknife: "):
         table = estimate(study)
-    assert any("jackknife: left out, since" in str(warning.message) for warning in said)
     assert set(table["method"]) == {"raw", "naive", "em-spline"}
-    with pytest.raises(OptionError, match="leave jackknife out"):
+    with refused(OptionError, "jackknife-of-one-annotator"):
         estimate(study, methods="jackknife")

@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import zoo
+from refusals import refused
 from scipy import integrate, special, stats
 
-from bayesrep import Study, StudyError, SufficientStatistics, simulate_study
+from bayesrep import OptionError, Study, StudyError, SufficientStatistics
 from bayesrep.inference.arrowhead import newton_direction, second_order, whitening
 from bayesrep.inference.density import build_density
 from bayesrep.inference.mode import climb
@@ -33,8 +35,8 @@ OPTIONS = JointOptions(degree=8, terms=7)
 ROLES = ("reference", "replication")
 
 
-def _case(annotators=8, classifiers=3, images=400, options=OPTIONS):
-    study = simulate_study(seed=2, images=images, annotators=annotators, classifiers=classifiers)
+def _case(name="tiny", classifiers=3, images=400, options=OPTIONS):
+    study = zoo.cut(zoo.study(name), images=images, classifiers=classifiers)
     statistics = SufficientStatistics.from_study(study)
     with jax.enable_x64(True):
         data = joint_data([statistics.cells])
@@ -104,13 +106,13 @@ def _mixture(sites, which, options):
 
 
 @pytest.mark.parametrize(
-    ("annotators", "grid"), [(8, True), ((3, 8), True), ((3, 8), False), (8, False)]
+    ("name", "grid"), [("tiny", True), ("ragged", True), ("ragged", False), ("tiny", False)]
 )
-def test_potential_equals_quadrature_over_s(annotators, grid, monkeypatch):
+def test_potential_equals_quadrature_over_s(name, grid, monkeypatch):
     """Every integral over s by Gauss-Jacobi, the rest with SciPy; no shared code."""
     if not grid:
         monkeypatch.setattr(counts, "_fits_grid", lambda _: False)
-    statistics, data, density, sites = _case(annotators)
+    statistics, data, density, sites = _case(name)
     log_density = _log_prior(sites, OPTIONS)
     coefficients = _coefficients(sites)
     for which, cells in enumerate((statistics.reference, statistics.replication)):
@@ -158,7 +160,7 @@ def test_gradient_has_no_scatter_and_no_gather(grid, curve, monkeypatch):
     if not grid:
         monkeypatch.setattr(counts, "_fits_grid", lambda _: False)
     options = JointOptions(degree=8, curve=curve)
-    _, data, density, sites = _case(annotators=(3, 8), options=options)
+    _, data, density, sites = _case("ragged", options=options)
     position = placed(density, sites)
     text = jax.jit(jax.grad(density.potential)).lower(position, data).as_text()
     assert "scatter" not in text
@@ -166,20 +168,20 @@ def test_gradient_has_no_scatter_and_no_gather(grid, curve, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("annotators", "options"),
+    ("name", "options"),
     [
-        (10, JointOptions()),
-        ((3, 8), JointOptions(components=3, shared_components=False)),
-        (10, JointOptions(curve="spline")),
-        (10, JointOptions(curve="gp", monotone=True)),
+        ("tiny", JointOptions()),
+        ("ragged", JointOptions(components=3, shared_components=False)),
+        ("tiny", JointOptions(curve="spline")),
+        ("tiny", JointOptions(curve="gp", monotone=True)),
     ],
 )
-def test_compiled_gradient_is_the_one_of_finite_differences(annotators, options, as_shipped):
+def test_compiled_gradient_is_the_one_of_finite_differences(name, options, as_shipped):
     """XLA 0.10 was seen to compile a wrong gradient of a model of images for the CPU.
 
     So as it is shipped, beside a value compiled without optimization.
     """
-    _, data, density, sites = _case(annotators, classifiers=2, images=200, options=options)
+    _, data, density, sites = _case(name, classifiers=2, images=200, options=options)
     flat, back = jax.flatten_util.ravel_pytree(placed(density, sites))
     both = jax.jit(
         jax.value_and_grad(lambda v, d: density.potential(back(v), d)), compiler_options=as_shipped
@@ -221,7 +223,7 @@ def test_second_order_is_the_value_the_gradient_and_the_hessian():
 
 
 def test_whitening_standardises_at_the_mode_and_newton_solves():
-    study = simulate_study(seed=2, images=400, annotators=8, classifiers=3)
+    study = zoo.cut(zoo.study("tiny"), images=400)
     _, data, tools = _posed(study, degree=OPTIONS.degree, terms=OPTIONS.terms)
     density = tools.density
     start = placed(density, _sites(data, OPTIONS))
@@ -250,11 +252,8 @@ def test_whitening_standardises_at_the_mode_and_newton_solves():
         np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("seed", [7005, 7006])
-def test_the_search_for_the_mode_ends_at_the_better_of_two(seed):
-    """Studies where other curves' search ended at a poor mode by one of the ways."""
-    study = simulate_study(seed=seed, images=2000, classifiers=136)
-    problem = pose(study, model="joint", options={})
+def test_the_search_for_the_mode_ends_at_the_better_of_two():
+    problem = pose(zoo.study("tiny"), model="joint", options={})
     data = problem.data()
     tools = programs(problem, data)
     start = tools.start(problem.model.start(data, problem.options))
@@ -271,7 +270,7 @@ def test_the_search_for_the_mode_ends_at_the_better_of_two(seed):
 
 
 def test_the_mode_given_held_parameters_is_that_of_the_others():
-    study = simulate_study(seed=2, images=400, annotators=8, classifiers=3)
+    study = zoo.cut(zoo.study("tiny"), images=400)
     _, data, tools = _posed(study, degree=OPTIONS.degree, terms=OPTIONS.terms)
     start = placed(tools.density, _sites(data, OPTIONS))
     mode = climb(tools.expand, start, data, held=4)
@@ -340,7 +339,7 @@ def _density(values, which):
 @pytest.mark.parametrize("monotone", [False, True])
 def test_curves_on_quadrature_nodes_are_integrated(curve, monotone):
     """Cell and adjusted accuracies against adaptive quadrature of the interpolated curve."""
-    study = simulate_study(seed=2, images=300, annotators=6, classifiers=2)
+    study = zoo.cut(zoo.study("tiny"), images=300, classifiers=2)
     problem, data, tools = _posed(study, curve=curve, monotone=monotone)
     sites, _, values = _at_sites(problem, data, tools)
     family = problem.options.family()
@@ -360,44 +359,30 @@ def test_curves_on_quadrature_nodes_are_integrated(curve, monotone):
     reference, replication = _density(values, 0), _density(values, 1)
     adjusted = integral(lambda s: g(s) * reference(s))
     assert abs(adjusted - values["adjusted_accuracy"][1]) < 2e-4
-    for k in (0, 3, 6):
+    for k in (0, 4, 8):
 
         def mass(s, k=k):
-            return replication(s) * stats.binom.pmf(k, 6, s)
+            return replication(s) * stats.binom.pmf(k, 8, s)
 
         right = integral(lambda s, mass=mass: g(s) * mass(s)) / integral(mass)
         assert abs(right - values["cell_accuracy"][1, 0, k]) < 2e-4
 
 
 def test_bends_of_the_population_are_a_student_t():
-    """Density by SciPy's; of 200,000 draws the quantiles of a bend and of two bends' product."""
+    """Density by SciPy's."""
     options = JointOptions(terms=4, bend=0.3)
     priors = options.curve_priors()
     law = PopulationLaw(priors)
     points = np.random.default_rng(0).standard_normal((5, 4))
-    with jax.enable_x64(new_val=True):
-        found = np.asarray(jax.vmap(law.log_prob)(points))
-        keys = jax.random.split(jax.random.key(0), 200_000)
-        draws = np.asarray(jax.jit(jax.vmap(law.sample))(keys))
+    found = np.asarray(jax.vmap(law.log_prob)(points))
     t = stats.multivariate_t(shape=0.09 * np.diag([1, 1 / 2]), df=4)
     line = stats.norm.logpdf(points[:, :2], priors.mean[:2], priors.population[:2]).sum(axis=1)
     np.testing.assert_allclose(found, line + t.logpdf(points[:, 2:]), rtol=1e-10)
-    levels = np.array([0.01, 0.2, 0.5, 0.9, 0.999])
-    for column, wanted in (
-        (0, stats.norm(*options.level)),
-        (3, stats.t(4, scale=0.3 / np.sqrt(2))),
-    ):
-        below = (draws[:, column, None] < wanted.ppf(levels)).mean(axis=0)
-        assert (np.abs(below - levels) < 5 * np.sqrt(levels * (1 - levels) / len(draws))).all()
-    # One scale for both: their sizes go together, as those of SciPy's t do.
-    theirs = t.rvs(200_000, random_state=1)
-    both = [np.mean((np.abs(x) > 0.6).all(axis=1)) for x in (draws[:, 2:], theirs)]
-    assert abs(both[0] - both[1]) < 5 * np.sqrt(2 * both[0] / 200_000)
 
 
 @pytest.mark.parametrize("terms", [2, 3, 4, 7])
 def test_even_coordinates_of_bends(terms):
-    """There and back, the volume by differences, and nearly a normal law: mean of |z|² exactly."""
+    """There and back, and the volume by differences."""
     options = JointOptions(terms=terms, bend=0.3, curve="bernstein")
     law, bends = PopulationLaw(options.curve_priors()), terms - 2
     even = EvenBends(law.priors)
@@ -408,14 +393,6 @@ def test_even_coordinates_of_bends(terms):
         slopes = [even(z + h) - even(z - h) for h in 1e-6 * np.eye(terms)]
         volume = np.linalg.slogdet(np.array(slopes) / 2e-6)[1]
         assert float(even.log_abs_det_jacobian(z, there)) == pytest.approx(volume, abs=1e-8)
-    if bends:
-        keys = jax.random.split(jax.random.key(1), 100_000)
-        drawn = jax.jit(jax.vmap(lambda key: even.inv(law.sample(key))))(keys)
-        squares = np.square(np.asarray(drawn)[:, 2:]).sum(axis=1)
-        assert abs(squares.mean() - bends) < 5 * squares.std() / np.sqrt(len(squares))
-        levels = np.array([0.05, 0.5, 0.95, 0.999])
-        reached = (squares[:, None] <= stats.chi2(bends).ppf(levels)).mean(axis=0)
-        np.testing.assert_allclose(reached, levels, atol=0.03)
 
 
 def test_hilbert_space_basis_is_numpyros():
@@ -445,7 +422,7 @@ def test_spline_bends_have_a_random_walk_of_second_order():
 
 
 def test_separate_components_have_no_deviations():
-    study = simulate_study(seed=2, images=300, annotators=6, classifiers=2)
+    study = zoo.cut(zoo.study("tiny"), images=300, classifiers=2)
     problem, data, tools = _posed(study, shared_components=False, components=3)
     sites, _, values = _at_sites(problem, data, tools)
     assert "location_deviation" not in tools.density.sites
@@ -455,7 +432,7 @@ def test_separate_components_have_no_deviations():
 
 
 def test_one_component_has_neither_steps_nor_weights():
-    study = simulate_study(seed=2, images=300, annotators=6, classifiers=2)
+    study = zoo.cut(zoo.study("tiny"), images=300, classifiers=2)
     problem, data, tools = _posed(study, components=1)
     values = _at_sites(problem, data, tools)[2]
     dims = problem.model.dims(data, problem.options)
@@ -465,7 +442,7 @@ def test_one_component_has_neither_steps_nor_weights():
 
 def test_three_data_sets_deviate_alike():
     """Any two data sets' differences have the prior sd of the deviation."""
-    study = simulate_study(seed=2, images=300, annotators=6, classifiers=2)
+    study = zoo.cut(zoo.study("tiny"), images=300, classifiers=2)
     more = Study({**study.datasets, "top-images": _renamed(study.reference)}, study.classifiers)
     datasets = (*ROLES, "top-images")
     problem, data, tools = _posed(more, datasets=datasets, location_deviation=0.3)
@@ -480,7 +457,8 @@ def test_three_data_sets_deviate_alike():
         for i in range(sets):
             for j in range(i):
                 assert abs(np.sum((spread[i] - spread[j]) ** 2) - 1) < 1e-12
-    with pytest.raises(StudyError, match="no data set 'top-images'"):
+    lacks = {"data_sets": ["top-images"]}
+    with refused(StudyError, "study-lacks-data-sets", lacks):
         _posed(study, datasets=datasets)
 
 
@@ -488,8 +466,8 @@ def _renamed(data):
     return replace(data, name="top")
 
 
-def _grouped(seed=2):
-    study = simulate_study(seed=seed, images=400, annotators=6, classifiers=2)
+def _grouped():
+    study = zoo.cut(zoo.study("tiny"), images=400, classifiers=2)
     rng = np.random.default_rng(0)
     return Study(
         {
@@ -535,12 +513,12 @@ def test_overall_accuracy_is_the_groups_by_their_share_of_the_reference():
 
 def test_groups_refused():
     study = _grouped()
-    with pytest.raises(StudyError, match="no column of groups 'breed'"):
+    with refused(StudyError, "data-set-without-group-column", {"column": "breed"}):
         _posed(study, groups="breed")
-    with pytest.raises(ValueError, match="need the study itself"):
+    with refused(OptionError, "groups-need-study"):
         _posed(SufficientStatistics.from_study(study), groups="superclass")
     lonely = replace(study.reference, groups={"superclass": np.repeat(["bird", "cat"], 200)})
-    with pytest.raises(StudyError, match="groups 'cat', 'dog' occur in some"):
+    with refused(StudyError, "group-missing-in-data-set", {"groups": ["cat", "dog"]}):
         _posed(
             Study({**study.datasets, "reference": lonely}, study.classifiers), groups="superclass"
         )
@@ -566,22 +544,34 @@ def test_offsets_leave_the_model_alone():
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
+    ("bad", "broken"),
     [
-        ({"components": 0}, "components from 1 to 6"),
-        ({"components": 7}, "components from 1 to 6"),
-        ({"degree": 0}, "degree >= 1"),
-        ({"terms": 1}, "need terms >= 2"),
-        ({"curve": "spline", "terms": 3}, "spline curves need terms >= 4"),
-        ({"curve": "probit"}, "must be one of bernstein, spline, gp"),
-        ({"weight": 0.0}, "weight is a standard deviation > 0; got 0.0"),
-        ({"components": 2.5}, "components is a whole number; got 2.5"),
-        ({"monotone": "yes"}, "monotone is true or false"),
-        ({"curve": 3}, "must be one of bernstein"),
-        ({"monotone": True, "slope": (-1.0, 1.0)}, "mean of slope > 0"),
-        ({"slope": (1.0, -1.0)}, "slope is \\(mean, sd\\)"),
+        (
+            {"components": 0},
+            ("components-or-degree-out-of-range", {"components": 0, "most_components": 6}),
+        ),
+        (
+            {"components": 7},
+            ("components-or-degree-out-of-range", {"components": 7, "most_components": 6}),
+        ),
+        ({"degree": 0}, ("components-or-degree-out-of-range", {"degree": 0})),
+        ({"terms": 1}, ("curve-terms-too-few", {"least": 2, "terms": 1})),
+        (
+            {"curve": "spline", "terms": 3},
+            ("curve-terms-too-few", {"curve": "spline", "least": 4, "terms": 3}),
+        ),
+        (
+            {"curve": "probit"},
+            ("unknown-curve", {"curve": "probit", "choices": "bernstein, spline, gp"}),
+        ),
+        ({"weight": 0.0}, ("standard-deviation-not-positive", {"option": "weight", "value": 0.0})),
+        ({"components": 2.5}, ("model-option-not-whole", {"option": "components", "value": 2.5})),
+        ({"monotone": "yes"}, ("option-not-true-or-false", {"option": "monotone"})),
+        ({"curve": 3}, ("unknown-curve", {"curve": 3, "choices": "bernstein, spline, gp"})),
+        ({"monotone": True, "slope": (-1.0, 1.0)}, ("monotone-slope-not-positive",)),
+        ({"slope": (1.0, -1.0)}, ("prior-not-mean-and-sd", {"option": "slope"})),
     ],
 )
-def test_bad_options(bad, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_options(bad, broken):
+    with refused(OptionError, *broken):
         JointOptions(**bad)

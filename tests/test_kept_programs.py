@@ -1,9 +1,9 @@
 """Where compiled programs are kept between processes, and by whom they may be: JAX runs them."""
 
-import json
 import os
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -91,61 +91,82 @@ def test_programs_for_another_number_of_cores_lie_apart(home, monkeypatch):
 
 
 PROGRAM = """
-import json, sys, warnings
 import jax, jax.numpy as jnp
 from bayesrep.inference import compiling
 compiling.LEAST_COMPILATION = 0
-names = [n for n in jax.config.values if "cache" in n]
-before = {n: jax.config.values[n] for n in names}
-with warnings.catch_warnings(record=True) as said:
-    warnings.simplefilter("always")
-    with compiling.kept_programs():
-        inside = float(jax.jit(lambda x: jnp.sin(x) + 1)(2.0))
-    after = {n: jax.config.values[n] for n in names}
-    jax.jit(lambda x: jnp.cos(x) + 1)(2.0)  # the caller's own: not kept
-json.dump([inside, before == after, [str(each.message) for each in said]], sys.stdout)
+with compiling.kept_programs():
+    print(float(jax.jit(lambda x: jnp.sin(x) + 1)(2.0)))
+jax.jit(lambda x: jnp.cos(x) + 1)(2.0)  # the caller's own: not kept
 """
 
 
-def compile_one(home, **environment):
-    """What another process says, and the programs that are there afterwards."""
+@pytest.fixture
+def compile_here(home, monkeypatch):
+    """Have this process compile the same program, where the user has decided nothing.
+
+    Gives its value, what was warned of, and the programs that are there afterwards; JAX's settings
+    of caches must be as they were.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from bayesrep.inference import compiling
+
+    monkeypatch.setattr(compiling, "LEAST_COMPILATION", 0)
+    names = [name for name in jax.config.values if "cache" in name]
+
+    def compiled(where=None):
+        jax.clear_caches()  # as in a process that has just begun
+        compiling._configure({"jax_compilation_cache_dir": where})
+        before = {name: jax.config.values[name] for name in names}
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with compiling.kept_programs():
+                value = float(jax.jit(lambda x: jnp.sin(x) + 1)(2.0))
+        assert {name: jax.config.values[name] for name in names} == before
+        jax.jit(lambda x: jnp.cos(x) + 1)(2.0)
+        programs = sorted((home / "bayesrep").glob("programs-*/*-cache"))
+        return value, [str(each.message) for each in said], programs
+
+    set_before = jax.config.jax_compilation_cache_dir
+    yield compiled
+    compiling._configure({"jax_compilation_cache_dir": set_before})
+
+
+@pytest.mark.compiles
+def test_programs_are_kept_for_later_processes_and_jax_is_left_as_it_was(home, compile_here):
     inherited = {n: v for n, v in os.environ.items() if not n.startswith(("JAX_COMP", "JAX_PERS"))}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**inherited, "XDG_CACHE_HOME": str(home), **environment},
+        [sys.executable, "-W", "error", "-c", PROGRAM],
+        env={**inherited, "XDG_CACHE_HOME": str(home)},
         check=True,
         capture_output=True,
         text=True,
     )
-    return json.loads(done.stdout), sorted((home / "bayesrep").glob("programs-*/*-cache"))
-
-
-@pytest.mark.compiles
-def test_programs_are_kept_for_later_processes_and_jax_is_left_as_it_was(home):
-    (value, same, said), programs = compile_one(home)
-    assert (same, said) == (True, [])
+    assert done.stderr == ""
+    value = float(done.stdout)
+    programs = sorted((home / "bayesrep").glob("programs-*/*-cache"))
     assert any("lambda" in program.name for program in programs)
-    assert compile_one(home) == ([value, True, []], programs)
+    assert compile_here() == (value, [], programs)
     for program in programs:  # as one that was not written to its end
         program.write_bytes(program.read_bytes()[:100])
-    (again, same, said), _ = compile_one(home)
-    assert (again, same) == (value, True)
+    again, said, _ = compile_here()
+    assert again == value
     assert all("Error reading persistent compilation cache entry" in line for line in said)
     assert said
 
 
-@pytest.mark.compiles
-def test_the_user_decides_where(home, tmp_path):
-    (_, same, said), programs = compile_one(home, JAX_COMPILATION_CACHE_DIR=str(tmp_path / "own"))
-    assert (same, said, programs) == (True, [], [])
+def test_the_user_decides_where(home, tmp_path, compile_here):
+    _, said, programs = compile_here(str(tmp_path / "own"))
+    assert (said, programs) == ([], [])
+    assert any((tmp_path / "own").iterdir())
     assert not (home / "bayesrep").exists()
 
 
-@pytest.mark.compiles
-def test_without_a_safe_place_nothing_is_kept_and_one_line_says_why(home):
+def test_without_a_safe_place_nothing_is_kept_and_one_line_says_why(home, compile_here):
     (home / "bayesrep").mkdir()
     (home / "bayesrep").chmod(0o777)
-    (_, same, said), programs = compile_one(home)
-    assert (same, programs) == (True, [])
+    _, said, programs = compile_here()
+    assert programs == []
     (line,) = said
     assert line.startswith("compiled programs are not kept: others can write to")

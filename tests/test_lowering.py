@@ -8,9 +8,9 @@ from functools import cache
 
 import jax
 import pytest
+import zoo
 from jax import export
 
-import bayesrep
 from bayesrep.inference import laplace, settle
 from bayesrep.inference.arrowhead import unscaled
 from bayesrep.inference.dense import DenseWhitening
@@ -33,8 +33,8 @@ class Case:
     """A model of a small study, and the shapes of what its programs hand on."""
 
     def __init__(self, name):
-        scenario = {"scenario": "two-crowds"} if name == "workers" else {}
-        study = bayesrep.simulate_study(seed=3, images=60, annotators=4, classifiers=3, **scenario)
+        plain = zoo.cut(zoo.study("tiny"), images=60)
+        study = zoo.study("workers") if name == "workers" else plain
         problem = pose(study, model=name, options=SIDES.get(name, {}))
         self.data = problem.data()
         self.tools = programs(problem, self.data)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import zoo
 from numpyro import handlers
 from scipy.special import betaln, log_expit
 
@@ -30,24 +31,15 @@ OPTIONS = {"log_concentration": (0.3, 0.8), "slope": (2.0, 1.5)}
 
 @pytest.fixture(scope="module")
 def study():
-    made = bayesrep.simulate_study(seed=3, images=60, annotators=4, classifiers=3)
+    """Of two groups and eleven workers."""
     kinds = np.where(np.arange(60) % 3 == 0, "few", "many")  # a third and two thirds
-    sides = {
-        role: {
-            "selected": data.selected,
-            "shown": data.shown,
-            "correct": data.correct,
-            "groups": {"kind": kinds if role == "reference" else kinds[::-1]},
-        }
-        for role, data in made.datasets.items()
-    }
-    study = bayesrep.Study.from_arrays(**sides, classifiers=made.classifiers)
-    image, number = np.repeat(np.arange(60), 4), np.tile(np.arange(4), 60)
-    datasets = {}
+    image, number = np.repeat(np.arange(60), 8), np.tile(np.arange(8), 60)
+    study, datasets = zoo.cut(zoo.study("tiny"), images=60), {}
     for role, data in study.datasets.items():
         selected = number < data.selected[image]
-        answers = bayesrep.WorkerAnswers.of(image, (number + image) % 7, selected)
-        datasets[role] = replace(data, answers=answers)
+        answers = bayesrep.WorkerAnswers.of(image, (number + image) % 11, selected)
+        kind = kinds if role == "reference" else kinds[::-1]
+        datasets[role] = replace(data, answers=answers, groups={"kind": kind})
     return replace(study, datasets=datasets)
 
 

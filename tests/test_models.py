@@ -9,6 +9,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+import zoo
 from numpyro import handlers
 
 import bayesrep
@@ -30,7 +31,7 @@ def wide():
         yield
 
 
-def answered(study, workers=4):
+def answered(study, workers=8):
     """The study with its answers dealt out to a panel, whatever the order of the images."""
     datasets = {}
     for role, data in study.datasets.items():
@@ -58,9 +59,7 @@ class Case:
 
     def __init__(self, name):
         self.name, self.model = name, MODELS[name]
-        self.study = answered(
-            bayesrep.simulate_study(seed=3, images=60, annotators=4, classifiers=CLASSIFIERS)
-        )
+        self.study = answered(zoo.cut(zoo.study("tiny"), images=60, classifiers=CLASSIFIERS))
         self.problem = pose(self.study, model=name, options={})
         self.options, self.data = self.problem.options, self.problem.data()
         self.density = programs(self.problem, self.data).density
@@ -219,19 +218,12 @@ def test_what_is_said_of_single_images_has_the_form_that_others_take(case):
 
 
 def test_a_further_model_is_registered_and_that_is_all(monkeypatch):
-    """Fitted, summarised, diagnosed, checked and drawn by its facts, under a name nobody knows.
-
-    The study and the schedule are those of test_fit.py.
-    """
+    """Fitted, summarised, diagnosed, checked and drawn by its facts, under a name nobody knows."""
     monkeypatch.setitem(MODELS, "twin", replace(MODELS["joint"]))
-    study = bayesrep.simulate_study(seed=1, images=800, annotators=8, classifiers=3)
-    arguments = {"method": "laplace", "chains": 2, "draws": 100, "degree": 8, "terms": 3}
+    study, joint = zoo.study("tiny"), zoo.posterior("tiny", **zoo.QUICK)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
-        twin, joint = (
-            bayesrep.fit(study, model=name, progress=False, **arguments)
-            for name in ("twin", "joint")
-        )
+        twin = bayesrep.fit(study, model="twin", **zoo.QUICK)
         assert twin["posterior"].attrs["model"] == "twin"
         assert bayesrep.diagnose(twin, study).sentences
     one, other = (bayesrep.summarize(study, fit) for fit in (twin, joint))

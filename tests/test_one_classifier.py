@@ -6,6 +6,8 @@ import logging
 
 import numpy as np
 import pytest
+import zoo
+from refusals import refused
 
 import bayesrep
 from bayesrep.cli import main
@@ -16,29 +18,31 @@ from bayesrep.report.sections import gather
 pytestmark = pytest.mark.filterwarnings(
     "ignore::bayesrep.errors.EstimateWarning", "ignore::bayesrep.errors.ConvergenceWarning"
 )
-FITS = {
-    "nuts": {"chains": 2, "warmup": 100, "draws": 100},
-    "laplace": {"method": "laplace"},
-}
+FITS = {"nuts": zoo.SHORT, "laplace": {**zoo.QUICK, "degree": 8, "terms": 3}}
 
 
 @pytest.fixture(scope="module")
 def study():
-    return bayesrep.simulate_study(seed=1, images=300, annotators=8, classifiers=1)
+    return zoo.cut(zoo.study("tiny"), classifiers=1)
 
 
 @pytest.fixture(scope="module", params=FITS)
 def posterior(study, request):
-    options = {"seed": 0, "progress": False, "degree": 8, "terms": 3, **FITS[request.param]}
-    return bayesrep.fit(study, **options)
+    return bayesrep.fit(study, **FITS[request.param])
 
 
 @pytest.fixture(scope="module")
-def paths(study, posterior, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("one")
-    study.write(folder / "study")
-    write_posterior(posterior, folder / "p.nc")
-    return [str(folder / "study"), str(folder / "p.nc")]
+def study_path(study, tmp_path_factory):
+    path = tmp_path_factory.mktemp("one") / "study"
+    study.write(path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def paths(study_path, posterior, tmp_path_factory):
+    path = tmp_path_factory.mktemp("fit") / "p.nc"
+    write_posterior(posterior, path)
+    return [study_path, str(path)]
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +73,7 @@ def test_equal_accuracies_have_no_slope_either(study):
         for role, d in study.datasets.items()
     }
     twins = bayesrep.Study.from_arrays(**sides, classifiers=["a", "b", "c"])
-    posterior = bayesrep.fit(twins, method="laplace", progress=False, degree=8, terms=3)
+    posterior = bayesrep.fit(twins, **zoo.QUICK)
     table = bayesrep.summarize(twins, posterior, allow_unconverged=True)
     assert table["classifier"].to_list() == ["a", "b", "c"]
     gaps = bayesrep.summarize_gaps(twins, posterior, allow_unconverged=True)
@@ -102,7 +106,8 @@ def test_there_is_none_to_compare_it_with(study, paths, command, capsys):
 
 
 def test_there_is_no_pair_to_draw(study, posterior):
-    with pytest.raises(bayesrep.StudyError, match="is the only classifier; a pair takes two"):
+    (only,) = study.classifiers
+    with refused(bayesrep.StudyError, "pair-needs-two-classifiers", {"classifier": only}):
         bayesrep.plot_pairs(study, posterior, allow_unconverged=True)
 
 
@@ -115,6 +120,6 @@ def test_it_is_judged_and_reported(study, posterior, paths, capsys):
 
 
 @pytest.mark.parametrize("more", [[], ["--bootstrap", "3", "--no-progress"]])
-def test_it_is_estimated(paths, more, capsys):
-    assert main(["estimate", paths[0], "--methods", "raw,naive,jackknife", *more]) == 0
+def test_it_is_estimated(study_path, more, capsys):
+    assert main(["estimate", study_path, "--methods", "raw,naive,jackknife", *more]) == 0
     assert "share explained (%)" in capsys.readouterr().out

@@ -2,18 +2,29 @@
 
 import ast
 import json
+import pickle
 import re
+import string
 import subprocess
 import sys
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import bayesrep
+from bayesrep.errors import SHOWN, BayesrepError, Violation, listing, sentences
 
 ROOT = Path(bayesrep.__file__).parents[1]
 SOURCES = sorted((ROOT / "bayesrep").rglob("*.py"))
+
+KINDS = {"Violation", BayesrepError.__name__} | {
+    kind.__name__ for kind in BayesrepError.__subclasses__()
+}
 
 QUICK = ("--no-compilation", "--jaxtyping-packages=")  # checked shapes import JAX
 HEAVY = {"arviz", "jax", "matplotlib", "numpyro", "pandas", "polars", "scipy", "torch", "xarray"}
@@ -46,6 +57,11 @@ json.dump({"modules": names, "changed": changed}, sys.stdout)
 """
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def run_python(code: str) -> str:
     """Standard output of `code` in a fresh interpreter."""
     return subprocess.run(
@@ -58,10 +74,10 @@ def test_import_is_light():
     assert HEAVY.isdisjoint(json.loads(loaded))
 
 
-@pytest.mark.parametrize("name", bayesrep.__all__)
-def test_public_name_resolves(name: str):
-    assert getattr(bayesrep, name) is not None
-    assert name in dir(bayesrep)
+def test_public_names_resolve():
+    absent = [name for name in bayesrep.__all__ if getattr(bayesrep, name, None) is None]
+    assert absent == []
+    assert set(bayesrep.__all__) <= set(dir(bayesrep))
 
 
 def test_public_names_are_those_the_type_checker_sees():
@@ -104,13 +120,161 @@ def test_rooms_import_downwards_only():
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_source_is_portable_and_silent(path: Path):
-    text = path.read_text()
-    assert not re.search(r"(?<![\w.])/(work|tmp|root|home)/", text), "names a place on one machine"
-    if path.parts[-2:] != ("commands", "output.py"):
-        calls = [n.func for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
-        assert "print" not in {getattr(call, "id", None) for call in calls}
+def test_source_is_portable_and_silent():
+    """It names no place on one machine, and prints in one file only."""
+    wrong = []
+    for path in SOURCES:
+        text = path.read_text()
+        if re.search(r"(?<![\w.])/(work|tmp|root|home)/", text):
+            wrong.append((str(path), "place"))
+        if path.parts[-2:] != ("commands", "output.py"):
+            calls = [n.func for n in ast.walk(tree_of(path)) if isinstance(n, ast.Call)]
+            if "print" in {getattr(call, "id", None) for call in calls}:
+                wrong.append((str(path), "print"))
+    assert wrong == []
+
+
+# --- the table of rules -----------------------------------------------------------------------
+
+
+def rooms() -> dict[str, dict[str, str]]:
+    return tomllib.loads((ROOT / "bayesrep" / "rules.toml").read_text(encoding="utf-8"))
+
+
+def braces(sentence: str) -> set[str]:
+    """The facts that a sentence names."""
+    named = (field for _, field, _, _ in string.Formatter().parse(sentence) if field is not None)
+    return {re.split(r"[.\[]", field)[0] for field in named}
+
+
+@dataclass(frozen=True)
+class Raised:
+    """A call that makes an error or a violation: where, of which rules, with which facts.
+
+    `rules` is empty where the call takes the rule from a name; `open` where it takes further facts
+    from a mapping that is not written down in the same function.
+    """
+
+    at: str
+    rules: frozenset[str]
+    facts: frozenset[str]
+    open: bool
+
+    def fits(self, sentence: str) -> bool:
+        wanted = braces(sentence)
+        return self.facts <= wanted if self.open else self.facts == wanted
+
+
+def calls_of(path: Path) -> tuple[list[Raised], set[str]]:
+    """The calls of a file that raise by a rule, and the other strings in its code."""
+    tree = tree_of(path)
+    nodes = list(ast.walk(tree))
+    functions = [n for n in nodes if isinstance(n, ast.FunctionDef)]
+    found: list[Raised] = []
+    seen: set[ast.AST] = set()
+    for call in (n for n in nodes if isinstance(n, ast.Call) and n.args):
+        kind = getattr(call.func, "attr", getattr(call.func, "id", None))
+        first = call.args[0]
+        told = [first.body, first.orelse] if isinstance(first, ast.IfExp) else [first]
+        rules = frozenset(each.value for each in told if isinstance(each, ast.Constant))
+        if kind not in KINDS or not (rules or call.keywords):
+            continue  # another call, or one that takes a violation
+        within = [f for f in functions if f.lineno <= call.lineno <= (f.end_lineno or 0)]
+        facts, rest = facts_of(call, max(within, key=lambda f: f.lineno, default=tree))
+        at = f"{path.relative_to(ROOT)}:{call.lineno}"
+        found.append(Raised(at, rules, facts, rest))
+        seen |= {*told, *ast.walk(first)}
+    for each in nodes:
+        if isinstance(each, ast.Compare):  # asks for a rule, raises none
+            seen |= set(ast.walk(each))
+    others = {n.value for n in nodes if isinstance(n, ast.Constant) and n not in seen}
+    return found, {each for each in others if isinstance(each, str)}
+
+
+def facts_of(call: ast.Call, function: ast.AST) -> tuple[frozenset[str], bool]:
+    """The facts that a call gives, and whether there may be more."""
+    found = {keyword.arg for keyword in call.keywords if keyword.arg is not None}
+    rest = False
+    for name in (ast.unparse(k.value) for k in call.keywords if k.arg is None):
+        mappings = [
+            node.value
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
+        ]
+        if len(mappings) == 1 and isinstance(mappings[0], ast.Dict):
+            found |= {ast.literal_eval(key) for key in mappings[0].keys if key is not None}
+        else:
+            rest = True
+    return frozenset(found), rest
+
+
+def test_every_rule_is_raised_with_the_facts_of_its_sentence():
+    """Where a call takes the rule by a name, its file has the rules that it may stand for."""
+    known = {rule: said for room in rooms().values() for rule, said in room.items()}
+    wrong: list[str] = []
+    named: set[str] = set()
+    for folder in ("bayesrep", "experiments", "benchmarks"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            calls, others = calls_of(path)
+            passed = {rule for rule in others if rule in known}
+            takers = [call for call in calls if not call.rules and path.name != "errors.py"]
+            for call in calls:
+                for rule in call.rules:
+                    if rule not in known:
+                        wrong.append(f"{call.at}: no rule {rule!r}")
+                    elif not call.fits(known[rule]):
+                        wrong.append(f"{call.at}: {rule}: {set(call.facts)}")
+            wrong += [
+                f"{call.at}: takes no rule of its file"
+                for call in takers
+                if not any(call.fits(known[rule]) for rule in passed)
+            ]
+            wrong += [
+                f"{path.relative_to(ROOT)}: {rule}: no call takes it"
+                for rule in passed
+                if not any(call.fits(known[rule]) for call in takers)
+            ]
+            named |= passed | {rule for call in calls for rule in call.rules}
+    assert wrong == []
+    assert sorted(set(known) - named) == [], "never raised"
+
+
+def test_rules_and_sentences_are_told_once():
+    listed = [(rule, said) for room in rooms().values() for rule, said in room.items()]
+    rules, said = zip(*listed, strict=True)
+    assert [rule for rule, count in Counter(rules).items() if count > 1] == [], "in two rooms"
+    assert [each for each, count in Counter(said).items() if count > 1] == [], "of two rules"
+    kebab = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
+    assert [rule for rule in rules if not kebab.fullmatch(rule)] == []
+    assert sentences() == dict(listed)
+
+
+def test_a_violation_travels_to_other_processes():
+    """With its offenders, as a pickle and as JSON; also when its line is told otherwise."""
+    offenders = [f"image {number}" for number in range(SHOWN + 2)]
+    plain = Violation("image-repeated", where="v1", images=listing(offenders))
+    for violation in (plain, plain.within("a.csv"), Violation("no-posterior-to-compare")):
+        sent = json.loads(json.dumps(violation.to_json()))
+        for other in (pickle.loads(pickle.dumps(violation)), Violation.of_json(sent)):
+            assert isinstance(other, Violation)
+            assert other == violation
+            assert (other.rule, other.facts) == (violation.rule, violation.facts)
+            assert other.offenders == violation.offenders
+    assert plain.offenders == tuple(offenders)
+
+
+# --- the tests themselves ---------------------------------------------------------------------
+
+
+def test_studies_are_simulated_in_the_zoo():
+    """Every other shape of study is a program to compile; tests/statistics needs its own."""
+    asked = "simulate_study" + "("
+    texts = {p.name: p.read_text(encoding="utf-8") for p in (ROOT / "tests").glob("*.py")}
+    callers = {name for name, text in texts.items() if asked in text}
+    assert callers == {"zoo.py", "test_simulate.py", "test_scenarios.py"}
+    calls = (n for n in ast.walk(ast.parse(texts["zoo.py"])) if isinstance(n, ast.Call))
+    forms = {text for text in map(ast.unparse, calls) if text.startswith(f"bayesrep.{asked}")}
+    assert 1 <= len(forms) <= 12
 
 
 def test_what_needs_a_compiler_is_left_out_where_that_is_asked():

@@ -1,14 +1,14 @@
 """Plans: their search, their populations, their fits, and what they refuse."""
 
 import json
-import warnings
 
 import numpy as np
 import pytest
+import zoo
+from refusals import check, refusal, refused
 
-import bayesrep
 from bayesrep.cli import main
-from bayesrep.errors import ConvergenceWarning, OptionError
+from bayesrep.errors import OptionError
 from bayesrep.lab import (
     Design,
     Law,
@@ -21,7 +21,7 @@ from bayesrep.lab import (
     published_world,
     worlds_of,
 )
-from bayesrep.lab.outcomes import Outcome, normal_posterior, outcome
+from bayesrep.lab.outcomes import Outcome, outcome
 from bayesrep.lab.spreading import spread_over
 from bayesrep.lab.worlds import adjusted_accuracies, draw_study
 from bayesrep.posterior.fitted import Fitted
@@ -122,44 +122,53 @@ def test_nothing_costs_anything(fits):
     json.dumps(plan_facts(found, Prices(0, 0)), allow_nan=False)
 
 
+ANSWERS_OUT = "planned-answers-out-of-range"
+TOO_SMALL = "budget-or-images-too-small"
+TOO_FEW_WORKERS = "crowd-below-answers-per-image"
+
+
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "broken"),
     [
-        ({}, "give a width, or a budget, or both"),
-        ({"width": 0}, "no 0 points"),
-        ({"width": 2.0}, "no 200 points"),
-        ({"width": 0.02, "answers": [1, 5]}, "must be 2 at least: one tells a mean"),
-        ({"width": 0.02, "answers": []}, "must be 2 at least"),
-        ({"width": 0.02, "workers": 2}, "nobody is asked twice"),
-        ({"width": 0.02, "workers": 5, "crowds": 2}, "nobody is asked twice"),
-        ({"limits": Limits(budget=1.0)}, "does not buy 20 images"),
-        ({"limits": Limits(budget=-1.0)}, "budget must be above 0"),
-        ({"width": 0.02, "limits": Limits(images=3)}, "most images at least 20"),
-        ({"width": 0.02, "studies": 1}, "studies must be 2"),
-        ({"width": 0.02, "jobs": 0}, "jobs must be 1 at least"),
+        ({}, ("plan-without-width-or-budget",)),
+        ({"width": 0}, ("plan-width-out-of-range", {"width_points": 0})),
+        ({"width": 2.0}, ("plan-width-out-of-range", {"width_points": 200})),
+        ({"width": 0.02, "answers": [1, 5]}, (ANSWERS_OUT,)),
+        ({"width": 0.02, "answers": []}, (ANSWERS_OUT,)),
+        ({"width": 0.02, "workers": 2}, (TOO_FEW_WORKERS, {"workers": 2, "crowds": 1})),
+        (
+            {"width": 0.02, "workers": 5, "crowds": 2},
+            (TOO_FEW_WORKERS, {"workers": 5, "crowds": 2}),
+        ),
+        ({"limits": Limits(budget=1.0)}, ("budget-below-smallest-study", {"budget": 1.0})),
+        ({"limits": Limits(budget=-1.0)}, (TOO_SMALL,)),
+        ({"width": 0.02, "limits": Limits(images=3)}, (TOO_SMALL,)),
+        ({"width": 0.02, "studies": 1}, ("planned-studies-below-two", {"studies": 1})),
+        ({"width": 0.02, "jobs": 0}, ("jobs-below-one", {"jobs": 0})),
     ],
 )
-def test_plans_refuse(fits, options, said):
-    with pytest.raises(OptionError, match=said):
+def test_plans_refuse(fits, options, broken):
+    with refused(OptionError, *broken):
         plan([WORLD], PRICES, **{"jobs": 1, **options})
 
 
 def test_designs_and_prices_refuse():
-    with pytest.raises(OptionError, match="2 answers about each"):
+    with refused(OptionError, "study-design-too-small", {"images": 1_000, "answers": 1}):
         Design(1_000, 1)
-    with pytest.raises(OptionError, match="20 images"):
+    with refused(OptionError, "study-design-too-small", {"images": 19, "answers": 5}):
         Design(19, 5)
-    with pytest.raises(OptionError, match="nobody is asked twice"):
+    with refused(OptionError, "workers-below-answers", {"workers": 4, "answers": 5}):
         Design(100, 5, 4)
-    with pytest.raises(OptionError, match="crowds must be 1 or 2"):
+    with refused(OptionError, "crowds-not-one-or-two", {"crowds": 3}):
         Design(100, 5, 10, 3)
     for prices in ((-1, 0), (0, float("nan"))):
-        with pytest.raises(OptionError, match="costs must be 0 or more"):
+        with refused(OptionError, "negative-cost"):
             Prices(*prices)
-    with pytest.raises(OptionError, match="where nothing costs anything"):
+    with refused(OptionError, "budget-where-all-is-free"):
         plan([WORLD], Prices(0, 0), limits=Limits(budget=5), jobs=1)
-    with pytest.raises(OptionError, match="prior must be one of imagenet-v2"):
+    with refused(OptionError, "unknown-world-prior", {"prior": "mnist"}) as error:
         published_world("mnist", 3)
+    assert error.value.facts["choices"].startswith("imagenet-v2")
 
 
 def test_laws_turn_around():
@@ -181,10 +190,10 @@ def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):
     monkeypatch.setattr(planning, "_one", None)
     again = planned(width=0.02, kept=kept)
     assert (again.design, again.width, len(made)) == (first.design, first.width, 1)
-    with pytest.raises(OptionError, match="holds the work of another plan"):
+    with refused(OptionError, "kept-work-of-another-plan", {"path": str(kept)}):
         planned(width=0.02, kept=kept, seed=1)
     kept.write_text("no JSON\n", "utf-8")
-    with pytest.raises(OptionError, match="is no file of kept work"):
+    with refused(OptionError, "kept-work-unreadable", {"path": str(kept)}):
         planned(width=0.02, kept=kept)
 
 
@@ -222,9 +231,9 @@ def test_the_next_batch(fits):
         assert all(each.width <= 0.1 for each in found)
     text = batch_text(few, Design(1_000, 3), 0.1, 0.02)
     assert text.startswith("Go on: the interval is 10.00 points wide")
-    with pytest.raises(OptionError, match="a batch takes money"):
+    with refused(OptionError, "batch-money-not-positive", {"money": 0.0}):
         bought(3, 0.0)
-    with pytest.raises(OptionError, match="no batch is limited"):
+    with refused(OptionError, "batch-answers-cost-nothing"):
         next_batch([WORLD], Prices(0, 1), design=Design(100, 3), width_now=0.1, money=5.0, jobs=1)
 
 
@@ -233,22 +242,16 @@ def test_the_next_batch(fits):
 
 @pytest.fixture(scope="module")
 def pilot():
-    study = draw_study(WORLD, Design(2_000, 10), leniency=0.0, seed=4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        posterior = bayesrep.fit(study, method="laplace", seed=0, progress=False)
-    return Fitted(study, posterior)
+    return Fitted(zoo.study("tiny"), zoo.posterior("tiny", **zoo.QUICK))
 
 
 def test_worlds_are_the_posterior_s_draws(pilot):
     worlds = worlds_of(pilot, count=40, classifiers=10, seed=1)
-    draws = pilot.adjusted.reshape(-1, 4)
+    draws = pilot.adjusted.reshape(-1, 3)
     for world in worlds[:5]:
         nearest = np.abs(draws - adjusted_accuracies(world)).max(axis=1).min()
         assert nearest < 2e-4  # a curve between nodes
-        weights = world.weights[0] * world.a[0] / (world.a[0] + world.b[0])
-        assert abs(weights.sum() - pilot.study.reference.selected.mean() / 10) < 0.03
-    assert worlds[0].shared_difficulty == pytest.approx(0.8, abs=0.08)
+    assert worlds[0].shared_difficulty > 0
     names = pilot.study.classifiers
     assert worlds[0].classifiers == names
     assert len(worlds_of(pilot, count=2, classifiers=2, seed=0)[0].classifiers) == 2
@@ -256,69 +259,60 @@ def test_worlds_are_the_posterior_s_draws(pilot):
     assert alone.shared_difficulty == 0
 
 
-def test_a_study_of_a_world_has_its_accuracies(pilot):
-    """Four standard errors of 40,000 images: a false alarm in 800 such tests."""
-    (world,) = worlds_of(pilot, count=1, classifiers=4, seed=2)
-    study = draw_study(world, Design(40_000, 3), leniency=0.0, seed=0)
-    measured = pilot.statistics.accuracy("reference")
-    np.testing.assert_allclose(study.reference.correct.mean(axis=0), measured, atol=0.01)
+def test_a_study_of_a_world_is_of_its_design(pilot):
+    """That its accuracies are the world's is in tests/statistics."""
+    (world,) = worlds_of(pilot, count=1, classifiers=3, seed=2)
     drawn = [draw_study(world, Design(200, 3, 20), leniency=0.5, seed=1) for _ in range(2)]
     assert drawn[0].fingerprint() == drawn[1].fingerprint()
+    assert drawn[0].reference.correct.shape == (200, 3)
     assert drawn[0].reference.answers is not None
     crowds = draw_study(world, Design(200, 3, 20, 2), leniency=0.5, seed=1)
     names = [set(np.asarray(each.answers.workers)) for each in crowds.datasets.values()]
     assert not names[0] & names[1]
 
 
-def test_normal_approximations_are_near(pilot):
-    normal = Fitted(pilot.study, normal_posterior(pilot.study, seed=0))
-    for name in ("together", "adjusted"):
-        found, other = (getattr(each, name).reshape(-1, 4) for each in (normal, pilot))
-        sd = other.std(axis=0)
-        assert (np.abs(found.mean(axis=0) - other.mean(axis=0)) < 0.5 * sd).all()
-        np.testing.assert_allclose(found.std(axis=0), sd, rtol=0.2)
-    assert not normal.group.attrs["converged"]
-
-
-def test_one_outcome_and_leniency(pilot):
-    design = Design(1_000, 10, 100, 2)
-    study = draw_study(WORLD, design, leniency=0.6, seed=3)
-    fitted = Fitted(study, normal_posterior(study, seed=0))
-    assert leniency_of(fitted) == pytest.approx(0.6, abs=0.15)
+def test_one_outcome(pilot):
+    """That it is near what is true, and leniency found, is in tests/statistics."""
     assert leniency_of(pilot) is None
-    found = outcome(WORLD, design, leniency=0.6, seed=3, way="normal")
-    assert found.mean_width > found.alone_width > 0
-    assert found.converged == 0
-    assert found == outcome(WORLD, design, leniency=0.6, seed=3, way="normal")
-    (one,) = [WORLD._replace(classifiers=WORLD.classifiers[:1], curves=WORLD.curves[:, :1])]
-    alone = outcome(one, Design(500, 5), leniency=0.0, seed=0, way="normal")
-    assert np.isnan(alone.pair_width)
+    one = WORLD._replace(classifiers=WORLD.classifiers[:1], curves=WORLD.curves[:, :1])
+    for world in (WORLD, one):
+        of = {"leniency": 0.6, "seed": 3, "way": "normal"}
+        found = outcome(world, Design(200, 5, 50, 2), **of)
+        assert found.mean_width > found.alone_width > 0
+        assert found.converged == 0
+        assert np.isnan(found.pair_width) == (world is one)
+    again = outcome(world, Design(200, 5, 50, 2), **of)
+    assert {**again._asdict(), "pair_width": 0} == {**found._asdict(), "pair_width": 0}
 
 
-def test_a_plan_from_a_tiny_pilot(tmp_path, capsys):
-    """Twenty images, from the command line, with real fits."""
+PILOT_COSTS = ["--cost-answer", "0.03", "--cost-image", "0.1", "--jobs", "1", "--no-progress"]
+
+
+@pytest.fixture
+def of_a_pilot(tmp_path):
+    """The words of a command about the pilot and its posterior."""
     folder = tmp_path / "pilot"
-    draw_study(WORLD, Design(20, 5), leniency=0.0, seed=1).write(folder)
-    words = ["plan", "--pilot", str(folder), "--cost-answer", "0.03", "--cost-image", "0.1"]
-    words += ["--answers", "5", "--studies", "2", "--jobs", "1", "--no-progress"]
-    status = main([*words, "--width", "8", "--json"])
+    zoo.study("tiny").write(folder)
+    posterior = zoo.posterior_path("tiny", **zoo.QUICK)
+    return ["plan", "--pilot", str(folder), "--posterior", str(posterior), *PILOT_COSTS]
+
+
+def test_a_plan_from_a_pilot(fits, of_a_pilot, capsys):
+    """With real fits, and the pilot's own, it is in tests/statistics."""
+    words = [*of_a_pilot, "--answers", "5", "--studies", "2", "--width", "8"]
+    status = main([*words, "--json"])
     said = capsys.readouterr()
     assert status == 0, said.err
-    assert "a pilot of 20 images says little" in said.err
+    assert "says little" not in said.err  # of a pilot of 500 images
     facts = json.loads(said.out)
     assert facts["answers"] == 5
     assert facts["width"] <= 0.0801
 
 
-def test_a_batch_from_a_pilot(pilot, tmp_path, capsys):
-    folder, posterior = tmp_path / "pilot", tmp_path / "posterior.nc"
-    pilot.study.write(folder)
-    bayesrep.write_posterior(pilot.posterior, posterior)
-    words = ["plan", "--pilot", str(folder), "--posterior", str(posterior)]
-    words += ["--cost-answer", "0.03", "--cost-image", "0.1", "--jobs", "1", "--no-progress"]
-    assert main([*words, "--width", "50", "--batch", "50"]) == 0
+def test_a_batch_from_a_pilot(fits, of_a_pilot, capsys):
+    assert main([*of_a_pilot, "--width", "50", "--batch", "50"]) == 0
     assert capsys.readouterr().out.startswith("Stop: the interval is")
-    assert main([*words, "--width", "2", "--batch", "600", "--studies", "2", "--json"]) == 0
+    assert main([*of_a_pilot, "--width", "2", "--batch", "600", "--studies", "2", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert not facts["stop"]
     widths = [row["width"] for row in facts["rows"]]
@@ -326,28 +320,38 @@ def test_a_batch_from_a_pilot(pilot, tmp_path, capsys):
     assert widths[0] < facts["width"]
 
 
+PRIOR = ["--prior", "imagenet-v2"]
+WIDTH = [*PRIOR, "--width", "1"]
+COSTS = ["plan", "--cost-answer", "0.03", "--cost-image", "0.1", "--no-progress"]
+
+
+@pytest.mark.parametrize(
+    ("words", "broken"),
+    [
+        ([], ("one-of-pilot-prior",)),
+        ([*PRIOR, "--pilot", "here"], ("one-of-pilot-prior",)),
+        (PRIOR, ("plan-without-width-or-budget",)),
+        ([*WIDTH, "--batch", "5"], ("batch-without-pilot-width",)),
+        ([*PRIOR, "--posterior", "x"], ("posterior-without-pilot",)),
+        ([*WIDTH, "--answers", "1"], (ANSWERS_OUT,)),
+        ([*WIDTH, "--leniency", "-1"], ("leniency-out-of-range", {"leniency": -1})),
+        (["--pilot", "nowhere", "--width", "1"], ("study-path-missing", {"path": "nowhere"})),
+        ([*WIDTH, "--ray", "127.0.0.1:1"], ("ray-cluster-unreachable", {"address": "127.0.0.1:1"})),
+    ],
+)
+def test_plan_command_refuses(words, broken):
+    check(refusal([*COSTS, *words]), *broken)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "either --pilot or --prior"),
-        (["--prior", "imagenet-v2", "--pilot", "here"], "either --pilot or --prior"),
-        (["--prior", "imagenet-v2"], "give a width, or a budget"),
         (["--prior", "mnist", "--width", "1"], "invalid choice: 'mnist'"),
-        (["--prior", "imagenet-v2", "--width", "1", "--batch", "5"], "--batch goes on from"),
-        (["--prior", "imagenet-v2", "--posterior", "x"], "--posterior is a pilot's"),
-        (["--prior", "imagenet-v2", "--width", "1", "--answers", "1"], "one tells a mean"),
-        (["--prior", "imagenet-v2", "--width", "1", "--answers", "x"], "'x' is not N,N"),
-        (["--prior", "imagenet-v2", "--width", "1", "--leniency", "-1"], "a number from 0 to 5"),
-        (["--pilot", "nowhere", "--width", "1"], "nowhere"),
-        (
-            ["--prior", "imagenet-v2", "--width", "1", "--ray", "127.0.0.1:1"],
-            "cannot be reached",
-        ),
+        ([*WIDTH, "--answers", "x"], "'x' is not N,N"),
     ],
 )
-def test_plan_command_refuses(words, said, capsys):
-    words = ["plan", "--cost-answer", "0.03", "--cost-image", "0.1", "--no-progress", *words]
-    assert main(words) == 2
+def test_plan_command_cannot_read(words, said, capsys):
+    assert main([*COSTS, *words]) == 2
     assert said in capsys.readouterr().err
 
 

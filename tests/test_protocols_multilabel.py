@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from refusals import refused
+from refusals import check, refusal, refused
 
 from bayesrep import OptionError, StudyError, cli
 from bayesrep.errors import ProtocolWarning
@@ -33,6 +33,7 @@ DATA = Path(
 )
 CLASSES = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu")
 NETWORKS = ("one", "two", "three")
+NO_FILE = "No such file or directory"
 
 
 def needs(path):
@@ -204,15 +205,18 @@ def test_p_values_are_never_zero_and_a_function_of_the_seed():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "broken"),
     [
-        (dict(empty="keep"), "empty is 'keep'; choose one of exclude, wrong"),
-        (dict(trials=0), "0 trials; give at least one"),
-        (dict(interval="wald"), "no interval 'wald'"),
+        (
+            dict(empty="keep"),
+            ("unknown-empty-handling", {"empty": "keep", "choices": "exclude, wrong"}),
+        ),
+        (dict(trials=0), ("trials-below-one", {"trials": 0})),
+        (dict(interval="wald"), ("unknown-proportion-interval", {"interval": "wald"})),
     ],
 )
-def test_unknown_options_are_refused(options, message):
-    with pytest.raises(OptionError, match=message):
+def test_unknown_options_are_refused(options, broken):
+    with refused(OptionError, *broken):
         multilabel(some_predictions(), label_sets(some_sets()), subsets={}, **options)
 
 
@@ -228,7 +232,7 @@ def test_images_without_any_right_label_are_nothing_to_count():
 
 @pytest.mark.parametrize("name", ["all", "one label"])
 def test_a_group_may_not_have_the_name_of_a_built_in_part(name):
-    with pytest.raises(StudyError, match=f"subset '{name}': the name is taken; rename it"):
+    with refused(StudyError, "table-subset-name-taken", {"subsets": [name]}):
         multilabel(some_predictions(), label_sets(some_sets()), subsets={name: MASKS["flying"]})
 
 
@@ -319,38 +323,62 @@ def test_imagenets_classes_go_by_wnid_or_by_number(tmp_path):
 def test_images_without_a_set_are_left_out_with_a_warning(tmp_path, three):
     path = tmp_path / "sets.csv"
     table_of({"i02": ["gnu"], "other": ["x"]}).write_csv(path)
-    with pytest.warns(ProtocolWarning, match=r"no label set of images 'i00', 'i01' of 'v1'; acc"):
+    with pytest.warns(ProtocolWarning, match=r"'i00', 'i01' of 'v1'; "):
         found = read_label_sets([path], three)
     assert found.known.tolist() == [False, False, True]
 
 
 BAD = {
-    "unknown class": ("s.json", {**SETS, "i02": ["yak"]},
-                      r"label 'yak' is no class of the predictions; use the names of their 7"),
-    "number of a class": ("s.json", {**SETS, "i02": [3]}, r"label '3' is no class"),
-    "no list": ("s.json", {**SETS, "i02": "ant"}, r"the label set of 'i02' is no list of labels"),
-    "none of ours": ("s.json", {"x": ["ant"]}, r"no label set of any image of 'v1', whose images"),
-    "no mapping": ("s.json", 3, r"neither a list nor a mapping of label sets"),
-    "list for others": ("s.json", [["ant"]] * 3, r"no label set of any image of 'v1'"),
-    "label twice": ("s.csv", table_of({**SETS, "i02": ["ant", "ant"]}),
-                    r"a label is given twice for image 'i02'; keep one row for each"),
-    "no label column": ("s.csv", table_of(SETS).drop("label"), r"column 'label' missing"),
-    "no rows": ("s.csv", table_of(SETS).head(0), r"has no rows"),
-    "other data set": ("s.csv", table_of(SETS, dataset="v9"), r"no label set of any image of 'v1'"),
-    "unknown kind": ("s.doc", SETS, r"is no table by its name"),
-}  # fmt: skip
+    "unknown class": (
+        "s.json",
+        {**SETS, "i02": ["yak"]},
+        (
+            "classes-not-of-predictions",
+            {"unknown_classes": ["yak"], "verb": "is no class", "class_count": 7},
+        ),
+    ),
+    "number of a class": (
+        "s.json",
+        {**SETS, "i02": [3]},
+        (
+            "classes-not-of-predictions",
+            {"unknown_classes": ["3"], "verb": "is no class", "class_count": 7},
+        ),
+    ),
+    "no list": ("s.json", {**SETS, "i02": "ant"}, ("label-set-not-list", {"image": "i02"})),
+    "none of ours": ("s.json", {"x": ["ant"]}, ("label-sets-of-other-images", {"dataset": "v1"})),
+    "no mapping": ("s.json", 3, ("label-sets-not-list-mapping",)),
+    "list for others": ("s.json", [["ant"]] * 3, ("label-sets-of-other-images", {"dataset": "v1"})),
+    "label twice": (
+        "s.csv",
+        table_of({**SETS, "i02": ["ant", "ant"]}),
+        ("label-twice-for-image", {"images": ["i02"]}),
+    ),
+    "no label column": (
+        "s.csv",
+        table_of(SETS).drop("label"),
+        ("table-lacks-columns", {"columns": ["label"]}),
+    ),
+    "no rows": ("s.csv", table_of(SETS).head(0), ("table-without-rows",)),
+    "other data set": (
+        "s.csv",
+        table_of(SETS, dataset="v9"),
+        ("label-sets-of-other-images", {"dataset": "v1"}),
+    ),
+    "unknown kind": ("s.doc", SETS, ("table-file-type-unknown",)),
+}
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_label_sets_are_one_clear_error(tmp_path, three, name):
-    path, content, message = tmp_path / BAD[name][0], BAD[name][1], BAD[name][2]
+    path, content, broken = tmp_path / BAD[name][0], BAD[name][1], BAD[name][2]
     if isinstance(content, pl.DataFrame):
         content.write_csv(path)
     else:
         path.write_text(json.dumps(content))
-    with pytest.raises(StudyError, match=rf"{path.name}: " + message) as error:
+    with refused(StudyError, *broken) as error:
         read_label_sets([path], three)
-    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(f"{path}: ")
 
 
 def test_second_sets_and_unreadable_files_are_named(tmp_path, three):
@@ -426,21 +454,36 @@ def test_groups_of_classes_are_read_from_tables(tmp_path, kind):
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("rows", "broken"),
     [
-        ({"class": ["yak"], "kind": ["x"]}, r"class 'yak' is no class of the predictions"),
-        ({"class": ["ant", "ant"], "kind": ["x", "y"]}, r"class 'ant' given twice; keep one row"),
-        ({"class": ["ant"]}, r"only the column class; add one that groups the classes"),
-        ({"name": ["ant"], "kind": ["x"]}, r"column 'class' missing"),
-        ({"class": ["ant", None], "kind": ["x", "y"]}, r"class is missing in line 3"),
+        (
+            {"class": ["yak"], "kind": ["x"]},
+            (
+                "classes-not-of-predictions",
+                {"unknown_classes": ["yak"], "verb": "is no class", "class_count": 7},
+            ),
+        ),
+        (
+            {"class": ["ant", "ant"], "kind": ["x", "y"]},
+            ("class-grouped-twice", {"classes": ["ant"]}),
+        ),
+        ({"class": ["ant"]}, ("no-grouping-column",)),
+        (
+            {"name": ["ant"], "kind": ["x"]},
+            ("table-lacks-columns", {"columns": ["class"], "needed": "class"}),
+        ),
+        (
+            {"class": ["ant", None], "kind": ["x", "y"]},
+            ("value-missing-in-rows", {"column": "class", "rows": "line 3"}),
+        ),
     ],
 )
-def test_bad_groups_are_one_clear_error(tmp_path, rows, message):
+def test_bad_groups_are_one_clear_error(tmp_path, rows, broken):
     path = tmp_path / "groups.csv"
     pl.DataFrame(rows).write_csv(path)
-    with pytest.raises(StudyError, match=r"groups\.csv: " + message) as error:
+    with refused(StudyError, *broken) as error:
         read_groups(path, CLASSES)
-    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(f"{path}: ")
 
 
 def test_superclasses_are_a_mapping_to_class_numbers(tmp_path):
@@ -583,31 +626,33 @@ def test_the_command_writes_csv_and_text(capsys, files, table):
     assert (status, error) == (0, "")
     assert "insect" in text
     assert pl.read_csv(path).height > 0
-    status, _, error = run(capsys, *arguments(files, *more))
-    assert status == 2
-    assert "exists" in error
+    check(refusal(arguments(files, *more)), "output-path-exists", {"path": str(path)})
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("more", "broken"),
     [
-        (("--dataset", "v9"), "no predictions on 'v9', but on data set 'v1'"),
-        (("--labels", "none.json"), "none.json: cannot be read (No such file or directory)"),
-        (("--classes", "none.csv"), "none.csv: cannot be read (No such file or directory)"),
-        (("--trials", "0"), "0 trials; give at least one"),
+        (
+            ("--dataset", "v9"),
+            ("data-set-without-predictions", {"dataset": "v9", "known_datasets": ["v1"]}),
+        ),
+        (("--labels", "none.json"), ("file-unreadable", {"path": "none.json", "reason": NO_FILE})),
+        (("--classes", "none.csv"), ("file-unreadable", {"path": "none.csv", "reason": NO_FILE})),
+        (("--trials", "0"), ("trials-below-one", {"trials": 0})),
         (
             ("--table", "co-occurrence", "--classes", "GROUPS"),
-            "--by is None; GROUPS has kind, odd",
+            ("unknown-grouping-column", {"column": None, "choices": "kind, odd"}),
         ),
     ],
 )
-def test_wrong_use_is_one_line(capsys, files, more, message):
+def test_wrong_use_is_one_line(capsys, files, more, broken):
     path = str(files / "groups.csv")
     more = [path if each == "GROUPS" else each for each in more]
-    status, out, error = run(capsys, *arguments(files, *more))
-    assert (status, out) == (2, "")
-    assert message.replace("GROUPS", path) in error
-    assert error.count("\n") == 1
+    violation = refusal(arguments(files, *more))
+    check(violation, *broken)
+    if violation.rule == "unknown-grouping-column":
+        assert violation.facts["path"] == path
+    assert capsys.readouterr().out == ""
 
 
 def test_missing_label_sets_are_warned_of_in_one_line(capsys, files):

@@ -3,9 +3,9 @@
 import numpy as np
 import polars as pl
 import pytest
+from refusals import check, refusal, refused
 
 from bayesrep import StudyError
-from bayesrep.cli import main
 from bayesrep.protocols import confusion, judged, people_beside, read_people, seen
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.sections.section import Source
@@ -204,20 +204,24 @@ def test_the_reports_section_has_every_number(world):
     assert len(block.figures) == 2
     assert [row[0] for row in block.table.rows] == seen(predictions, people)["statistic"].to_list()
     assert len(block.figures[1].rows) == 3 * 3  # classifiers, and ways to be right
-    with pytest.raises(StudyError, match="no tables of what people see"):
+    with refused(StudyError, "no-tables-of-people"):
         Seen.of(Source(None, None))
     people = read_people(predictions, counts=folder / "counts.csv")
     (block,) = Seen.of(Source(None, None, people=(predictions, people))).blocks()
     assert len(block.figures) == 1
 
 
-def test_the_figures_command_asks_for_what_it_needs(tmp_path, capsys):
-    for words, message in (
-        (("people", tmp_path), "people is drawn of --objects, --counts or both"),
-        (("paper-4", tmp_path, "--objects", "x.csv"), "paper-4 takes no --objects"),
+def test_the_figures_command_asks_for_what_it_needs(tmp_path):
+    needs = {"figure": "people", "needed": "--objects, --counts or both"}
+    for words, rule, told in (
+        (("people", tmp_path), "figure-needs-input", needs),
+        (
+            ("paper-4", tmp_path, "--objects", "x.csv"),
+            "figure-takes-no-input",
+            {"figure": "paper-4", "input": "--objects"},
+        ),
     ):
-        assert main(["figure", *map(str, words), "--out", str(tmp_path / "f.png")]) == 2
-        assert message in capsys.readouterr().err
+        check(refusal(["figure", *words, "--out", tmp_path / "f.png"]), rule, told)
 
 
 def test_either_table_is_enough_for_its_rows(world):
@@ -226,26 +230,38 @@ def test_either_table_is_enough_for_its_rows(world):
         people = read_people(predictions, **{name: folder / f"{name}.csv"})
         assert set(seen(predictions, people)["figure"]) == figures
         assert judged(predictions, people)["share"].is_between(0, 1).all()
-    with pytest.raises(StudyError, match="nothing is known of what people see"):
+    with refused(StudyError, "seen-by-people-unknown"):
         seen(predictions, read_people(predictions))
-    with pytest.raises(StudyError, match="nothing is known of what people see"):
+    with refused(StudyError, "seen-by-people-unknown"):
         judged(predictions, read_people(predictions))
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "broken"),
     [
-        ("image,label,selected\n0.jpg,a,1\n", "shown' missing"),
-        ("image,label,selected,shown\nother.jpg,a,1,2\n", "none of the images of 'v1'"),
-        ("image,label,selected,shown\n0.jpg,zebra,1,2\n", "'zebra' is no class"),
-        ("image,label,selected,shown\n0.jpg,a,1,2\n0.jpg,a,1,2\n", "given twice for image '0.jpg'"),
-        ("image,label,selected,shown\n0.jpg,a,3,2\n", "selected must be from 0 to shown"),
-        ("image,label,selected,shown\n0.jpg,a,0,0\n", "shown above 0"),
-        ("dataset,image,label,selected,shown\nv2,0.jpg,a,1,2\n", "none of the images of 'v1'"),
+        ("image,label,selected\n0.jpg,a,1\n", ("table-lacks-columns", {"columns": ["shown"]})),
+        (
+            "image,label,selected,shown\nother.jpg,a,1,2\n",
+            ("people-images-unknown", {"dataset": "v1"}),
+        ),
+        (
+            "image,label,selected,shown\n0.jpg,zebra,1,2\n",
+            ("classes-not-of-predictions", {"unknown_classes": ["zebra"]}),
+        ),
+        (
+            "image,label,selected,shown\n0.jpg,a,1,2\n0.jpg,a,1,2\n",
+            ("label-twice-for-image", {"images": ["0.jpg"]}),
+        ),
+        ("image,label,selected,shown\n0.jpg,a,3,2\n", ("label-counts-not-within-shown",)),
+        ("image,label,selected,shown\n0.jpg,a,0,0\n", ("label-counts-not-within-shown",)),
+        (
+            "dataset,image,label,selected,shown\nv2,0.jpg,a,1,2\n",
+            ("people-images-unknown", {"dataset": "v1"}),
+        ),
     ],
 )
-def test_tables_that_cannot_be_are_refused(world, text, message):
+def test_tables_that_cannot_be_are_refused(world, text, broken):
     predictions, folder, *_ = world
     (folder / "bad.csv").write_text(text, encoding="utf-8")
-    with pytest.raises(StudyError, match=message):
+    with refused(StudyError, *broken):
         read_people(predictions, counts=folder / "bad.csv")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from refusals import refused
+from refusals import check, refusal, refused
 
 from bayesrep import Study, StudyError, cli
 from bayesrep.protocols import match, read_predictions
@@ -168,63 +168,99 @@ def shares(*values):
 
 
 BAD = {
-    "no answers": (lambda r: edited(r).drop("label_1"),
-                   r"resnet\.parquet: .*no column label_1\); make them with `bayesrep predict"),
-    "no probabilities": (lambda r: edited(r).drop(SHARES),
-                         r"no column probability_1\); make them with `bayesrep predict"),
-    "below 0": (lambda r: edited(r, row=1, probability_5=-0.01),
-                r"a probability is not between 0 and 1 for image 'b'"),
-    "above 1": (lambda r: edited(r, row=1, probability_1=1.01),
-                r"a probability is not between 0 and 1 for image 'b'"),
-    "NaN": (lambda r: edited(r, row=2, probability_3=float("nan")),
-            r"a probability is not between 0 and 1 for image 'c'"),
-    "null": (lambda r: edited(r, row=0, probability_1=None),
-             r"a probability is not between 0 and 1 for image 'a'"),
-    "text": (lambda r: edited(r).with_columns(probability_2=pl.lit("much")),
-             r"probabilities are not numbers"),
-    "more than 1": (lambda r: edited(r, row=1, **shares(0.6, 0.5, 0.1, 0, 0)),
-                    r"probabilities that cannot sum to 1 \(these sum to 1\.2\) for image 'b'"),
-    "too little": (lambda r: edited(r, row=1, **shares(0.1, 1e-4, 1e-4, 1e-4, 1e-4)),
-                   r"probabilities that cannot sum to 1 \(these sum to 0\.1\) for image 'b'"),
-    "unsorted": (lambda r: edited(r, row=0, **shares(0.2, 0.5, 0.2, 0.05, 0.05)),
-                 r"a later answer is more probable than the first for image 'a'"),
-    "missing answer": (lambda r: edited(r, row=2, label_3=None),
-                       r"label_3 is missing for image 'c'"),
-    "missing label": (lambda r: edited(r, row=2, label=None), r"label is missing for image 'c'"),
-    "no label": (lambda r: edited(r).drop("label"), r"no column label, and no labels in images"),
-    "no images": (lambda r: edited(r).drop("image"), r"column 'image' missing"),
-    "no rows": (lambda r: edited(r).head(0), r"has no images"),
-    "image twice": (lambda r: edited(r)[[0, 1, 1, 2]],
-                    r"image 'b' given more than once; keep one row per image"),
-}  # fmt: skip
+    "no answers": (lambda r: edited(r).drop("label_1"), ("answers-not-recorded",)),
+    "no probabilities": (lambda r: edited(r).drop(SHARES), ("answer-probabilities-missing",)),
+    "below 0": (
+        lambda r: edited(r, row=1, probability_5=-0.01),
+        ("answer-probability-out-of-range", {"images": ["b"]}),
+    ),
+    "above 1": (
+        lambda r: edited(r, row=1, probability_1=1.01),
+        ("answer-probability-out-of-range", {"images": ["b"]}),
+    ),
+    "NaN": (
+        lambda r: edited(r, row=2, probability_3=float("nan")),
+        ("answer-probability-out-of-range", {"images": ["c"]}),
+    ),
+    "null": (
+        lambda r: edited(r, row=0, probability_1=None),
+        ("answer-probability-out-of-range", {"images": ["a"]}),
+    ),
+    "text": (
+        lambda r: edited(r).with_columns(probability_2=pl.lit("much")),
+        ("answer-probabilities-not-numbers",),
+    ),
+    "more than 1": (
+        lambda r: edited(r, row=1, **shares(0.6, 0.5, 0.1, 0, 0)),
+        ("answer-probabilities-sum-wrong", {"images": ["b"], "sum": pytest.approx(1.2)}),
+    ),
+    "too little": (
+        lambda r: edited(r, row=1, **shares(0.1, 1e-4, 1e-4, 1e-4, 1e-4)),
+        ("answer-probabilities-sum-wrong", {"images": ["b"], "sum": pytest.approx(0.1004)}),
+    ),
+    "unsorted": (
+        lambda r: edited(r, row=0, **shares(0.2, 0.5, 0.2, 0.05, 0.05)),
+        ("answers-not-by-probability", {"images": ["a"]}),
+    ),
+    "missing answer": (
+        lambda r: edited(r, row=2, label_3=None),
+        ("label-or-answer-missing", {"column": "label_3", "images": ["c"]}),
+    ),
+    "missing label": (
+        lambda r: edited(r, row=2, label=None),
+        ("label-or-answer-missing", {"column": "label", "images": ["c"]}),
+    ),
+    "no label": (
+        lambda r: edited(r).drop("label"),
+        ("prediction-labels-missing", {"images_file": "images.parquet"}),
+    ),
+    "no images": (
+        lambda r: edited(r).drop("image"),
+        ("parquet-columns-missing", {"columns": ["image"]}),
+    ),
+    "no rows": (lambda r: edited(r).head(0), ("data-set-without-images",)),
+    "image twice": (
+        lambda r: edited(r)[[0, 1, 1, 2]],
+        ("image-repeated", {"images": ["b"]}),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_files_are_one_line_that_names_them(root, name):
-    change, message = BAD[name]
+    change, broken = BAD[name]
     put(root, "v1", "resnet", change(root))
-    with pytest.raises(
-        StudyError, match=r"resnet\.parquet.*" + message.removeprefix(r"resnet\.parquet: .*")
-    ) as error:
+    with refused(StudyError, *broken) as error:
         read(root, confidence=True)
-    assert "\n" not in str(error.value)
+    facts = error.value.facts
+    assert "resnet.parquet" in facts["where"]
+    assert facts.get("advice", MAKE_THEM).startswith(MAKE_THEM)
 
 
+MAKE_THEM = "make them with `bayesrep predict"
+OTHER = {"where": "predictions/v1/vgg%2F16.parquet"}
 SECOND = {
-    "missing": (lambda r: edited(r)[:2], r"image 'c' missing than in the file of 'resnet'"),
-    "more": (lambda r: pl.concat([edited(r), edited(r, image="d")[:1]]),
-             r"image 'd' more than in the file of 'resnet'"),
-    "twice": (lambda r: edited(r)[[0, 1, 2, 2]], r"image 'c' given more than once"),
-}  # fmt: skip
+    "missing": (
+        lambda r: edited(r)[:2],
+        ("answered-images-missing", OTHER | {"images": ["c"], "other_classifier": "resnet"}),
+    ),
+    "more": (
+        lambda r: pl.concat([edited(r), edited(r, image="d")[:1]]),
+        ("answered-images-too-many", OTHER | {"images": ["d"], "other_classifier": "resnet"}),
+    ),
+    "twice": (
+        lambda r: edited(r)[[0, 1, 2, 2]],
+        ("image-repeated", OTHER | {"images": ["c"]}),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", SECOND)
 def test_all_files_of_a_data_set_hold_the_same_images(root, name):
-    change, message = SECOND[name]
+    change, broken = SECOND[name]
     put(root, "v1", "vgg/16", change(root))
-    with pytest.raises(StudyError, match=r"vgg%2F16\.parquet: " + message) as error:
+    with refused(StudyError, *broken):
         read(root)
-    assert "\n" not in str(error.value)
 
 
 def test_classifiers_that_were_told_different_labels_are_named(root):
@@ -257,7 +293,7 @@ def test_missing_data_sets_classifiers_and_folders_are_named(root, tmp_path):
         read_predictions(root)
     with refused(StudyError, "parquet-file-missing"):
         read(root, classifiers=["none"])
-    with refused(StudyError, "study-folder-not-found", {"state": "does not exist"}):
+    with refused(StudyError, "study-path-missing"):
         read(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with refused(
@@ -276,9 +312,9 @@ def test_missing_data_sets_classifiers_and_folders_are_named(root, tmp_path):
 def test_a_damaged_file_is_named(root, classifier):
     path = file(root, "v2", classifier)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(StudyError, match=rf"{path.name} is not a readable Parquet file") as error:
+    with refused(StudyError, "parquet-file-unreadable") as error:
         read(root)
-    assert "\n" not in str(error.value)
+    assert error.value.facts["where"].endswith(path.name)
 
 
 def test_a_damaged_study_json_is_named(root):
@@ -302,9 +338,10 @@ def test_an_unsound_images_parquet_is_named(root, damage):
     table.write_parquet(path)
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(StudyError, match=r"images\.parquet") as error:
+    rule = "parquet-file-unreadable" if damage == "cut" else "image-repeated"
+    with refused(StudyError, rule) as error:
         read(root)
-    assert "\n" not in str(error.value)
+    assert error.value.facts["where"].startswith("images.parquet")
 
 
 # ------------------------------------------------------------------ writing
@@ -384,15 +421,21 @@ def test_answers_that_contradict_the_study_are_refused(tmp_path):
     wrong[0, 1] = (wrong[0, 1] + 1) % 3
     wrong[0, 1, 0] = answers[0].labels[1] if not answers[0].correct[0, 1] else 2
     changed = [
-        (replaced(answers[0], answers=wrong), "answers contradict what is right on image 'b'"),
-        (answers[0].on(np.array([0, 1, 3])), "no answers for image 'c'; give all or none"),
+        (
+            replaced(answers[0], answers=wrong),
+            ("answers-contradict-correctness", {"dataset": "v1", "images": ["b"]}),
+        ),
+        (
+            answers[0].on(np.array([0, 1, 3])),
+            ("answers-incomplete", {"dataset": "v1", "missing": ["c"]}),
+        ),
         (
             replaced(answers[0], classifiers=("resnet", "alexnet")),
-            "no answers for classifier 'vgg/16'",
+            ("answers-incomplete", {"dataset": "v1", "missing": ["vgg/16"]}),
         ),
     ]
-    for data, message in changed:
-        with pytest.raises(StudyError, match=message):
+    for data, broken in changed:
+        with refused(StudyError, *broken):
             study.write(tmp_path / "s", answers=[data, answers[1]])
         assert not (tmp_path / "s").exists()
 
@@ -415,20 +458,65 @@ def test_written_answers_do_not_replace_what_is_there(tmp_path):
 
 def test_predictions_that_are_none_are_refused():
     data = some_answers()[0]
-    for values, message in (
-        (dict(images=["a"] * 4), r"'v1': image 'a' given more than once"),
-        (dict(classes=("cat", "cat", "owl")), "a class is named twice"),
-        (dict(classifiers=("vgg", "vgg")), "a classifier is named twice"),
-        (dict(labels=np.zeros(3, int)), "labels are not 4 class numbers"),
-        (dict(labels=np.zeros(4)), "labels are not 4 class numbers"),
-        (dict(labels=[0, 1, 3, 0]), "the label of image 'c' is no number of a class"),
-        (dict(answers=data.answers[:1]), r"answers of shape \[1, 4, 3\]; give .* \[2, 4, 'R'\]"),
-        (dict(answers=data.answers + 1), "an answer is no number of a class"),
-        (dict(answers=data.answers - 2), "an answer is no number of a class"),
-        (dict(confidence=np.ones(4)), r"confidence has shape \[4\], not \[2, 4\]"),
-        (dict(confidence=np.full((2, 4), np.nan)), "a probability is not between 0 and 1"),
+    for values, broken in (
+        (dict(images=["a"] * 4), ("image-repeated", {"where": "data set 'v1'", "images": ["a"]})),
+        (
+            dict(classes=("cat", "cat", "owl")),
+            ("class-repeated-in-predictions", {"where": "data set 'v1'"}),
+        ),
+        (
+            dict(classifiers=("vgg", "vgg")),
+            ("classifier-repeated-in-predictions", {"where": "data set 'v1'"}),
+        ),
+        (
+            dict(labels=np.zeros(3, int)),
+            ("labels-not-class-numbers", {"where": "data set 'v1'", "image_count": 4}),
+        ),
+        (
+            dict(labels=np.zeros(4)),
+            ("labels-not-class-numbers", {"where": "data set 'v1'", "image_count": 4}),
+        ),
+        (
+            dict(labels=[0, 1, 3, 0]),
+            ("label-not-a-class", {"where": "data set 'v1'", "images": ["c"]}),
+        ),
+        (
+            dict(answers=data.answers[:1]),
+            (
+                "answers-shape-wrong",
+                {"where": "data set 'v1'", "shape": "[1, 4, 3]", "expected_shape": "[2, 4, 'R']"},
+            ),
+        ),
+        (
+            dict(answers=data.answers + 1),
+            (
+                "answer-not-a-class",
+                {"where": "data set 'v1'", "classifier": "resnet", "images": data.images.tolist()},
+            ),
+        ),
+        (
+            dict(answers=data.answers - 2),
+            (
+                "answer-not-a-class",
+                {"where": "data set 'v1'", "classifier": "resnet", "images": data.images.tolist()},
+            ),
+        ),
+        (
+            dict(confidence=np.ones(4)),
+            (
+                "confidence-shape-wrong",
+                {"where": "data set 'v1'", "shape": "[4]", "expected_shape": "[2, 4]"},
+            ),
+        ),
+        (
+            dict(confidence=np.full((2, 4), np.nan)),
+            (
+                "confidence-out-of-range",
+                {"where": "data set 'v1'", "classifier": "resnet", "images": data.images.tolist()},
+            ),
+        ),
     ):
-        with pytest.raises(StudyError, match=message):
+        with refused(StudyError, *broken):
             replaced(data, **values)
 
 
@@ -492,18 +580,30 @@ def test_imported_tables_keep_the_answers(capsys, tmp_path, labels, kind):
 def test_answers_without_labels_are_one_clear_error(tmp_path):
     table = long_table(some_answers())
     counts = counts_table(tmp_path / "counts.csv")
-    for changed, message in (
-        (table.drop("label"), r"answers\.csv: answers without the labels they should be; add a"),
+    for changed, broken in (
+        (table.drop("label"), ("answers-without-labels",)),
         (
             table.with_columns(probability_1=pl.lit(1.5)),
-            r"probability_1 is not a number between 0 and 1 in lines 2 \(1\.5\), 3",
+            (
+                "probability-out-of-range-in-rows",
+                {
+                    "column": "probability_1",
+                    "rows": "lines 2 (1.5), 3 (1.5), 4 (1.5), 5 (1.5), 6 (1.5), ... (10 lines)",
+                },
+            ),
         ),
-        (table.with_columns(label_1=pl.lit(None, pl.String)), r"label_1 is missing in lines 2"),
+        (
+            table.with_columns(label_1=pl.lit(None, pl.String)),
+            (
+                "value-missing-in-rows",
+                {"column": "label_1", "rows": "lines 2, 3, 4, 5, 6, ... (10 lines)"},
+            ),
+        ),
     ):
         changed.write_csv(tmp_path / "answers.csv")
-        with pytest.raises(StudyError, match=message) as error:
+        with refused(StudyError, *broken) as error:
             read_answered([counts, tmp_path / "answers.csv"], reference="v1", replication="v2")
-        assert "\n" not in str(error.value)
+        assert error.value.facts["where"].endswith("answers.csv")
 
 
 def test_tables_whose_correct_contradicts_their_answers_are_refused(capsys, tmp_path):
@@ -512,11 +612,11 @@ def test_tables_whose_correct_contradicts_their_answers_are_refused(capsys, tmp_
         tmp_path / "answers.csv"
     )
     counts, out = counts_table(tmp_path / "counts.csv"), tmp_path / "s"
-    status, text, error = run(
-        capsys, "import", "tables", counts, tmp_path / "answers.csv", *ROLES, "--out", out
+    violation = refusal(
+        ["import", "tables", counts, tmp_path / "answers.csv", *ROLES, "--out", out]
     )
-    assert (status, text) == (2, "")
-    assert "answers contradict what is right on image 'a'" in error
+    check(violation, "answers-contradict-correctness", {"images": ["a"]})
+    assert capsys.readouterr().out == ""
     assert not out.exists()
 
 
@@ -552,7 +652,7 @@ def test_published_answers_are_imported_without_counts_and_counted_later(
     out = tmp_path / "s"
     status, text, _ = run(capsys, "import", "imagenetv2", upstream, *ROLES, "--out", out)
     assert status == 0
-    assert "Answers of 2 classifiers on v1 and v2" in text
+    assert "2 classifiers" in text
     assert not (out / folder.MANIFEST).exists()
     classes = json.loads((upstream / "metadata" / "class_info.json").read_text())
     wnids = np.array([entry["wnid"] for entry in classes])
@@ -602,27 +702,26 @@ def test_matching_by_command_is_matching_by_function(capsys, root, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "broken"),
     [
-        (("--epsilon", "0"), "epsilon is 0.0; give a difference"),
-        (("--runs", "0"), "0 runs; give at least one"),
-        (("--reference", "v9"), "no predictions on 'v9', but on data sets 'v1', 'v2'"),
+        (("--epsilon", "0"), ("epsilon-out-of-range", {"epsilon": 0.0})),
+        (("--runs", "0"), ("matching-runs-below-one", {"runs": 0})),
+        (
+            ("--reference", "v9"),
+            ("data-set-without-predictions", {"dataset": "v9", "known_datasets": ["v1", "v2"]}),
+        ),
     ],
 )
-def test_wrong_matching_is_one_line(capsys, root, arguments, message):
-    status, out, error = run(capsys, "match", root, *ROLES, "--no-progress", *arguments)
-    assert (status, out) == (2, "")
-    assert message in error
-    assert error.count("\n") == 1
-    assert "Traceback" not in error
+def test_wrong_matching_is_one_line(capsys, root, arguments, broken):
+    check(refusal(["match", root, *ROLES, "--no-progress", *arguments]), *broken)
+    assert capsys.readouterr().out == ""
 
 
-def test_a_csv_that_exists_is_refused_before_the_work(capsys, root, tmp_path):
+def test_a_csv_that_exists_is_refused_before_the_work(root, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("precious")
-    status, _, error = run(capsys, "match", root, *ROLES, "--csv", path, "--no-progress")
-    assert status == 2
-    assert "exists; choose another path or give --force" in error
+    words = ["match", root, *ROLES, "--csv", path, "--no-progress"]
+    check(refusal(words), "output-path-exists", {"path": str(path)})
     assert path.read_text() == "precious"
 
 

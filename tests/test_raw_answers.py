@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import check, refusal, refused
 
 import bayesrep
 from bayesrep import OptionError, StudyError
@@ -140,7 +140,7 @@ def test_crowd_kits_tasks_are_images(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "text", "columns", "said"),
+    ("source", "text", "columns", "broken"),
     [
         (
             "mturk",
@@ -188,11 +188,10 @@ def test_crowd_kits_tasks_are_images(tmp_path):
         ("reassessed", "PK", {}, ("not-raters-archive",)),
     ],
 )
-def test_files_that_are_not_what_they_should_be(tmp_path, source, text, columns, said):
+def test_files_that_are_not_what_they_should_be(tmp_path, source, text, columns, broken):
     file = _write(tmp_path, "file.csv" if source != "label-studio" else "file.json", text)
-    with refused(StudyError, *said) as found:
+    with refused(StudyError, *broken) as found:
         read_raw(source, file, Columns(**columns))
-    assert "\n" not in str(found.value)
     assert str(file) in str(found.value)
 
 
@@ -233,7 +232,7 @@ def test_half_of_the_maybes_are_yes(words, seed):
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("rule", "broken"),
     [
         (
             {"yes": ["a"], "no": ["A"]},
@@ -247,8 +246,8 @@ def test_half_of_the_maybes_are_yes(words, seed):
         ),
     ],
 )
-def test_rules_that_say_nothing_are_refused(rule, said):
-    with refused(OptionError, *said):
+def test_rules_that_say_nothing_are_refused(rule, broken):
+    with refused(OptionError, *broken):
         decide(_answers("a"), **rule)
 
 
@@ -264,8 +263,7 @@ def test_the_command_writes_a_table_that_import_takes(tmp_path, capsys):
     file = _write(tmp_path, "b.csv", GRID)
     command = ["answers", "mturk", f"v1={file}", f"v2={file}", "--out", str(tmp_path / "a.csv")]
     command += ["--image", "Input.image*", "--answer", "Answer.image*", "--yes", "on"]
-    assert main(command) == 2
-    assert "answer '(empty) (4 times)'" in capsys.readouterr().err
+    check(refusal(command), "answer-without-meaning", {"answers": ["(empty) (4 times)"]})
     assert not (tmp_path / "a.csv").exists()
     assert main([*command, "--no", "(empty)"]) == 0
     capsys.readouterr()
@@ -287,7 +285,7 @@ def test_repeats_are_told_and_left_out_by_their_rule(tmp_path, capsys):
     file = _write(tmp_path, "c.csv", "task,worker,label\n1,w,1\n1,w,0\n2,w,1\n")
     out = str(tmp_path / "a.csv")
     assert main(["answers", "crowd-kit", f"v={file}", "--out", out, "--keep-workers"]) == 0
-    assert "1 answers repeat a worker's about the same question" in capsys.readouterr().out
+    assert "\n1 answers repeat " in capsys.readouterr().out
     assert main(["clean", out, "--rules", "repeats", "--out", str(tmp_path / "b.csv")]) == 0
     assert pl.read_csv(tmp_path / "b.csv")["selected"].to_list() == [True, True]
 

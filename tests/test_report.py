@@ -10,16 +10,17 @@ from io import BytesIO
 import numpy as np
 import polars as pl
 import pytest
+import zoo
+from refusals import check, refusal, refused
 from scipy.integrate import quad
 from scipy.special import comb
 from scipy.stats import beta, binom
 
 import bayesrep
 from bayesrep.cli import main
-from bayesrep.errors import PosteriorError, StudyError
+from bayesrep.errors import PosteriorError, StudyError, Violation
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.models import MODELS
-from bayesrep.posterior import write_posterior
 from bayesrep.report import methods
 from bayesrep.report.answer import Drop, Estimate, answer_for, headline
 from bayesrep.report.figure_names import FIGURES
@@ -53,12 +54,12 @@ pytestmark = pytest.mark.filterwarnings(
 
 @pytest.fixture(scope="module")
 def study():
-    return bayesrep.simulate_study(seed=1, images=500, annotators=8, classifiers=4)
+    return zoo.study("tiny")
 
 
 @pytest.fixture(scope="module")
-def posterior(study):
-    return bayesrep.fit(study, chains=2, warmup=100, draws=100, seed=0, progress=False)
+def posterior():
+    return zoo.posterior("tiny", **zoo.SHORT)
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +105,9 @@ def test_a_page_of_an_evaluation_has_items_models_and_judges(content):
 
 
 def test_a_page_without_posterior_has_the_words_too(study):
-    lacking = {kind: "there is no posterior" for kind in (Answer, Trust, Accuracies)}
+    lacking = dict.fromkeys(SECTIONS, Violation("no-posterior-given"))
     other = replace(study, provenance={"words": "evaluation"})
-    for text in read_aloud(page(Content(other, {**dict.fromkeys(SECTIONS, "no"), **lacking}))):
+    for text in read_aloud(page(Content(other, lacking))):
         assert not re.search(WORDS, text), text
 
 
@@ -152,7 +153,7 @@ def test_every_section_is_there_and_nothing_is_missing(content):
 def test_the_title_is_the_finding_and_the_trust_is_beside_it(content, study):
     shown, trust = content[Answer], content[Trust]
     html = page(content)
-    title = headline(shown.drop, classifiers=4)
+    title = headline(shown.drop, classifiers=3)
     assert f"<title>{title} – {study.name}</title>" in html
     assert f'<meta property="og:title" content="{title}">' in html
     assert f'id="told">{answer_for(study, shown.drop)}</p>' in html
@@ -172,7 +173,7 @@ def test_the_title_is_the_finding_and_the_trust_is_beside_it(content, study):
 
 def test_naive_accuracies_run_from_none_to_all_annotators(content, study):
     naive = content[Accuracies].naive
-    assert naive.shape == (9, 4)
+    assert naive.shape == (9, 3)
     np.testing.assert_array_equal(naive[0], study.replication.correct.mean(axis=0))
     table = compare_annotators(study)
     last = table.filter(pl.col("annotators") == 8)["naive"].to_numpy()
@@ -241,14 +242,14 @@ def test_curves_have_the_answers_of_their_cells(content, study):
 def test_what_is_expected_at_a_count_is_what_the_draws_predict(content, posterior):
     curves = content[Curves]
     group = posterior.posterior_predictive
-    right = group["correct"].values.reshape(-1, 4, group["correct"].shape[-1]).sum(axis=2)
+    right = group["correct"].values.reshape(-1, 3, group["correct"].shape[-1]).sum(axis=2)
     total = (curves.expected[0] * curves.images).sum(axis=1)
     np.testing.assert_allclose(total, right.mean(axis=0))
     mean, lower, upper = curves.expected
     assert np.all((lower <= mean) & (mean <= upper))
     seen = curves.right / curves.images
-    # 95 % intervals of 9 counts of 4 classifiers: 25 of 36 or fewer would be one in a million.
-    assert ((lower <= seen) & (seen <= upper)).sum() > 25
+    # 95 % intervals of 9 counts of 3 classifiers: 17 of 27 or fewer would be one in a million.
+    assert ((lower <= seen) & (seen <= upper)).sum() > 17
 
 
 def test_ranks_and_neighbours_are_those_of_the_tables(content, study, posterior):
@@ -258,7 +259,7 @@ def test_ranks_and_neighbours_are_those_of_the_tables(content, study, posterior)
     wanted = table["rank", "lower", "upper"].to_numpy().T
     np.testing.assert_allclose(found.rank[:, found.order], wanted)
     pairs = bayesrep.compare_classifiers(study, posterior, allow_unconverged=True)
-    assert found.neighbours.shape == (4, 3)
+    assert found.neighbours.shape == (3, 2)
     for row in pairs.iter_rows(named=True):
         one, other = (study.classifiers.index(row[name]) for name in ("classifier", "other"))
         (at,) = np.flatnonzero(found.neighbours[one] == other)
@@ -329,10 +330,10 @@ def test_the_numbers_are_a_twin_of_the_page(content):
 
 @pytest.mark.parametrize("options", [{"curve": "spline"}, {"monotone": True}])
 def test_every_family_of_curves_is_shown(study, options):
-    posterior = bayesrep.fit(study, method="laplace", seed=0, progress=False, **options)
+    posterior = zoo.posterior("tiny", **options, **zoo.QUICK)
     content = gather(study, posterior, bootstrap=0)
     assert "curves" not in content.missing
-    assert content[Curves].bands.shape == (3, 4, 41)
+    assert content[Curves].bands.shape == (3, 3, 41)
     if "monotone" in options:
         assert np.all(np.diff(content[Curves].bands[0], axis=1) >= -1e-9)
 
@@ -378,30 +379,33 @@ def test_images_are_shown_small_and_hold_nothing_of_their_files(study, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "rule"),
     [
-        ("notes.txt", "holds no images; known are .bmp"),
-        ("another.jpg", "holds no picture of images '"),
-        ("IMAGE.jpg", "cannot be decoded"),
+        ("notes.txt", "no-pictures-in-folder"),
+        ("another.jpg", "folder-lacks-pictures"),
+        ("IMAGE.jpg", "picture-not-decodable"),
     ],
 )
 def test_a_folder_without_the_studys_images_is_refused_before_the_work(
-    study, tmp_path, monkeypatch, capsys, file, said
+    study, tmp_path, monkeypatch, file, rule
 ):
     begun: list[object] = []
     monkeypatch.setattr("bayesrep.report.sections.point_estimates", lambda *_: begun.append(1))
     study.write(tmp_path / "study")
-    (tmp_path / "pictures").mkdir()
+    folder = tmp_path / "pictures"
+    folder.mkdir()
     file = file.replace("IMAGE", str(study.reference.images[0]))
-    (tmp_path / "pictures" / file).write_bytes(b"of nothing")
-    paths = [str(tmp_path / name) for name in ("study", "report.html", "pictures")]
-    assert main(["report", paths[0], "--out", paths[1], "--images", paths[2]]) == 2
-    printed = capsys.readouterr()
-    assert said in printed.err
-    assert str(tmp_path / "pictures") in printed.err
-    assert printed.err.count("\n") == 1
+    (folder / file).write_bytes(b"of nothing")
+    out = tmp_path / "report.html"
+    violation = refusal(["report", tmp_path / "study", "--out", out, "--images", folder])
+    if rule == "picture-not-decodable":
+        check(violation, rule, {"path": str(folder / file)})
+    else:
+        check(violation, rule, {"folder": str(folder)})
+    if rule == "no-pictures-in-folder":
+        assert violation.facts["endings"].startswith(".bmp")
     assert begun == []
-    assert not (tmp_path / "report.html").exists()
+    assert not out.exists()
 
 
 def test_a_study_of_further_data_sets_is_shown(study):
@@ -428,7 +432,7 @@ def test_a_missing_group_leaves_out_what_takes_it(study, posterior):
         del part.log_density
     content = gather(study, part, bootstrap=0)
     assert "log_density" in content.missing["posterior"]
-    assert content[Curves].bands.shape == (3, 4, 41)
+    assert content[Curves].bands.shape == (3, 3, 41)
     assert "log_density" in page(content)
 
 
@@ -441,8 +445,8 @@ def test_every_method_has_a_name_and_a_colour():
 
 
 def test_a_posterior_of_another_study_is_refused(posterior):
-    other = bayesrep.simulate_study(seed=2, images=500, annotators=8, classifiers=4)
-    with pytest.raises(PosteriorError, match="fitted to another study"):
+    other = zoo.cut(zoo.study("tiny"), images=300)
+    with refused(PosteriorError, "posterior-of-another-study"):
         gather(other, posterior, bootstrap=0)
 
 
@@ -461,8 +465,9 @@ def test_figures_of_a_posterior_are_drawn(study, posterior, tmp_path, name):
 
 
 def test_a_curve_of_an_unknown_classifier_is_refused(study, posterior):
-    with pytest.raises(StudyError, match="classifier 'vgg' is not in the study"):
+    with refused(StudyError, "classifiers-not-in-study") as error:
         FIGURES["curves"].draw(study, posterior, classifiers=["vgg"])
+    assert error.value.offenders == ("vgg",)
 
 
 HOSTILE = "<script>alert(1)</script>"
@@ -470,7 +475,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 def test_names_stay_text(study):
     data = study.datasets
-    named = bayesrep.Study(data, (HOSTILE, "]]>", "</SCRIPT\x00", '"&'), name=HOSTILE)
+    named = bayesrep.Study(data, (HOSTILE, "]]></SCRIPT\x00", '"&'), name=HOSTILE)
     html = page(gather(named, bootstrap=0))
     assert HOSTILE not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
@@ -485,11 +490,10 @@ def test_the_page_asks_no_other_host(content):
     assert len(html) < 3_000_000
 
 
-def test_the_command_writes_whole_files_and_refuses_to_replace(study, posterior, tmp_path, capsys):
+def test_the_command_writes_whole_files_and_refuses_to_replace(study, tmp_path, capsys):
     study.write(tmp_path / "study")
-    write_posterior(posterior, tmp_path / "p.nc")
-    out = tmp_path / "report.html"
-    arguments = ["report", str(tmp_path / "study"), str(tmp_path / "p.nc"), "--out", str(out)]
+    out, posterior = tmp_path / "report.html", zoo.posterior_path("tiny", **zoo.SHORT)
+    arguments = ["report", str(tmp_path / "study"), str(posterior), "--out", str(out)]
     arguments += ["--bootstrap", "0"]
     assert main([*arguments, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -497,15 +501,14 @@ def test_the_command_writes_whole_files_and_refuses_to_replace(study, posterior,
     assert facts["failed"] == []
     written = embedded(out.read_text(encoding="utf-8"), "numbers")
     assert {name: facts[name] for name in written} == written
-    assert main(arguments) == 2
-    assert "exists" in capsys.readouterr().err
+    check(refusal(arguments), "output-path-exists", {"path": str(out)})
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):
     """The page of the small study, its classifiers repeated."""
-    times = 500
-    names = [f"classifier {number}" for number in range(4 * times)]
+    times = 667
+    names = [f"classifier {number}" for number in range(3 * times)]
     accuracies, curves, answer = content[Accuracies], content[Curves], content[Answer]
     rows = pl.concat([accuracies.classifiers] * times).with_columns(pl.Series("classifier", names))
     three = {name: np.tile(getattr(curves, name), (1, times, 1)) for name in ("bands", "expected")}

@@ -5,6 +5,8 @@ import warnings
 
 import polars as pl
 import pytest
+import zoo
+from refusals import check, refusal
 
 import bayesrep
 from bayesrep import cli
@@ -18,7 +20,7 @@ TABLES = ("estimates", "estimated-gaps", "adjusted", "gaps", "ranks", "pairs")
 def tables(tmp_path_factory):
     """The two tables of a simulated study, and nothing else."""
     folder = tmp_path_factory.mktemp("run")
-    study = bayesrep.simulate_study(seed=1, images=300, annotators=8, classifiers=3)
+    study = zoo.study("tiny")
     named = {"reference": "v1", "replication": "v2"}
     data = [
         pl.DataFrame({"image": each.images, "selected": each.selected, "shown": each.shown}).select(
@@ -37,14 +39,16 @@ def tables(tmp_path_factory):
     return folder
 
 
-def run(capsys, folder, *more, out="out"):
+def typed(folder, *more, out="out"):
     files = [str(folder / name) for name in ("counts.csv", "predictions.csv")]
     roles = ("--reference", "v1", "--replication", "v2")
+    return ["run", *files, *roles, "--out", str(folder / out), "--bootstrap", "5", *more]
+
+
+def run(capsys, folder, *more, out="out"):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        status = cli.main(
-            ["run", *files, *roles, "--out", str(folder / out), "--bootstrap", "5", *more]
-        )
+        status = cli.main(typed(folder, *more, out=out))
     said = capsys.readouterr()
     return status, said.out, said.err
 
@@ -107,42 +111,40 @@ def test_what_differs_is_refused_and_said(capsys, tables, monkeypatch):
     monkeypatch.setattr(command._Work, "stage", lambda self, number, text, make: None)
     monkeypatch.setattr(command, "_told", lambda arguments, record: 0)
     (out / "run.json").write_text("{}")
-    assert run(capsys, tables, out="two")[0] == 2
+    differs = "run-of-other-inputs"
+    unread = {"out": str(out), "differences": "run.json cannot be read"}
+    check(refusal(typed(tables, out="two")), differs, unread)
     status, _, err = run(capsys, tables, "--force", out="two")
     assert status == 0
     assert "is made anew" in err
     assert not (out / "report.html").exists()
     assert run(capsys, tables, out="two")[0] == 0
-    status, _, err = run(capsys, tables, "--seed", "3", out="two")
-    assert status == 2
-    assert "--seed was not given and is 3. Give --force" in err
+    found = refusal(typed(tables, "--seed", "3", out="two"))
+    check(found, differs, {"differences": "--seed was not given and is 3"})
     counts = tables / "counts.csv"
     before = counts.read_text()
     try:
         counts.write_text(before.replace(",8\n", ",8 \n", 1))
-        status, _, err = run(capsys, tables, out="two")
-        assert (status, err.count("\n")) == (2, 1)
-        assert "counts.csv has changed. Give --force to make everything anew" in err
+        found = refusal(typed(tables, out="two"))
+        check(found, differs, {"differences": "counts.csv has changed"})
     finally:
         counts.write_text(before)
 
 
-def test_folders_of_others_and_tables_without_predictions(capsys, tables, tmp_path):
+def test_folders_of_others_and_tables_without_predictions(tables, tmp_path):
     other = tables / "other"
     other.mkdir()
     (other / "thesis.tex").write_text("")
     for force in ((), ("--force",)):
-        status, _, err = run(capsys, tables, *force, out="other")
-        assert status == 2
-        assert "is not of an earlier run" in err
+        found = refusal(typed(tables, *force, out="other"))
+        check(found, "out-not-earlier-run", {"out": str(other)})
     assert [path.name for path in other.iterdir()] == ["thesis.tex"]
     roles = ("--reference", "v1", "--replication", "v2")
-    arguments = ["run", str(tables / "counts.csv"), *roles, "--out", str(tmp_path / "x")]
-    assert cli.main(arguments) == 2
-    assert "hold no predictions" in capsys.readouterr().err
-    assert cli.main(["run", str(tmp_path / "none.csv"), "--out", str(tmp_path / "y")]) == 2
+    found = refusal(["run", tables / "counts.csv", *roles, "--out", tmp_path / "x"])
+    check(found, "tables-without-predictions")
+    found = refusal(["run", tmp_path / "none.csv", "--out", tmp_path / "y"])
+    check(found, "input-file-unreadable", {"file": str(tmp_path / "none.csv")})
     assert not (tmp_path / "y").exists()
-    assert "cannot be read" in capsys.readouterr().err
 
 
 @pytest.mark.compiles

@@ -5,12 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from refusals import refused
+from scipy.stats import binom
 
 from bayesrep import simulate_study
 from bayesrep.errors import OptionError
-from bayesrep.studies.scenarios import SCENARIOS, draw_counts, draw_crowds, find_scenario
-
-MANY = 100_000
+from bayesrep.studies.scenarios import (
+    SCENARIOS,
+    class_ease,
+    draw_counts,
+    draw_crowds,
+    find_scenario,
+)
+from bayesrep.studies.simulate import PROCESSES, _logit_normal_nodes, _world
 
 
 @pytest.mark.parametrize(
@@ -18,78 +24,63 @@ MANY = 100_000
     [*((name, "outside") for name in sorted(SCENARIOS)), ("label-shift", "inside")],
 )
 def test_truth_is_the_population_value(name, process):
-    """Accuracies and mean frequencies of many images; false alarm rate about 1e-6 a value.
-
-    Crowds are the exception: their mean frequency is that of their workers, not of all. And what
-    kept the images looks better than it is.
-    """
-    study = simulate_study(
-        seed=2, images=MANY, classifiers=3, scenario=name, process=process, annotators=10
-    )
-    truth, error = study.truth, 5 * np.sqrt(0.25 / MANY)
-    assert np.abs(study.reference.correct.mean(axis=0) - truth.reference_accuracy).max() < error
-    assert np.abs(study.replication.correct.mean(axis=0) - truth.replication_accuracy).max() < error
-    if not (SCENARIOS[name].crowd or SCENARIOS[name].adaptive or SCENARIOS[name].selection):
-        for data in (study.reference, study.replication):
-            shared = np.sqrt(0.25 / MANY) * 5
-            mean = (data.selected / data.shown).mean()
-            assert abs(mean - truth.mean_selection_frequency[data.name]) < shared
-
-
-@pytest.mark.parametrize("name", ["spike", "u-shaped", "pool", "waves"])
-def test_adjusted_truth_is_the_replications_curve_on_the_reference(name):
-    """Σ over reference-like images of the curve, by simulation; false alarm rate 1e-6 a value."""
-    from bayesrep.studies.simulate import PROCESSES, _world
-
+    """Accuracies and mean frequencies are integrals of curves over the densities at their nodes."""
     scenario = find_scenario(name)
-    world = _world(PROCESSES[scenario.process or "outside"], scenario, 3, 36)
-    s = world.draw(np.random.default_rng(0), "reference", MANY, 36)
-    for (a, b), truth in zip(
-        world.curves["replication"], world.truth.adjusted_accuracy, strict=True
+    world = _world(PROCESSES[scenario.process or process], scenario, 3, 10)
+    truth = world.truth
+
+    def accuracies(role, density):
+        s, weight = world.frequencies[density]
+        eases, shares = [0.0], [1.0]
+        if scenario.class_shift:
+            eases, shares = class_ease(), world.shares(density)
+        return [
+            np.dot([world.process.curve(s, a + ease, b) @ weight for ease in eases], shares)
+            for a, b in world.curves[role]
+        ]
+
+    for role, density, wanted in (
+        ("reference", "reference", truth.reference_accuracy),
+        ("replication", "replication", truth.replication_accuracy),
+        ("replication", "reference", truth.adjusted_accuracy),
     ):
-        values = world.process.curve(s, a, b)
-        assert abs(values.mean() - truth) < 5 * values.std() / np.sqrt(MANY)
+        assert accuracies(role, density) == pytest.approx(list(wanted), abs=1e-6)
+    for role, (s, weight) in world.frequencies.items():
+        assert weight.sum() == pytest.approx(1)
+        assert s @ weight == pytest.approx(truth.mean_selection_frequency[role], abs=1e-6)
 
 
 def test_plain_is_what_it_was():
     """A scenario that departs in nothing draws the very same study."""
-    plain, default = simulate_study(images=200, scenario="plain"), simulate_study(images=200)
-    assert plain.fingerprint() == default.fingerprint()
-    same = simulate_study(images=200, annotators=10, scenario="crowded-grid", dependence=0.0)
-    assert same.fingerprint() == simulate_study(images=200, annotators=10).fingerprint()
+
+    def fingerprint(**options):
+        return simulate_study(images=200, classifiers=4, **options).fingerprint()
+
+    assert fingerprint(scenario="plain") == fingerprint()
+    same = fingerprint(annotators=10, scenario="crowded-grid", dependence=0.0)
+    assert same == fingerprint(annotators=10)
 
 
-@pytest.mark.parametrize("rho", [0.05, 0.2])
-def test_dependent_answers_have_the_intraclass_correlation(rho):
-    """Var k = n s (1 − s) (1 + (n − 1) ρ); 5 standard errors of a variance, near 1e-6."""
-    scenario = find_scenario("crowded-grid")
-    scenario = type(scenario)(says="", dependence=rho)
-    s = np.full(MANY, 0.7)
-    selected, *_ = draw_counts(np.random.default_rng(1), scenario, s, 10, 10)
-    wanted = 10 * 0.21 * (1 + 9 * rho)
-    assert abs(selected.mean() - 7) < 5 * np.sqrt(wanted / MANY)
-    assert abs(selected.var() / wanted - 1) < 5 * np.sqrt(2.5 / MANY)
+def test_dependent_answers_have_the_intraclass_correlation():
+    """Counts are binomial of a beta with the image's mean: where ρ is nearly 1, all or none."""
+    scenario = type(find_scenario("plain"))(says="", dependence=1 - 1e-9)
+    selected, shown, _ = draw_counts(np.random.default_rng(1), scenario, np.full(50, 0.7), 10, 10)
+    assert (shown == 10).all()
+    assert set(selected) == {0, 10}
 
 
 @pytest.mark.parametrize("size", [10, 25])
-def test_lenient_workers_drawn_afresh_are_binomial_on_average_over_crowds(size):
-    """Over 400 crowds an image's mean rate is s: workers' thresholds average out."""
+def test_lenient_workers_are_of_one_crowd_each_and_add_up(size):
     scenario = type(find_scenario("plain"))(says="", crowd=size, leniency=0.5)
     s = np.array([0.2, 0.5, 0.9, 1.0])
-    counts = []
-    for seed in range(400):
-        rng = np.random.default_rng(seed)
-        crowd, other = draw_crowds(rng, scenario, 10)
-        selected, shown, answers = draw_counts(rng, scenario, s, 10, 10, crowd)
-        assert (shown == 10).all()
-        assert len(crowd.workers) == size
-        assert not set(crowd.workers) & set(other.workers)
-        assert (np.array(answers.counts(4)) == [selected, shown]).all()
-        counts.append(selected)
-    counts = np.array(counts)
-    assert (counts[:, 3] == 10).all()
-    error = counts.std(axis=0) / 20
-    assert (np.abs(counts.mean(axis=0) - 10 * s) <= 5 * error).all()
+    rng = np.random.default_rng(0)
+    crowd, other = draw_crowds(rng, scenario, 10)
+    selected, shown, answers = draw_counts(rng, scenario, s, 10, 10, crowd)
+    assert (shown == 10).all()
+    assert len(crowd.workers) == size
+    assert not set(crowd.workers) & set(other.workers)
+    assert (np.array(answers.counts(4)) == [selected, shown]).all()
+    assert selected[3] == 10
 
 
 def test_annotators_are_asked_until_the_answer_is_clear():
@@ -103,18 +94,21 @@ def test_annotators_are_asked_until_the_answer_is_clear():
 def test_matched_images_measure_as_the_reference_and_are_worse():
     """Selection by a noisy count: measured again, the kept images' mean is below the reference's.
 
-    The nodes' density has the moments of the images drawn; false alarm rate 1e-6 each.
+    Their density is Σ_k P_ref(k) p(s | k): the pool's given the count, of all counts that the
+    reference has.
     """
-    from bayesrep.studies.simulate import PROCESSES, _world
-
-    world = _world(PROCESSES["outside"], find_scenario("pool"), 1, 10)
+    scenario = find_scenario("pool")
+    world = _world(PROCESSES["outside"], scenario, 1, 10)
     means = world.truth.mean_selection_frequency
     assert means["replication"] < means["reference"] - 0.005
     s, weight = world.frequencies["replication"]
-    drawn = world.draw(np.random.default_rng(3), "replication", MANY, 10)
+    (first, of), k = world.frequencies["reference"], np.arange(11)[:, None]
+    reference = binom.pmf(k, 10, first) @ of
+    pool, share = _logit_normal_nodes(scenario.pool)
+    given = binom.pmf(k, 10, pool) * share
+    given /= given.sum(axis=1, keepdims=True)
     for power in (1, 2, 4, 8):
-        error = 5 * (drawn**power).std() / np.sqrt(MANY)
-        assert abs((drawn**power).mean() - s**power @ weight) < error
+        assert s**power @ weight == pytest.approx(reference @ (given @ pool**power), rel=1e-9)
 
 
 def test_every_scenario_is_in_the_docs():
@@ -125,31 +119,32 @@ def test_every_scenario_is_in_the_docs():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "broken"),
     [
         (
             {"scenario": "crowded"},
             (
                 "unknown-scenario",
-                {
-                    "choices": "plain, spike, near-one, three-modes, unimodal, u-shaped, ragged, waves, pool, crowded-grid, two-panels, two-crowds, one-crowd, workers, adaptive, kept, label-shift"
-                },
+                {"scenario": "crowded", "choices": ", ".join(SCENARIOS)},
             ),
         ),
         ({"dependence": 1.0}, ("dependence-out-of-range", {"dependence": 1.0})),
-        ({"dependence": -0.1}, ("dependence-out-of-range",)),
+        ({"dependence": -0.1}, ("dependence-out-of-range", {"dependence": -0.1})),
         ({"dependence": float("nan")}, ("dependence-out-of-range",)),
         (
             {"scenario": "two-panels", "dependence": 0.1},
             ("scenario-without-dependence", {"scenario": "two-panels"}),
         ),
-        ({"scenario": "u-shaped", "process": "inside"}, ("scenario-fixes-frequencies",)),
+        (
+            {"scenario": "u-shaped", "process": "inside"},
+            ("scenario-fixes-frequencies", {"scenario": "u-shaped"}),
+        ),
         (
             {"scenario": "waves", "process": "inside"},
-            ("scenario-of-another-process", {"process": "non-monotone"}),
+            ("scenario-of-another-process", {"scenario": "waves", "process": "non-monotone"}),
         ),
     ],
 )
-def test_contradictions_are_refused(arguments, message):
-    with refused(OptionError, *message):
+def test_contradictions_are_refused(arguments, broken):
+    with refused(OptionError, *broken):
         simulate_study(images=10, **arguments)

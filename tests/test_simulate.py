@@ -2,10 +2,18 @@
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy import integrate, stats
 
-from bayesrep import simulate_study
-from bayesrep.studies.simulate import PROCESSES, published_accuracies
+from bayesrep import OptionError, simulate_study
+from bayesrep.studies.scenarios import find_scenario
+from bayesrep.studies.simulate import (
+    PROCESSES,
+    _calibrate_curves,
+    _set_mean,
+    _world,
+    published_accuracies,
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,25 +43,23 @@ def test_images_share_difficulty(study):
     assert np.median(correlation[np.triu_indices_from(correlation, 1)]) > 0.2
 
 
-@pytest.mark.parametrize("process", ["outside", "inside"])
+@pytest.mark.parametrize("process", PROCESSES)
 def test_truth_is_the_population_value(process):
-    """A study of 400,000 images has the stated values; false alarm rate about 1e-6 a value."""
-    study = simulate_study(seed=3, images=400_000, classifiers=3, process=process)
-    truth = study.truth
-    error = np.sqrt(0.25 / 400_000) * 5
-    for data, accuracy in (
-        (study.reference, truth.reference_accuracy),
-        (study.replication, truth.replication_accuracy),
+    """The published accuracies are the curves' means over the densities, at their nodes."""
+    world = _world(PROCESSES[process], find_scenario("plain"), 3, 36)
+    truth = world.truth
+    for role, accuracy in (
+        ("reference", truth.reference_accuracy),
+        ("replication", truth.replication_accuracy),
     ):
-        assert np.abs(data.correct.mean(axis=0) - accuracy).max() < error
-    s = (study.reference.selected / 36).mean()
-    assert abs(s - truth.mean_selection_frequency["reference"]) < error
+        s, weight = world.frequencies[role]
+        found = [world.process.curve(s, a, b) @ weight for a, b in world.curves[role]]
+        assert found == pytest.approx(list(accuracy), abs=1e-6)
+        assert s @ weight == pytest.approx(truth.mean_selection_frequency[role], abs=1e-6)
 
 
 def test_adjusted_truth_outside_by_adaptive_quadrature():
     """∫ Φ(a + b s) p_ref(s) ds for a logit-normal mixture, over z instead of s."""
-    from bayesrep.studies.simulate import _calibrate_curves, _set_mean
-
     process = PROCESSES["outside"]
     means = {"reference": 0.852, "replication": 0.807}
     mixtures = {r: _set_mean(process, process.mixtures[r], m) for r, m in means.items()}
@@ -73,11 +79,13 @@ def test_adjusted_truth_outside_by_adaptive_quadrature():
 
 
 def test_same_seed_same_study_and_annotations_independent_of_classifiers():
-    one, two = simulate_study(seed=4, images=300), simulate_study(seed=4, images=300)
+    one, two, few, other = (
+        simulate_study(seed=seed, images=300, classifiers=classifiers)
+        for seed, classifiers in ((4, 5), (4, 5), (4, 2), (5, 5))
+    )
     assert one.fingerprint() == two.fingerprint()
-    few = simulate_study(seed=4, images=300, classifiers=2)
     assert (few.reference.selected == one.reference.selected).all()
-    assert simulate_study(seed=5, images=300).fingerprint() != one.fingerprint()
+    assert other.fingerprint() != one.fingerprint()
 
 
 def test_ragged_and_many_classifiers():
@@ -92,5 +100,7 @@ def test_ragged_and_many_classifiers():
     [{"process": "elsewhere"}, {"images": 0}, {"annotators": (5, 3)}, {"classifiers": 0}],
 )
 def test_bad_arguments(arguments):
-    with pytest.raises(ValueError, match="must be"):
+    rule = "unknown-process" if "process" in arguments else "simulated-sizes-out-of-range"
+    told = {name: str(v) if isinstance(v, tuple) else v for name, v in arguments.items()}
+    with refused(OptionError, rule, told):
         simulate_study(**arguments)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from refusals import refused
+from refusals import check, refusal, refused
 
 from bayesrep import StudyError, cli, read_study
 from bayesrep.protocols import read_predictions
@@ -91,107 +91,24 @@ def spoil(name, values):
     return lambda root: np.save(root / "old" / name, values)
 
 
+ALL = [str(row) for row in range(40)]
+
+
 @pytest.mark.parametrize(
-    ("how", "message"),
+    ("how", "broken"),
     [
         (
             spoil("one.npy", np.ones((40, 3))),
             (
                 "rows-not-probabilities",
-                {
-                    "rows": [
-                        "0",
-                        "1",
-                        "2",
-                        "3",
-                        "4",
-                        "5",
-                        "6",
-                        "7",
-                        "8",
-                        "9",
-                        "10",
-                        "11",
-                        "12",
-                        "13",
-                        "14",
-                        "15",
-                        "16",
-                        "17",
-                        "18",
-                        "19",
-                        "20",
-                        "21",
-                        "22",
-                        "23",
-                        "24",
-                        "25",
-                        "26",
-                        "27",
-                        "28",
-                        "29",
-                        "30",
-                        "31",
-                        "32",
-                        "33",
-                        "34",
-                        "35",
-                        "36",
-                        "37",
-                        "38",
-                        "39",
-                    ]
-                },
+                {"rows": ALL},
             ),
         ),
         (
             spoil("one.npy", np.full((40, 3), np.nan)),
             (
                 "rows-not-probabilities",
-                {
-                    "rows": [
-                        "0",
-                        "1",
-                        "2",
-                        "3",
-                        "4",
-                        "5",
-                        "6",
-                        "7",
-                        "8",
-                        "9",
-                        "10",
-                        "11",
-                        "12",
-                        "13",
-                        "14",
-                        "15",
-                        "16",
-                        "17",
-                        "18",
-                        "19",
-                        "20",
-                        "21",
-                        "22",
-                        "23",
-                        "24",
-                        "25",
-                        "26",
-                        "27",
-                        "28",
-                        "29",
-                        "30",
-                        "31",
-                        "32",
-                        "33",
-                        "34",
-                        "35",
-                        "36",
-                        "37",
-                        "38",
-                        "39",
-                    ]
-                },
+                {"rows": ALL},
             ),
         ),
         (
@@ -206,50 +123,7 @@ def spoil(name, values):
             spoil("one.npy", np.full(40, 9)),
             (
                 "label-beyond-counted-labels",
-                {
-                    "images": [
-                        "0",
-                        "1",
-                        "2",
-                        "3",
-                        "4",
-                        "5",
-                        "6",
-                        "7",
-                        "8",
-                        "9",
-                        "10",
-                        "11",
-                        "12",
-                        "13",
-                        "14",
-                        "15",
-                        "16",
-                        "17",
-                        "18",
-                        "19",
-                        "20",
-                        "21",
-                        "22",
-                        "23",
-                        "24",
-                        "25",
-                        "26",
-                        "27",
-                        "28",
-                        "29",
-                        "30",
-                        "31",
-                        "32",
-                        "33",
-                        "34",
-                        "35",
-                        "36",
-                        "37",
-                        "38",
-                        "39",
-                    ]
-                },
+                {"images": ALL},
             ),
         ),
         (spoil("one.npy", np.full(40, -1)), ("array-numbers-negative",)),
@@ -259,50 +133,7 @@ def spoil(name, values):
             spoil("labels.npy", np.full(40, 7)),
             (
                 "label-beyond-counted-labels",
-                {
-                    "images": [
-                        "0",
-                        "1",
-                        "2",
-                        "3",
-                        "4",
-                        "5",
-                        "6",
-                        "7",
-                        "8",
-                        "9",
-                        "10",
-                        "11",
-                        "12",
-                        "13",
-                        "14",
-                        "15",
-                        "16",
-                        "17",
-                        "18",
-                        "19",
-                        "20",
-                        "21",
-                        "22",
-                        "23",
-                        "24",
-                        "25",
-                        "26",
-                        "27",
-                        "28",
-                        "29",
-                        "30",
-                        "31",
-                        "32",
-                        "33",
-                        "34",
-                        "35",
-                        "36",
-                        "37",
-                        "38",
-                        "39",
-                    ]
-                },
+                {"images": ALL},
             ),
         ),
         (
@@ -325,28 +156,30 @@ def spoil(name, values):
         ),
     ],
 )
-def test_bad_arrays_are_one_line(tmp_path, capsys, how, message):
+def test_bad_arrays_are_one_line(tmp_path, capsys, how, broken):
     paths = folders(tmp_path)
     how(tmp_path)
-    with refused(StudyError, *message) as caught:
+    with refused(StudyError, *broken) as caught:
         read_answers(paths)
     assert "\n" not in str(caught.value)
     assert run(capsys, "arrays", *paths, "--out", tmp_path / "s")[0] == 2
     assert not (tmp_path / "s").exists()
 
 
-def test_folders_that_do_not_do(tmp_path, capsys):
+def test_folders_that_do_not_do(tmp_path):
     paths = folders(tmp_path)
-    for given, message in (
-        (paths[:1], "1 folders given"),
-        ([paths[0], paths[0]], "both data sets are called 'old'"),
-        ([paths[0], tmp_path / "none"], "is no folder"),
+    for given, broken in (
+        (paths[:1], ("arrays-folders-not-two", {"folder_count": 1})),
+        ([paths[0], paths[0]], ("arrays-data-sets-share-name", {"dataset": "old"})),
+        (
+            [paths[0], tmp_path / "none"],
+            ("arrays-folder-missing", {"folder": str(tmp_path / "none")}),
+        ),
     ):
-        with refused(StudyError, *message):
+        with refused(StudyError, *broken):
             read_answers(given)
-    status, _, err = run(capsys, "arrays", *paths, "--version", "v4", "--out", tmp_path / "s")
-    assert (status, err.count("\n")) == (2, 1)
-    assert "takes no --version" in err
+    words = ["import", "arrays", *paths, "--version", "v4", "--out", tmp_path / "s"]
+    check(refusal(words), "option-foreign-to-source", {"source": "arrays", "option": "version"})
 
 
 @pytest.mark.skipif(
@@ -361,9 +194,8 @@ def test_cifar_10_1_is_imported(tmp_path, capsys):
         one, other = read_predictions(out)
         assert (len(one.images), len(other.images)) == (10_000, size)
         assert len(one.classifiers) == 20
-    status, _, err = run(capsys, "cifar10.1", DATA / "cifar10.1", "--out", tmp_path / "none")
-    assert (status, err.count("\n")) == (2, 1)
-    assert "give the repository's folder and one .npy" in err
+    words = ["import", "cifar10.1", DATA / "cifar10.1", "--out", tmp_path / "none"]
+    check(refusal(words), "cifar-folder-or-labels-missing")
 
 
 def test_sources_without_counts_are_registered():

@@ -70,16 +70,20 @@ def moment_by_mpmath(a: float, b: float, knot: float) -> mpmath.mpf:
         return mpmath.fsum(above)
 
 
-@pytest.mark.parametrize("a", SHAPES)
-@pytest.mark.parametrize("b", SHAPES)
-def test_expected_splines_equal_mpmath(a: float, b: float):
-    result = np.asarray(expected_bsplines(np.float64(a), np.float64(b)))
+def exact_moments(a: float, b: float) -> list[float]:
+    """Of the truncated powers, whose sizes are known."""
     with mpmath.workdps(50):
         powers = [mpmath.rf(a, p) / mpmath.rf(mpmath.mpf(a) + b, p) for p in range(4)]
-    exact = np.array([float(x) for x in (*powers, *(moment_by_mpmath(a, b, t) for t in KNOTS))])
-    # in truncated powers, whose sizes are known, and in B-splines, which cancel some of them
+    return [float(x) for x in (*powers, *(moment_by_mpmath(a, b, t) for t in KNOTS))]
+
+
+def test_expected_splines_equal_mpmath():
+    """At all pairs of shapes; B-splines cancel some of the truncated powers' moments."""
+    a, b = (each.ravel() for each in np.meshgrid(SHAPES, SHAPES))
+    result = np.asarray(expected_bsplines(a, b))
+    exact = np.array([exact_moments(*pair) for pair in zip(a, b, strict=True)])
     np.testing.assert_allclose(result, exact @ bsplines_in_truncated_powers(), atol=1e-10)
-    assert result.sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(result.sum(axis=-1), 1, rtol=0, atol=1e-12)
 
 
 def test_expected_splines_equal_quadrature():
@@ -97,18 +101,20 @@ def test_expected_splines_take_any_shape_of_parameters():
     a, b = np.broadcast_arrays(a, b)
     together = np.asarray(expected_bsplines(a, b))
     assert together.shape == (2, 3, SIZE)
-    for i, j in np.ndindex(2, 3):
-        np.testing.assert_allclose(together[i, j], expected_bsplines(a[i, j], b[i, j]), atol=1e-14)
+    alone = [expected_bsplines(*pair) for pair in zip(a.ravel(), b.ravel(), strict=True)]
+    np.testing.assert_allclose(together.reshape(6, SIZE), alone, atol=1e-14)
 
 
-@pytest.mark.parametrize(("a", "b", "missing"), [(8, 1.2, 0.011), (5, 0.6, 0.12), (0.5, 0.5, 0.17)])
-def test_the_published_sum_misses_mass_at_the_end(a: float, b: float, missing: float):
+def test_the_published_sum_misses_mass_at_the_end():
     """By about these shares of P(40 of 40), as measured on the published code."""
     likelihood = stats.binom.pmf(40, 40, published_grid())[None]
-    one = np.float64(a)[None], np.float64(b)[None], np.ones(1)
-    mass = np.asarray(published_sum(*one, likelihood)).sum()
-    exact = stats.betabinom.pmf(40, 40, a, b)
-    assert 1 - mass / exact == pytest.approx(missing, rel=0.1)
+    missing = {}
+    for shapes in ((8, 1.2), (5, 0.6), (0.5, 0.5)):
+        a, b = (np.array([each], dtype=float) for each in shapes)
+        mass = np.asarray(published_sum(a, b, np.ones(1), likelihood)).sum()
+        missing[shapes] = 1 - mass / stats.betabinom.pmf(40, 40, *shapes)
+    expected = {(8, 1.2): 0.011, (5, 0.6): 0.12, (0.5, 0.5): 0.17}
+    assert missing == pytest.approx(expected, rel=0.1)
 
 
 def test_the_published_sum_is_a_left_sum_of_step_one_thousandth():
@@ -125,6 +131,8 @@ def test_the_published_sum_is_a_left_sum_of_step_one_thousandth():
 
 
 compiled = jax.jit(bounded_least_squares)
+BOUNDS = np.linspace(0, 1, 100)  # most tests' rows, so that few shapes are compiled
+CASES = 20  # data points of most tests' problems
 
 
 def solve(design: Floats, target: Floats, rows: Floats, lower: float, upper: float) -> Floats:
@@ -135,8 +143,8 @@ def solve(design: Floats, target: Floats, rows: Floats, lower: float, upper: flo
 @given(st.integers(0, 2**31), st.sampled_from([0.1, 1.0, 10.0]))
 def test_bounded_coefficients_equal_scipys(seed: int, spread: float):
     rng = np.random.default_rng(seed)
-    design = rng.normal(size=(15, SIZE))
-    target = design @ rng.normal(0.5, spread, size=SIZE) + rng.normal(size=15)
+    design = rng.normal(size=(CASES, SIZE))
+    target = design @ rng.normal(0.5, spread, size=SIZE) + rng.normal(size=CASES)
     expected = optimize.lsq_linear(design, target, bounds=(0, 1), method="bvls", tol=1e-14).x
     result = solve(design, target, np.eye(SIZE), 0.0, 1.0)
     np.testing.assert_allclose(result, expected, atol=1e-8)
@@ -150,9 +158,9 @@ def test_bounds_on_a_grid_meet_the_conditions_of_an_optimum(seed: int, spread: f
     The sum is found by SciPy's non-negative least squares.
     """
     rng = np.random.default_rng(seed)
-    rows = bspline_basis(np.linspace(0, 1, 300))
-    design = rng.random((20, 300)) @ rows / 300
-    target = design @ rng.normal(0.5, spread, size=SIZE) + 0.05 * rng.normal(size=20)
+    rows = bspline_basis(BOUNDS)
+    design = rng.random((CASES, len(rows))) @ rows / len(rows)
+    target = design @ rng.normal(0.5, spread, size=SIZE) + 0.05 * rng.normal(size=CASES)
     solution = solve(design, target, rows, 2e-6, 1.0)
     value = rows @ solution
     assert (value >= 2e-6 - 2 * TOLERANCE).all()
@@ -168,8 +176,8 @@ def test_bounds_on_a_grid_meet_the_conditions_of_an_optimum(seed: int, spread: f
 
 def test_problems_side_by_side_are_those_alone():
     rng = np.random.default_rng(0)
-    rows = bspline_basis(np.linspace(0, 1, 100))
-    design, targets = rng.random((12, SIZE)), rng.normal(size=(40, 12))
+    rows = bspline_basis(BOUNDS)
+    design, targets = rng.random((CASES, SIZE)), rng.normal(size=(40, CASES))
     together = np.asarray(compiled(design, targets, rows, 0.0, 1.0))
     for target, solution in zip(targets, together, strict=True):
         np.testing.assert_allclose(solution, solve(design, target, rows, 0.0, 1.0), atol=1e-9)
@@ -177,7 +185,7 @@ def test_problems_side_by_side_are_those_alone():
 
 def test_bounds_that_do_not_bind_change_nothing():
     rng = np.random.default_rng(1)
-    design, target = rng.normal(size=(12, SIZE)), rng.normal(size=12)
+    design, target = rng.normal(size=(CASES, SIZE)), rng.normal(size=CASES)
     free = np.linalg.lstsq(design, target, rcond=None)[0]
     np.testing.assert_allclose(solve(design, target, np.eye(SIZE), -1e3, 1e3), free, rtol=1e-9)
 

@@ -4,7 +4,8 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from refusals import refused
+import zoo
+from refusals import check, refusal, refused
 
 import bayesrep
 from bayesrep import OptionError
@@ -14,8 +15,8 @@ from bayesrep.sources.sql import DIALECTS, statement
 
 @pytest.fixture
 def database():
-    """Tables of answers and predictions of a simulated study, rows in random order."""
-    study = bayesrep.simulate_study(seed=3, images=60, classifiers=3, scenario="two-crowds")
+    """Tables of answers and predictions of a study, rows in random order."""
+    study = zoo.study("workers")
     rng = np.random.default_rng(0)
     answered, predicted = [], []
     for role, data in study.datasets.items():
@@ -73,29 +74,29 @@ def test_ones_and_zeros_are_answers_and_other_data_sets_stay_out(database):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "broken"),
     [
         (
             lambda a, p: (a.filter(pl.col("image") != a["image"][0]), p),
-            "selected is not a whole number",
+            ("count-not-whole-in-rows", {"column": "selected"}),
         ),
-        (lambda a, p: (a, p.filter(pl.col("image") != p["image"][0])), "is missing"),
+        (
+            lambda a, p: (a, p.filter(pl.col("image") != p["image"][0])),
+            ("value-missing-in-rows", {"column": "classifier"}),
+        ),
         (
             lambda a, p: (a.with_columns(pl.col("selected").replace(a["selected"][0], None)), p),
-            "selected is not a whole number",
+            ("count-not-whole-in-rows", {"column": "selected"}),
         ),
     ],
 )
 def test_what_is_missing_is_in_the_result_and_refused_by_the_import(
-    database, tmp_path, change, said, capsys
+    database, tmp_path, change, broken
 ):
     _, annotations, predictions = database
     _asked(*change(annotations, predictions)).write_parquet(tmp_path / "s.parquet")
     out = tmp_path / "s"
-    assert main(["import", "tables", str(tmp_path / "s.parquet"), "--out", str(out)]) == 2
-    line = capsys.readouterr().err
-    assert line.count("\n") == 1
-    assert said in line
+    check(refusal(["import", "tables", tmp_path / "s.parquet", "--out", out]), *broken)
     assert not out.exists()
 
 
@@ -121,15 +122,17 @@ def test_command_prints_the_statement(capsys):
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "broken"),
     [
-        (["sql"], "takes --dialect"),
-        (["sql", "a.csv", "--dialect", "duckdb"], "takes no files"),
-        (["sql", "--dialect", "duckdb", "--out", "s"], "takes no out"),
-        (["tables", "a.csv"], "takes FILE and --out STUDY"),
-        (["tables", "a.csv", "--out", "s", "--dialect", "spark"], "takes no --dialect"),
+        (["sql"], ("sql-dialect-missing", {"choices": "duckdb, spark, bigquery"})),
+        (["sql", "a.csv", "--dialect", "duckdb"], ("sql-takes-no-option", {"option": "files"})),
+        (["sql", "--dialect", "duckdb", "--out", "s"], ("sql-takes-no-option", {"option": "out"})),
+        (["tables", "a.csv"], ("import-needs-file-and-out", {"source": "tables"})),
+        (
+            ["tables", "a.csv", "--out", "s", "--dialect", "spark"],
+            ("option-foreign-to-source", {"source": "tables", "option": "dialect"}),
+        ),
     ],
 )
-def test_options_that_do_not_go_together(command, said, capsys):
-    assert main(["import", *command]) == 2
-    assert said in capsys.readouterr().err
+def test_options_that_do_not_go_together(command, broken):
+    check(refusal(["import", *command]), *broken)

@@ -77,7 +77,7 @@ def test_images_find_their_cell(arrays: dict[str, Any]):
 def test_a_pair_without_a_cell_is_named(pair: tuple[int, int]):
     cells = Cells(*(np.array(each) for each in ([1, 2], [3, 4], [1, 1], [[0], [1]])))
     selected, shown = (np.array([*own, each]) for own, each in zip(([1], [3]), pair, strict=True))
-    with pytest.raises(StudyError, match=f"pair '{pair[0]}/{pair[1]}'; give pairs of the same"):
+    with refused(StudyError, "pair-without-cell", {"pairs": [f"{pair[0]}/{pair[1]}"]}):
         cells.find(selected, shown)
 
 
@@ -162,7 +162,7 @@ def test_both_roles_and_all_columns_are_needed():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "broken"),
     [
         ({"selected": [1]}, ("cells-shapes-differ",)),
         ({"selected": [3, 3]}, ("cells-counts-out-of-range",)),
@@ -173,8 +173,8 @@ def test_both_roles_and_all_columns_are_needed():
         ({"shown": [], "selected": [], "images": []}, ("cells-shown-shape-wrong",)),
     ],
 )
-def test_impossible_cells_are_refused(changes: dict[str, Any], message: str):
+def test_impossible_cells_are_refused(changes: dict[str, Any], broken: tuple[Any, ...]):
     sound = {"selected": [1, 2], "shown": [2, 2], "images": [5, 5], "correct": [[1], [5]]}
     arrays = {name: np.array(value) for name, value in {**sound, **changes}.items()}
-    with refused(StudyError, *message):
+    with refused(StudyError, *broken):
         Cells(**arrays)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import check, refused
 
 from bayesrep import Study, StudyError, read_study
 from bayesrep.studies.annotated import AnnotatedSet
@@ -161,11 +161,12 @@ def test_counts_are_made_from_annotations_where_only_these_are_there(folder: Pat
     twice = pl.concat([annotations, annotations[:1]])
     twice.write_parquet(file)
     (line,) = check_study(folder)
-    assert "a worker answered more than once" in line
+    check(line, "worker-answered-twice", {"images": annotations["image"][:1].to_list()})
     annotations.with_columns(pl.lit(2).alias("selected")).write_parquet(file)
     (line,) = check_study(folder)
-    assert "annotations.parquet (each row is shown = 1)" in line
-    assert "selected exceeds shown" in line
+    where = "annotations.parquet (each row is shown = 1)"
+    check(line, "selected-exceeds-shown")
+    assert line.facts["where"].startswith(where)
 
 
 def test_all_images_in_one_cell_and_one_classifier(tmp_path: Path):
@@ -208,9 +209,8 @@ def test_parents_are_made(tmp_path: Path):
 
 def test_an_unwritable_path_is_one_line(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with refused(StudyError, "place-not-writable") as error:
+    with refused(StudyError, "place-not-writable"):
         make_study().write(tmp_path / "file" / "study")
-    assert "\n" not in str(error.value)
     with refused(StudyError, "place-not-writable"):
         make_study(("x" * 300, "y")).write(tmp_path / "long")
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
@@ -290,66 +290,106 @@ def remove(file: str) -> Callable[[Path], None]:
 VIT = "predictions/v1/vit.parquet"
 NEW_IMAGE = pl.DataFrame({"image": ["new.jpg"], "correct": [True]})
 
-BROKEN: dict[str, tuple[Callable[[Path], None], list[str]]] = {
+V1 = "counts.parquet, data set 'v1'"
+IN_V1 = make_study().reference.images.tolist()
+
+BROKEN: dict[str, tuple[Callable[[Path], None], tuple[str, dict[str, Any]]]] = {
     "k > n": (
         set_count("selected", 99),
-        ["counts.parquet, data set 'v1': selected exceeds shown for images 'val_"],
+        ("selected-exceeds-shown", {"where": V1, "images": IN_V1[:2]}),
     ),
-    "negative": (set_count("selected", -1), ["selected is negative for images"]),
-    "fraction": (set_count("selected", 0.5), ["selected is not a whole number for images"]),
-    "null": (set_count("shown", None), ["shown is missing for images"]),
-    "NaN": (set_count("shown", float("nan")), ["shown is missing for images"]),
-    "n = 0": (set_count("shown", 0), ["shown is 0 for images"]),
-    "text": (set_count("shown", "four"), ["shown does not hold numbers"]),
+    "negative": (
+        set_count("selected", -1),
+        ("count-negative", {"column": "selected", "images": IN_V1[:2]}),
+    ),
+    "fraction": (
+        set_count("selected", 0.5),
+        ("count-not-whole", {"column": "selected", "images": IN_V1[:2]}),
+    ),
+    "null": (set_count("shown", None), ("count-missing", {"column": "shown", "images": IN_V1[:2]})),
+    "NaN": (
+        set_count("shown", float("nan")),
+        ("count-missing", {"column": "shown", "images": IN_V1[:2]}),
+    ),
+    "n = 0": (set_count("shown", 0), ("image-never-shown", {"images": IN_V1[:2]})),
+    "text": (set_count("shown", "four"), ("counts-not-numbers", {"column": "shown"})),
     "empty data set": (
         edit("counts.parquet", lambda table: table.filter(pl.col("dataset") == "v2")),
-        ["counts.parquet, data set 'v1' has no images"],
+        ("data-set-without-images", {"where": V1}),
     ),
     "image repeated in counts": (
         edit("counts.parquet", lambda table: pl.concat([table, table[:1]])),
-        ["counts.parquet, data set 'v1': image 'val_", "given more than once"],
+        ("image-repeated", {"where": V1, "images": IN_V1[:1]}),
     ),
     "counted image without a prediction": (
         edit(VIT, lambda table: table[:-1]),
-        [VIT, "of counts.parquet missing", "image 'val_"],
+        (
+            "counted-images-missing",
+            {"where": VIT, "images": IN_V1[-1:], "counts_file": "counts.parquet"},
+        ),
     ),
     "predicted image without a count": (
         edit(VIT, lambda table: pl.concat([table, NEW_IMAGE])),
-        [VIT, "image 'new.jpg' not in counts.parquet"],
+        (
+            "images-without-counts",
+            {"where": VIT, "images": ["new.jpg"], "counts_file": "counts.parquet"},
+        ),
     ),
     "image predicted twice": (
         edit(VIT, lambda table: pl.concat([table, table[:1]])),
-        [VIT, "given more than once"],
+        ("image-repeated", {"where": VIT, "images": IN_V1[:1]}),
     ),
     "image without a name": (
         edit(VIT, lambda table: table.with_columns(pl.lit(None, pl.String).alias("image"))),
-        [VIT, "column 'image' is missing in rows '0', '1'"],
+        (
+            "name-column-incomplete",
+            {"where": VIT, "column": "image", "rows": [str(row) for row in range(IMAGES)]},
+        ),
     ),
     "correct is null": (
         edit(VIT, lambda table: table.with_columns(pl.lit(None, pl.Boolean).alias("correct"))),
-        [VIT, "correct of classifier 'vit' is not 0 or 1", f"({IMAGES} images)"],
+        (
+            "correctness-not-true-or-false",
+            {"where": VIT, "column": "classifier 'vit'", "images": IN_V1},
+        ),
     ),
     "correct is a probability": (
         edit(VIT, lambda table: table.with_columns(pl.lit(0.3).alias("correct"))),
-        [VIT, "correct of classifier 'vit' is not 0 or 1"],
+        (
+            "correctness-not-true-or-false",
+            {"where": VIT, "column": "classifier 'vit'", "images": IN_V1},
+        ),
     ),
     "correct is text": (
         edit(VIT, lambda table: table.with_columns(pl.lit("yes").alias("correct"))),
-        [VIT, "does not hold numbers"],
+        ("correctness-not-numbers", {"where": VIT}),
     ),
-    "no column correct": (edit(VIT, lambda table: table.drop("correct")), [VIT, "'correct'"]),
-    "truncated predictions": (damage(VIT, 200), [VIT, "is not a readable Parquet file"]),
-    "empty predictions file": (damage(VIT, 0), [VIT, "is not a readable Parquet file"]),
-    "truncated counts": (damage("counts.parquet", 50), ["counts.parquet is not a readable"]),
-    "no counts": (remove("counts.parquet"), ["counts.parquet is missing"]),
-    "no images": (remove("images.parquet"), ["images.parquet is missing"]),
+    "no column correct": (
+        edit(VIT, lambda table: table.drop("correct")),
+        ("parquet-columns-missing", {"where": VIT, "columns": ["correct"]}),
+    ),
+    "truncated predictions": (damage(VIT, 200), ("parquet-file-unreadable", {"where": VIT})),
+    "empty predictions file": (damage(VIT, 0), ("parquet-file-unreadable", {"where": VIT})),
+    "truncated counts": (
+        damage("counts.parquet", 50),
+        ("parquet-file-unreadable", {"where": "counts.parquet"}),
+    ),
+    "no counts": (remove("counts.parquet"), ("parquet-file-missing", {"where": "counts.parquet"})),
+    "no images": (remove("images.parquet"), ("parquet-file-missing", {"where": "images.parquet"})),
     "no column shown": (
         edit("counts.parquet", lambda table: table.drop("shown")),
-        ["counts.parquet: column 'shown' missing"],
+        ("parquet-columns-missing", {"where": "counts.parquet", "columns": ["shown"]}),
     ),
     "image without a row in images": (
         edit("images.parquet", lambda table: table[1:]),
-        ["images.parquet, data set 'v1': image 'val_", "of counts.parquet missing"],
+        (
+            "counted-images-missing",
+            {
+                "where": "images.parquet, data set 'v1'",
+                "images": IN_V1[:1],
+                "counts_file": "counts.parquet",
+            },
+        ),
     ),
     "label missing": (
         edit(
@@ -358,53 +398,74 @@ BROKEN: dict[str, tuple[Callable[[Path], None], list[str]]] = {
                 pl.when(pl.int_range(pl.len()) > 0).then("label").alias("label")
             ),
         ),
-        ["images.parquet, data set 'v1': label is missing for image 'val_"],
+        (
+            "column-incomplete-for-images",
+            {"where": "images.parquet, data set 'v1'", "column": "label", "images": IN_V1[:1]},
+        ),
     ),
     "group of lists": (
         edit("images.parquet", lambda table: table.with_columns(kind=pl.concat_list("image"))),
-        ["images.parquet: column 'kind' is List(String)"],
+        (
+            "column-type-unknown",
+            {"where": "images.parquet", "column": "kind", "dtype": "List(String)"},
+        ),
     ),
     "other labels": (
         edit(
             "images.parquet",
             lambda table: table.with_columns(
-                pl.when(pl.col("dataset") == "v2").then(pl.lit("cat")).otherwise("label")
+                pl.when(pl.col("dataset") == "v2")
+                .then(pl.lit("cat"))
+                .otherwise("label")
                 .alias("label")
             ),
         ),
-        ["only data set 'v1' has label 'dog'"],
+        ("labels-of-one-data-set", {"dataset": "v1", "labels": ["dog"], "other_dataset": "v2"}),
     ),
     "classifier in one data set only": (
         remove(VIT),
-        ["predictions/v1: no predictions of classifier 'vit'", "every data set"],
+        ("classifier-without-predictions", {"where": "predictions/v1", "classifiers": ["vit"]}),
     ),
     "classifier not listed": (
         lambda folder: rewrite(folder, classifiers=["resnet18"]),
-        ["predictions of classifier 'vit' that study.json does not list"],
+        (
+            "predictions-of-unlisted-classifier",
+            {"classifiers": ["vit"], "manifest_file": "study.json"},
+        ),
     ),
     "classifier listed twice": (
         lambda folder: rewrite(folder, classifiers=["resnet18", "vit", "vit"]),
-        ["study.json: classifier 'vit' given more than once"],
+        ("classifier-repeated", {"where": "study.json", "classifiers": ["vit"]}),
     ),
     "data set without a role": (
-        edit("counts.parquet", lambda table: pl.concat(
-            [table, table[:1].with_columns(dataset=pl.lit("v3"))]
-        )),
-        ["counts.parquet: data set 'v3' without a role"],
+        edit(
+            "counts.parquet",
+            lambda table: pl.concat([table, table[:1].with_columns(dataset=pl.lit("v3"))]),
+        ),
+        ("data-set-without-role", {"where": "counts.parquet", "data_sets": ["v3"]}),
     ),
-    "broken JSON": (damage("study.json", 30), ["study.json cannot be read as JSON"]),
+    "broken JSON": (damage("study.json", 30), ("manifest-not-json", {"where": "study.json"})),
     "JSON of something else": (
         lambda folder: (folder / "study.json").write_text("[1]") and None,
-        ["study.json does not hold a JSON object"],
+        ("manifest-not-object", {"where": "study.json"}),
     ),
-    "no study.json": (remove("study.json"), ["study.json is missing"]),
-    "no roles": (lambda folder: rewrite(folder, roles=...), ["study.json: roles"]),
+    "no study.json": (remove("study.json"), ("manifest-missing", {"where": "study.json"})),
+    "no roles": (
+        lambda folder: rewrite(folder, roles=...),
+        ("manifest-roles-not-mapping", {"where": "study.json"}),
+    ),
     "no replication": (
         lambda folder: rewrite(folder, roles={"reference": "v1", "candidates": "v2"}),
-        ["study.json: no data set has the role 'replication'"],
+        ("required-role-missing", {"where": "study.json", "role": "replication"}),
     ),
-    "newer format": (lambda folder: rewrite(folder, format=2), ["format 2 is not known"]),
-    "broken truth": (lambda folder: rewrite(folder, truth={"a": 1}), ["study.json: truth"]),
+    "newer format": (
+        lambda folder: rewrite(folder, format=2),
+        ("study-format-unknown", {"format": 2}),
+    ),
+    "broken truth": (
+        lambda folder: rewrite(folder, truth={"a": 1}),
+        ("manifest-truth-without-accuracies", {"where": "study.json"}),
+    ),
     "truth of another size": (
         lambda folder: rewrite(
             folder,
@@ -415,25 +476,30 @@ BROKEN: dict[str, tuple[Callable[[Path], None], list[str]]] = {
                 "mean_selection_frequency": {},
             },
         ),
-        ["adjusted_accuracy of the truth has shape [1] for 2 classifiers"],
+        (
+            "truth-shape-wrong",
+            {"quantity": "adjusted_accuracy", "shape": "[1]", "classifier_count": 2},
+        ),
     ),
-    "name is a number": (lambda folder: rewrite(folder, name=7), ["study.json: name"]),
+    "name is a number": (
+        lambda folder: rewrite(folder, name=7),
+        ("study-name-not-text", {"where": "study.json"}),
+    ),
     "classifiers are a text": (
         lambda folder: rewrite(folder, classifiers="vit"),
-        ["study.json: classifiers is not a list"],
+        ("manifest-classifiers-not-names", {"where": "study.json"}),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_broken(folder: Path, case: str):
-    breaking, fragments = BROKEN[case]
+    breaking, broken = BROKEN[case]
     breaking(folder)
     lines = check_study(folder)
-    assert lines
-    assert all(fragment in lines[0] for fragment in fragments), lines
+    check(lines[0], *broken)
     assert not any("\n" in line for line in lines)
-    with pytest.raises(StudyError) as caught:
+    with refused(StudyError, *broken) as caught:
         read_study(folder)
     assert lines[0] in str(caught.value)
     assert str(folder) in str(caught.value)
@@ -452,9 +518,9 @@ def test_check_lists_every_broken_rule(folder: Path):
 
 def test_a_path_that_is_no_folder(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    assert "does not exist; give the folder of a study" in check_study(tmp_path / "nowhere")[0]
-    assert "is not a folder; give the folder of a study" in check_study(tmp_path / "file")[0]
-    assert "study.json is missing" in check_study(tmp_path)[0]
+    for path, rule in (("nowhere", "study-path-missing"), ("file", "study-path-not-folder")):
+        check(check_study(tmp_path / path)[0], rule, {"path": str(tmp_path / path)})
+    check(check_study(tmp_path)[0], "manifest-missing", {"where": "study.json"})
 
 
 def test_a_file_cut_off_anywhere_is_one_line(folder: Path):
@@ -462,4 +528,4 @@ def test_a_file_cut_off_anywhere_is_one_line(folder: Path):
     for size in range(0, len(content), 7):
         (folder / VIT).write_bytes(content[:size])
         (line,) = check_study(folder)
-        assert line.startswith(f"{VIT} is not a readable Parquet file")
+        check(line, "parquet-file-unreadable", {"where": VIT})

@@ -1,16 +1,19 @@
 """Tables as people have them: read, or one line that says what to do, with the value and the line.
 
-Every mistake is a change to one sound pair of tables. `READ` are those that are read, with what is
-said of it; `REFUSED` those that are not, with the whole message but for the folder.
+Every mistake is a change to one sound pair of tables. `READ` are those that are read, with the
+file, names and numbers that are said of it; `REFUSED` those that are not, with the rule and all of
+its facts, files without their folder.
 """
 
 import gzip
 import warnings
+from pathlib import Path
 
 import pytest
+from refusals import check, refused
 
 from bayesrep import StudyError
-from bayesrep.errors import TableWarning
+from bayesrep.errors import Listing, TableWarning
 from bayesrep.sources.tables import check_tables, read_tables
 
 COUNTS = [
@@ -108,6 +111,12 @@ INDEXED = [
     *([str(place), *row] for place, row in enumerate(COUNTS[1:])),
 ]
 
+
+def matched(how, name, counted):
+    """What is said where three images are found under other names."""
+    return "predictions.csv", "3 images", "'v1'", "counts.csv", how, name, counted
+
+
 READ = {
     "mark of UTF-8": (sound(c="\ufeff" + text(COUNTS)), None),
     "lines end as on Windows": (sound(c=text(COUNTS, end="\r\n")), None),
@@ -146,38 +155,33 @@ READ = {
     ),
     "Latin-1": (
         {"counts.csv": text(LATIN).encode("latin-1"), "predictions.csv": text(LATIN_P)},
-        "counts.csv: is not UTF-8 and was read as Windows-1252 (line 2 begins 'v1,ä1_0.jpg,7,9'); "
-        "if letters are wrong, save it as CSV, UTF-8",
+        ("counts.csv", "Windows-1252", "line 2", "'v1,ä1_0.jpg,7,9'"),
     ),
     "names without endings": (
         sound(p=mapped(PREDICTIONS, "image", bare)),
-        "predictions.csv: 3 images of 'v1' are matched with counts.csv without endings: "
-        "'v1_0' is 'v1_0.jpg'",
+        matched("without endings", "'v1_0'", "'v1_0.jpg'"),
     ),
     "names in folders": (
         sound(p=mapped(PREDICTIONS, "image", lambda name: f"images/val/{name}")),
-        "predictions.csv: 3 images of 'v1' are matched with counts.csv without folders: "
-        "'images/val/v1_0.jpg' is 'v1_0.jpg'",
+        matched("without folders", "'images/val/v1_0.jpg'", "'v1_0.jpg'"),
     ),
     "names in folders of Windows, counts without endings": (
         sound(
             c=mapped(COUNTS, "image", bare),
             p=mapped(PREDICTIONS, "image", lambda name: f"images\\{name}"),
         ),
-        "predictions.csv: 3 images of 'v1' are matched with counts.csv without folders and "
-        "endings: 'images\\\\v1_0.jpg' is 'v1_0'",
+        matched("without folders and endings", "'images\\\\v1_0.jpg'", "'v1_0'"),
     ),
     "names in capitals": (
         sound(p=mapped(PREDICTIONS, "image", str.upper)),
-        "predictions.csv: 3 images of 'v1' are matched with counts.csv whatever their case: "
-        "'V1_0.JPG' is 'v1_0.jpg'",
+        matched("whatever their case", "'V1_0.JPG'", "'v1_0.jpg'"),
     ),
 }
 
 
 @pytest.mark.parametrize("name", READ)
 def test_tables_as_people_have_them_are_read(tmp_path, name):
-    tables, said = READ[name]
+    tables, parts = READ[name]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         study = read_tables(files(tmp_path, tables), **ROLES)
@@ -185,210 +189,321 @@ def test_tables_as_people_have_them_are_read(tmp_path, name):
     assert study.reference.selected.tolist() == [7, 7, 7]
     assert study.replication.shown.tolist() == [10, 10, 10]
     assert study.reference.correct.tolist() == [[False, True], [True, False], [False, True]]
-    lines = [str(each.message).replace(f"{tmp_path}/", "") for each in caught]
     assert all(issubclass(each.category, TableWarning) for each in caught)
-    assert lines[:1] == ([] if said is None else [said])
+    assert bool(caught) == (parts is not None)
+    for line in [str(each.message) for each in caught[:1]]:
+        assert line.startswith(f"{tmp_path}/{parts[0]}: ")
+        places = [line.find(part) for part in parts]
+        assert -1 not in places
+        assert places == sorted(places)
 
 
 REFUSED = {
     "another name for a column": (
         sound(p=header(PREDICTIONS, "dataset", "image", "network", "correct")),
-        "predictions.csv: looks like predictions (dataset, image, classifier, correct), but column "
-        "'classifier' is missing; rename what holds it ('network'?), or add it",
+        "table-kind-incomplete-or-misnamed",
+        {
+            "where": "predictions.csv",
+            "kind": "predictions",
+            "kind_columns": "dataset, image, classifier, correct",
+            "missing": ["classifier"],
+            "verb": "is",
+            "pronoun": "it",
+            "other_columns": "'network'",
+        },
     ),
     "a column misspelt": (
         sound(p=header(PREDICTIONS, "dataset", "image", "clasifier", "correct")),
-        "predictions.csv: looks like predictions (dataset, image, classifier, correct), but column "
-        "'classifier' is missing; rename 'clasifier' to 'classifier', if that is what it holds",
+        "table-columns-misnamed",
+        {
+            "where": "predictions.csv",
+            "kind": "predictions",
+            "kind_columns": "dataset, image, classifier, correct",
+            "missing": ["classifier"],
+            "verb": "is",
+            "renames": "'clasifier' to 'classifier'",
+        },
     ),
     "label for classifier": (
         sound(p=header(PREDICTIONS, "dataset", "image", "label", "correct")),
-        "predictions.csv: looks like predictions (dataset, image, classifier, correct), but column "
-        "'classifier' is missing; rename what holds it ('label'?), or add it",
+        "table-kind-incomplete-or-misnamed",
+        {
+            "where": "predictions.csv",
+            "kind": "predictions",
+            "kind_columns": "dataset, image, classifier, correct",
+            "missing": ["classifier"],
+            "verb": "is",
+            "pronoun": "it",
+            "other_columns": "'label'",
+        },
     ),
     "no data set": (
         sound(c=[row[1:] for row in COUNTS]),
-        "counts.csv: looks like counts (dataset, image, selected, shown), but column 'dataset' is "
-        "missing; add it",
+        "table-kind-incomplete",
+        {
+            "where": "counts.csv",
+            "kind": "counts",
+            "kind_columns": "dataset, image, selected, shown",
+            "missing": ["dataset"],
+            "verb": "is",
+            "pronoun": "it",
+        },
     ),
     "a column twice": (
         sound(c=header(COUNTS, "dataset", "image", "shown", "shown")),
-        "counts.csv: several columns are called 'shown' ('shown', 'shown'); keep one",
+        "column-name-repeated",
+        {"where": "counts.csv", "column": "shown", "headings": "'shown', 'shown'"},
     ),
     "decimal commas between commas": (
         sound(c=mapped(COUNTS, "selected", lambda n: f"{n},0")),
-        "counts.csv: line 2 has 5 values for 4 columns ('v1,v1_0.jpg,7,0,9'); put quotes "
-        "around a value that holds a comma; where commas part decimals, write points, or part the "
-        "columns by semicolons",
+        "too-many-values-between-commas",
+        {
+            "where": "counts.csv",
+            "line": 2,
+            "values": 5,
+            "columns": 4,
+            "beginning": "v1,v1_0.jpg,7,0,9",
+        },
     ),
     "a comma in a name": (
         sound(c=put(COUNTS, 4, "image", "v1, a.jpg")),
-        "counts.csv: line 4 has 5 values for 4 columns ('v1,v1, a.jpg,7,9'); put quotes "
-        "around a value that holds a comma; where commas part decimals, write points, or part the "
-        "columns by semicolons",
+        "too-many-values-between-commas",
+        {
+            "where": "counts.csv",
+            "line": 4,
+            "values": 5,
+            "columns": 4,
+            "beginning": "v1,v1, a.jpg,7,9",
+        },
     ),
     "percent": (
         sound(p=put(PREDICTIONS, 3, "correct", "80%")),
-        "predictions.csv: correct is neither true nor false in line 3 ('80%'); a share or a score "
-        "is no answer: give a row for each image, and write true, false, 1 or 0",
+        "flag-given-as-share",
+        {"where": "predictions.csv", "column": "correct", "rows": "line 3 ('80%')"},
     ),
     "0.8": (
         sound(p=put(PREDICTIONS, 3, "correct", "0.8")),
-        "predictions.csv: correct is neither true nor false in line 3 (0.8); a share or a score is "
-        "no answer: give a row for each image, and write true, false, 1 or 0",
+        "flag-given-as-share",
+        {"where": "predictions.csv", "column": "correct", "rows": "line 3 (0.8)"},
     ),
     "100 and 0": (
         sound(p=put(put(PREDICTIONS, 3, "correct", "100"), 13, "correct", "100")),
-        "predictions.csv: correct is neither true nor false in lines 3 (100), 13 (100); write 1 "
-        "for 100, as true, false, 1 or 0",
+        "flag-written-as-hundred",
+        {"where": "predictions.csv", "column": "correct", "rows": "lines 3 (100), 13 (100)"},
     ),
     "another word": (
         sound(p=put(PREDICTIONS, 3, "correct", "right")),
-        "predictions.csv: correct is neither true nor false in line 3 ('right'); write true, "
-        "false, 1 or 0",
+        "flag-neither-true-nor-false",
+        {"where": "predictions.csv", "column": "correct", "rows": "line 3 ('right')"},
     ),
     "a share for a count": (
         sound(c=mapped(COUNTS, "selected", lambda n: f"0.{n}")),
-        "counts.csv: selected is not a whole number in lines 2 (0.7), 3 (0.7), 4 (0.7), 5 (0.8), "
-        "6 (0.8), ... (6 lines); counts are whole numbers: give how many selected the image and "
-        "how many were shown it, not the share",
+        "count-given-as-share",
+        {
+            "where": "counts.csv",
+            "column": "selected",
+            "rows": "lines 2 (0.7), 3 (0.7), 4 (0.7), 5 (0.8), 6 (0.8), ... (6 lines)",
+        },
     ),
     "a separator of thousands": (
         sound(c=text(put(COUNTS, 2, "shown", "1,000"), ";")),
-        "counts.csv: shown is not a whole number in line 2 ('1,000'); counts are whole numbers: "
-        "write them without a separator of thousands",
+        "count-with-thousands-separated",
+        {"where": "counts.csv", "column": "shown", "rows": "line 2 ('1,000')"},
     ),
     "selected exceeds shown": (
         sound(c=put(COUNTS, 3, "selected", "12")),
-        "counts.csv: selected exceeds shown for image 'v1_1.jpg', line 3 ('12 of 9'); an image "
-        "cannot be selected more often than shown, correct the counts",
+        "selected-exceeds-shown-in-rows",
+        {"where": "counts.csv", "images": ["v1_1.jpg"], "rows": "line 3 ('12 of 9')"},
     ),
     "shown is 0": (
         sound(c=put(put(COUNTS, 3, "selected", "0"), 3, "shown", "0")),
-        "counts.csv: shown is 0 for image 'v1_1.jpg', line 3; leave out images that no annotator "
-        "was shown",
+        "image-shown-to-nobody",
+        {"where": "counts.csv", "images": ["v1_1.jpg"], "rows": "line 3"},
     ),
     "a negative count": (
         sound(c=put(COUNTS, 7, "selected", "-1")),
-        "counts.csv: selected is negative for image 'v2_2.jpg', line 7 (-1); correct the counts",
+        "negative-count-in-table",
+        {
+            "where": "counts.csv",
+            "column": "selected",
+            "images": ["v2_2.jpg"],
+            "rows": "line 7 (-1)",
+        },
     ),
     "a missing value": (
         sound(c=put(COUNTS, 5, "image", "")),
-        "counts.csv: image is missing in line 5; give it in every row",
+        "value-missing-in-rows",
+        {"where": "counts.csv", "column": "image", "rows": "line 5"},
     ),
     "an empty line in the middle": (
         sound(c=[*COUNTS[:3], ["", "", "", ""], *COUNTS[3:]]),
-        "counts.csv: line 4 is empty; remove what is empty",
+        "empty-rows-in-table",
+        {"where": "counts.csv", "rows": "line 4", "verb": "is"},
     ),
     "an image twice": (
         sound(c=[*COUNTS, COUNTS[1]]),
-        "counts.csv: several rows for image 'v1_0.jpg' of 'v1' (lines 2, 8); keep one each",
+        "table-rows-repeated",
+        {
+            "where": "counts.csv",
+            "repeated": ["v1_0.jpg"],
+            "dataset": "v1",
+            "lines": " (lines 2, 8)",
+        },
     ),
     "an answer twice": (
         sound(p=[*PREDICTIONS, PREDICTIONS[1]]),
-        "predictions.csv: several predictions of classifier 'resnet50' for image 'v1_0.jpg' of "
-        "'v1' (lines 2, 14); keep one per image and classifier",
+        "prediction-repeated",
+        {
+            "where": "predictions.csv",
+            "classifier": "resnet50",
+            "images": ["v1_0.jpg"],
+            "dataset": "v1",
+            "lines": " (lines 2, 14)",
+        },
     ),
     "an answer missing": (
         sound(p=without(PREDICTIONS, lambda row: row[1] == "v2_1.jpg" and row[2] == "vit")),
-        "predictions.csv: no prediction of classifier 'vit' for image 'v2_1.jpg' of 'v2'; every "
-        "classifier needs one on every counted image",
+        "prediction-missing",
+        {"where": "predictions.csv", "classifier": "vit", "images": ["v2_1.jpg"], "dataset": "v2"},
     ),
     "a classifier misspelt": (
         sound(
             p=PREDICTIONS[:4] + mapped(PREDICTIONS, "classifier", misspelt)[4:7] + PREDICTIONS[7:]
         ),
-        "predictions.csv: predictions of classifier 'resnet5O' on 'v2' but not on 'v1'; did you "
-        "mean 'resnet50', which is on 'v1' only? (1 more: `bayesrep check` with the same files "
-        "lists all)",
+        "classifier-misnamed-on-one-data-set",
+        {
+            "where": "predictions.csv",
+            "classifiers": ["resnet5O"],
+            "other_dataset": "v2",
+            "dataset": "v1",
+            "similar_classifier": "resnet50",
+        },
     ),
     "an image misspelt": (
         sound(p=mapped(PREDICTIONS, "image", lambda name: name.replace("v1_0", "v1_O"))),
-        "predictions.csv: predictions but no counts (see counts.csv) for image 'v1_O.jpg' of 'v1' "
-        "(lines 2, 8); did you mean 'v1_0.jpg'?; count them or leave their predictions out (1 "
-        "more: `bayesrep check` with the same files lists all)",
+        "predictions-without-counts",
+        {
+            "where": "predictions.csv",
+            "counts_where": "counts.csv",
+            "images": ["v1_O.jpg"],
+            "dataset": "v1",
+            "lines": " (lines 2, 8)",
+            "hint": "; did you mean 'v1_0.jpg'?",
+        },
     ),
     "names without endings, and one more": (
         sound(p=[*mapped(PREDICTIONS, "image", bare), ["v1", "x", "vit", "1"]]),
-        "predictions.csv: names images of 'v1' otherwise than counts.csv ('v1_0' is 'v1_0.jpg'), "
-        "and without endings still predictions but no counts for image 'x'; name them alike in "
-        "both",
+        "predicted-image-names-partly-matched",
+        {
+            "where": "predictions.csv",
+            "dataset": "v1",
+            "counts_where": "counts.csv",
+            "image": "v1_0",
+            "counted_image": "v1_0.jpg",
+            "matching": "without endings",
+            "images": ["x"],
+        },
     ),
     "the replication is missing from the predictions": (
         sound(p=without(PREDICTIONS, lambda row: row[0] == "v2")),
-        "predictions.csv: no predictions of the data set 'v2'; the tables of predictions hold 'v1' "
-        "only, add those of 'v2'",
+        "data-set-lacks-kind",
+        {"where": "predictions.csv", "kind": "predictions", "dataset": "v2", "data_sets": "'v1'"},
     ),
     "the replication is missing from all tables": (
         sound(
             c=without(COUNTS, lambda row: row[0] == "v2"),
             p=without(PREDICTIONS, lambda row: row[0] == "v2"),
         ),
-        "counts.csv, predictions.csv: hold the data set 'v1' only, and a study compares two; add "
-        "the rows of data set 'v2'",
+        "only-one-data-set",
+        {"where": "counts.csv, predictions.csv", "dataset": "v1", "data_sets": ["v2"]},
     ),
     "a third data set": (
         sound(c=[*COUNTS, ["V2", "z.jpg", "1", "2"]]),
-        "counts.csv: rows of data set 'V2' beside those of 'v1' and 'v2'; did you mean 'v2'?; "
-        "leave the other rows out, or name the pool that the replication was chosen from "
-        "(--candidates), or give a role (--further ROLE=NAME)",
+        "rows-of-other-data-sets",
+        {
+            "where": "counts.csv",
+            "data_sets": ["V2"],
+            "study_data_sets": "'v1' and 'v2'",
+            "hint": "; did you mean 'v2'?",
+        },
     ),
     "an empty file": (
         sound(c=""),
-        "counts.csv: is empty; give a header and at least one row",
+        "table-file-empty",
+        {"where": "counts.csv"},
     ),
-    "a header alone": (sound(c=COUNTS[:1]), "counts.csv: has no rows; give at least one"),
+    "a header alone": (sound(c=COUNTS[:1]), "table-without-rows", {"where": "counts.csv"}),
     "an older workbook": (
         sound(c_xls=b"\xd0\xcf\x11\xe0"),
-        "counts.xls: is no table by its name; save it as CSV (UTF-8), or as one of .csv, .tsv, "
-        ".txt, .xlsx, .parquet, the text compressed (.gz) or not",
+        "table-file-type-unknown",
+        {"path": "counts.xls", "choices": ".csv, .tsv, .txt, .xlsx, .parquet"},
     ),
     "no text": (
         sound(c=b"PK\x03\x04\x00\x00\x08"),
-        "counts.csv: is no text (it holds zeros); save the table as CSV, UTF-8",
+        "table-text-holds-zeros",
+        {"where": "counts.csv"},
     ),
     "no encoding at all": (
         sound(c=text(COUNTS).encode() + b"v1,\x81\x9d.jpg,1,2\n"),
-        "counts.csv: is neither UTF-8 nor Windows-1252 text (line 8); save it as CSV, UTF-8",
+        "text-encoding-unknown",
+        {"where": "counts.csv", "line": 8},
     ),
     "a bomb": (
         sound(c_csv_gz=gzip.compress(b"a,b\n" + b"1,2\n" * 2**25)),
-        "counts.csv.gz: holds more than 67,108,864 bytes, 200 times its own; decompress it "
-        "yourself if that is right",
+        "compressed-text-too-large",
+        {"file": "counts.csv.gz", "most_bytes": 67108864, "ratio": 200},
     ),
     "cut off while it was compressed": (
         sound(c_csv_gz=gzip.compress(text(COUNTS).encode())[:-9]),
-        "counts.csv.gz: is damaged or not gzip (Compressed file ended before the end-of-stream "
-        "marker was reached); write it anew",
+        "gzip-file-damaged",
+        {
+            "file": "counts.csv.gz",
+            "reason": "Compressed file ended before the end-of-stream marker was reached",
+        },
     ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_one_line_says_what_to_do(tmp_path, name):
-    tables, expected = REFUSED[name]
+    tables, rule, facts = REFUSED[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TableWarning)
-        with pytest.raises(StudyError) as error:
+        with refused(StudyError, rule) as error:
             read_tables(files(tmp_path, tables), **ROLES)
-    assert str(error.value).replace(f"{tmp_path}/", "") == expected
+    assert told(error.value, tmp_path) == facts
+    assert ("(1 more: " in str(error.value)) == (name in TWO_LINES)
+
+
+TWO_LINES = ("a classifier misspelt", "an image misspelt")
+
+
+def told(broken, folder):
+    """The facts of a violation, files without their folder; those that say nothing left out."""
+    facts = {}
+    for name, value in broken.facts.items():
+        listed = list(value.names) if isinstance(value, Listing) else value
+        plain = listed.replace(f"{folder}/", "") if isinstance(listed, str) else listed
+        facts |= {name: plain} if plain != "" else {}
+    return facts
 
 
 def test_roles_that_are_not_given_or_misspelt(tmp_path):
     paths = files(tmp_path, sound())
-    with pytest.raises(StudyError) as error:
+    both = "counts.csv, predictions.csv"
+    with refused(StudyError, "data-set-roles-unsaid") as error:
         read_tables(paths)
-    assert str(error.value).replace(f"{tmp_path}/", "") == (
-        "counts.csv, predictions.csv: hold the data sets 'v1' and 'v2'; say which is which: "
-        "--reference v1 --replication v2, or the other way round"
-    )
-    with pytest.raises(StudyError) as error:
+    assert told(error.value, tmp_path) == {"where": both, "dataset": "v1", "other_dataset": "v2"}
+    with refused(StudyError, "data-set-of-role-absent") as error:
         read_tables(paths, reference="v1", replication="V2")
-    assert str(error.value).replace(f"{tmp_path}/", "") == (
-        "counts.csv, predictions.csv: no counts or annotations of the data set 'V2', which is the "
-        "replication; did you mean 'v2'?; the tables hold data sets 'v1', 'v2', say which is the "
-        "replication (--replication NAME)"
-    )
+    assert told(error.value, tmp_path) == {
+        "where": both,
+        "dataset": "V2",
+        "role": "replication",
+        "hint": "; did you mean 'v2'?",
+        "data_sets": ["v1", "v2"],
+        "option": "--replication NAME",
+    }
 
 
 def test_all_problems_are_found_at_once(tmp_path):
@@ -399,15 +514,17 @@ def test_all_problems_are_found_at_once(tmp_path):
     wrong = [row for row in wrong if row[1:3] != ["v2_1.jpg", "vit"]]
     study, problems = check_tables(files(tmp_path, sound(c=counts, p=wrong)), **ROLES)
     assert study is None
-    starts = [
-        "counts.csv: shown is 0 for image 'v2_1.jpg', line 6",
-        "counts.csv: selected exceeds shown for image 'v1_1.jpg', line 3 ('12 of 9')",
-        "predictions.csv: correct is neither true nor false in line 3 ('maybe')",
-        "counts.csv: several rows for image 'v1_0.jpg' of 'v1' (lines 2, 8)",
-        "predictions.csv: no prediction of classifier 'vit' for image 'v2_1.jpg' of 'v2'",
+    expected = [
+        ("image-shown-to-nobody", {"images": ["v2_1.jpg"], "rows": "line 6"}),
+        ("selected-exceeds-shown-in-rows", {"images": ["v1_1.jpg"], "rows": "line 3 ('12 of 9')"}),
+        ("flag-neither-true-nor-false", {"column": "correct", "rows": "line 3 ('maybe')"}),
+        ("table-rows-repeated", {"repeated": ["v1_0.jpg"], "lines": " (lines 2, 8)"}),
+        ("prediction-missing", {"classifier": "vit", "images": ["v2_1.jpg"], "dataset": "v2"}),
     ]
-    said = [each.replace(f"{tmp_path}/", "") for each in problems]
-    assert [each.startswith(start) for each, start in zip(said, starts, strict=True)] == [True] * 5
+    for problem, broken in zip(problems, expected, strict=True):
+        check(problem, *broken)
+    places = [Path(problem.facts["where"]).stem for problem in problems]
+    assert places == ["counts", "counts", "predictions", "counts", "predictions"]
     study, problems = check_tables(files(tmp_path, sound()), **ROLES)
     assert problems == []
     assert study.classifiers == ("resnet50", "vit")
@@ -426,5 +543,5 @@ def test_names_that_would_become_one_are_not_matched(tmp_path):
     predictions = mapped(PREDICTIONS, "image", lambda name: f"c/{name}")
     with pytest.warns(TableWarning, match="'v2' are matched"):
         _, problems = check_tables(files(tmp_path, sound(c=counts, p=predictions)), **ROLES)
-    assert "predictions but no counts" in problems[0]
-    assert "'c/v1_0.jpg', 'c/v1_1.jpg', 'c/v1_2.jpg' of 'v1'" in problems[0]
+    told = {"images": [f"c/v1_{i}.jpg" for i in range(3)], "dataset": "v1"}
+    check(problems[0], "predictions-without-counts", told)

@@ -1,9 +1,11 @@
 """One's own tables become a study, or one line says what is wrong with them."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
-from refusals import refused
+from refusals import check, refusal, refused
 
 from bayesrep import StudyError, cli, read_study
 from bayesrep.sources import READERS
@@ -75,7 +77,7 @@ def read(paths):
     return read_tables(paths, **ROLES)
 
 
-def check(study):
+def check_study(study):
     assert study.classifiers == tuple(CLASSIFIERS)
     for role, name in ROLES.items():
         data = study.datasets[role]
@@ -92,7 +94,7 @@ def check(study):
 def test_every_combination_of_kinds_gives_the_same_study(write, kind, counted, predicted):
     paths = write(**{f"c_{kind}": counted(), f"p_{kind}": predicted(), f"i_{kind}": images()})
     study = read(paths[::-1])
-    check(study)
+    check_study(study)
     assert study.reference.labels is not None
     assert study.reference.labels.tolist() == ["01"] * 3
     assert study.replication.groups["superclass"].tolist() == ["cats", "dogs"]
@@ -100,7 +102,7 @@ def test_every_combination_of_kinds_gives_the_same_study(write, kind, counted, p
 
 def test_the_registry_reads_tables(write):
     study = READERS["tables"](write(c=counts(), p=wide()), **ROLES, name="mine")
-    check(study)
+    check_study(study)
     assert study.name == "mine"
 
 
@@ -110,28 +112,30 @@ def test_row_order_and_shards_do_not_matter_for_predictions(write):
         .sample(fraction=1, shuffle=True, seed=1)
         .sort("classifier", maintain_order=True)
     )
-    check(read(write(c=counts(), p1=shuffled[:4], p2_parquet=shuffled[4:])))
+    check_study(read(write(c=counts(), p1=shuffled[:4], p2_parquet=shuffled[4:])))
     # One classifier in a long table, the other in a wide one.
     long = predictions().filter(pl.col("classifier") == "resnet")
-    check(read(write(c=counts(), p3=long, p4=wide().drop("resnet"))))
+    check_study(read(write(c=counts(), p3=long, p4=wide().drop("resnet"))))
 
 
 def test_crowd_kit_names(write):
     frame = annotations().rename({"image": "task", "selected": "label"})
-    check(read(write(a=frame, p=wide())))
-    check(read(write(a=annotations().rename({"image": "task"}), p=wide())))
+    check_study(read(write(a=frame, p=wide())))
+    check_study(read(write(a=annotations().rename({"image": "task"}), p=wide())))
 
 
 def test_yes_and_no_in_many_spellings(write):
     words = pl.when("selected").then(pl.lit("Yes")).otherwise(pl.lit("no")).alias("selected")
     correct = pl.when("correct").then(pl.lit("True")).otherwise(pl.lit("False")).alias("correct")
-    check(read(write(a=annotations().with_columns(words), p=predictions().with_columns(correct))))
+    check_study(
+        read(write(a=annotations().with_columns(words), p=predictions().with_columns(correct)))
+    )
     floats = pl.col("selected").cast(pl.Float64)
-    check(read(write(a=annotations().with_columns(floats), p=predictions())))
+    check_study(read(write(a=annotations().with_columns(floats), p=predictions())))
 
 
 def test_other_columns_are_ignored(write):
-    check(read(write(c=counts().with_columns(time=1.5), p=predictions())))
+    check_study(read(write(c=counts().with_columns(time=1.5), p=predictions())))
 
 
 def test_other_data_sets_are_refused_by_name(write):
@@ -161,7 +165,7 @@ def test_a_pool_of_candidates_comes_in(write, tmp_path, predicted, table):
     more = answers.filter(dataset="v1").with_columns(dataset=pl.lit("flickr"))
     paths = write(c=pl.concat([counts(), pool]), p=pl.concat([answers, more][: 1 + predicted]))
     study = read_tables(paths, **ROLES, candidates="flickr")
-    check(study)
+    check_study(study)
     found = study.datasets["candidates"]
     assert found.name == "flickr"
     assert found.selected.tolist() == SELECTED["v1"]
@@ -214,11 +218,17 @@ def test_further_data_sets_come_in_by_role(write, tmp_path, capsys):
     assert read_study(tmp_path / "study").datasets.keys() == study.datasets.keys()
     assert cli.main(["check", *map(str, paths), *words[-6:-2], *more]) == 0
     assert "run " in capsys.readouterr().out
-    for wrong, why in (("v3", "is not ROLE=NAME"), ("third=", "is not ROLE=NAME")):
-        assert cli.main([*words, "--force", "--further", wrong]) == 2
-        assert why in capsys.readouterr().err
-    assert cli.main([*words, "--force", *more, "--further", "third=v4"]) == 2
-    assert "'third' is given twice" in capsys.readouterr().err
+    for wrong in ("v3", "third="):
+        check(
+            refusal([*words, "--force", "--further", wrong]),
+            "further-not-role-name",
+            {"argument": wrong},
+        )
+    check(
+        refusal([*words, "--force", *more, "--further", "third=v4"]),
+        "further-role-twice",
+        {"role": "third"},
+    )
 
 
 def edit(frame, row, **values):
@@ -235,92 +245,151 @@ def with_rows(frame, rows):
 
 
 BAD = {
-    "k > n": (dict(c=edit(counts(), 1, selected=9)), r"selected exceeds shown for image 'b'"),
-    "n = 0": (dict(c=edit(counts(), 1, shown=0)), r"shown is 0 for image 'b'"),
-    "negative": (dict(c=edit(counts(), 1, selected=-1)), r"selected is negative for image 'b'"),
+    "k > n": (
+        dict(c=edit(counts(), 1, selected=9)),
+        ("selected-exceeds-shown-in-rows", {"images": ["b"], "rows": "line 3 ('9 of 4')"}),
+    ),
+    "n = 0": (
+        dict(c=edit(counts(), 1, shown=0)),
+        ("image-shown-to-nobody", {"images": ["b"], "rows": "line 3"}),
+    ),
+    "negative": (
+        dict(c=edit(counts(), 1, selected=-1)),
+        ("negative-count-in-table", {"column": "selected", "images": ["b"], "rows": "line 3 (-1)"}),
+    ),
     "not whole": (
         dict(c=edit(counts().cast({"selected": pl.Float64}), 1, selected=1.5)),
-        r"c\.csv: selected is not a whole number in line 3 \(1.5\); counts are whole numbers",
+        ("count-not-whole-in-rows", {"column": "selected", "rows": "line 3 (1.5)"}),
     ),
     "text count": (
         dict(c=edit(counts().cast({"shown": pl.String}), 4, shown="many")),
-        r"c\.csv: shown is not a whole number in line 6 \('many'\)",
+        ("count-not-whole-in-rows", {"column": "shown", "rows": "line 6 ('many')"}),
     ),
     "missing count": (
         dict(c=edit(counts(), 1, selected=None)),
-        r"c\.csv: selected is not a whole number in line 3 \(nothing\)",
+        ("count-not-whole-in-rows", {"column": "selected", "rows": "line 3 (nothing)"}),
     ),
     "missing image": (
         dict(c=edit(counts(), 1, image=None)),
-        r"c\.csv: image is missing in line 3",
+        ("value-missing-in-rows", {"column": "image", "rows": "line 3"}),
     ),
     "bad flag": (
         dict(p=edit(predictions().cast({"correct": pl.String}), 2, correct="maybe")),
-        r"p\.csv: correct is neither true nor false in line 4 \('maybe'\); write true",
+        ("flag-neither-true-nor-false", {"column": "correct", "rows": "line 4 ('maybe')"}),
     ),
     "bad wide flag": (
         dict(p=edit(wide(), 3, vgg=2)),
-        r"p\.csv: vgg is neither true nor false in line 5 \(2\)",
+        ("flag-given-as-share", {"column": "vgg", "rows": "line 5 (2)"}),
     ),
     "missing flag": (
         dict(p=edit(predictions(), 2, correct=None)),
-        r"p\.csv: correct is missing in line 4",
+        ("flag-missing-in-rows", {"column": "correct", "rows": "line 4"}),
     ),
     "image twice": (
         dict(c=with_rows(counts(), [1])),
-        r"c\.csv: several rows for image 'b' of 'v1' \(lines 3, 7\); keep one each",
+        ("table-rows-repeated", {"repeated": ["b"], "dataset": "v1", "lines": " (lines 3, 7)"}),
     ),
     "answer twice": (
         dict(c=with_rows(annotations(), [0])),
-        r"c\.csv: several rows for worker 'worker 0 on 007' of 'v1'",
+        (
+            "table-rows-repeated",
+            {"repeated": ["worker 0 on 007"], "dataset": "v1", "lines": " (lines 2, 20)"},
+        ),
     ),
     "prediction twice": (
         dict(p=with_rows(predictions(), [0])),
-        r"p\.csv: several predictions of classifier 'resnet' for image '007' of 'v1'",
+        (
+            "prediction-repeated",
+            {"classifier": "resnet", "images": ["007"], "dataset": "v1", "lines": " (lines 2, 12)"},
+        ),
     ),
     "uncounted": (
         dict(c=counts()[[0, 1, 3, 4]]),
-        r"p\.csv: predictions but no counts \(see .*c\.csv\) for image 'c' of 'v1'",
+        (
+            "predictions-without-counts",
+            {"images": ["c"], "dataset": "v1", "lines": " (lines 6, 7)"},
+        ),
     ),
     "unpredicted": (
         dict(p=wide()[:4]),
-        r"p\.csv: no prediction of classifier 'resnet' for image 'x' of 'v2'",
+        (
+            "prediction-missing",
+            {
+                "classifier": "resnet",
+                "images": ["x"],
+                "dataset": "v2",
+                "others": ", and 1 classifier more",
+            },
+        ),
     ),
     "one-sided classifier": (
         dict(p=predictions().filter((pl.col("dataset") == "v1") | (pl.col("classifier") == "vgg"))),
-        r"p\.csv: predictions of classifier 'resnet' on 'v1' but not on 'v2'",
+        (
+            "classifier-on-one-data-set",
+            {"classifiers": ["resnet"], "other_dataset": "v1", "dataset": "v2"},
+        ),
     ),
     "no such data set": (
         dict(c=counts().filter(pl.col("dataset") == "v1")),
-        r"no counts or annotations of the data set 'v2'",
+        (
+            "data-set-lacks-kind",
+            {"kind": "counts or annotations", "dataset": "v2", "data_sets": "'v1'"},
+        ),
     ),
     "both kinds": (
         dict(c=counts(), a=annotations()),
-        r"c\.csv, .*a\.csv: both counts and annotations of 'v1'",
+        ("both-counts-and-annotations", {"dataset": "v1"}),
     ),
     "unlabelled": (
         dict(i=images()[1:]),
-        r"i\.csv: no label for image '007' of 'v1'",
+        ("counted-image-without-label", {"images": ["007"], "dataset": "v1"}),
     ),
     "labels differ": (
         dict(i=edit(images(), 0, label="02")),
-        r"only data set 'v1' has label '02'",
+        (
+            "labels-of-one-data-set",
+            {"where": "study 'study'", "dataset": "v1", "labels": ["02"], "other_dataset": "v2"},
+        ),
     ),
     "unknown columns": (
         dict(x=counts().rename({"shown": "n"})),
-        r"x\.csv: looks like counts \(dataset, image, selected, shown\), but column 'shown' is",
+        (
+            "table-kind-incomplete-or-misnamed",
+            {
+                "kind": "counts",
+                "kind_columns": "dataset, image, selected, shown",
+                "missing": ["shown"],
+                "verb": "is",
+                "pronoun": "it",
+                "other_columns": "'n'",
+            },
+        ),
     ),
-    "no data set column": (dict(x=wide().drop("dataset")), r"x\.csv: column 'dataset' is missing"),
-    "empty": (dict(c=counts()[:0]), r"c\.csv: has no rows"),
+    "no data set column": (
+        dict(x=wide().drop("dataset")),
+        ("table-key-column-missing", {"column": "dataset", "other_columns": "'resnet', 'vgg'"}),
+    ),
+    "empty": (dict(c=counts()[:0]), ("table-without-rows",)),
 }
+
+
+PLACES = {
+    "uncounted": ["p.csv"],
+    "both kinds": ["c.csv", "a.csv"],
+    "labels differ": ["study 'study'"],
+}
+"""The tables that a line begins with, where that is not the one that is changed."""
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_tables_are_one_clear_error(write, name):
-    changed, message = BAD[name]
-    with pytest.raises(StudyError, match=message) as error:
+    changed, broken = BAD[name]
+    with refused(StudyError, *broken) as error:
         read(write(**({"c": counts(), "p": predictions()} | changed)))
-    assert "\n" not in str(error.value)
+    where = str(error.value).partition(": ")[0]
+    named = [Path(file).name for file in where.split(", ")]
+    assert error.value.facts.get("counts_where", "c.csv").endswith("c.csv")
+    assert named == PLACES.get(name, [f"{next(iter(changed))}.csv"])
 
 
 def test_a_missing_kind_is_named(write):

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+import zoo
 from refusals import refused
 
-from bayesrep import Study, StudyError, simulate_study
+from bayesrep import Study, StudyError
 from bayesrep.sources.tables import read_answered, read_tables
 from bayesrep.studies.attempts import Attempts, read_attempts, write_attempts
 from bayesrep.studies.words import VOCABULARIES, Voice, in_our_words, words_of
@@ -69,7 +70,7 @@ def test_a_column_is_renamed_only_where_it_means_that(columns, renamed):
 
 
 def test_a_study_of_images_speaks_of_images():
-    study = simulate_study(seed=0, images=20, annotators=3, classifiers=2)
+    study = zoo.study("tiny")
     assert (words_of(study).image, words_of(study).annotators) == ("image", "annotators")
 
 
@@ -97,7 +98,7 @@ def test_sentences_are_said_in_the_words_of_the_study(ours, theirs):
 
 
 def test_a_studys_names_are_no_words():
-    simulated = simulate_study(seed=0, images=20, annotators=3, classifiers=2)
+    simulated = zoo.cut(zoo.study("tiny"), images=20, classifiers=2)
     names = ("an image classifier", "people (v2)")
     parts = {"name": "hard images", "provenance": {"words": "evaluation"}}
     study = Study(simulated.datasets, names, **parts)
@@ -141,22 +142,16 @@ def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "match"),
+    ("text", "broken"),
     [
         (
             "item,model,solved,attempts\na,m,4,3\n",
-            (
-                "attempt-counts-impossible",
-                {"problem": "solved more often than attempted", "images": ["a"]},
-            ),
+            ("solved-exceeds-attempts", {"images": ["a"]}),
         ),
-        ("item,model,solved,attempts\na,m,0,0\n", ("attempt-counts-impossible", {"images": ["a"]})),
+        ("item,model,solved,attempts\na,m,0,0\n", ("no-attempts-at-image", {"images": ["a"]})),
         (
             "item,model,solved,attempts\na,m,-1,3\n",
-            (
-                "attempt-counts-impossible",
-                {"problem": "solved is no count (0, 1, 2, ...)", "images": ["a"]},
-            ),
+            ("attempt-column-no-count", {"column": "solved", "images": ["a"]}),
         ),
         (
             "item,model,solved,attempts\na,m,0.5,3\n",
@@ -183,10 +178,9 @@ def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
         ("", ("table-file-empty",)),
     ],
 )
-def test_attempts_that_are_none(tmp_path, text, match):
-    with refused(StudyError, *match) as error:
+def test_attempts_that_are_none(tmp_path, text, broken):
+    with refused(StudyError, *broken):
         attempts(tmp_path, text)
-    assert "\n" not in str(error.value)
 
 
 def test_a_study_without_attempts_says_so(tmp_path):

@@ -12,10 +12,10 @@ Where images and workers are whole numbers, and not too large, sums are arrays w
 of them; names are summed by polars, which takes several times as long.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import numpy as np
 import polars as pl
@@ -208,19 +208,14 @@ def _checked(counts: pl.DataFrame, where: str) -> pl.DataFrame:
     """The counts of images that are named, of answers that say yes or no."""
     if counts.is_empty():
         raise StudyError("table-without-rows", where=where)
-    for column, rule in (
-        ("strange", "selected is neither true nor false"),
-        ("nameless", "worker is missing"),
-    ):
+    rules: Mapping[str, LiteralString] = {
+        "strange": "answers-without-verdict",
+        "nameless": "answers-without-worker",
+    }
+    for column, rule in rules.items():
         if len(wrong := counts.filter(pl.col(column) > 0)):
             total, images = wrong[column].sum(), listing(wrong["image"].cast(pl.String).to_list())
-            raise StudyError(
-                "answers-without-verdict-or-worker",
-                where=where,
-                fault=rule,
-                answer_count=total,
-                images=images,
-            )
+            raise StudyError(rule, where=where, answer_count=total, images=images)
     if counts.select(pl.col(_KEY).null_count()).row(0) != (0, 0):
         raise StudyError("answer-without-dataset-or-image", where=where)
     return counts.select(*_KEY, "selected", "shown").sort(_KEY)

@@ -16,7 +16,7 @@ leave-one-out cross-validation and WAIC".
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import LiteralString, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -158,22 +158,20 @@ def compare_fits(posteriors: Mapping[str, Posterior]) -> pl.DataFrame:
 def _check_same_study(posteriors: Mapping[str, Posterior]) -> None:
     if not posteriors:
         raise PosteriorError("no-posterior-to-compare")
-    wanted = {
-        "statistics_digest": "studies",
-        "study_fingerprint": "studies",
-        "datasets": "data sets",
-        "groups": "groups of images",
+    rules: Mapping[str, LiteralString] = {
+        "statistics_digest": "fits-of-different-studies",
+        "study_fingerprint": "fits-of-different-studies",
+        "datasets": "fits-of-different-data-sets",
+        "groups": "fits-of-different-groups",
     }
     facts = {name: need_group(each, "posterior").attrs for name, each in posteriors.items()}
     first, *others = facts
-    for (attribute, what), name in itertools.product(wanted.items(), others):
+    for (attribute, rule), name in itertools.product(rules.items(), others):
         one, other = facts[first].get(attribute), facts[name].get(attribute)
         # A fit of statistics alone, which knows no fingerprint, is compared by these.
         unknown = attribute == "study_fingerprint" and "" in (one, other)
         if one != other and not unknown:
-            raise PosteriorError(
-                "fits-of-different-studies", posterior=first, other_posterior=name, difference=what
-            )
+            raise PosteriorError(rule, posterior=first, other_posterior=name)
 
 
 def _joined(parts: Iterable[LeftOut]) -> LeftOut:

@@ -37,16 +37,14 @@ def plan_classify(asked: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     asked = checked(asked)
     image = ["dataset", "image"]
     sizes = asked.group_by(image, maintain_order=True).agg(size=pl.len())
-    for wrong, rule in (
-        (pl.col("size") < 2, "only one label; there is nothing to choose"),
-        (pl.col("size") > MOST_LABELS, f"more than {MOST_LABELS} labels"),
-    ):
-        if len(found := sizes.filter(wrong)):
-            raise StudyError(
-                "candidate-labels-out-of-range",
-                images=listing(found["image"].to_list()),
-                fault=rule,
-            )
+    if len(found := sizes.filter(pl.col("size") < 2)):
+        raise StudyError("only-one-label-of-image", images=listing(found["image"].to_list()))
+    if len(found := sizes.filter(pl.col("size") > MOST_LABELS)):
+        raise StudyError(
+            "labels-of-image-exceed-most",
+            images=listing(found["image"].to_list()),
+            most_labels=MOST_LABELS,
+        )
     random = np.random.default_rng(seed)
     order = random.permutation(len(sizes))
     table = asked.join(

@@ -1,7 +1,9 @@
 """Images in folders by class, as tables of what to ask about."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import LiteralString
 from urllib.parse import quote
 
 import polars as pl
@@ -82,11 +84,12 @@ def found_in(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
     either = either.select(*key, "source").group_by(key).agg("source")
     wanted = asked.drop("source", strict=False).with_columns(pl.col(key).cast(pl.String))
     found = wanted.join(either, on=key, how="left", maintain_order="left")
-    for wrong, rule in (
-        (pl.col("source").is_null(), "no picture in the folders"),
-        (pl.col("source").list.len() > 1, "several pictures of that name; name them class/name"),
-    ):
+    rules: Mapping[LiteralString, pl.Expr] = {
+        "picture-absent": pl.col("source").is_null(),
+        "picture-ambiguous": pl.col("source").list.len() > 1,
+    }
+    for rule, wrong in rules.items():
         if len(rows := found.filter(wrong)):
             names = rows["image"].unique(maintain_order=True).to_list()
-            raise StudyError("picture-absent-or-ambiguous", images=listing(names), fault=rule)
+            raise StudyError(rule, images=listing(names))
     return found.with_columns(pl.col("source").list.first())

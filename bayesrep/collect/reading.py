@@ -268,12 +268,14 @@ def _known(collection: Collection, found: pl.DataFrame) -> None:
     if not len(strange):
         return
     mark, of = collection.fingerprint, str(strange["task"][0]).split("-")[0]
-    why = (
-        "other tasks than these were answered"
-        if of == mark
-        else f"they are of the collection {of}, and this one is {mark}: read each with its own"
-    )
+    file = strange["file"][0]
     names = listing(strange["task"].unique(maintain_order=True).to_list(), "task")
+    if of == mark:
+        raise StudyError("answered-tasks-unknown", file=file, tasks=names)
     raise StudyError(
-        "answered-tasks-not-of-collection", file=strange["file"][0], tasks=names, explanation=why
+        "answered-tasks-of-another-collection",
+        file=file,
+        tasks=names,
+        other_collection=of,
+        collection=mark,
     )

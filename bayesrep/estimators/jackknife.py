@@ -74,11 +74,10 @@ class Jackknife:
         n = kept(self.annotators, replicates)
         if not 1 <= self.delete < n:
             raise OptionError(
-                "jackknife-delete-out-of-range",
+                "jackknife-of-one-annotator" if n == 1 else "jackknife-delete-out-of-range",
                 delete=self.delete,
                 most=n - 1,
                 annotators=n,
-                advice="; leave jackknife out of the methods" if n == 1 else "",
             )
         counts = thinned_counts(replicates, n)
         whole = matched_accuracy(counts)

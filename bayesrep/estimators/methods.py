@@ -58,19 +58,26 @@ def parse(method: str | Estimator) -> Estimator:
     for option in filter(None, (piece.strip() for piece in (match.group(2) or "").split(","))):
         key, _, text = (piece.strip() for piece in option.partition("="))
         if key not in known:
-            has = f"its options are {', '.join(known)}" if known else "it has none"
+            if not known:
+                raise OptionError(
+                    "method-without-options", method=method, method_name=name, option=key
+                )
             raise OptionError(
                 "unknown-method-option",
                 method=method,
                 method_name=name,
                 option=key,
-                known_options=has,
+                known_options=", ".join(known),
             )
+        takes = {types[key], *get_args(types[key])}
         try:
-            options[key] = _value(types[key], text)
-        except ValueError as error:
+            options[key] = _value(takes, text)
+        except ValueError:
             raise OptionError(
-                "method-option-not-number", method=method, option=key, value=text, expected=error
+                "method-option-not-whole" if int in takes else "method-option-not-number",
+                method=method,
+                option=key,
+                value=text,
             ) from None
     check_words(kind, options)
     return kind(**options)
@@ -90,13 +97,9 @@ def resolve(methods: Sequence[str | Estimator] | str) -> dict[str, Estimator]:
     return {label(estimator): estimator for estimator in estimators}
 
 
-def _value(kind: Any, text: str) -> int | float | str:
-    """An option of this type from text; the error names what the option takes."""
-    takes = {kind, *get_args(kind)}
-    for number, noun in ((int, "a whole number"), (float, "a number")):
+def _value(takes: set[Any], text: str) -> int | float | str:
+    """An option that takes one of these types from text; a ValueError where it is no number."""
+    for number in (int, float):
         if number in takes:
-            try:
-                return number(text)
-            except ValueError:
-                raise ValueError(noun) from None
+            return number(text)
     return text

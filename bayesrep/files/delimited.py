@@ -248,28 +248,20 @@ def _fault(
         for row in rows:
             if len(row) > width:
                 line = first - 1 + rows.line_num
-                return Violation(
-                    "too-many-values-in-line",
-                    where=where,
-                    line=line,
-                    values=len(row),
-                    columns=width,
-                    beginning=plain(separator.join(row)[:60]),
-                    advice=_advice(separator),
-                )
+                facts = {
+                    "where": where,
+                    "line": line,
+                    "values": len(row),
+                    "columns": width,
+                    "beginning": plain(separator.join(row)[:60]),
+                }
+                if separator == ",":
+                    return Violation("too-many-values-between-commas", **facts)
+                kind = SEPARATORS.get(separator, repr(separator))
+                return Violation("too-many-values-in-line", **facts, separator=kind)
     except (csv.Error, UnicodeError):
         pass
     return Violation("text-table-damaged", where=where, reason=reason(error))
-
-
-def _advice(separator: str) -> str:
-    if separator == ",":
-        return (
-            "put quotes around a value that holds a comma; where commas part decimals, write "
-            "points, or part the columns by semicolons"
-        )
-    kind = SEPARATORS.get(separator, repr(separator))
-    return f"its columns are parted by {kind}: put quotes around a value that holds one"
 
 
 def _workbook(file: Path, text: Collection[str], rename: Rename | None) -> list[Sheet]:

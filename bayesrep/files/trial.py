@@ -148,12 +148,13 @@ atexit.register(_helper.stop)
 
 
 def _death(request: dict[str, Any], code: int | None) -> Violation:
-    where, reason = request["arguments"][1], "reading it ends a process"
-    if code is not None and code < 0:
-        name = signal.Signals(-code).name
-        late = f"reading it takes more than {request['seconds']:.0f} s"
-        reason = late if name == "SIGALRM" else f"reading it kills a process ({name})"
-    return Violation("file-damaged-or-forged", where=where, reason=reason)
+    where = request["arguments"][1]
+    if code is None or code >= 0:
+        return Violation("file-ends-its-reader", where=where)
+    name = signal.Signals(-code).name
+    if name == "SIGALRM":
+        return Violation("file-takes-too-much-time", where=where, seconds=request["seconds"])
+    return Violation("file-kills-its-reader", where=where, signal=name)
 
 
 def serve() -> None:
@@ -208,8 +209,8 @@ def _answer(request: dict[str, Any]) -> Violation | None:
     try:
         return _load(request)(*request["arguments"])
     except MemoryError:
-        late = f"reading it takes more than {request['memory'] / 2**30:.1f} GB of memory"
-        return Violation("file-damaged-or-forged", where=where, reason=late)
+        gigabytes = request["memory"] / 2**30
+        return Violation("file-takes-too-much-memory", where=where, gigabytes=gigabytes)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # Rust's panics are no Exceptions

@@ -92,45 +92,46 @@ def parse_condition(text: str) -> Condition:
 
 
 def _comparison(part: str, whole: str) -> Comparison:
-    found = _COMPARISON.fullmatch(part)
+    shown, found = plain(whole), _COMPARISON.fullmatch(part)
     if found is None:
-        raise _refused(whole, "write it like adjusted_gap > 2, or trust == no")
+        raise OptionError("condition-malformed", condition=shown)
     name, classifier, end = found["name"], found["classifier"], found["end"] or "value"
     sign, right = found["operator"], found["right"].strip()
     if name == "trust":
         verdict = right.strip("\"'")
         if verdict not in get_args(Trust):
-            raise _refused(whole, f"trust is one of {', '.join(get_args(Trust))}")
+            choices = ", ".join(get_args(Trust))
+            raise OptionError("condition-verdict-unknown", condition=shown, choices=choices)
         if classifier or found["end"] or sign not in ("==", "!="):
-            raise _refused(whole, "trust is compared by == or != alone")
+            raise OptionError("condition-trust-misread", condition=shown)
         return Comparison(part, name, None, end, sign, verdict)
-    known = EACH if classifier else tuple(TOGETHER)
-    if name not in known:
-        of = "of a classifier" if classifier else "of all classifiers"
-        raise _refused(whole, f"quantities {of} are {', '.join(known)}")
+    if classifier and name not in EACH:
+        choices = ", ".join(EACH)
+        raise OptionError("condition-quantity-of-one-unknown", condition=shown, choices=choices)
+    if not classifier and name not in TOGETHER:
+        choices = ", ".join(TOGETHER)
+        raise OptionError("condition-quantity-of-all-unknown", condition=shown, choices=choices)
     if classifier and name in EACH[:2] and found["end"]:
-        raise _refused(whole, f"{name} has no interval")
+        raise OptionError("condition-quantity-without-interval", condition=shown, quantity=name)
     try:
         number = float(right)
     except ValueError:
-        raise _refused(whole, f"{plain(right)!r} is no number") from None
+        raise OptionError(
+            "condition-number-invalid", condition=shown, number=plain(right)
+        ) from None
     return Comparison(part, name, classifier, end, sign, number)
-
-
-def _refused(text: str, why: str) -> OptionError:
-    return OptionError("condition-not-usable", condition=plain(text), reason=why)
 
 
 def _value(each: Comparison, numbers: Mapping[str, Any]) -> float | str:
     """The left side, in percent or points."""
     if each.name == "trust":
         if numbers["trust"] is None:
-            raise _refused(each.text, "the verdict is not known; give a posterior")
+            raise OptionError("condition-verdict-not-known", condition=plain(each.text))
         return str(numbers["trust"]["verdict"])
     of = each.classifier
     found = _together(each, numbers) if of is None else _of_one(each, of, numbers)
     if found is None:
-        raise _refused(each.text, "it is not known of this study (give a posterior or --bootstrap)")
+        raise OptionError("condition-quantity-not-known", condition=plain(each.text))
     return found if each.name == "rank" else 100 * found
 
 
@@ -144,7 +145,9 @@ def _of_one(each: Comparison, name: str, numbers: Mapping[str, Any]) -> float | 
     if table is None:
         return None
     if name not in table["classifier"]:
-        raise _refused(each.text, f"{plain(name)!r} is not in the study")
+        raise OptionError(
+            "condition-classifier-unknown", condition=plain(each.text), classifier=plain(name)
+        )
     row = table["classifier"].index(name)
     ends = {"value": method, "lower": f"{method}_lower", "upper": f"{method}_upper"}
     match each.name:

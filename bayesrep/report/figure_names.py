@@ -305,9 +305,11 @@ def named(name: str) -> Figure:
         For an unknown name; the message says why, if it is one of a paper that nothing draws, or
         lists the names.
     """
-    if name not in FIGURES:
-        raise OptionError("unknown-figure", figure=name, hint=_instead(name))
-    return FIGURES[name]
+    if name in FIGURES:
+        return FIGURES[name]
+    if why := _why_not(name):
+        raise OptionError("figure-not-drawn", figure=name, explanation=why)
+    raise OptionError("unknown-figure", figure=name, choices=", ".join(FIGURES))
 
 
 _PREFIXES = {
@@ -318,12 +320,13 @@ _PREFIXES = {
 }
 
 
-def _instead(name: str) -> str:
+def _why_not(name: str) -> str:
+    """Why nothing draws a figure of a paper; empty where it is none."""
     prefix, _, number = name.partition("-")
     for entry in catalogue.of_paper(_PREFIXES.get(prefix, "none")):
         if entry.number == number and entry.why:
-            return f"it is not drawn: {entry.why}"
-    return f"the figures are {', '.join(FIGURES)}"
+            return entry.why
+    return ""
 
 
 def chosen_options(
@@ -349,8 +352,10 @@ def chosen_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What `--set` gives to a figure's `draw`; a name that it does not know is refused."""
     known = sorted(named(name).options - _BY_OPTION)
     if strange := [setting for setting in settings if setting not in known]:
-        has = f"it has {', '.join(known)}" if known else "it has none"
-        raise OptionError("unknown-figure-setting", figure=name, setting=strange[0], hint=has)
+        choices = ", ".join(known) or "none"
+        raise OptionError(
+            "unknown-figure-setting", figure=name, setting=strange[0], choices=choices
+        )
     for setting, value in settings.items():
         numbers = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(n, int | float) and np.isfinite(n) for n in numbers):

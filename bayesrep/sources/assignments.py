@@ -9,7 +9,7 @@ of one of them, where it was asked for, that it is the main object's.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import polars as pl
 
@@ -66,19 +66,19 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
 
 def _checked(table: pl.DataFrame, where: str) -> pl.DataFrame:
     """Refuse assignments without a task, a worker or a list of places."""
-    for name, rule in (("task", "task"), ("worker", "worker"), ("selected", "list of places")):
+    rules: Mapping[str, LiteralString] = {
+        "task": "assignments-without-task",
+        "worker": "assignments-without-worker",
+        "selected": "assignments-without-places",
+    }
+    for name, rule in rules.items():
         absent = table[name].is_null()
         if name == "selected":
             absent |= table[name].list.eval(pl.element().is_null()).list.any()
         if table[name].dtype == pl.String:
             absent |= table[name].str.strip_chars() == ""
         if rows := (absent.arg_true() + 1).to_list():
-            raise StudyError(
-                "assignment-part-missing",
-                where=where,
-                missing_part=rule,
-                assignments=listing(rows, "assignment"),
-            )
+            raise StudyError(rule, where=where, assignments=listing(rows, "assignment"))
     return table
 
 

@@ -12,9 +12,9 @@ authors before passing them on). One row is one annotation:
 A pickled frame, or a Parquet or CSV table of the same columns, is read in the same way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import numpy as np
 import polars as pl
@@ -136,15 +136,14 @@ def _check_datasets(images: pl.DataFrame, where: str) -> None:
 
 
 def _check_constant(images: pl.DataFrame, key: str, where: str) -> None:
-    for rule, broken in (
-        ("differs between the rows", images[f"mixed_{key}"]),
-        ("is missing in all rows", images[f"given_{key}"] == 0),
-    ):
+    rules: Mapping[LiteralString, pl.Series] = {
+        "correctness-differs-between-rows": images[f"mixed_{key}"],
+        "correctness-missing-in-all-rows": images[f"given_{key}"] == 0,
+    }
+    for rule, broken in rules.items():
         if broken.any():
             names = listing(images["url"].filter(broken))
-            raise StudyError(
-                "correctness-not-one-value", where=where, column=key, fault=rule, images=names
-            )
+            raise StudyError(rule, where=where, column=key, images=names)
 
 
 def _annotated(images: pl.DataFrame, name: str, keys: Sequence[str], where: str) -> AnnotatedSet:

@@ -91,16 +91,19 @@ def matched(
     if left:
         side = "new" if covers else "image"
         lost = needed.join(pairs.select(pl.col(side).alias("image")), on="image", how="anti")
-        rule = "no row for" if covers else "predictions but no counts for"
+        rule = (
+            "counted-image-names-partly-matched"
+            if covers
+            else "predicted-image-names-partly-matched"
+        )
         raise StudyError(
-            "image-names-partly-matched",
+            rule,
             where=where,
             dataset=dataset,
             counts_where=counts,
             image=old,
             counted_image=new,
             matching=said,
-            fault=rule,
             images=listing(lost["image"]),
         )
     warnings.warn(

@@ -6,6 +6,7 @@ to do. Lines are those of an editor or a spreadsheet; of Parquet, rows from 1.
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import LiteralString
 
 import polars as pl
 
@@ -48,12 +49,12 @@ def read_answers(path: str | Path) -> pl.DataFrame:
     if "control" in table.columns:
         control = table["control"].cast(pl.String).str.strip_chars().replace("", None)
         strange = ~control.is_in(["positive", "negative"]).fill_null(value=True)
-        _refuse(strange, control, "is unknown", "write positive, negative or nothing", where)
+        _refuse(strange, control, "control-unknown", where)
         columns.append(control)
     if "seconds" in table.columns:
         seconds = _numbers(table["seconds"])
         wrong = ~(seconds.is_finite() & (seconds >= 0)).fill_null(value=False)
-        _refuse(wrong, seconds, "is no time", "give the seconds of the task", where)
+        _refuse(wrong, seconds, "task-seconds-no-time", where)
         columns.append(seconds)
     return table.with_columns(columns)
 
@@ -100,26 +101,20 @@ def flags(column: pl.Series, where: str | Place) -> pl.Series:
         word = column.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
         yes, no, absent = (word.is_in(words) for words in (TRUE_WORDS, FALSE_WORDS, _ABSENT))
     wrong = ~(yes | no | absent).fill_null(value=True)
-    _refuse(wrong, column, "is neither true nor false", _flag_advice(column, wrong), where)
+    _refuse(wrong, column, _flag_rule(column, wrong), where)
     return yes.set(absent, None)
 
 
-def _flag_advice(column: pl.Series, wrong: pl.Series) -> str:
-    """What to do about values that are neither, by what they look like."""
-    if not wrong.any():
-        return ""
+def _flag_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
+    """What is wrong with values that are neither, by what they look like."""
     text = column.filter(wrong).cast(pl.String).str.strip_chars()
     values = _numbers(text.str.strip_chars_end("% "))
-    if values.null_count():
-        return "write true, false, 1 or 0"
-    if values.eq(100).all():
-        return "write 1 for 100, as true, false, 1 or 0"
-    if values.is_between(0, 100).all():
-        return (
-            "a share or a score is no answer: give a row for each image, and write true, false, 1 "
-            "or 0"
-        )
-    return "write true, false, 1 or 0"
+    if len(values) and not values.null_count():
+        if values.eq(100).all():
+            return "flag-written-as-hundred"
+        if values.is_between(0, 100).all():
+            return "flag-given-as-share"
+    return "flag-neither-true-nor-false"
 
 
 def all_flags(column: pl.Series, where: str | Place) -> pl.Series:
@@ -142,32 +137,28 @@ def whole_numbers(column: pl.Series, where: str | Place) -> pl.Series:
     """
     numbers = _numbers(column)
     whole = (numbers.is_finite() & (numbers == numbers.floor())).fill_null(value=False)
-    _refuse(~whole, column, "is not a whole number", _count_advice(column, ~whole), where)
+    _refuse(~whole, column, _count_rule(column, ~whole), where)
     large = numbers.abs() > rules.LARGEST_COUNT  # beyond, floats and int64 part company
-    _refuse(large, column, "is too large", "correct the counts", where)
+    _refuse(large, column, "count-too-large-in-rows", where)
     return numbers.cast(pl.Int64)
 
 
-def _count_advice(column: pl.Series, wrong: pl.Series) -> str:
-    """What to do about values that are no counts, by what they look like."""
+def _count_rule(column: pl.Series, wrong: pl.Series) -> LiteralString:
+    """What is wrong with values that are no counts, by what they look like."""
     text = column.filter(wrong).cast(pl.String).str.strip_chars()
-    share = text.str.contains("%", literal=True) | (_numbers(text) < 1).fill_null(value=False)
-    if len(text) and share.all():
-        return (
-            "counts are whole numbers: give how many selected the image and how many were shown "
-            "it, not the share"
-        )
+    share = text.str.contains("%", literal=True) | (_numbers(text) < 1)
+    if len(text) and share.fill_null(value=False).all():
+        return "count-given-as-share"
     if len(text) and text.str.contains(_GROUPED).any():
-        return "counts are whole numbers: write them without a separator of thousands"
-    return "counts are whole numbers"
+        return "count-with-thousands-separated"
+    return "count-not-whole-in-rows"
 
 
 def probabilities(column: pl.Series, where: str | Place) -> pl.Series:
     """A column as float64; rows with anything else than a number in [0, 1] are refused."""
     numbers = _numbers(column)
     within = numbers.is_between(0, 1).fill_null(value=False)
-    rule = "is not a number between 0 and 1"
-    _refuse(~within, column, rule, "give the probabilities of one softmax", where)
+    _refuse(~within, column, "probability-out-of-range-in-rows", where)
     return numbers
 
 
@@ -175,7 +166,7 @@ def numbers(column: pl.Series, where: str | Place) -> pl.Series:
     """A column as float64; rows with anything else than a finite number are refused."""
     values = _numbers(column)
     known = values.is_finite().fill_null(value=False)
-    _refuse(~known, column, "is not a number", "give one for every row", where)
+    _refuse(~known, column, "number-missing-in-rows", where)
     return values
 
 
@@ -189,15 +180,13 @@ def seconds(column: pl.Series, where: str | Place) -> pl.Series:
     given = column.cast(pl.String)
     zoned = given.str.contains(r"(Z|[+-]\d\d:?\d\d)$").fill_null(value=False)
     if zoned.any() and not zoned.all():
-        rule = "has no time zone where others have one"
-        _refuse(~zoned, column, rule, "give all times with a zone or none", where)
+        _refuse(~zoned, column, "time-without-zone", where)
     form = given.str.replace(r"Z$", "+00:00").str.replace(" ", "T")
     if zoned.any():
         times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_zone="UTC", strict=False)
     else:
         times = form.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us", strict=False)
-    rule = "is no time such as 2026-01-31T12:00:00+01:00"
-    _refuse(times.is_null(), column, rule, "give ISO 8601", where)
+    _refuse(times.is_null(), column, "time-not-iso-8601", where)
     return times.dt.epoch("us").cast(pl.Float64) / 1e6
 
 
@@ -212,17 +201,8 @@ def _numbers(column: pl.Series) -> pl.Series:
     )
 
 
-def _refuse(
-    wrong: pl.Series, column: pl.Series, rule: str, advice: str, where: str | Place
-) -> None:
+def _refuse(wrong: pl.Series, column: pl.Series, rule: LiteralString, where: str | Place) -> None:
     wrong = wrong.fill_null(value=False)
     if wrong.any():
         rows = Place.of(where).rows(wrong, column)
-        raise StudyError(
-            "column-value-not-allowed",
-            where=where,
-            column=column.name,
-            fault=rule,
-            rows=rows,
-            advice=advice,
-        )
+        raise StudyError(rule, where=where, column=column.name, rows=rows)

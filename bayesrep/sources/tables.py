@@ -32,7 +32,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import LiteralString, TypeVar
 
 import numpy as np
 import polars as pl
@@ -568,10 +568,10 @@ def _kind(columns: Sequence[str], place: Place) -> str:
             return "images"
         if not present & named:
             return _WIDE
-    raise StudyError("table-of-no-kind", where=place, reason=_unknown(columns))
+    raise StudyError(_unknown(columns, place))
 
 
-def _unknown(columns: Sequence[str]) -> str:
+def _unknown(columns: Sequence[str], place: Place) -> Violation:
     """Why columns are those of no kind, by the kind that they come closest to."""
     named = {column for kind in _KINDS.values() for column in kind}
     others = [name for name in columns if name not in named]
@@ -587,28 +587,33 @@ def _unknown(columns: Sequence[str]) -> str:
     if not any(name in columns or close[name] for name in named - set(_KEY)):
         keys = [name for name in _KEY if name not in columns]
         if len(keys) == 1 and not close[keys[0]]:
-            return (
-                f"column {keys[0]!r} is missing; every table takes dataset and image, beside "
-                f"{', '.join(map(repr, others[:8]))} here"
-            )
+            beside = ", ".join(map(repr, others[:8]))
+            rule = "table-key-column-missing"
+            return Violation(rule, where=place, column=keys[0], other_columns=beside)
         if len(keys) == 2:
             known = "; ".join(f"{kind}: {', '.join(needed)}" for kind, needed in _KINDS.items())
-            return (
-                f"its columns {', '.join(map(repr, columns[:8]))} are those of no known table; "
-                f"known are {known} and one column per classifier"
-            )
-    told = listing(missing, "column")
-    verb = "is" if len(missing) == 1 else "are"
+            shown = ", ".join(map(repr, columns[:8]))
+            return Violation("table-columns-unknown", where=place, columns=shown, known_kinds=known)
+    facts = {
+        "where": place,
+        "kind": kind,
+        "kind_columns": ", ".join(_KINDS[kind]),
+        "missing": listing(missing, "column"),
+        "verb": "is" if len(missing) == 1 else "are",
+    }
     it = "it" if len(missing) == 1 else "them"
     meant = [f"{found!r} to {name!r}" for name in missing if (found := close[name])]
-    others = [name for name in columns if name not in _KINDS[kind]]
+    others = ", ".join(repr(name) for name in _first_others(columns, kind))
     if meant:
-        advice = f"rename {' and '.join(meant)}, if that is what it holds"
-    elif others:
-        advice = f"rename what holds {it} ({', '.join(map(repr, others[:8]))}?), or add {it}"
-    else:
-        advice = f"add {it}"
-    return f"looks like {kind} ({', '.join(_KINDS[kind])}), but {told} {verb} missing; {advice}"
+        return Violation("table-columns-misnamed", **facts, renames=" and ".join(meant))
+    if others:
+        rule = "table-kind-incomplete-or-misnamed"
+        return Violation(rule, **facts, pronoun=it, other_columns=others)
+    return Violation("table-kind-incomplete", **facts, pronoun=it)
+
+
+def _first_others(columns: Sequence[str], kind: str) -> Sequence[str]:
+    return [name for name in columns if name not in _KINDS[kind]][:8]
 
 
 def _converted(
@@ -811,15 +816,17 @@ def _classifiers(tables: _Tables) -> Generator[Violation, None, list[str] | None
             sound = False
             alone = [name for name in names if name not in others]
             meant = nearest(extra[0], alone)
-            close = f"; did you mean {meant!r}, which is on {dataset!r} only?" if meant else ""
-            yield Violation(
-                "classifier-on-one-data-set",
-                where=where,
-                classifiers=listing(extra, "classifier"),
-                other_dataset=other,
-                dataset=dataset,
-                advice=close or "; every classifier needs both data sets",
-            )
+            facts = {
+                "where": where,
+                "classifiers": listing(extra, "classifier"),
+                "other_dataset": other,
+                "dataset": dataset,
+            }
+            if meant:
+                rule = "classifier-misnamed-on-one-data-set"
+                yield Violation(rule, **facts, similar_classifier=meant)
+            else:
+                yield Violation("classifier-on-one-data-set", **facts)
     return predicted[tables.datasets["reference"]] if sound else None
 
 
@@ -901,10 +908,11 @@ def _times_violations(
     classifiers: Sequence[str],
 ) -> Iterator[Violation]:
     where = _files([table.where for table in tables])
-    for rule, broken, advice in (
-        ("no prediction", times == 0, "every classifier needs one on every counted image"),
-        ("several predictions", times > 1, "keep one per image and classifier"),
-    ):
+    told: Mapping[LiteralString, Bools] = {
+        "prediction-missing": times == 0,
+        "prediction-repeated": times > 1,
+    }
+    for rule, broken in told.items():
         columns = np.flatnonzero(broken.any(axis=0)).tolist()
         if not columns:
             continue
@@ -912,21 +920,20 @@ def _times_violations(
         offenders = images[broken[:, columns[0]]]
         others = len(columns) - 1
         too = f", and {others} classifier{'s' * (others > 1)} more" if others else ""
-        at = ""
-        if rule == "several predictions":
+        at = dict[str, str]()
+        if rule == "prediction-repeated":
             these = (pl.col("dataset") == dataset) & pl.col("image").is_in(offenders.tolist())
             long = [table for table in tables if table.kind == _LONG]
-            at = "".join(each.lines(these & (pl.col("classifier") == name)) for each in long[:1])
+            own = these & (pl.col("classifier") == name)
+            at["lines"] = "".join(each.lines(own) for each in long[:1])
         yield Violation(
-            "prediction-not-given-once",
+            rule,
             where=where,
-            fault=rule,
             classifier=name,
             images=listing(offenders),
             dataset=dataset,
-            lines=at,
             others=too,
-            advice=advice,
+            **at,
         )
 
 

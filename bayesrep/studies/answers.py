@@ -282,8 +282,9 @@ def _join_violation(where: str, images: pl.Series, order: pl.Series, first: str)
         return next(rules.image_violations(where, images.to_list()))
     missing = order.filter(~order.is_in(images.implode()))
     strange = images.filter(~images.is_in(order.implode()))
-    rule = f"{listing(missing)} missing" if len(missing) else f"{listing(strange)} more"
-    return Violation("answered-images-differ", where=where, difference=rule, other_classifier=first)
+    rule = "answered-images-missing" if len(missing) else "answered-images-too-many"
+    differing = listing(missing if len(missing) else strange)
+    return Violation(rule, where=where, images=differing, other_classifier=first)
 
 
 def _probability_violations(

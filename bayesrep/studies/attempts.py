@@ -15,7 +15,7 @@ of others hold the same (CSV and its kin, a workbook, Parquet), where `item` is 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import numpy as np
 import polars as pl
@@ -77,19 +77,15 @@ class Attempts:
                 return
             whole = np.isfinite(values) & (values == np.floor(values))
             within = whole & (values >= 0) & (values <= rules.LARGEST_COUNT)
-            yield from self._first(where, ~within, f"{name} is no count (0, 1, 2, ...)")
+            yield from self._broken("attempt-column-no-count", ~within, where=where, column=name)
         solved, attempts = np.asarray(self.solved), np.asarray(self.attempts)
-        yield from self._first(where, attempts == 0, "no attempts; leave out what was not tried")
-        yield from self._first(where, solved > attempts, "solved more often than attempted")
+        yield from self._broken("no-attempts-at-image", attempts == 0, where=where)
+        yield from self._broken("solved-exceeds-attempts", solved > attempts, where=where)
 
-    def _first(self, where: str, wrong: Any, rule: str) -> Iterator[Violation]:
+    def _broken(self, rule: LiteralString, wrong: Any, **facts: str) -> Iterator[Violation]:
         if np.any(wrong):
-            yield Violation(
-                "attempt-counts-impossible",
-                where=where,
-                problem=rule,
-                images=listing(np.asarray(self.images)[wrong].tolist()),
-            )
+            images = listing(np.asarray(self.images)[wrong].tolist())
+            yield Violation(rule, images=images, **facts)
 
 
 def read_attempts(path: str | Path) -> list[Attempts]:

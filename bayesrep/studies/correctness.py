@@ -1,9 +1,9 @@
 """The predictions of a study on disk: one file for each data set and classifier."""
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import numpy as np
 import polars as pl
@@ -197,19 +197,21 @@ class _Agreement:
 
     def violations(self, where: str) -> Iterator[Violation]:
         """Say which classifiers differ, on which images."""
-        told = {
-            folder.IMAGES: "judged by other labels than {0}'s",
-            "label": "judged by other labels than {1!r}",
-            "content": "shown something else than {1!r}",
+        told: Mapping[str, LiteralString] = {
+            folder.IMAGES: "classifiers-judged-by-other-labels-than-study",
+            "label": "classifiers-judged-by-other-labels",
+            "content": "classifiers-shown-something-else",
         }
         for kind, (classifiers, mask) in self._differing.items():
-            first = self._first[kind][0] if kind in self._first else ""
+            than = {"images_file": folder.IMAGES}
+            if kind in self._first:
+                than = {"other_classifier": self._first[kind][0]}
             yield Violation(
-                "classifiers-judged-differently",
+                told[kind],
                 where=where,
                 classifiers=listing(classifiers, "classifier"),
-                difference=told[kind].format(kind, first),
                 images=listing(self._order.filter(pl.Series(mask))),
+                **than,
             )
 
     def _note(self, kind: str, classifier: str, differing: Bools) -> None:

@@ -34,8 +34,9 @@ def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozense
     """
     root = Path(path)
     if not root.is_dir():
-        state = "is no folder" if root.exists() else "does not exist"
-        raise StudyError("study-folder-not-found", path=root, state=state)
+        if root.exists():
+            raise StudyError("no-folder-at-path", path=root)
+        raise StudyError("study-path-missing", path=root)
     manifest = collected(read_manifest(root))[0] if (root / folder.MANIFEST).exists() else None
     roles = manifest.roles if manifest is not None else read_roles(root)
     found = set[str]()

@@ -125,8 +125,8 @@ def read_provenance(path: Path) -> dict[str, JSON]:
 def read_manifest(path: Path) -> Generator[Violation, None, Manifest | None]:
     """Read the study.json of the study at `path`."""
     if not path.is_dir():
-        state = "is not a folder" if path.exists() else "does not exist"
-        yield Violation("study-folder-not-found", path=path, state=state)
+        rule = "study-path-not-folder" if path.exists() else "study-path-missing"
+        yield Violation(rule, path=path)
         return None
     where = folder.MANIFEST
     try:

@@ -6,7 +6,7 @@ Protocols that look at the answers themselves take these arrays.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,7 @@ class Predictions:
             )
             return
         wrong = (self.answers < NO_ANSWER) | (self.answers >= len(self.classes))
-        yield from self._first(where, np.any(wrong, axis=2), "an answer is no number of a class")
+        yield from self._first("answer-not-a-class", where, np.any(wrong, axis=2))
         if self.confidence is not None and self.confidence.shape != shape:
             yield Violation(
                 "confidence-shape-wrong",
@@ -105,19 +105,14 @@ class Predictions:
             )
         elif self.confidence is not None:
             within = (self.confidence >= 0) & (self.confidence <= 1)
-            yield from self._first(where, ~within, "a probability is not between 0 and 1")
+            yield from self._first("confidence-out-of-range", where, ~within)
 
-    def _first(self, where: str, wrong: Bools, rule: str) -> Iterator[Violation]:
+    def _first(self, rule: LiteralString, where: str, wrong: Bools) -> Iterator[Violation]:
         if wrong.any():
             number = int(np.flatnonzero(wrong.any(axis=1))[0])
             images = listing(self.images[wrong[number]].tolist())
-            yield Violation(
-                "answer-impossible",
-                where=where,
-                classifier=self.classifiers[number],
-                problem=rule,
-                images=images,
-            )
+            classifier = self.classifiers[number]
+            yield Violation(rule, where=where, classifier=classifier, images=images)
 
     @property
     def first(self) -> NDArray[np.integer[Any]]:

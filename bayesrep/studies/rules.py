@@ -5,15 +5,15 @@ reading from disk collects them all. `where` names the place ("data set 'v1'", o
 data set) and starts every line.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, LiteralString, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
-from bayesrep.types import Floats, Ints
+from bayesrep.types import Bools, Floats, Ints
 
 Names: TypeAlias = Sequence[str] | NDArray[np.str_]
 Column: TypeAlias = Sequence[object] | NDArray[Any]
@@ -225,23 +225,16 @@ def _count_violation(
             image_count=len(images),
         )
     names = np.asarray(images)
-    rules = (
-        ("is missing", np.isnan(values), "give a count or leave the image out"),
-        ("is not a whole number", values != np.floor(values), "counts are whole numbers"),
-        ("is infinite", np.isinf(values), "counts are whole numbers"),
-        ("is negative", values < 0, "counts start at 0"),
-        ("is too large", values > LARGEST_COUNT, "correct the counts"),
-    )
-    for rule, broken, advice in rules:
+    rules: Mapping[LiteralString, Bools] = {
+        "count-missing": np.isnan(values),
+        "count-not-whole": values != np.floor(values),
+        "count-infinite": np.isinf(values),
+        "count-negative": values < 0,
+        "count-too-large": values > LARGEST_COUNT,
+    }
+    for rule, broken in rules.items():
         if broken.any():
-            return Violation(
-                "count-not-possible",
-                where=where,
-                column=name,
-                problem=rule,
-                images=listing(names[broken]),
-                advice=advice,
-            )
+            return Violation(rule, where=where, column=name, images=listing(names[broken]))
     return None
 
 

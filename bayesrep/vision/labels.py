@@ -73,12 +73,11 @@ def class_numbers(
         at = int(np.flatnonzero(bad)[0])
         from_one = max(numbers) == len(classes) and 0 not in numbers
         raise PredictionError(
-            "image-label-not-a-class",
+            "image-labels-count-from-one" if from_one else "image-label-not-a-class",
             where=where,
             label=labels[at][:40],
             known_classes=classes.called,
             images=listing(np.asarray(images)[bad]),
-            remark="these numbers count from 1: " * from_one,
             label_kind=classes.kind,
             example=classes.folders[0],
             largest_number=str(len(classes) - 1),
@@ -116,13 +115,20 @@ def labels_by_folder(names: Sequence[str], where: str, classes: Classes) -> Ints
     if not like:
         return None
     if other := sorted(set(distinct) - set(like)):
-        numbers = f"class numbers 0 to {len(classes) - 1}"
-        kind = f"{classes.kind} of the {classes.called}" if by_name else numbers
+        folders = listing(other, "folder")
+        if not by_name:
+            raise PredictionError(
+                "folders-not-class-numbers",
+                where=where,
+                folders=folders,
+                largest_number=len(classes) - 1,
+            )
         raise PredictionError(
             "folders-not-named-by-class",
             where=where,
-            folders=listing(other, "folder"),
-            expected_names=kind,
+            folders=folders,
+            label_kind=classes.kind,
+            known_classes=classes.called,
         )
     return class_numbers(folders, names, where, classes)
 
@@ -133,12 +139,14 @@ def labels_of_flat(names: Sequence[str], folder: Path, classes: Classes) -> Ints
         for name in KNOWN_FILES:
             if (place / name).is_file():
                 return read_labels(place / name, names, classes)
-    of = "" if classes.file is None else f" of the {classes.called}"
+    known = ", ".join(KNOWN_FILES)
+    if classes.file is None:
+        raise PredictionError("flat-images-without-labels", folder=folder, known_files=known)
     raise PredictionError(
-        "flat-images-without-labels",
+        "flat-images-without-labels-of-classes",
         folder=folder,
-        of_classes=of,
-        known_files=", ".join(KNOWN_FILES),
+        known_classes=classes.called,
+        known_files=known,
     )
 
 

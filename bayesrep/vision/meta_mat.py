@@ -59,23 +59,25 @@ def read_wnids(path: Path) -> dict[int, str]:
             data = stream.read(LARGEST + 1)
         if len(data) > LARGEST:
             raise ValueError(f"more than {LARGEST:,} bytes")
-        return _synsets(data)
+        return _synsets(data, path)
+    except PredictionError:
+        raise
     except (OSError, ValueError, ArithmeticError, zlib.error, struct.error) as error:
         raise PredictionError("meta-mat-not-of-devkit", path=path, reason=reason(error)) from error
 
 
-def _synsets(data: bytes) -> dict[int, str]:
+def _synsets(data: bytes, path: Path) -> dict[int, str]:
     order = {b"IM": "<", b"MI": ">"}.get(data[126:128])
     if order is None:
         raise ValueError("no MATLAB file of version 5")
     for element in _elements(memoryview(data)[_HEADER:], order, padded=False):
         if element.type == _COMPRESSED:
-            (element,) = _elements(_unpacked(element.data), order)
+            (element,) = _elements(_unpacked(element.data, path), order)
         if element.type == _MATRIX:
             flags, shape, name, *rest = _elements(element.data, order)
             if _text(name, order) == "synsets" and _class(flags, order) == _STRUCT:
                 count = math.prod(int(size) for size in _numbers(shape, order))
-                return _rows(count, rest, order)
+                return _rows(count, rest, order, path)
     raise ValueError("it holds no structure called synsets")
 
 
@@ -97,15 +99,15 @@ def _elements(data: memoryview, order: str, *, padded: bool = True) -> Iterator[
         at = end
 
 
-def _unpacked(data: memoryview) -> memoryview:
+def _unpacked(data: memoryview, path: Path) -> memoryview:
     unpacker = zlib.decompressobj()
     found = unpacker.decompress(data, LARGEST)
     if not unpacker.eof:  # which also means that its checksum was right
-        raise ValueError(f"compressed data that is cut off or unpacks to over {LARGEST:,} bytes")
+        raise PredictionError("meta-mat-unpacks-too-large", path=path, most_bytes=LARGEST)
     return memoryview(found)
 
 
-def _rows(count: int, elements: list[_Element], order: str) -> dict[int, str]:
+def _rows(count: int, elements: list[_Element], order: str, path: Path) -> dict[int, str]:
     """WNID by ILSVRC2012_ID from the elements of a structure array behind its name."""
     width, names, *cells = elements
     longest = int(_numbers(width, order)[0])
@@ -127,7 +129,7 @@ def _rows(count: int, elements: list[_Element], order: str) -> dict[int, str]:
         raise ValueError("a wnid is there twice")
     classes = {found.get(number) for number in range(1, CLASSES + 1)}
     if len(found) >= CLASSES and classes != set(synsets()):
-        raise ValueError(f"its numbers 1 to {CLASSES:,} are not the {CLASSES:,} classes")
+        raise PredictionError("meta-mat-of-other-classes", path=path, class_count=CLASSES)
     return found
 
 

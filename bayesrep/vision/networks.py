@@ -138,12 +138,16 @@ def check_names(names: Sequence[str], weights: Path | None = None) -> None:
     if unknown := [n for n in names if n not in elsewhere and not timm.is_model(n)]:
         base = unknown[0].split(".")[0]
         near = difflib.get_close_matches(base, timm.list_models(), n=1)
-        hint = f"the nearest is {near[0]!r}" if near else "timm.list_models() has them all"
+        listed = listing(unknown, "classifier")
+        if not near:
+            raise PredictionError(
+                "classifiers-like-none-of-timm", version=timm.__version__, classifiers=listed
+            )
         raise PredictionError(
             "classifiers-unknown-to-timm",
             version=timm.__version__,
-            classifiers=listing(unknown, "classifier"),
-            hint=hint,
+            classifiers=listed,
+            nearest=near[0],
         )
 
 
@@ -186,12 +190,17 @@ def describe(name: str, weights: Path | None = None, classes: Classes = IMAGENET
     if classes.file is not None and weights is None and config.num_classes != len(classes):
         raise PredictionError(_disagreement(f"{name!r} ({full})", config.num_classes, classes))
     if classes.file is None and config.num_classes != len(classes):
+        hint = _alternative(str(config.architecture))
+        if not config.num_classes:
+            raise PredictionError(
+                "classifier-without-head", classifier=name, full_name=full, hint=hint
+            )
         raise PredictionError(
             "classifier-head-not-imagenet",
             classifier=name,
             full_name=full,
-            head=_head(config.num_classes),
-            hint=_alternative(str(config.architecture)),
+            output_count=config.num_classes,
+            hint=hint,
         )
     _check_input(name, full, config.input_size)
     file = None if weights is None else _weights_file(name, full, weights)
@@ -259,19 +268,21 @@ def _saved_weights(name: str, folder: Path) -> Path:
 
 def _disagreement(shown: str, outputs: int, classes: Classes) -> Violation:
     """Say that a classifier has not an output for each class."""
-    named = (
-        f"not the {classes.called}; give the table of its own (--classes FILE)"
-        if classes.file is None
-        else f"{classes.file} has {len(classes):,} rows; give the table of its own classes"
-    )
-    between = ", " if classes.file is None else ", but "
+    plural = "s" * (outputs != 1)
+    if classes.file is None:
+        return Violation(
+            "classifier-outputs-not-imagenet",
+            classifier=shown,
+            output_count=outputs,
+            plural=plural,
+        )
     return Violation(
         "classifier-outputs-disagree-with-classes",
         classifier=shown,
         output_count=outputs,
-        plural="s" * (outputs != 1),
-        conjunction=between,
-        advice=named,
+        plural=plural,
+        classes_file=classes.file,
+        class_count=len(classes),
     )
 
 

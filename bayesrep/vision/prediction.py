@@ -251,8 +251,9 @@ def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Re
         if len(run.failures) == len(run.images):
             first = next(iter(run.failures.values()))
             raise PredictionError("no-image-decoded", first=first)
+        said = table.select("classifier", "status").rows()
         raise PredictionError(
-            _first_of([why for why in run.status.values() if isinstance(why, Violation)])
+            _first_of([_violation(run.status.get(name, why)) for name, why in said])
         )
     _warn_of_chance(run, table)
     failures = [(name, f.reason, f.left_out) for name, f in run.named_failures().items()]
@@ -310,6 +311,13 @@ def _warn_of_chance(run: Run, table: pl.DataFrame) -> None:
             f"images right at best); most likely {cause}"
         )
     warnings.warn(text, PredictionWarning, stacklevel=3)
+
+
+def _violation(why: str) -> Violation:
+    """Why a classifier has no answers; where its network failed, that is what it raised."""
+    if isinstance(why, Violation):
+        return why
+    return Violation("classifier-fails-on-images", failure=why)
 
 
 def _first_of(reasons: Sequence[Violation]) -> Violation:

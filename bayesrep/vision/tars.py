@@ -33,59 +33,63 @@ def members(archive: Path) -> Iterator[Member]:
     """Yield the files in an archive, in order, unless it is damaged or goes on behind its end."""
     try:
         with archive.open("rb") as stream:
-            yield from _members(stream)
+            yield from _members(stream, archive)
+    except PredictionError:
+        raise
     except (ValueError, OSError) as error:
         raise PredictionError(
             "tar-file-unreadable", archive=archive, reason=reason(error)
         ) from error
 
 
-def _members(stream: BinaryIO) -> Iterator[Member]:
+def _members(stream: BinaryIO, archive: Path) -> Iterator[Member]:
     end = os.fstat(stream.fileno()).st_size
     at, longer = 0, dict[str, str]()
-    while (header := _header_at(stream, at, end)) is not None:
+    while (header := _header_at(stream, at, end, archive)) is not None:
         kind = header[156:157]
-        size = int(longer.pop("size", 0)) or _number(header[124:136], at)
+        size = int(longer.pop("size", 0)) or _number(header[124:136], at, archive)
         begin = at + BLOCK
         at = begin + (0 if kind in _NO_DATA else -(-size // BLOCK) * BLOCK)
         if begin + (0 if kind in _NO_DATA else size) > end:
-            raise ValueError(f"it ends within the file that begins at byte {begin}")
+            raise PredictionError("tar-ends-within-file", archive=archive, at=begin)
         if kind in _RECORDS:
             if size > LONGEST:
-                raise ValueError(f"a name of {size} bytes at byte {begin}")
+                raise PredictionError(
+                    "tar-name-too-long", archive=archive, byte_count=size, at=begin
+                )
             stream.seek(begin)
-            longer |= _records(kind, stream.read(size))
+            longer |= _records(kind, stream.read(size), archive)
             continue
         name = longer.pop("path", None) or _name(header)
         if kind == b"S" or any(key.startswith("GNU.sparse") for key in longer):
-            raise ValueError(f"{name!r} is stored as a sparse file, archive it without --sparse")
+            raise PredictionError("tar-holds-sparse-file", archive=archive, name=name)
         longer = {}
         if kind in _FILES and not name.endswith("/"):
             yield Member(name, begin, size)
-    _check_end(stream, at, end)
+    _check_end(stream, at, end, archive)
 
 
-def _header_at(stream: BinaryIO, at: int, end: int) -> bytes | None:
+def _header_at(stream: BinaryIO, at: int, end: int, archive: Path) -> bytes | None:
     """The header there, checked by its checksum; None where the archive says it ends."""
     stream.seek(at)
     header = stream.read(BLOCK)
     if len(header) < BLOCK:
-        raise ValueError(f"it ends at byte {end} without the mark of its end")
+        raise PredictionError("tar-without-end-mark", archive=archive, at=end)
     if not header.strip(b"\0"):
         return None
-    declared = _number(header[148:156], at)
+    declared = _number(header[148:156], at, archive)
     rest = header[:148] + b" " * 8 + header[156:]
     # Some old programs add up signed bytes.
     if declared != sum(rest) and declared != sum(rest) - 256 * sum(b > 127 for b in rest):
-        raise ValueError(f"the header at byte {at} does not have its checksum")
+        raise PredictionError("tar-header-checksum-wrong", archive=archive, at=at)
     return header
 
 
-def _check_end(stream: BinaryIO, at: int, end: int) -> None:
+def _check_end(stream: BinaryIO, at: int, end: int, archive: Path) -> None:
     """Check that nothing follows the mark of the end: joined archives, a header turned to zeros."""
     stream.seek(at)
     if stream.read(LONGEST).strip(b"\0"):
-        raise ValueError(f"it holds more behind the mark of its end at byte {at} of {end}")
+        raise PredictionError("tar-goes-on-behind-end", archive=archive, at=at, byte_count=end)
 
 
 def _name(header: bytes) -> str:
@@ -98,36 +102,36 @@ def _text(field: bytes) -> str:
     return field.split(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
-def _number(field: bytes, at: int) -> int:
+def _number(field: bytes, at: int, archive: Path) -> int:
     """Read a number in octal digits or, where it is large, as GNU's tar writes it, in bytes."""
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
     digits = field.split(b"\0")[0].strip()
     if digits.strip(b"01234567"):
-        raise ValueError(f"the header at byte {at} holds no number where one belongs")
+        raise PredictionError("tar-header-without-number", archive=archive, at=at)
     return int(digits or b"0", 8)
 
 
-def _records(kind: bytes, data: bytes) -> dict[str, str]:
+def _records(kind: bytes, data: bytes, archive: Path) -> dict[str, str]:
     """Read what a record in front of a header changes about it."""
     if kind in (b"K", b"g"):  # the target of a link; what concerns all files: not their names
         return {}
     if not data.strip(b"\0"):
-        raise ValueError("a record that should lengthen a name is empty")
+        raise PredictionError("tar-name-record-empty", archive=archive)
     if kind == b"L":
         return {"path": _text(data)}
     found: dict[str, str] = {}
     while data.strip(b"\0"):
         length, _, rest = data.partition(b" ")
         if not length.isdigit() or len(length) > 8 or not len(length) < int(length) <= len(data):
-            raise ValueError("a record of the extended headers has no length")
+            raise PredictionError("tar-record-without-length", archive=archive)
         if data[int(length) - 1 : int(length)] != b"\n":
-            raise ValueError("a record of the extended headers does not end where it says")
+            raise PredictionError("tar-record-length-wrong", archive=archive)
         key, equals, value = rest[: int(length) - len(length) - 2].partition(b"=")
         if not equals:
-            raise ValueError("a record of the extended headers has no value")
+            raise PredictionError("tar-record-without-value", archive=archive)
         found[key.decode("utf-8", "replace")] = value.decode("utf-8", "surrogateescape")
         data = data[int(length) :]
     if "size" in found and not (found["size"].isascii() and found["size"].isdigit()):
-        raise ValueError("the size in an extended header is no number")
+        raise PredictionError("tar-size-not-number", archive=archive)
     return found

@@ -41,8 +41,11 @@ def unknown(name: str) -> Violation | None:
     if base in names:
         return None
     near = difflib.get_close_matches(base, names, n=1)
-    hint = f"; the nearest is {PREFIX + near[0]!r}" if near else ""
-    return Violation("classifier-unknown-to-torchvision", classifier=name, hint=hint)
+    if not near:
+        return Violation("classifier-unknown-to-torchvision", classifier=name)
+    return Violation(
+        "classifier-near-one-of-torchvision", classifier=name, nearest=PREFIX + near[0]
+    )
 
 
 def weights_of(name: str) -> Any:

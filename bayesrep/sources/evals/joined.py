@@ -200,10 +200,17 @@ def common_items(
         if not len(lacking):
             continue
         what = listing(lacking, "item")
-        told = f"{model!r} has no score of {what} of the {len(known):,} of {task!r}"
         if len(lacking) > FEW * len(known) and not common:
-            raise StudyError("model-lacks-scores", lacking_scores=told)
-        notes.append(f"{told}: left out")
+            raise StudyError(
+                "model-lacks-scores",
+                model=model,
+                items=what,
+                item_count=len(known),
+                dataset=task,
+            )
+        notes.append(
+            f"{model!r} has no score of {what} of the {len(known):,} of {task!r}: left out"
+        )
         kept = kept.filter(~kept.is_in(lacking.implode()))
     if not len(kept):
         raise StudyError("no-item-shared-by-models", dataset=task)

@@ -212,7 +212,11 @@ def _objects(stream: IO[bytes], header: npy.Header) -> NDArray[Any]:
 
 
 class _Refused(pickle.UnpicklingError):
-    """A pickle asked for something that is not on the list."""
+    """A pickle asked for something that is not on the list, or that lies outside: no name."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 class _RestrictedUnpickler(pickle.Unpickler):
@@ -225,12 +229,12 @@ class _RestrictedUnpickler(pickle.Unpickler):
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         """The stand-in for a constructor, or refuse it."""
         if (module_name, global_name) not in _ALLOWED:
-            raise _Refused(f"it names {_one_line(f'{module_name}.{global_name}')}")
+            raise _Refused(_one_line(f"{module_name}.{global_name}"))
         return _ALLOWED[module_name, global_name]
 
     def persistent_load(self, pid: Any, /) -> Any:
         """Refuse objects stored outside the pickle, such as the numbers of a tensor."""
-        raise _Refused("it refers to a tensor or another object stored outside the pickle")
+        raise _Refused
 
 
 @contextmanager
@@ -241,7 +245,9 @@ def _reported(path: str | Path) -> Generator[None, None, None]:
     except StudyError:
         raise
     except _Refused as error:
-        raise StudyError("unsafe-pickle", path=path, reason=error) from error
+        if error.name is None:
+            raise StudyError("pickle-refers-outside", path=path) from error
+        raise StudyError("pickle-names-code", path=path, name=error.name) from error
     except OSError as error:
         raise StudyError("file-unreadable", path=path, reason=error.strerror or error) from error
     except Exception as error:  # a damaged pickle may raise nearly anything

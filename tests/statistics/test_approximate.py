@@ -1,0 +1,163 @@
+"""Draws of normal approximations: shares, means and spreads, as far as so many draws can say."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from toys import COUNTS, UNITS, Normal, drawn, log_own, of, settings, skewed, some, whitened
+
+from bayesrep.inference import laplace
+from bayesrep.inference.dense import dense_whitening
+from bayesrep.inference.density import build_density
+from bayesrep.inference.marginal import mirrored
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+@pytest.fixture(scope="module")
+def normal():
+    with jax.enable_x64(new_val=True):
+        return Normal()
+
+
+def hold(found, judged, mean, spread):
+    """Weighted means and spreads are the exact ones, as far as so many draws can say."""
+    assert judged.enough
+    values = np.concatenate(
+        [np.asarray(leaf).reshape(len(found.lp), -1) for leaf in found.position.values()], axis=1
+    )
+    weight = np.exp(judged.log_weight)
+    error = 4.5 / np.sqrt(judged.ess)
+    np.testing.assert_allclose((weight @ values - mean) / spread, 0, atol=error)
+    squares = weight @ np.square(values - mean) / spread**2
+    np.testing.assert_allclose(squares, 1, atol=2 * error)
+
+
+def test_an_estimate_is_the_mean_ratio_and_a_drawn_position_is_of_one_of_them():
+    """Of 4,000 draws the share of each z is its ratio's: 4.5 standard errors at most."""
+    _, marginal, setting = settings(2)
+    shared = jnp.asarray([0.3])
+    given = marginal.guided(setting, shared)
+    half = np.random.default_rng(5).normal(size=(2, UNITS, 2))
+    standard = mirrored(jnp.asarray(0.5 * half))
+    known = marginal.estimates(setting, shared, given, standard)
+    ratios = np.exp(np.asarray(known.log_ratio))
+
+    def draw(key):
+        return marginal.drawn(key, setting, shared, given, standard, known)
+
+    drawn, _ = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 4000))
+    places = np.stack(
+        [marginal.position(setting, shared, given.at(each))["units"] for each in standard]
+    )
+    which = np.abs(np.asarray(drawn["units"])[:, None] - places).sum(axis=3).argmin(axis=1)
+    shares = ratios / ratios.sum(axis=0)
+    for j, share in enumerate(shares):
+        found = (which == j).mean(axis=0)
+        assert (np.abs(found - share) < 4.5 * np.sqrt(share * (1 - share) / 4000) + 1e-9).all()
+
+
+def test_draws_of_a_mode_of_units_that_meet_are_weighted(normal, unannotated):
+    center = normal.at(normal.mean)
+    exact = dense_whitening(center, np.linalg.inv(normal.covariance))
+    wide = exact._replace(root=1.3 * exact.root)
+    draw = laplace._whole(of(normal.density, normal.data), wide)
+    found, judged = drawn(draw, 4000)
+    hold(found, judged, normal.mean, np.sqrt(np.diag(normal.covariance)))
+
+
+def test_nested_draws_of_a_normal_posterior(normal, unannotated):
+    mode = whitened(normal.density, normal.data, normal.at(normal.mean))
+    found, judged = drawn(laplace._nested(of(normal.density, normal.data), mode), 2000, shared=2)
+    hold(found, judged, normal.mean, np.sqrt(np.diag(normal.covariance)))
+
+
+@pytest.mark.parametrize("shape", [-0.3, 0.2, 1.0])
+def test_pareto_shape_finds_the_shape_it_was_made_with(shape):
+    excess = stats.genpareto(shape).rvs(20_000, random_state=np.random.default_rng(1))
+    assert laplace.certify(np.log(1 + excess)).pareto_k == pytest.approx(shape, abs=0.15)
+
+
+def test_certificates_tell_good_from_bad():
+    random = np.random.default_rng(2)
+    narrow = 0.2 * random.standard_normal(4000)  # k = 1 - 0.2²
+    bad = laplace.certify(stats.norm.logpdf(narrow) - stats.norm.logpdf(narrow, scale=0.2))
+    assert bad.pareto_k > 0.7
+    assert not bad.enough
+    broad = 1.5 * random.standard_normal(4000)
+    good = laplace.certify(stats.norm.logpdf(broad) - stats.norm.logpdf(broad, scale=1.5))
+    assert good.pareto_k < 0.2
+    assert good.enough
+    assert np.exp(good.log_weight).sum() == pytest.approx(1)
+    # Of a normal and one 1.5 times as wide, ∫ p²/q = 1.5² / √(2 · 1.5² − 1).
+    assert good.ess == pytest.approx(4000 * np.sqrt(2 * 1.5**2 - 1) / 1.5**2, rel=0.05)
+
+
+def test_a_shape_is_hopeless_only_by_more_than_its_error():
+    """Shapes of 200 sets of 1,000 weights; their scatter is the error, within a sixth (3 s.e.)."""
+    for shape, least, most in ((0.5, 0, 2), (0.75, 0, 40), (1.5, 190, 200)):
+        random = np.random.default_rng(3)
+        sets = np.log(1 + stats.genpareto(shape).rvs((200, 1000), random_state=random))
+        found = [laplace.certify(log_weight) for log_weight in sets]
+        assert least <= sum(each.hopeless for each in found) <= most
+        # The prior of ten observations makes the shape surer than its likelihood.
+        error = np.mean([each.error for each in found]) / (1 + 10 / 95)
+        assert np.std([each.pareto_k for each in found]) == pytest.approx(error, rel=1 / 6)
+
+
+def test_resampling_is_unbiased_and_stratified():
+    random = np.random.default_rng(3)
+    weight = random.dirichlet(np.full(12, 0.5))
+    size, times = 50, 4000
+    counts = np.array(
+        [
+            np.bincount(laplace.resample(random, np.log(weight), size), minlength=12)
+            for _ in range(times)
+        ]
+    )
+    assert (counts.sum(axis=1) == size).all()
+    # A draw fills its strata but for the two at its ends, each a coin's toss at most.
+    error = np.sqrt(0.5 / times)
+    np.testing.assert_allclose(counts.mean(axis=0), size * weight, rtol=0, atol=4.5 * error)
+    assert np.abs(counts - size * weight).max() < 2
+    order = [laplace.resample(random, np.log(weight), size)[0] for _ in range(200)]
+    assert len(set(order)) > 3
+
+
+def test_nested_draws_of_a_skewed_posterior_have_its_means(unannotated):
+    """Exact moments by quadrature, of the level and of each unit given it."""
+    level, own = np.linspace(-9, 7, 801), np.linspace(-12, 6, 1201)
+    cases = [
+        np.exp(log_own(level[:, None], counts, own[None]) - counts * np.log(counts + 1))
+        for counts in COUNTS
+    ]
+    each = [case.sum(axis=1) for case in cases]
+    density = stats.norm.pdf(level, 0, 3) * np.prod(each, axis=0)
+    density /= density.sum()
+    moments = [[density @ level**k for k in (1, 2)]]
+    for case, total in zip(cases, each, strict=True):
+        moments.append([density @ (case @ own**k / total) for k in (1, 2)])
+    mean, square = np.array(moments).T
+
+    target = build_density(skewed, jnp.asarray(COUNTS), select=some)
+    near = {"shared": jnp.asarray(mean[:1]), "units": jnp.asarray(mean[1:, None])}
+    mode = whitened(target, jnp.asarray(COUNTS), near)
+    draw = laplace._nested(of(target, jnp.asarray(COUNTS)), mode)
+    found, judged = drawn(draw, 8000)
+    hold(found, judged, mean, np.sqrt(square - mean**2))
+    # As a pilot they shape the next proposals; draws of those have the same means.
+    again = draw(np.random.default_rng(5), 8000, laplace._taught(found))
+    hold(again, laplace.certify(again.log_weight), mean, np.sqrt(square - mean**2))
+
+
+def test_a_pilots_moments_shape_the_proposals():
+    random = np.random.default_rng(6)
+    shared = random.standard_normal((20_000, 2)) * [1.5, 1.0]
+    wanted = stats.norm.logpdf(shared, [0.5, 0.0], [0.8, 1.0]).sum(axis=1)
+    weight = wanted - stats.norm.logpdf(shared, 0, [1.5, 1.0]).sum(axis=1)
+    pilot = laplace.Weighted(shared, {}, weight, wanted)
+    found = laplace._taught(pilot)
+    assert found.freedom < laplace._normal(2).freedom
+    np.testing.assert_allclose(found.center, [0.5, 0.0], atol=0.05)
+    np.testing.assert_allclose(found.root @ found.root.T, np.diag([0.64, 1.0]), atol=0.05)

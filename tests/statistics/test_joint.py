@@ -1,0 +1,70 @@
+"""The joint model's prior of curves in many draws, and the search for its mode where it is hard."""
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from bayesrep import simulate_study
+from bayesrep.inference.mode import climb
+from bayesrep.inference.problem import climb_from_annotations, mixture_size, pose, programs
+from bayesrep.models.curves import EvenBends, PopulationLaw
+from bayesrep.models.mixtures import mixture_start
+from bayesrep.models.options import JointOptions
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+@pytest.mark.parametrize("seed", [7005, 7006])
+def test_the_search_for_the_mode_ends_at_the_better_of_two(seed):
+    """Studies where other curves' search ended at a poor mode by one of the ways."""
+    study = simulate_study(seed=seed, images=2000, classifiers=136)
+    problem = pose(study, model="joint", options={})
+    data = problem.data()
+    tools = programs(problem, data)
+    start = tools.start(problem.model.start(data, problem.options))
+    mode = climb_from_annotations(problem, tools, start, data)
+    assert mode.decrement <= 1e-6
+    held = mixture_size(tools.density, problem.model)
+    assert held == sum(
+        np.size(start_of) for start_of in mixture_start(problem.options, 2, 1).values()
+    )
+    alone = climb(tools.expand, start, problem.model.annotations(data))
+    through = climb(tools.expand, alone.position, data, held=held)
+    ends = [float(climb(tools.expand, at.position, data).there.value) for at in (alone, through)]
+    assert abs(float(mode.there.value) - min(ends)) < 1e-3
+
+
+def test_bends_of_the_population_are_a_student_t():
+    """Of 200,000 draws the quantiles of a bend and of two bends' product."""
+    options = JointOptions(terms=4, bend=0.3)
+    law = PopulationLaw(options.curve_priors())
+    keys = jax.random.split(jax.random.key(0), 200_000)
+    draws = np.asarray(jax.jit(jax.vmap(law.sample))(keys))
+    t = stats.multivariate_t(shape=0.09 * np.diag([1, 1 / 2]), df=4)
+    levels = np.array([0.01, 0.2, 0.5, 0.9, 0.999])
+    for column, wanted in (
+        (0, stats.norm(*options.level)),
+        (3, stats.t(4, scale=0.3 / np.sqrt(2))),
+    ):
+        below = (draws[:, column, None] < wanted.ppf(levels)).mean(axis=0)
+        assert (np.abs(below - levels) < 5 * np.sqrt(levels * (1 - levels) / len(draws))).all()
+    # One scale for both: their sizes go together, as those of SciPy's t do.
+    theirs = t.rvs(200_000, random_state=1)
+    both = [np.mean((np.abs(x) > 0.6).all(axis=1)) for x in (draws[:, 2:], theirs)]
+    assert abs(both[0] - both[1]) < 5 * np.sqrt(2 * both[0] / 200_000)
+
+
+@pytest.mark.parametrize("terms", [3, 4, 7])
+def test_even_coordinates_of_bends(terms):
+    """Nearly a normal law: the mean of |z|² exactly."""
+    options = JointOptions(terms=terms, bend=0.3, curve="bernstein")
+    law, bends = PopulationLaw(options.curve_priors()), terms - 2
+    even = EvenBends(law.priors)
+    keys = jax.random.split(jax.random.key(1), 100_000)
+    drawn = jax.jit(jax.vmap(lambda key: even.inv(law.sample(key))))(keys)
+    squares = np.square(np.asarray(drawn)[:, 2:]).sum(axis=1)
+    assert abs(squares.mean() - bends) < 5 * squares.std() / np.sqrt(len(squares))
+    levels = np.array([0.05, 0.5, 0.95, 0.999])
+    reached = (squares[:, None] <= stats.chi2(bends).ppf(levels)).mean(axis=0)
+    np.testing.assert_allclose(reached, levels, atol=0.03)
