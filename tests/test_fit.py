@@ -520,4 +520,5 @@ def test_arviz_reads_our_groups(posterior):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # whole cells are influential, and ArviZ says so
         result = arviz().loo(posterior)
+        assert arviz().plot_energy(posterior) is not None
     assert np.isfinite(float(getattr(result, "elpd_loo", getattr(result, "elpd", np.nan))))

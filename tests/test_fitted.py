@@ -14,7 +14,7 @@ from bayesrep import ConvergenceError, PosteriorError, SufficientStatistics
 from bayesrep.checks import compare_fits
 from bayesrep.errors import StudyError
 from bayesrep.posterior import joint_draws
-from bayesrep.posterior.files import arviz, build_posterior, read_posterior, write_posterior
+from bayesrep.posterior.files import build_posterior, read_posterior, write_posterior
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames, draws_of, find_group, place_of_cells, recorded
 from bayesrep.posterior.joint_draws import (
@@ -260,8 +260,8 @@ def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     some = {"log_density": find_group(posterior, "log_density").isel(draw=slice(0, None, 3))}
     for name in ("posterior", "observed_data", "sample_stats", "log_likelihood"):
         some[name] = find_group(posterior, name)
-    thinned = type(posterior)(**some) if hasattr(arviz(), "InferenceData") else None
-    thinned = thinned or xr.DataTree.from_dict(some)
+    kind = type(posterior)
+    thinned = kind.from_dict(some) if kind is xr.DataTree else kind(**some)
     kept = np.arange(0, 20, 3)
     np.testing.assert_array_equal(draws_of(some["log_density"], some["posterior"]), kept)
     write_posterior(thinned, tmp_path / "thinned.nc")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from html import escape, unescape
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import vl_convert
@@ -255,7 +256,7 @@ def _sensitivity(module, posterior):
         chosen = {"component_var_names": ["shared"], "var_names": ["adjusted_accuracy"]}
         return np.ravel(module.psens(posterior, component="prior", **chosen))
     table = module.psense_summary(
-        posterior, var_names=["adjusted_accuracy"], prior_var_names=["shared"], round_to="none"
+        posterior, var_names=["adjusted_accuracy"], prior_var_names=["shared"], round_to=12
     )
     return table["prior"].to_numpy().astype(float)
 
@@ -264,6 +265,32 @@ def _pit(module, posterior):
     if hasattr(module, "psens"):
         return module.plot_loo_pit(posterior, y="correct")
     return module.plot_loo_pit(posterior, var_names=["correct"])
+
+
+PLOTTED = ("plot_forest", "plot_trace", "plot_rank", "plot_pair", "plot_ppc")
+
+
+@pytest.mark.parametrize("name", ["summary", "ess", "extract", "loo_pit", *PLOTTED])
+def test_arvizs_functions_take_it_as_it_is(posterior, name):
+    """Those of docs/how-to/arviz.md that no other test calls."""
+    module = arviz()
+    old = hasattr(module, "psens")
+    chosen = {"var_names": ["adjusted_accuracy"]}
+    if name == "plot_ppc":
+        name, chosen = name if old else "plot_ppc_dist", {"var_names": ["correct"]}
+    if name == "loo_pit":
+        chosen = {"y": "correct"} if old else {"var_names": ["correct"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its own plots, and of Pareto's k
+        assert getattr(module, name)(posterior, **chosen) is not None
+    plt.close("all")
+
+
+def test_arviz_compares_two_fits(posterior):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Pareto's k
+        table = arviz().compare({"one": posterior, "other": posterior})
+    assert table["weight"].to_list() == pytest.approx([0.5, 0.5])
 
 
 def test_predictions_are_of_some_draws_where_they_are_many(monkeypatch, study):

@@ -8,8 +8,8 @@ indicators of the 5 % and the 95 % quantile. An effective size is S / τ, where 
 autocorrelations in pairs as long as these are positive, none larger than the one before it (Geyer's
 initial monotone sequence).
 
-ArviZ has the same numbers (a test), one quantity at a time: a millisecond each, and ten thousand
-classifiers have 60,000.
+ArviZ has the same numbers (a test; 1.x for `prob=TAILS`), one quantity at a time: a millisecond
+each, and ten thousand classifiers have 60,000.
 """
 
 from concurrent.futures import ThreadPoolExecutor
