@@ -170,6 +170,8 @@ def test_one_study_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
         shape = posterior.sample_stats["lp"].shape
         none = xr.DataArray(np.zeros(shape, dtype=bool), dims=("chain", "draw"))
         posterior.sample_stats["diverging"] = none
+        made = posterior.posterior.attrs
+        made["converged"] = int(made["converged"])  # as in one that has not been in a file
         return posterior
 
     monkeypatch.setattr(coverage.bayesrep, "simulate_study", simulate)

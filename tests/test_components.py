@@ -223,6 +223,7 @@ def test_groups_begin_with_the_weights_of_their_data_set():
     np.testing.assert_array_equal(problem.start(problem.data())["group_weight_logit"], 0)
 
 
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.ConvergenceWarning")
 def test_a_number_that_is_named_is_kept(monkeypatch):
     """And one that nobody names is what the counts ask for, of which the posterior tells."""
     evidence = {2: -100.0, 3: -70.0, 4: -60.0}

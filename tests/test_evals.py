@@ -499,9 +499,9 @@ def test_the_command_writes_answers_that_compare_takes_and_later_counts(tmp_path
     out = tmp_path / "out"
     assert main(["import", "evals", *map(str, files), *names, "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    assert "Answers of 1 model on old and new" in said
+    assert all(part in said for part in ("1 model", "old and new"))
     assert "awaits counts" in said
-    assert "items told apart by id (Inspect)" in said
+    assert "id (Inspect)" in said
     assert read_attempts(out)[0].attempts.tolist() == [2] * 6
     assert main(["compare", str(out)]) == 0
     capsys.readouterr()

@@ -35,7 +35,7 @@ from bayesrep import (
     Study,
     SufficientStatistics,
 )
-from bayesrep.errors import InterpolationWarning
+from bayesrep.errors import EstimateWarning
 from bayesrep.inference import modes
 from bayesrep.inference.cells import cell_names
 from bayesrep.inference.density import build_density
@@ -396,7 +396,7 @@ def test_summary_refuses_an_unconverged_fit_and_a_foreign_study(study, posterior
         bayesrep.summarize(study, posterior)
     assert verdict in found.value.facts["verdict"]
     table = bayesrep.summarize(study, posterior, allow_unconverged=True)
-    with pytest.warns(InterpolationWarning):
+    with pytest.warns(EstimateWarning):
         assert table.columns[:9] == bayesrep.estimate(study).columns
     assert table["classifier"].to_list() == list(study.classifiers)
     with refused(PosteriorError, "posterior-of-another-study"):

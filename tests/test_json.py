@@ -10,6 +10,7 @@ from math import inf, nan
 from pathlib import Path
 
 import pytest
+import zoo
 from json_schema import faults
 
 from bayesrep.cli import COMMANDS, main
@@ -26,26 +27,29 @@ def test_every_command_states_what_it_prints():
     assert set(FORMS) == {*COMMANDS, *steps} - {"collect"}
 
 
-@pytest.mark.parametrize("command", FORMS)
-def test_every_statement_is_on_the_page_and_in_a_file(command, tmp_path):
-    _, _, section = PAGE.partition(f"## {command}\n")
-    section = section.partition("\n## ")[0]
-    for when, names in FORMS[command].items():
-        assert when[1:] in section
-        assert all(f"| `{name}` | " in section for name in names)
+def test_every_statement_is_on_the_page_and_in_a_file(tmp_path):
     stated["write_schemas"](tmp_path)
-    assert f'href="../schemas/{stated["file_of"](command)}"' in section
-    written = json.loads((tmp_path / stated["file_of"](command)).read_text(encoding="utf-8"))
-    assert written == schema_of(command)
+    wrong = []
+    for command, form in FORMS.items():
+        section = PAGE.partition(f"## {command}\n")[2].partition("\n## ")[0]
+        file = stated["file_of"](command)
+        rows = [f"| `{name}` | " for names in form.values() for name in names]
+        link = f'href="../schemas/{file}"'
+        wanted = [*(when[1:] for when in form), *rows, link]
+        wrong += [(command, each) for each in wanted if each not in section]
+        if json.loads((tmp_path / file).read_text(encoding="utf-8")) != schema_of(command):
+            wrong.append((command, file))
+    assert wrong == []
 
 
-def test_one_object_that_says_of_which_command_it_is(capsys):
-    assert main(["completion", "bash", "--json"]) == 0
+def test_one_object_that_says_of_which_command_it_is(tmp_path, capsys):
+    zoo.cut(zoo.study("tiny"), images=5, classifiers=1).write(tmp_path / "s")
+    assert main(["check", str(tmp_path / "s"), "--json"]) == 0
     printed = capsys.readouterr().out
     assert printed.count("\n") == 1
     found = json.loads(printed)
-    assert found["format"] == "bayesrep completion 1"
-    assert list(faults(found, schema_of("completion"))) == []
+    assert found["format"] == "bayesrep check 1"
+    assert list(faults(found, schema_of("check"))) == []
 
 
 def test_what_is_no_number_is_null():

@@ -191,7 +191,7 @@ def test_the_command_prints_everybody_on_subsets(world, capsys):
     base = ["compare", folder / "study", "--table", "subsets"]
     status, out, _ = run(capsys, *base, *files, "--fast", "60")
     assert status == 0
-    assert "fast images (60 s)" in out
+    assert "(60 s)" in out
     assert out.count("Ann") == 1
     for more, broken in (
         (["--table", "lines", "--fast", "60"], ("option-only-for-subsets", {"option": "fast"})),
@@ -274,8 +274,8 @@ def test_the_step_goes_round(world, capsys):
     step = ["collect", "review", study, "--humans", folder / "people.csv"]
     status, out, _ = run(capsys, *step, "--reviewers", "Dan,Eve", "--out", tasks)
     assert status == 0
-    assert "predictions to be judged" in out
     table = pl.read_csv(tasks)
+    assert f"\n{len(table)} predictions" in out
     assert set(table["reviewer"]) == {"Dan", "Eve"}
     filled = table.with_columns(right=pl.col("own"), category=pl.lit("unclear"))
     filled.write_csv(folder / "done.csv")

@@ -285,7 +285,7 @@ def test_repeats_are_told_and_left_out_by_their_rule(tmp_path, capsys):
     file = _write(tmp_path, "c.csv", "task,worker,label\n1,w,1\n1,w,0\n2,w,1\n")
     out = str(tmp_path / "a.csv")
     assert main(["answers", "crowd-kit", f"v={file}", "--out", out, "--keep-workers"]) == 0
-    assert "\n1 answers repeat " in capsys.readouterr().out
+    assert "v: 1 answers " in capsys.readouterr().out
     assert main(["clean", out, "--rules", "repeats", "--out", str(tmp_path / "b.csv")]) == 0
     assert pl.read_csv(tmp_path / "b.csv")["selected"].to_list() == [True, True]
 

@@ -42,7 +42,7 @@ def test_probabilities_become_answers_with_confidence(tmp_path, capsys):
     paths = folders(tmp_path)
     status, out, _ = run(capsys, "arrays", *paths, "--out", tmp_path / "study")
     assert status == 0
-    assert "Answers of 2 classifiers on old and new" in out
+    assert all(part in out for part in ("2 classifiers", "old and new"))
     both = read_predictions(tmp_path / "study", confidence=True)
     for data, path in zip(both, paths, strict=True):
         assert data.dataset == path.name
@@ -156,13 +156,12 @@ ALL = [str(row) for row in range(40)]
         ),
     ],
 )
-def test_bad_arrays_are_one_line(tmp_path, capsys, how, broken):
+def test_bad_arrays_are_one_line(tmp_path, how, broken):
     paths = folders(tmp_path)
     how(tmp_path)
-    with refused(StudyError, *broken) as caught:
+    with refused(StudyError, *broken):
         read_answers(paths)
-    assert "\n" not in str(caught.value)
-    assert run(capsys, "arrays", *paths, "--out", tmp_path / "s")[0] == 2
+    check(refusal(["import", "arrays", *paths, "--out", tmp_path / "s"]), *broken)
     assert not (tmp_path / "s").exists()
 
 

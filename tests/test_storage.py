@@ -525,7 +525,7 @@ def test_a_path_that_is_no_folder(tmp_path: Path):
 
 def test_a_file_cut_off_anywhere_is_one_line(folder: Path):
     content = (folder / VIT).read_bytes()
-    for size in range(0, len(content), 7):
+    for size in range(0, len(content), 17):
         (folder / VIT).write_bytes(content[:size])
         (line,) = check_study(folder)
         check(line, "parquet-file-unreadable", {"where": VIT})

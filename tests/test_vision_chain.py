@@ -8,6 +8,7 @@ import bayesrep
 from experiments import chain
 
 
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # of few images
 def test_the_whole_chain(tmp_path):
     """Its files and tables; what it measures is in tests/statistics."""
     found = chain.run(tmp_path, images=80, seed=0, method="laplace")

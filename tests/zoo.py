@@ -24,6 +24,8 @@ import numpy as np
 import bayesrep
 
 PACKAGE = Path(bayesrep.__file__).parent
+ROOMS = ("inference", "models", "numerics", "posterior", "studies")
+"""What a posterior is made by."""
 
 SHORT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False, "degree": 8, "terms": 3}
 """Options of a fit of seconds, by NUTS; nobody should trust it."""
@@ -117,9 +119,10 @@ def posterior_path(name: str, **options: Any) -> Path:
 
 @functools.cache
 def _folder() -> Path:
-    """Named for all that a posterior depends on: the package, JAX and this file."""
+    """Named for all that a posterior depends on: studies, models, samplers, JAX and this file."""
     digest = hashlib.sha256()
-    for path in (*sorted(PACKAGE.rglob("*.py")), Path(__file__)):
+    code = (path for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py")))
+    for path in (*code, Path(__file__)):
         digest.update(path.read_bytes())
     digest.update(
         " ".join(version(name) for name in ("jax", "jaxlib", "numpyro", "arviz")).encode()
