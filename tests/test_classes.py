@@ -112,9 +112,9 @@ def test_labels_are_classes_too():
     assert found.trust == "with care"
     (sound,) = judge_classes(_fitted(_study(0, shift=0.0, labels=True)))
     assert sound.trust == "yes"
-    assert sound.value.endswith("(label)")
-    assert sound.value.startswith("p = ")
-    assert f"({sound.value.replace(' (label)', '').join(['label: ', ')'])}" in sound.sentence
+    told = sound.value.removesuffix(" (label)")
+    assert told.startswith("p = ")
+    assert f"(label: {told})" in sound.sentence
 
 
 def test_what_the_fit_divides_by_is_not_looked_at():

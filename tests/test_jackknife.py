@@ -233,8 +233,9 @@ def test_the_table_warns_once():
 def test_one_annotator_leaves_the_jackknife_out_of_the_default():
     """It cannot be had; asked for by name it is refused."""
     study = study_of(images=200, annotators=1, classifiers=2)
-    with pytest.warns(EstimateWarning, match="^jackknife: "):
+    with pytest.warns(EstimateWarning) as said:
         table = estimate(study)
+    assert any(str(warning.message).startswith("jackknife: ") for warning in said)
     assert set(table["method"]) == {"raw", "naive", "em-spline"}
     with refused(OptionError, "jackknife-of-one-annotator"):
         estimate(study, methods="jackknife")

@@ -26,6 +26,7 @@ def command():
 process.run(command)
 """
 WAIT = "begun(); time.sleep(60)"
+STARTED: list[subprocess.Popen[str]] = []
 
 
 def start(body: str) -> subprocess.Popen[str]:
@@ -36,9 +37,19 @@ def start(body: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+    STARTED.append(child)
     assert child.stdout is not None
     assert child.stdout.readline() == "begun\n"
     return child
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running():
+    """Where a test fails its process ends, and no later test is told of pipes left open."""
+    yield
+    while STARTED:
+        with STARTED.pop() as child:
+            child.kill()
 
 
 def heard(what: str = "KeyboardInterrupt") -> str:

@@ -212,7 +212,7 @@ def test_the_reports_section_has_every_number(world):
 
 
 def test_the_figures_command_asks_for_what_it_needs(tmp_path):
-    needs = {"figure": "people", "needed": "--objects, --counts or both"}
+    needs = {"figure": "people", "needed": "--objects, --counts or both; give one"}
     for words, rule, told in (
         (("people", tmp_path), "figure-needs-input", needs),
         (

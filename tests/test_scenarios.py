@@ -148,3 +148,11 @@ def test_every_scenario_is_in_the_docs():
 def test_contradictions_are_refused(arguments, broken):
     with refused(OptionError, *broken):
         simulate_study(images=10, **arguments)
+
+
+def test_a_simulated_study_keeps_what_its_rule_keeps():
+    made = simulate_study(seed=1, images=200, classifiers=2, scenario="kept")
+    for data in made.datasets.values():
+        assert data.selected.min() == 7
+    with refused(OptionError, "scenario-takes-one-annotator-number"):
+        simulate_study(images=10, classifiers=1, scenario="kept", annotators=(5, 10))

@@ -11,12 +11,10 @@ from refusals import check, refusal, refused
 from scipy import stats
 
 from bayesrep import (
-    OptionError,
     Study,
     StudyError,
     SufficientStatistics,
     read_study,
-    simulate_study,
 )
 from bayesrep.cli import main
 from bayesrep.studies.reading import check_study
@@ -224,11 +222,3 @@ def test_import_refuses_what_is_no_rule(tables, rules, broken):
 
 def test_a_refused_rule_is_told_with_its_data_set(tables):
     assert "'v1'" in refusal([*tables, "--selection", "v1=most", "--out", "s"])
-
-
-def test_a_simulated_study_keeps_what_its_rule_keeps():
-    made = simulate_study(seed=1, images=200, classifiers=2, scenario="kept")
-    for data in made.datasets.values():
-        assert data.selected.min() == 7
-    with refused(OptionError, "scenario-takes-one-annotator-number"):
-        simulate_study(images=10, classifiers=1, scenario="kept", annotators=(5, 10))

@@ -251,10 +251,8 @@ def _report(run: Run, names: Sequence[str], known: Sequence[Architecture]) -> Re
         if len(run.failures) == len(run.images):
             first = next(iter(run.failures.values()))
             raise PredictionError("no-image-decoded", first=first)
-        said = table.select("classifier", "status").rows()
-        raise PredictionError(
-            _first_of([_violation(run.status.get(name, why)) for name, why in said])
-        )
+        said = dict(table.select("classifier", "status").rows()) | run.status
+        raise PredictionError(_first_of([_violation(why) for why in said.values()]))
     _warn_of_chance(run, table)
     failures = [(name, f.reason, f.left_out) for name, f in run.named_failures().items()]
     schema = {"image": pl.String, "reason": pl.String, "left_out": pl.Boolean}
