@@ -323,11 +323,12 @@ def test_extreme_studies_have_a_posterior(study):
 
 
 def test_one_or_two_annotators_are_warned_of():
-    """One annotator cannot tell two components, let alone the six that are fitted to him."""
+    """One annotator cannot tell two components, let alone the three that are fitted here."""
     study = _hard(selected=np.arange(50) % 2, shown=1)
+    short = {**zoo.SHORT, "chains": 1, "warmup": 50, "draws": 25}
     with pytest.warns(ConvergenceWarning) as warned:
-        posterior = bayesrep.fit(study, **{**zoo.SHORT, "chains": 1, "draws": 25}, components=6)
-    assert posterior.posterior["component_weight"].shape == (1, 25, 2, 6)
+        posterior = bayesrep.fit(study, **short, components=3)
+    assert posterior.posterior["component_weight"].shape == (1, 25, 2, 3)
     assert np.isfinite(_values(posterior)).all()
     one = advise(SufficientStatistics.from_study(study))
     assert {str(warning.message) for warning in warned} >= set(one)

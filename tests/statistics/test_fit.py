@@ -135,6 +135,14 @@ def test_every_annotator_selects_everything():
     assert (_values(posterior, "mean_selection_frequency").mean(axis=(0, 1)) > 0.85).all()
 
 
+def test_six_components_of_one_annotator_have_a_posterior():
+    """The most components there may be, of counts that identify none but the mean."""
+    study = _hard(selected=np.arange(50) % 2, shown=1)
+    posterior = _fit(study, chains=1, draws=25, components=6)
+    assert posterior.posterior["component_weight"].shape == (1, 25, 2, 6)
+    assert np.isfinite(_values(posterior)).all()
+
+
 def test_identical_data_sets_have_no_gap():
     study = _hard()
     twice = Study(
