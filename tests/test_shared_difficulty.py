@@ -325,6 +325,19 @@ def test_the_mode_is_one_and_the_whitening_whitens():
     assert np.linalg.slogdet(np.asarray(white.root))[1] == pytest.approx(volume, abs=1e-2)
 
 
+def test_chains_sample_it():
+    """A few draws of the other method, with all that a posterior has."""
+    study = zoo.cut(zoo.study("tiny"), images=60, classifiers=2)
+    short = {"chains": 1, "warmup": 10, "draws": 10, "nodes": 5, "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = bayesrep.fit(study, model="shared-difficulty", reference_answers=False, **short)
+    assert found.posterior["loading"].shape == (1, 10, 2, 1)
+    assert np.isfinite(found.posterior["adjusted_accuracy"].values).all()
+    assert found.posterior.attrs["method"] == "nuts"
+    assert {"diverging", "num_steps", "energy"} <= set(found.sample_stats.data_vars)
+
+
 def test_further_factors_have_columns_of_their_own():
     study = zoo.cut(zoo.study("tiny"), images=60)
     with warnings.catch_warnings():

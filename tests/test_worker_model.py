@@ -239,7 +239,7 @@ def test_of_strangers_it_is_the_joint_model(strangers):
 
 @pytest.fixture(scope="module")
 def many_images():
-    study = bayesrep.simulate_study(seed=5, images=1_000, classifiers=3, scenario="two-crowds")
+    study = zoo.study("crowds")
     return study, pose(study, model="workers", options={})
 
 

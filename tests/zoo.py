@@ -54,6 +54,11 @@ def _workers() -> bayesrep.Study:
     return bayesrep.simulate_study(seed=8, images=600, classifiers=3, scenario="two-crowds")
 
 
+def _crowds() -> bayesrep.Study:
+    """The same with more images, for derivatives over workers that take means of many answers."""
+    return bayesrep.simulate_study(seed=5, images=1_000, classifiers=3, scenario="two-crowds")
+
+
 def _images() -> bayesrep.Study:
     """As large as the image-level model needs, with 36 annotators."""
     return bayesrep.simulate_study(seed=5, images=600, classifiers=4)
@@ -70,6 +75,7 @@ _STUDIES = {
     "ragged": _ragged,
     "grouped": _grouped,
     "workers": _workers,
+    "crowds": _crowds,
     "images": _images,
     "evaluation": _evaluation,
 }
@@ -77,7 +83,7 @@ _STUDIES = {
 
 @functools.cache
 def study(name: str) -> bayesrep.Study:
-    """One of the studies: tiny, ragged, grouped, workers, images or evaluation."""
+    """One of the studies: tiny, ragged, grouped, workers, crowds, images or evaluation."""
     return _STUDIES[name]()
 
 

@@ -145,7 +145,7 @@ def test_drift_is_found(by):
         for place, image in enumerate(random.permutation(400)[:40]):
             yes = random.random() < 0.7 + by * (place / 39 - 0.5)
             for column, value in zip(
-                sides[image >= 200], (image % 200, f"w{worker}", yes, place), strict=True
+                sides[int(image >= 200)], (image % 200, f"w{worker}", yes, place), strict=True
             ):
                 column.append(value)
     made = {}
