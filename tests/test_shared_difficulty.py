@@ -546,7 +546,7 @@ def test_images_spread_over_devices_and_processes_give_the_same_density_and_grad
     finally:
         for process in running:
             process.kill()
-            process.wait()
+            process.communicate()  # which waits, and closes what it reads from
     assert [process.returncode for process in running] == [0] * 3, "\n".join(said)
     found = [list(np.load(target).values()) for target in targets]
     for one, other, within, alone in zip(*found, jax.tree.leaves(value), strict=True):

@@ -271,7 +271,7 @@ def started_together(script, *arguments, processes=2, limit=240):
     finally:
         for process in running:
             process.kill()
-            process.wait()
+            process.communicate()  # which waits, and closes what it reads from
     assert [process.returncode for process in running] == [0] * processes, "\n".join(said)
 
 
