@@ -51,10 +51,17 @@ MAY_SKIP = {
 }
 
 # Files that fit studies of one shape. One process runs them one after the other, so that it alone
-# compiles their programs; the longest come first, so that no process waits for another at the end.
+# compiles their programs. The longest come first, and then single long files, so that no process
+# waits for another at the end.
 TOGETHER = (
     ("test_fit", "test_checkpoint", "test_cli", "test_one_classifier"),
-    ("test_shared_difficulty", "test_same_study"),
+    ("test_shared_difficulty", "test_same_study", "test_dependence"),
+    ("test_worker_model",),
+    ("test_kept",),
+    ("test_report", "test_report_browser", "test_notebook", "test_figures"),
+    ("test_collect_howto",),
+    ("test_vision",),
+    ("test_estimators",),
 )
 
 STATISTICS = Path(__file__).resolve().parent / "statistics"

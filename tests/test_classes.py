@@ -75,20 +75,21 @@ def test_the_shift_is_what_classes_do():
             "groups": {"kind": names},
         }
 
-    for counts in (np.full(many, 8), np.repeat([4, 9], many // 2)):
+    for strata, counts in ((1, np.full(many, 8)), (2, np.repeat([4, 9], many // 2))):
         study = bayesrep.Study.from_arrays(
             reference=side(2, counts), replication=side(3, counts), classifiers=["a"]
         )
         (found,) = class_shifts(study)
         assert found.shift == pytest.approx(0.25)
-        assert found.p == pytest.approx(chi2.sf(*_of_halves(many)), rel=1e-9)
+        assert found.p == pytest.approx(chi2.sf(_of_halves(many, strata), 1), rel=1e-9)
 
 
-def _of_halves(many):
-    """The statistic of two classes, half and three quarters of them hard, and its freedom."""
-    hard, total = many * 5 / 4, 2 * many
-    variance = many * many * hard * (total - hard) / (total**2 * (total - 1))
-    return (many / 8) ** 2 / variance, 1
+def _of_halves(many, strata):
+    """The statistic of two classes, half and three quarters of them hard in every stratum."""
+    each = many / strata
+    hard, total = each * 5 / 4, 2 * each
+    variance = each * each * hard * (total - hard) / (total**2 * (total - 1))
+    return (many / 8) ** 2 / (strata * variance)
 
 
 def test_a_shift_that_matters_is_told_with_what_to_do():
