@@ -47,7 +47,7 @@ check: lint ## what every edit must pass, in a minute: lint, types of what chang
 test: $(COMPLETE) ## run the tests of what is promised (ARGS=tests/test_package.py)
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-statistics: $(COMPLETE) ## run the tests of spreads, recoveries and samplers that agree: half an hour
+statistics: $(COMPLETE) ## run the tests of spreads, recoveries and samplers that agree (long)
 	$(BIN)/python -m pytest $(PARALLEL) tests/statistics $(ARGS)
 
 core: $(DEVELOPING) ## run those of the tests that meet JAX, ArviZ and files most
