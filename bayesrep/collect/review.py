@@ -129,7 +129,9 @@ def _known(judged: pl.DataFrame | None) -> pl.DataFrame:
     schema = dict.fromkeys(KEY, pl.String) | {"right": pl.Boolean}
     if judged is None:
         return pl.DataFrame(schema=schema)
-    rows = judged.select(pl.col(KEY).cast(pl.String), "right").drop_nulls().unique(maintain_order=True)
+    rows = (
+        judged.select(pl.col(KEY).cast(pl.String), "right").drop_nulls().unique(maintain_order=True)
+    )
     both = rows.filter(rows.select(KEY).is_duplicated())
     if len(both):
         names = listing(both["image"].unique(maintain_order=True))

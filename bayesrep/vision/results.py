@@ -325,7 +325,8 @@ def write_failures(study: Path, dataset: str, failures: Mapping[str, Failure]) -
 def _all_failures(study: Path) -> pl.DataFrame:
     failures, violations = rules.collected(tables.read_failures(study))
     if failures is None:
-        raise PredictionError(_of_kept(violations[0], study / folder.FAILURES))
+        broken = violations[0]
+        raise PredictionError(broken.retold(f"{study / folder.FAILURES} cannot be read: {broken}"))
     return failures
 
 
