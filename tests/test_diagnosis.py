@@ -95,7 +95,7 @@ def test_counts_are_compared_by_their_quadratic_form(sizes, images):
     for n in sizes:
         own = np.bincount(bins, np.where(shown == n, mass, 0))
         covariance += images * (np.diag(own) - np.outer(own, own))
-    # A stratum of whole bins leaves one direction without variance: rounding must not count as some.
+    # A stratum of whole bins leaves one direction without variance; rounding must not give it one.
     statistic = residual @ np.linalg.pinv(covariance, rcond=1e-10) @ residual
     rank = np.linalg.matrix_rank(covariance)
     np.testing.assert_allclose(fit.discrepancy, statistic, rtol=1e-6)
