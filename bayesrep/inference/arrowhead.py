@@ -8,6 +8,10 @@ Probing all units at once with the same unit vector gives the whole of D, becaus
 meet, so P + Q Hessian-vector products suffice whatever the number of units. They are compiled;
 the linear algebra of small blocks is NumPy's. Eliminating the units first (with D⁻¹ = R Rᵀ and
 half = Rᵀ B, S = A − halfᵀ half) keeps every factor small.
+
+Where the units' part of the potential counts w for what is shared (`bayesrep.inference.density`),
+the Hessian is that of the weighted potential, whose D is w times what a unit's own spread is the
+inverse of.
 """
 
 from collections.abc import Callable
@@ -27,11 +31,12 @@ Matrix: TypeAlias = Float[np.ndarray, "n n"]
 
 
 class Arrowhead(NamedTuple):
-    """Blocks A, B and D of a symmetric arrowhead matrix."""
+    """Blocks A, B and D of a symmetric arrowhead matrix, and the weight w that is in B and D."""
 
     shared: Float[Array, "shared shared"]
     cross: Float[Array, "unit own shared"]
     units: Float[Array, "unit own own"]
+    weight: Float[Array, ""]
 
 
 class SecondOrder(NamedTuple):
@@ -90,8 +95,13 @@ def unscaled(center: Position) -> Whitening:
     )
 
 
-def second_order(potential: Potential, position: Position) -> SecondOrder:
-    """What a Newton step needs of a potential whose units meet only through what they share."""
+def second_order(
+    potential: Potential, position: Position, weight: float | Array = 1.0
+) -> SecondOrder:
+    """What a Newton step needs of a potential whose units meet only through what they share.
+
+    `weight` is what the units' part counts in it.
+    """
     shared, (units, per_unit) = position["shared"].shape[0], position["units"].shape
     # One linear map for both kinds of directions, so that the gradient is traced once.
     (value, gradient), product = jax.linearize(jax.value_and_grad(potential), position)
@@ -113,6 +123,7 @@ def second_order(potential: Potential, position: Position) -> SecondOrder:
             (by_shared + by_shared.T) / 2,
             blocks[:, :, :shared],
             (by_units + by_units.swapaxes(1, 2)) / 2,
+            jnp.asarray(weight, dtype=float),
         ),
     )
 
@@ -132,19 +143,21 @@ def lower_root(root: Float[np.ndarray, "n column"]) -> Matrix:
 
 
 class _Eliminated(NamedTuple):
-    """An arrowhead with the units eliminated: R of each, Rᵀ B, and S."""
+    """An arrowhead with the units eliminated: R of each at weight 1, Rᵀ B / √w, S, and √w."""
 
     to_units: Float[np.ndarray, "unit own own"]
     half: Float[np.ndarray, "unit own shared"]
     shared: Matrix
+    root_weight: float
 
 
 def _eliminate(hessian: Arrowhead, floor: float) -> _Eliminated:
-    shared, cross, units = map(np.asarray, hessian)
-    to_units = inverse_root(units, floor)
-    half = to_units.swapaxes(1, 2) @ cross
+    shared, cross, units, weight = map(np.asarray, hessian)
+    root_weight = float(np.sqrt(weight))
+    to_units = inverse_root(units / weight, floor)
+    half = to_units.swapaxes(1, 2) @ cross / root_weight
     flat = half.reshape(-1, half.shape[2])
-    return _Eliminated(to_units, half, shared - flat.T @ flat)
+    return _Eliminated(to_units, half, shared - flat.T @ flat, root_weight)
 
 
 def whitening(
@@ -167,7 +180,7 @@ def whitening(
         A lower root of the covariance of the first shared parameters, where it is not the
         Hessian that tells their spread. The others then have their conditional precision.
     """
-    to_units, half, precision = _eliminate(hessian, floor)
+    to_units, half, precision, root_weight = _eliminate(hessian, floor)
     if held is None:
         to_shared = lower_root(inverse_root(precision, floor))
     else:
@@ -177,7 +190,7 @@ def whitening(
         to_shared[:size, :size] = held
         to_shared[size:, size:] = lower_root(free)
         to_shared[size:, :size] = -free @ free.T @ precision[size:, :size] @ held
-    drag = to_units @ half @ to_shared
+    drag = to_units @ half @ to_shared / root_weight
     arrays = map(jnp.asarray, (to_shared, to_units, drag))
     return Whitening(jax.tree.map(jnp.asarray, center), *arrays)
 
@@ -186,14 +199,14 @@ def newton_direction(
     hessian: Arrowhead, gradient: Position, *, floor: float = 1e-2, held: int = 0
 ) -> dict[str, NDArray[Any]]:
     """−|H|⁻¹ gradient, with the whitening's guards; the first `held` shared ones do not move."""
-    to_units, half, precision = _eliminate(hessian, floor)
+    to_units, half, precision, root_weight = _eliminate(hessian, floor)
     by_shared, by_units = (np.asarray(gradient[name]) for name in ("shared", "units"))
-    inner = np.einsum("cqr,cq->cr", to_units, by_units)
+    inner = np.einsum("cqr,cq->cr", to_units, by_units) / root_weight
     reduced = by_shared - np.einsum("crp,cr->p", half, inner)
     root = inverse_root(precision[held:, held:], floor)
     shared = np.zeros_like(by_shared)
     shared[held:] = -root @ (root.T @ reduced[held:])
     return {
         "shared": shared,
-        "units": -np.einsum("cqr,cr->cq", to_units, inner + half @ shared),
+        "units": -np.einsum("cqr,cr->cq", to_units, inner + half @ shared) / root_weight,
     }

@@ -92,6 +92,7 @@ def attributes(problem: Problem, *, method: str, seed: int, **more: Any) -> Attr
         "options": json.dumps(dataclasses.asdict(problem.options)),
         "datasets": json.dumps(problem.roles),
         "groups": problem.grouping or "",
+        "classifier_weight": problem.weight,
         "seed": seed,
         "precision": "float64",
         "machine": platform.machine(),

@@ -35,6 +35,8 @@ Offsets: TypeAlias = Callable[[Mapping[str, Array]], Mapping[str, Array]]
 """Shifts of some sites computed from the others."""
 Select: TypeAlias = Callable[[Data, Ints], Data]
 """The data of some of the units."""
+Weight: TypeAlias = Callable[[Data], Float[Array, ""]]
+"""What a unit's part of the density counts for what all share."""
 
 
 class Potentials(NamedTuple):
@@ -74,6 +76,9 @@ class Density:
     select
         `select(data, rows)`: the data of some of the units, with which the potential takes these
         units' coordinates; None where units meet in the likelihood.
+    weight
+        `weight(data)`: w, at most 1. Shared parameters x have the density p(x) Π_c p(data_c | x)^w,
+        and a unit's own, given these, that of all its data.
     """
 
     model: Program
@@ -84,6 +89,7 @@ class Density:
     units: int
     per_unit: int
     select: Select | None = None
+    weight: Weight = lambda data: jnp.ones(())
 
     def to_sites(self, position: Position) -> dict[str, Array]:
         """Values of the model's (unconstrained) sites at a position; works on one draw."""
@@ -113,9 +119,13 @@ class Density:
         }
 
     def potential(self, position: Position, data: Data) -> Float[Array, ""]:
-        """Negative log joint density of the unconstrained parameters and the data."""
+        """Negative log joint density of the unconstrained parameters and the data.
+
+        The units' part is weighted, which changes neither where they are highest given what is
+        shared nor, by the normals there, what that has of mass.
+        """
         parts = self.potentials(position, data)
-        return parts.shared + parts.units.sum()
+        return parts.shared + self.weight(data) * parts.units.sum()
 
     @cached_property
     def potentials(self) -> Callable[[Position, Data], Potentials]:
@@ -174,6 +184,7 @@ def build_density(
     offsets: Offsets = lambda _: {},
     unit_plate: str = "classifier",
     select: Select | None = None,
+    weight: Weight = lambda data: jnp.ones(()),
 ) -> Density:
     """Trace `model(data)` once and lay out its latent sites.
 
@@ -183,7 +194,7 @@ def build_density(
         NumPyro model of one argument.
     data
         Anything the model takes; only its shapes matter here.
-    offsets, select
+    offsets, select, weight
         As in `Density`.
     unit_plate
         Name of the plate over units.
@@ -216,4 +227,4 @@ def build_density(
             units = shape[axis]
             sites[name] = _Site(shape, axis, per_unit, size // units)
             per_unit += size // units
-    return Density(model, offsets, sites, unit_plate, shared, units, per_unit, select)
+    return Density(model, offsets, sites, unit_plate, shared, units, per_unit, select, weight)

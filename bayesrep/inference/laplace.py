@@ -3,11 +3,12 @@
 Where units meet only through the shared parameters, each is integrated by its normal at every value
 of those (`bayesrep.inference.marginal`; Tierney, Kadane 1986), and what is left is a density of
 some fifteen parameters, to which a normal is fitted (`bayesrep.inference.settle`). Draws from the
-Student t of its shape are weighted by an *unbiased* estimate of the marginal density: a few
-antithetic draws of every unit from its normal, one of which is kept. So weights make means exact,
-and Pareto's k of the weights and their effective number say whether they do so with the draws at
-hand. Where they do not, these draws were a pilot: others come from the t of their weighted mean and
-covariance, with heavier tails; once more so where those do not soon hold either.
+Student t of its shape are weighted by an estimate of the marginal density, from a few antithetic
+draws of every unit from its normal. These are renewed as in a chain, and one of them is kept: so
+weights make means exact, and Pareto's k of the weights and their effective number say whether they
+do so with the draws at hand. Where they do not, these draws were a pilot: others come from the t of
+their weighted mean and covariance, with heavier tails; once more so where those do not soon hold
+either.
 
 Where units meet in the likelihood, the draws are those of the normal at the mode, with weights.
 
@@ -45,6 +46,8 @@ from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Int
 
 PAIRS = 4
+RENEWALS = 2
+"""Of a unit's draws: where units count less than 1 no weight makes good for their normal."""
 FREEDOM = 20.0, 5.0
 """Degrees of freedom of the proposals' Student t: of the normal's shape, and of a pilot's."""
 PILOTS = 0, 2
@@ -216,12 +219,17 @@ def _drawing(density: Density) -> Callable[[Setting, tuple[Visits, Array]], Any]
     marginal = Marginal(density)
 
     def one(setting: Setting, seen: Visits, key: Array) -> tuple[Position, Array, Array]:
-        normal, pick = jax.random.split(key)
+        pick, *keys = jax.random.split(key, 2 + 2 * RENEWALS)
         shared, units = seen.shared, seen.units
-        standard = mirrored(jax.random.normal(normal, (PAIRS, *units.center.shape)))
-        known = marginal.estimates(setting, shared, units, standard)
-        position, lp = marginal.drawn(pick, setting, shared, units, standard, known)
-        return position, -known.potential, lp
+        shape = (PAIRS, *units.center.shape)
+        half = jax.random.normal(keys[-1], shape)
+        known = marginal.estimates(setting, shared, units, mirrored(half))
+        log_density = -known.potential
+        for take, normal in zip(keys[::2], keys[1::2], strict=False):
+            fresh = jax.random.normal(normal, shape)
+            half, known = marginal.renewed(take, setting, shared, units, half, known, fresh)
+        position, lp = marginal.drawn(pick, setting, shared, units, mirrored(half), known)
+        return position, log_density, lp
 
     def chunk(setting: Setting, points: tuple[Visits, Array]) -> Any:
         return jax.lax.map(lambda point: one(setting, *point), points)

@@ -12,6 +12,10 @@ over standard normal z_c, whatever the step's quality. The mean of a few ratios,
 an unbiased *estimate* of it; taking the normal for what it is near (Laplace) gives the unit's
 *level* V_c(ξ).
 
+Units tell of the same images, and what they say of ξ counts with the density's weight w: its
+marginal is p(ξ) Π_c p(data_c | ξ)^w. The power of an unbiased estimate is not unbiased, by
+w (w − 1) / 2 times its relative variance, which hardly depends on ξ: the units' normals are close.
+
 The *surrogate* of the marginal potential costs the same however many units there are: the shared
 parameters' own potential (prior and annotations), the potentials of a few units that stand for all,
 at guessed centres, and a quadratic in ξ for what these leave. Without the few it would be wrong far
@@ -52,7 +56,7 @@ class Guide(NamedTuple):
     share
         How much of what the sample says is believed, 0 to 1.
     level
-        Coefficients of what that leaves of Σ_c V_c.
+        Coefficients of what that leaves of w Σ_c V_c.
     guess, of_sample
         Coefficients of the units' centres: of all, and of those in the sample.
     root
@@ -116,10 +120,13 @@ class Estimates(NamedTuple):
         The shared parameters' own potential.
     log_ratio
         log w_c of every z_c.
+    weight
+        What units count for what is shared.
     """
 
     shared: Float[Array, ""]
     log_ratio: Float[Array, "mirrored unit"]
+    weight: Float[Array, ""]
 
     @property
     def of_units(self) -> Float[Array, "unit"]:
@@ -129,7 +136,7 @@ class Estimates(NamedTuple):
     @property
     def potential(self) -> Float[Array, ""]:
         """−log of the estimate of the marginal density."""
-        return self.shared - self.of_units.sum()
+        return self.shared - self.weight * self.of_units.sum()
 
 
 def mirrored(half: Float[Array, "pair unit own"]) -> Float[Array, "mirrored unit own"]:
@@ -177,8 +184,8 @@ def feature_count(size: int) -> int:
 class Visits(NamedTuple):
     """Points ξ at which the units were looked at.
 
-    `potential` is that of the marginal, `level` is Σ_c V_c, `sampled` is what the sample says of
-    Σ_c (V_c + log |R_c|), and `root` has the entries of `Guide.root`. JAX's arrays or NumPy's.
+    `potential` is that of the marginal, `level` is w Σ_c V_c, `sampled` is what the sample says of
+    w Σ_c (V_c + log |R_c|), and `root` has the entries of `Guide.root`. JAX's arrays or NumPy's.
     Centres and roots are in 32 bits: of thousands of units they fill the memory, and any normal
     near a unit serves.
     """
@@ -300,8 +307,9 @@ class Marginal:
     def visit(self, setting: Setting, shared: Float[Array, "shared"]) -> Visits:
         """Look at ξ."""
         units, levels = self.units(setting, shared)
-        level = (self.density.units / len(levels)) * levels.sum()
-        sampled = setting.sample.weight @ (levels + units.log_volume)
+        weight = self.density.weight(setting.data)
+        level = weight * (self.density.units / len(levels)) * levels.sum()
+        sampled = weight * (setting.sample.weight @ (levels + units.log_volume))
         potential = self.shared_potential(setting, shared) + level
         row, column = np.triu_indices(units.root.shape[1])
         roots = units.root[:, row, column]
@@ -324,7 +332,25 @@ class Marginal:
 
         own, units = jax.vmap(of, out_axes=(None, 0))(standard)
         normal = 0.5 * jnp.square(standard).sum(axis=2)
-        return Estimates(own, normal + given.log_volume[None, :] - units)
+        ratios = normal + given.log_volume[None, :] - units
+        return Estimates(own, ratios, self.density.weight(setting.data))
+
+    def renewed(
+        self,
+        key: Array,
+        setting: Setting,
+        shared: Float[Array, "shared"],
+        given: Units,
+        half: Float[Array, "pair unit own"],
+        known: Estimates,
+        fresh: Float[Array, "pair unit own"],
+    ) -> tuple[Float[Array, "pair unit own"], Estimates]:
+        """Each unit's z, or those proposed for it, by the ratio of their estimates."""
+        other = self.estimates(setting, shared, given, mirrored(fresh))
+        gains = other.of_units - known.of_units
+        taken = jnp.log(jax.random.uniform(key, gains.shape)) < gains
+        ratios = jnp.where(taken[None, :], other.log_ratio, known.log_ratio)
+        return jnp.where(taken[None, :, None], fresh, half), known._replace(log_ratio=ratios)
 
     def drawn(
         self,
@@ -351,7 +377,7 @@ class Marginal:
         at = sample.whitening({"shared": shared, "units": guess})
         parts = self.density.potentials(at, sample.data)
         left = features(shared, len(guide.level)) @ guide.level
-        weight = guide.share * self.density.units / max(size, 1)
+        weight = guide.share * self.density.weight(setting.data) * self.density.units / max(size, 1)
         return parts.shared + weight * parts.units.sum() + left
 
 

@@ -74,9 +74,13 @@ def climb(
 
 
 def log_mass(mode: Climb) -> float:
-    """Logarithm of the integral of exp(−potential) by the normal approximation at a mode."""
+    """Logarithm of the mass at a mode, by the normal approximation there.
+
+    The integral of exp(−potential), each unit's being raised to the weight of units.
+    """
     normal = whitening(mode.there.hessian, mode.position)
-    volume = np.log(np.abs(np.diag(normal.to_shared))).sum()
-    volume += np.linalg.slogdet(np.asarray(normal.to_units))[1].sum()
-    size = sum(np.size(of) for of in mode.position.values())
-    return 0.5 * size * float(np.log(2 * np.pi)) + float(volume) - float(mode.there.value)
+    shared, units = (np.asarray(root) for root in (normal.to_shared, normal.to_units))
+    turn = float(np.log(2 * np.pi)) / 2
+    volume = np.log(np.abs(np.diag(shared))).sum() + turn * len(shared)
+    of_units = np.linalg.slogdet(units)[1].sum() + turn * mode.position["units"].size
+    return float(volume + mode.there.hessian.weight * of_units) - float(mode.there.value)

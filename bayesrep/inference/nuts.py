@@ -337,7 +337,8 @@ def _nothing(marginal: Marginal, key: Array) -> Known:
     units, own = marginal.density.units, marginal.density.per_unit
     nowhere = Units(jnp.zeros((units, own)), jnp.zeros((units, own, own)))
     half = jax.random.normal(key, (PAIRS, units, own))
-    return Known(nowhere, half, Estimates(jnp.asarray(jnp.inf), jnp.zeros((2 * PAIRS, units))))
+    ratios = jnp.zeros((2 * PAIRS, units))
+    return Known(nowhere, half, Estimates(jnp.asarray(jnp.inf), ratios, jnp.ones(())))
 
 
 def _unlikely(known: Known) -> Known:
@@ -376,14 +377,11 @@ def _exactly(
     kept = jnp.where(near, KEPT, 0.0)
     fresh = jax.random.normal(keys[1], known.half.shape)
     fresh = kept * known.half + jnp.sqrt(1 - jnp.square(kept)) * fresh
-    other = estimated(jnp.concatenate([fixed, place["z"]]), known.units, fresh)
-    gains = other.estimates.of_units - known.estimates.of_units
-    renewed = jnp.log(jax.random.uniform(keys[2], gains.shape)) < gains
-    ratios = jnp.where(renewed[None, :], other.estimates.log_ratio, known.estimates.log_ratio)
-    known = known._replace(
-        half=jnp.where(renewed[None, :, None], other.half, known.half),
-        estimates=known.estimates._replace(log_ratio=ratios),
+    at = jnp.concatenate([fixed, place["z"]])
+    half, estimates = marginal.renewed(
+        keys[2], setting, at, known.units, known.half, known.estimates, fresh
     )
+    known = known._replace(half=half, estimates=estimates)
     return State(proposed._replace(**place), known, key), acceptance
 
 

@@ -29,6 +29,7 @@ from bayesrep.models import MODELS, Model
 from bayesrep.models.model import Data, Form, Options
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import thinned_draws
+from bayesrep.studies.overlap import overlap_weight
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.statistics import (
@@ -92,6 +93,12 @@ class Problem:
         """The rules by which the counts at hand selected images, by role."""
         cells = {role: self.statistics.cells[role] for role in self.roles}
         return {role: c.selection for role, c in cells.items() if c.selection is not None}
+
+    @property
+    def weight(self) -> float:
+        """What a classifier's answers count for what all share."""
+        tables = (cells["replication"] for cells in self.cells)
+        return overlap_weight(tables) if self.model.collapsed else 1.0
 
     def data(self) -> Data:
         """The arrays the model conditions on; call it with 64-bit floats enabled."""
@@ -277,6 +284,7 @@ def _programs(model: Model, options: Options, form: Form, structure: Any, shapes
             example,
             offsets=lambda values: model.offsets(values, options),
             select=model.select,
+            weight=model.weight,
         )
 
     density = near = build(model.function)
@@ -287,7 +295,8 @@ def _programs(model: Model, options: Options, form: Form, structure: Any, shapes
         hessian = jax.jit(partial(dense_hessian, density))
 
     def expand(position: Position, data: Data) -> SecondOrder:
-        return second_order(lambda at: near.potential(at, data), position)
+        weight = near.weight(data)
+        return second_order(lambda at: near.potential(at, data), position, weight)
 
     def quantities(draws: Position, data: Data) -> dict[str, Array]:
         def one(position: Position) -> dict[str, Array]:

@@ -163,7 +163,8 @@ def chains(
         if settled is None or made.acceptance_rate.mean() > GOOD:
             return setting
         shared = np.asarray(made.position["shared"])
-        settled = revisited(settled, look, shared.reshape(-1, shared.shape[2]))
+        flat = shared.reshape(-1, shared.shape[2])
+        settled = revisited(run.tools.density, settled, look, flat)
         return settled.setting
 
     run.bar.stage("compiling")

@@ -90,7 +90,7 @@ def settle(
     marginal = Marginal(density)
     rows = sampled_rows(np.asarray(normal.center["units"])[:, 0])
     setting = marginal.setting(data, normal, rows)
-    weight = np.asarray(setting.sample.weight)
+    weight = _weights(density, setting)
     if expand is not None:
         if density.units > CROWD:
             setting = _walked(marginal, setting, look, expand, sampled=True)
@@ -123,17 +123,25 @@ def settle(
     return Settled(setting, visits)
 
 
-def revisited(settled: Settled, look: Look, shared: Float[np.ndarray, "point shared"]) -> Settled:
+def revisited(
+    density: Density, settled: Settled, look: Look, shared: Float[np.ndarray, "point shared"]
+) -> Settled:
     """The same, having learnt from values of the shared parameters that chains came to as well."""
     setting = settled.setting
+    weight = _weights(density, setting)
     center, root = setting.whitening.center["shared"], setting.whitening.to_shared
     seen = look(setting, np.linalg.solve(np.asarray(root), (shared - np.asarray(center)).T).T)
     most = _points(shared.shape[1])
     visits = Visits(
         *(np.concatenate(pair)[-most:] for pair in zip(settled.visits, seen, strict=True))
     )
-    guide = learn(setting.guide, np.asarray(setting.sample.weight), visits)
+    guide = learn(setting.guide, weight, visits)
     return settled._replace(setting=setting._replace(guide=guide), visits=visits)
+
+
+def _weights(density: Density, setting: Setting) -> Float[np.ndarray, "unit"]:
+    """What each unit of the sample counts in the surrogate."""
+    return np.asarray(density.weight(setting.data) * setting.sample.weight)
 
 
 def _points(size: int) -> int:

@@ -81,7 +81,7 @@ def importance(potential: Float[np.ndarray, "point"], size: int) -> Float[np.nda
 
 
 def learn(guide: Guide, weight: Float[np.ndarray, "unit"], every: Visits) -> Guide:
-    """A guide from visits; `weight` is that of the surrogate's sample."""
+    """A guide from visits; `weight` is what each unit of the surrogate's sample counts in all."""
     usable = np.isfinite(every.potential) & np.isfinite(every.center).all(axis=(1, 2))
     size = every.shared.shape[1]
     if usable.sum() < 2 * (1 + size):

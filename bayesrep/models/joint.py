@@ -74,6 +74,7 @@ from bayesrep.models.mixtures import (
 )
 from bayesrep.models.model import Model
 from bayesrep.models.options import JointOptions
+from bayesrep.studies.overlap import overlap_weight
 from bayesrep.studies.statistics import Cells
 from bayesrep.types import Float, Ints
 
@@ -87,6 +88,8 @@ class JointData(NamedTuple):
     correct: ByCell
     wrong: ByCell
     share: Float[Array, "group"]
+    weight: Float[Array, ""]
+    """What a classifier's answers count for what all share."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -116,6 +119,7 @@ def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -
         correct=jnp.asarray(correct),
         wrong=jnp.asarray(images["replication"][None] - correct),
         share=jnp.asarray(total / total.sum()),
+        weight=jnp.asarray(overlap_weight(cells["replication"] for cells in groups)),
     )
 
 
@@ -306,6 +310,7 @@ MODEL = Model(
     data=lambda cells, _, options, __: joint_data(cells, options.dependence),
     annotations=annotations_only,
     select=of_classifiers,
+    weight=lambda data: data.weight,
     start=joint_start,
     offsets=mixture_offsets,
     mixture_sites=SITES,

@@ -70,6 +70,9 @@ class Model:
     select
         `select(data, rows)`: the data of some of the classifiers; None where they meet in the
         likelihood.
+    weight
+        `weight(data)`: what a classifier's answers count for what all share
+        (`bayesrep.studies.overlap`).
     start
         `start(data, options)`: values of all sites where the search for the mode begins.
     offsets
@@ -123,6 +126,7 @@ class Model:
     data: Callable[..., Data]
     annotations: Callable[[Data], Data]
     select: Callable[[Data, Ints], Data] | None
+    weight: Callable[[Data], Float[Array, ""]]
     start: Callable[[Data, Options], Mapping[str, ArrayLike]]
     offsets: Callable[[Mapping[str, Array], Options], Mapping[str, Array]]
     mixture_sites: tuple[str, ...]

@@ -462,6 +462,7 @@ MODEL = Model(
     data=shared_data,
     annotations=shared_annotations_only,
     select=None,
+    weight=lambda data: jnp.ones(()),  # it knows that classifiers answer about the same images
     start=shared_start,
     offsets=shared_offsets,
     mixture_sites=SITES,

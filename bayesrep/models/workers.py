@@ -293,7 +293,9 @@ def worker_data(
     )
     correct = alike["replication"].correct.T[:, None].astype(float)
     wrong = alike["replication"].images - correct
-    given = JointData(datasets, jnp.asarray(correct), jnp.asarray(wrong), cells.share)
+    given = JointData(
+        datasets, jnp.asarray(correct), jnp.asarray(wrong), cells.share, cells.weight
+    )
     cells = cells._replace(datasets=tuple(reported_by))
     leaning = tuple(
         _leaning(crowd, each, alpha[crowd.roles.index(role)], panel=options.panel)
@@ -378,7 +380,7 @@ def _score(data: WorkerData, known: Known, family: Curves) -> Float[Array, "know
             right = data.given.correct[:, 0] / known.right[:, 0]
             wrong = data.given.wrong[:, 0] / (1 - known.right[:, 0])
             told = (right.T @ curves + wrong.T @ (1 - curves)) / counts.images[0][:, None]
-            weight = weight * (1 + told - len(curves))
+            weight = weight * (1 + data.given.weight * (told - len(curves)))
         inside = (leaning.answered.T @ (weight @ leaning.basis)).T
         total = total - jnp.sum(inside * leaning.part, axis=0)
         if leaning.less is not None:
@@ -411,6 +413,7 @@ MODEL = Model(
     data=worker_data,
     annotations=_annotations_only,
     select=_of_classifiers,
+    weight=lambda data: data.given.weight,
     start=_start,
     offsets=mixture_offsets,
     mixture_sites=SITES,

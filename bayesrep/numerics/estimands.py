@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrep.types import Float
+from bayesrep.types import Float, Floats
 
 INTERVAL = (0.025, 0.975)
 """The quantiles that bound a 95 % interval."""
@@ -78,6 +78,41 @@ def accuracy_line(
     scale = np.sum(centered**2, axis=-1)
     slope = np.sum(centered * y, axis=-1) / np.where(scale > 0, scale, np.nan)
     return slope, y.mean(axis=-1) - slope * mean
+
+
+RELIABLE = 0.8
+"""Least share of the reference accuracies' spread that has to be theirs for a line to be told."""
+
+
+def line_of_draws(
+    reference_accuracy: Float[np.ndarray, "chain draw classifier"],
+    accuracy: Float[np.ndarray, "chain draw classifier"],
+) -> tuple[Floats, Floats]:
+    """Draws of slope and intercept of accuracies on reference accuracies that are known by draws.
+
+    Draws are as far from the posterior mean as that is from the truth, and both spread reference
+    accuracies further than they are. So moments lose twice the draws' own covariances V between
+    classifiers before they are divided,
+
+        slope  =  (S_xy − 2 V_xy) / (S_xx − 2 V_xx),
+
+    as regression with errors in variables does (Fuller 1987, "Measurement Error Models", section
+    1.2). NaN where what is left of S_xx is less than `RELIABLE` of the posterior means' spread: then
+    the classifiers are too alike on the reference to tell a line.
+    """
+    x, y = (each - each.mean(axis=2, keepdims=True) for each in (reference_accuracy, accuracy))
+    square, product = np.square(x).sum(axis=2), (x * y).sum(axis=2)
+    means = [each.mean(axis=(0, 1)) for each in (x, y)]
+    own_square = square.mean() - float(means[0] @ means[0])
+    own_product = product.mean() - float(means[0] @ means[1])
+    left = square.mean() - 2 * own_square
+    if not left > RELIABLE * (square.mean() - own_square):
+        nothing = np.full(square.shape, np.nan)
+        return nothing, nothing
+    # A draw's S_xx is kept as far from 0 as that of the means: a quotient has no tails then.
+    scale = np.maximum(square - 2 * own_square, left / 2)
+    slope = (product - 2 * own_product) / scale
+    return slope, accuracy.mean(axis=2) - slope * reference_accuracy.mean(axis=2)
 
 
 def slope_standard_error(reference_accuracy: ArrayLike, accuracy: ArrayLike) -> Summaries:

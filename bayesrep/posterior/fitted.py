@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from bayesrep.errors import ConvergenceError, OptionError, PosteriorError, StudyError
-from bayesrep.models.model import Crowd
+from bayesrep.models.model import Crowd, Form
 from bayesrep.posterior.groups import (
     Posterior,
     Recorded,
@@ -21,6 +21,7 @@ from bayesrep.posterior.groups import (
 from bayesrep.posterior.joint_draws import (
     MOST_WHOLE,
     JointDraws,
+    Sways,
     excess_covariance,
     leading_excess,
     moved,
@@ -191,7 +192,7 @@ class Fitted:
         """What shared images add to a collapsed model's covariance, and in which directions."""
         log_right = self.need("log_density", "log_right")["log_right"].values
         among = (
-            self._kept,
+            self._sways,
             log_right,
             self.cell_of_images("replication"),
             self.images.replication.correct,
@@ -201,6 +202,18 @@ class Fitted:
             return np.eye(classifiers), excess_covariance(*among)
         reference = self.statistics.accuracy("reference")
         return leading_excess(*among, np.column_stack([np.ones_like(reference), reference]))
+
+    @cached_property
+    def _sways(self) -> Sways:
+        """What classifiers' answers do to the adjusted accuracies."""
+        group, made = self.group, self.recorded
+        kept = draws_of(self.need("log_density"), group)
+        form = Form(group.sizes["classifier"], made.roles, group.sizes.get("group", 1))
+        names = [name for name in made.model.sites(made.options, form) if name in group]
+        sites = [group[name] for name in names if "classifier" not in group[name].dims]
+        flat = [site.values[:, kept].reshape(len(site), len(kept), -1) for site in sites]
+        shared = np.concatenate(flat, axis=2).astype(float)
+        return Sways.of(self._kept, shared, self.recorded.weight)
 
     @cached_property
     def _kept(self) -> Float[np.ndarray, "chain kept classifier"]:
@@ -236,7 +249,7 @@ class Fitted:
             Combinations of classifiers.
         """
         nameless = (self._answered(role) for role in self._nameless)
-        effects = [crowd_effect(each, self._kept, directions) for each in nameless]
+        effects = [crowd_effect(each, self._sways, directions) for each in nameless]
         return np.reshape(effects, (-1, directions.shape[1]))
 
     def _over_crowds(
@@ -248,7 +261,7 @@ class Fitted:
         if known:
             if self.recorded.model.crowd is None:
                 datasets = [self._answered(role) for role in known]
-                total += worker_covariance(datasets, self._kept, directions).covariance
+                total += worker_covariance(datasets, self._sways, directions).covariance
             else:
                 total += self._over_leniencies(self.recorded.model.crowd, directions)
         if self.crowd_sd:

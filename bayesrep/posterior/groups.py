@@ -101,6 +101,8 @@ class Recorded(NamedTuple):
         Whether the mixtures know the annotations alone.
     thinning
         Transitions of a chain from one kept draw to the next.
+    weight
+        What a classifier's answers counted for what all share.
     selections
         The rules by which the counts at hand selected a data set's images, by role.
     """
@@ -113,6 +115,7 @@ class Recorded(NamedTuple):
     method: str
     cut: bool
     thinning: int
+    weight: float
     selections: Mapping[str, Selection]
 
 
@@ -141,6 +144,7 @@ def recorded(posterior: Posterior) -> Recorded:
             str(attributes.get("method", "nuts")),
             attributes.get("feedback") == "cut",
             max(1, int(json.loads(str(attributes.get("schedule", "{}"))).get("thinning", 1))),
+            float(attributes["classifier_weight"]),
             {
                 str(role): Selection.of(rule)
                 for role, rule in json.loads(str(attributes.get("selection", "{}"))).items()

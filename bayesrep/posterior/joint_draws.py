@@ -6,17 +6,25 @@ covariance of an estimate over repeated studies is the sum over images of the pr
 influences, and an image's influence on a posterior mean is a posterior covariance (Giordano and
 Broderick 2023, "The Bayesian infinitesimal jackknife for variance", equation 7):
 
-    influence of x on E[A]  =  Cov_post(A, log p(image x))
-                            =  (counts)  +  Σ_c r_cx Cov_post(A, logit q_c[k, n]),  r = correct − q
+    influence of x on E[A]  =  (counts)  +  Σ_c r_cx φ_c,        r = correct − q.
 
-In the sum over images of products the model has all terms but those of two different classifiers,
-which it takes to be independent. So
+φ_c is what one more right answer of classifier c would do. All of it reaches what is c's own, and w
+of it what all share, ξ (`bayesrep.studies.overlap`):
 
-    Cov  =  Cov_post  +  Σ_x Σ_{c ≠ c'} (influence of c's answer) (influence of c''s answer)ᵀ
+    φ_c  =  w Cov(E[A | ξ], E[logit q_c | ξ])  +  E Cov(A, logit q_c | ξ),
 
-is the sandwich covariance with the prior's part kept. Its correlations are taken; a classifier's
-own spread stays as it is. Draws are moved by the linear map that takes them from Cov_post to the
-new covariance with the least displacement.
+where the latter moves c's own accuracy alone. The posterior takes answers of different classifiers
+for independent, and has for them the covariance
+
+    Σ_x Σ_c r_cx² (w φ¹_c φ¹_cᵀ + (1 − w) (own part) (own part)ᵀ),        φ¹: φ for w = 1,
+
+what is shared having the spread that answers of weight w leave. So
+
+    Cov  =  Cov_post  +  Σ_x (Σ_c r_cx φ_c) (Σ_c r_cx φ_c)ᵀ  −  that
+
+is the sandwich covariance with the prior's part kept; of one classifier nothing is added. Its
+correlations are taken; a classifier's own spread stays as it is. Draws are moved by the linear map
+that takes them from Cov_post to the new covariance with the least displacement.
 
 The accuracy on the reference's *population* has influences (correct − accuracy) / N of its own; its
 covariance with A comes from the reference's annotation counts. Both are taken as normal.
@@ -25,6 +33,7 @@ A model that has all classifiers' answers to an image in one likelihood needs no
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +49,8 @@ MOST_WHOLE = 1_000
 """Classifiers whose covariance is moved as a whole; of more, in its leading directions."""
 DIRECTIONS = 32
 """Leading directions of what shared images add."""
+DRAWS_A_COORDINATE = 5
+"""Draws of a block for each direction of what is shared that is told apart from noise."""
 DRAWS_A_DIRECTION = 50
 """Draws that a direction of the moves needs before anything is regressed on it."""
 
@@ -174,8 +185,71 @@ def centered(draws: NDArray[np.floating]) -> Floats:
     return blocks - blocks.mean(axis=1, keepdims=True)
 
 
+@dataclass(frozen=True, eq=False)
+class Sways:
+    """What right answers do to posterior means of the adjusted accuracies.
+
+    Attributes
+    ----------
+    moves
+        Draws of these, centred, in blocks of S.
+    basis, told
+        An orthonormal basis of the draws of what all classifiers share, and its products with
+        `moves`.
+    weight
+        w.
+    """
+
+    moves: Float[np.ndarray, "block draw classifier"]
+    basis: Float[np.ndarray, "block draw coordinate"]
+    told: Float[np.ndarray, "block coordinate classifier"]
+    weight: float
+
+    @classmethod
+    def of(
+        cls,
+        adjusted: Float[np.ndarray, "chain draw classifier"],
+        shared: Float[np.ndarray, "chain draw shared"],
+        weight: float,
+    ) -> "Sways":
+        """From draws of the adjusted accuracies and of all that classifiers share."""
+        moves, basis = centered(adjusted), _basis(centered(shared))
+        return cls(moves, basis, basis.swapaxes(1, 2) @ moves, weight)
+
+    def of_logits(
+        self, logit: Float[np.ndarray, "block draw classifier"]
+    ) -> tuple[
+        Float[np.ndarray, "block coordinate classifier"], Float[np.ndarray, "block classifier"]
+    ]:
+        """Covariances of classifiers' logits, centred, with the basis and with their own A."""
+        size = self.moves.shape[1]
+        felt = self.basis.swapaxes(1, 2) @ logit
+        own = np.sum(logit * self.moves, axis=1) - np.sum(felt * self.told, axis=1)
+        return felt / size, own / size
+
+    def along(
+        self,
+        logit: Float[np.ndarray, "block draw classifier"],
+        directions: Float[np.ndarray, "classifier direction"],
+    ) -> Float[np.ndarray, "block classifier direction"]:
+        """φ of every classifier, as directions see it."""
+        felt, own = self.of_logits(logit)
+        through = felt.swapaxes(1, 2) @ (self.told @ directions)
+        return self.weight * through + own[:, :, None] * directions
+
+
+def _basis(
+    shared: Float[np.ndarray, "block draw shared"],
+) -> Float[np.ndarray, "block draw coordinate"]:
+    """An orthonormal basis of each block's draws, in their leading directions where few tell."""
+    scaled = shared / np.maximum(shared.std(axis=(0, 1)), 1e-300)
+    most = min(scaled.shape[2], scaled.shape[1] // DRAWS_A_COORDINATE)
+    left, lengths, _ = np.linalg.svd(scaled, full_matrices=False)
+    return left[:, :, :most] * (lengths[:, None, :most] > 1e-8 * lengths[:, None, :1])
+
+
 def excess_covariance(
-    adjusted: Float[np.ndarray, "chain draw classifier"],
+    sways: Sways,
     log_right: Float[np.ndarray, "chain draw classifier cell"],
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
@@ -186,24 +260,19 @@ def excess_covariance(
 
     Parameters
     ----------
-    adjusted, log_right
-        Draws of the adjusted accuracies and of log P(correct | cell).
+    sways
+        What answers do.
+    log_right
+        Draws of log P(correct | cell).
     cell, correct
         Of the replication's images.
     """
-    moves = centered(adjusted)
-    total = np.zeros((adjusted.shape[2],) * 2)
-    for logit, residual in _by_cell(log_right, cell, correct):
-        sways = np.matmul(logit.transpose(0, 2, 1), moves) / moves.shape[1]
-        both = residual.T @ residual
-        np.fill_diagonal(both, 0.0)
-        whole = sways.sum(axis=0)
-        total += whole.T @ both @ whole - sum(each.T @ both @ each for each in sways)
-    return total / (BLOCKS * (BLOCKS - 1))
+    total = _excess_times(sways, log_right, cell, correct, np.eye(sways.moves.shape[2]))
+    return (total + total.T) / 2
 
 
 def leading_excess(
-    adjusted: Float[np.ndarray, "chain draw classifier"],
+    sways: Sways,
     log_right: Float[np.ndarray, "chain draw classifier cell"],
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
@@ -218,13 +287,13 @@ def leading_excess(
 
     Parameters
     ----------
-    adjusted, log_right, cell, correct
+    sways, log_right, cell, correct
         As `excess_covariance` takes them.
     wanted
         Further directions that have to be among them, such as that of the mean.
     """
-    among = adjusted, log_right, cell, correct
-    random = np.random.default_rng(0).standard_normal((adjusted.shape[2], DIRECTIONS))
+    among = sways, log_right, cell, correct
+    random = np.random.default_rng(0).standard_normal((sways.moves.shape[2], DIRECTIONS))
     found = _excess_times(*among, np.linalg.qr(random)[0])
     directions = np.linalg.qr(np.column_stack([wanted, found]))[0]
     excess = directions.T @ _excess_times(*among, directions)
@@ -232,24 +301,24 @@ def leading_excess(
 
 
 def _excess_times(
-    adjusted: Floats,
-    log_right: NDArray[np.floating],
-    cell: Ints,
-    correct: Bools,
-    directions: Floats,
+    sways: Sways, log_right: NDArray[np.floating], cell: Ints, correct: Bools, directions: Floats
 ) -> Floats:
     """The product [C, K] of `excess_covariance` and directions [C, K]."""
-    moves = centered(adjusted)
-    size = moves.shape[1]
-    along = moves @ directions
+    along = sways.told @ directions
     total = np.zeros(directions.shape)
     for logit, residual in _by_cell(log_right, cell, correct):
-        sway = logit.transpose(0, 2, 1) @ along / size  # Cov(A, logit q_c) [block, c, K]
-        own = np.square(residual).sum(axis=0)[:, None]
-        answers = [residual.T @ (residual @ each) - own * each for each in sway]
-        others = sum(answers) - np.stack(answers)
-        total += sum(a.T @ (b @ other) for a, b, other in zip(moves, logit, others, strict=True))
-    return total / (size * BLOCKS * (BLOCKS - 1))
+        felt, own = sways.of_logits(logit)
+        through, alone = felt.swapaxes(1, 2) @ along, own[:, :, None] * directions
+        # φ as it is and φ¹, of every answer; products of different blocks have no noise in common.
+        weighted, whole = (
+            each.sum(axis=0) - each for each in (sways.weight * through + alone, through + alone)
+        )
+        squares = np.square(residual).sum(axis=0)[:, None]
+        together = np.stack([residual.T @ (residual @ each) for each in weighted])
+        total += np.sum(own[:, :, None] * (together - squares * weighted), axis=0)
+        both = felt @ (sways.weight * (together - squares * whole))
+        total += np.sum(sways.told.swapaxes(1, 2) @ both, axis=0)
+    return total / (BLOCKS * (BLOCKS - 1))
 
 
 def _by_cell(

@@ -31,7 +31,7 @@ from bayesrep.numerics.crowd import (
     stretched,
 )
 from bayesrep.posterior.groups import CellNames
-from bayesrep.posterior.joint_draws import centered
+from bayesrep.posterior.joint_draws import Sways, centered
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.crowds import residuals_of
 from bayesrep.types import Bool, Float, Floats, Int
@@ -61,7 +61,7 @@ class Answered(NamedTuple):
 
 def worker_covariance(
     datasets: Sequence[Answered],
-    adjusted: Float[np.ndarray, "chain draw classifier"],
+    sways: Sways,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Clustered:
     """Covariance, over workers, of what directions see of the adjusted accuracies' means.
@@ -70,15 +70,16 @@ def worker_covariance(
     ----------
     datasets
         Those of which it is known who answered.
-    adjusted
-        Draws of the adjusted accuracies, those of which there are log probabilities.
+    sways
+        What answers do, from the draws of which there are log probabilities.
     directions
         Combinations of classifiers; the identity for all of them.
     """
     left = residuals_of([each.data for each in datasets])
-    along = centered(adjusted) @ directions
     parts = (
-        part for each, of in zip(datasets, left, strict=True) for part in _parts(each, of, along)
+        part
+        for each, of in zip(datasets, left, strict=True)
+        for part in _parts(each, of, sways, directions)
     )
     return clustered(parts, meetings(left))
 
@@ -122,7 +123,7 @@ def leniency_covariance(
 
 def crowd_effect(
     each: Answered,
-    adjusted: Float[np.ndarray, "chain draw classifier"],
+    sways: Sways,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Float[np.ndarray, "direction"]:
     """By how much directions move where a more lenient crowd selects all images more often.
@@ -135,15 +136,15 @@ def crowd_effect(
     ----------
     each
         The data set; it need not be known who answered.
-    adjusted, directions
+    sways, directions
         As `worker_covariance` takes them.
     """
-    data, along = each.data, centered(adjusted) @ directions
+    data = each.data
     frequency = (data.selected + 1) / (data.shown + 2)
     more = frequency * (1 - frequency)
     yes = sparse.csr_array((data.shown * more / more.mean())[:, None])
     effect = np.zeros(directions.shape[1])
-    for part, steps in _parts(each, yes, along):
+    for part, steps in _parts(each, yes, sways, directions):
         effect += np.sum(part.toarray() * steps.mean(axis=0), axis=0)
     return effect
 
@@ -151,23 +152,23 @@ def crowd_effect(
 def _parts(
     each: Answered,
     residual: sparse.csr_array,
-    along: Float[np.ndarray, "block draw direction"],
+    sways: Sways,
+    directions: Float[np.ndarray, "classifier direction"],
 ) -> Iterator[tuple[sparse.csr_array, Float[np.ndarray, "block member direction"]]]:
     """Residuals of the images of every cell, with what one selection more or less does there."""
+    along = sways.moves @ directions
     size = along.shape[1]
     mass = centered(each.log_mass).transpose(0, 2, 1) @ along / size  # [block, cell, direction]
     correct = each.data.correct.astype(float)
 
     @lru_cache(maxsize=4)
     def right(cell: int) -> tuple[Floats, Floats]:
-        """Cov(A, Σ log(1 − q)) [block, direction]; Cov(A, logit q) [block, c, direction]."""
+        """By Σ log(1 − q) [block, direction], and by each logit q [block, c, direction]."""
         assert each.log_right is not None
         log_q = np.asarray(each.log_right[..., cell], dtype=float)
         log_wrong = np.log(-np.expm1(log_q))
-        wrong = centered(log_wrong.sum(axis=-1, keepdims=True))
-        logit = centered(log_q - log_wrong)
-        both = [part.transpose(0, 2, 1) @ along / size for part in (wrong, logit)]
-        return both[0][:, 0], both[1]
+        wrong = sways.along(centered(log_wrong), directions)
+        return wrong.sum(axis=1), sways.along(centered(log_q - log_wrong), directions)
 
     order = np.argsort(each.cell, kind="stable")
     held = np.bincount(each.cell, minlength=len(each.cells.shown))

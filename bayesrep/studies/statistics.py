@@ -43,6 +43,9 @@ class Cells(Compared):
     selection
         The rule on these counts by which the images were kept; None where all were, or where other
         answers selected them.
+    squares : int64 [M]
+        Sums over each cell's images of the squared number of classifiers that are right: how often
+        they are right together. None where that is not known.
 
     Raises
     ------
@@ -55,6 +58,7 @@ class Cells(Compared):
     images: Ints
     correct: Ints
     selection: Selection | None = None
+    squares: Ints | None = None
 
     def __post_init__(self) -> None:
         for violation in self._violations():
@@ -80,6 +84,10 @@ class Cells(Compared):
             yield Violation("cells-counts-out-of-range")
         if (self.correct < 0).any() or (self.correct > self.images[:, None]).any():
             yield Violation("cells-correct-out-of-range")
+        if self.squares is not None:
+            right = self.correct.sum(axis=1)
+            if self.squares.shape != size or (self.squares * self.images < right**2).any():
+                yield Violation("cells-squares-too-small")
         steps, rise = np.diff(self.shown), np.diff(self.selected)
         if not ((steps > 0) | ((steps == 0) & (rise > 0))).all():
             yield Violation("cells-not-sorted")
@@ -124,7 +132,11 @@ class Cells(Compared):
         correct = np.zeros((len(shown), self.correct.shape[1]), dtype=np.int64)
         cell = Cells(selected, shown, images, correct).find(self.selected, self.shown)
         images[cell], correct[cell] = self.images, self.correct
-        return Cells(selected, shown, images, correct, self.selection)
+        squares = None
+        if self.squares is not None:
+            squares = np.zeros(len(shown), dtype=np.int64)
+            squares[cell] = self.squares
+        return Cells(selected, shown, images, correct, self.selection, squares)
 
     def completed(self, shown: Ints) -> "Cells":
         """The same counts on the cells of every number selected, from 0 to n.
@@ -225,12 +237,14 @@ class SufficientStatistics(Compared):
 
         The reference's come first, then the replication's, then others by role. Equal for a
         study and for any division of it into shards, and for studies that differ only in which
-        images of a cell a classifier gets right: `bayesrep.Study.fingerprint` tells these apart.
+        images of a cell all classifiers get right: `bayesrep.Study.fingerprint` tells these apart.
         """
         digest = hashlib.sha256("\0".join(self.classifiers).encode())
         others = sorted(set(self.cells) - set(REQUIRED_ROLES))
         for cells in (self.cells[role] for role in (*REQUIRED_ROLES, *others)):
-            for counts in (cells.selected, cells.shown, cells.images, cells.correct):
+            for counts in (cells.selected, cells.shown, cells.images, cells.correct, cells.squares):
+                if counts is None:
+                    continue
                 digest.update(f"{counts.shape}".encode())
                 digest.update(np.ascontiguousarray(counts, dtype="<i8").tobytes())
             if cells.selection is not None:
@@ -355,9 +369,10 @@ def _count(data: AnnotatedSet, rows: NDArray[np.intp] | None = None) -> Cells:
 
 
 def _cells(data: AnnotatedSet, rows: slice | NDArray[np.intp]) -> Cells:
-    shown = data.shown[rows]
+    shown, correct = data.shown[rows], data.correct[rows]
     once, rule = np.ones_like(shown), truncating(data.selection)
-    return _collect(data.selected[rows], shown, once, data.correct[rows], rule)
+    squares = np.square(np.count_nonzero(correct, axis=1))
+    return _collect(data.selected[rows], shown, once, correct, squares, rule)
 
 
 def _merge(one: Cells, other: Cells) -> Cells:
@@ -367,7 +382,10 @@ def _merge(one: Cells, other: Cells) -> Cells:
     selected, shown, images, correct = (
         np.concatenate([getattr(cells, name) for cells in (one, other)]) for name in names
     )
-    return _collect(selected, shown, images, correct, one.selection)
+    squares = None
+    if one.squares is not None and other.squares is not None:
+        squares = np.concatenate([one.squares, other.squares])
+    return _collect(selected, shown, images, correct, squares, one.selection)
 
 
 def _collect(
@@ -375,6 +393,7 @@ def _collect(
     shown: Ints,
     images: Ints,
     correct: NDArray[np.integer | np.bool_],
+    squares: Ints | None,
     selection: Selection | None,
 ) -> Cells:
     """Add up the rows that share a (selected, shown) pair; rows are images or other cells."""
@@ -388,4 +407,5 @@ def _collect(
         images=np.add.reduceat(images[order], starts),
         correct=np.add.reduceat(correct[order], starts, axis=0, dtype=np.int64),
         selection=selection,
+        squares=None if squares is None else np.add.reduceat(squares[order], starts),
     )

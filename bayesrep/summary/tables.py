@@ -10,6 +10,7 @@ import polars as pl
 from bayesrep.numerics.estimands import (
     INTERVAL,
     accuracy_line,
+    line_of_draws,
     bias_corrected_gap,
     ranks,
     selection_gap,
@@ -123,7 +124,8 @@ def summarize_gaps(
         the accuracies measured on the reference. Then population_gap, population_slope and
         population_intercept compare with the accuracies on the population that the reference is a
         sample of, and their intervals hold for another sample of images. A line takes two
-        classifiers whose reference accuracies differ, and is null without them. Two lie on their
+        classifiers whose reference accuracies differ (on the population by much more than they
+        are uncertain), and is null without them. Two lie on their
         line whatever they are: its interval is that of their images, and says nothing of other
         classifiers. Of the shared-difficulty model all lines are null: its slopes come out too low
         (`bayesrep.models.shared_difficulty`), and the joint model's do not.
@@ -141,7 +143,7 @@ def gaps(fitted: Fitted, *, seed: int = 0) -> pl.DataFrame:
     """The table of `summarize_gaps`."""
     (adjusted, population), statistics = fitted.joint_draws(seed), fitted.statistics
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
-    lines = [accuracy_line(each, adjusted) for each in (reference, population)]
+    lines = [accuracy_line(reference, adjusted), line_of_draws(population, adjusted)]
     if not fitted.right_about_slopes:
         lines = [(np.full_like(slope, np.nan), np.full_like(slope, np.nan)) for slope, _ in lines]
     (slope, intercept), (population_slope, population_intercept) = lines

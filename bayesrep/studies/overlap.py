@@ -1,0 +1,47 @@
+"""How much classifiers that answer about the same images say together.
+
+Within a cell of equal (k, n) answers of two classifiers are correlated, through the spread of s
+given k and through what else makes an image hard. A product of the classifiers' likelihoods counts
+C classifiers' worth of information about all that they share, where less is there. With the
+residuals r_cx = f_cx − q_c[cell] the score of a shared parameter is Σ_x Σ_c r_cx a_x; its variance
+is that of the sums over classifiers, and the product's information is the sum of the variances. The
+weight that makes the two agree,
+
+    w  =  Σ_x Σ_c r_cx²  /  Σ_x (Σ_c r_cx)²,
+
+is 1 / (1 + (C − 1) ρ) where all pairs of classifiers have the correlation ρ: 1 for one classifier
+and for independent ones, 1 / C for copies of one.
+
+References
+----------
+Pauli, Racugno, Ventura (2011), "Bayesian composite marginal likelihoods", Statistica Sinica 21,
+section 3. Ribatet, Cooley, Davison (2012), "Bayesian inference from composite likelihoods, with an
+application to spatial extremes", Statistica Sinica 22, section 2.3: the magnitude adjustment.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bayesrep.studies.statistics import Cells
+
+
+def overlap_weight(tables: Iterable[Cells]) -> float:
+    """What a classifier's answers count for what all share, by the cells of groups of images.
+
+    1 where it is not known which answers are about the same images (`Cells.squares`), and 1 / C
+    where no cell has two images, or all classifiers are always right, so that nothing can be told.
+    """
+    alone = together = 0.0
+    classifiers = 1
+    for cells in tables:
+        if cells.squares is None:
+            return 1.0
+        classifiers = max(cells.correct.shape[1], 1)
+        images = np.maximum(cells.images, 1)
+        alone += float((cells.correct - cells.correct**2 / images[:, None]).sum())
+        right = cells.correct.sum(axis=1)
+        together += float((cells.squares - right**2 / images).sum())
+    if not together > 0:
+        return 1.0 / classifiers
+    return float(np.clip(alone / together, 1.0 / classifiers, 1.0))
