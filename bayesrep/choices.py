@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-Method: TypeAlias = Literal["nuts", "laplace"]
+Method: TypeAlias = Literal["auto", "nuts", "laplace"]
 Feedback: TypeAlias = Literal["full", "cut"]
 BootstrapInterval: TypeAlias = Literal["percentile", "bca"]
 AccuracyInterval: TypeAlias = Literal["jeffreys", "wilson", "clopper-pearson"]

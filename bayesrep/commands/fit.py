@@ -36,7 +36,8 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--method",
         choices=get_args(Method),
-        help="nuts, or laplace: quick, and certified by its weights (nuts)",
+        help="laplace: quick, and certified by its weights; nuts: chains; auto: the former where "
+        "its weights hold, else chains until they agree (auto)",
     )
     option(
         "--feedback",
@@ -86,8 +87,8 @@ def run(arguments: Namespace) -> int:
     verdict = attributes["verdict"]
     converged = bool(attributes["converged"])
     answer = f"{_answer(study, tree)}\n" if converged else ""
-    choice = attributes["components_choice"]
-    why = f"{choice}\n" if choice else ""
+    choice, tried = attributes["components_choice"], attributes["tried"]
+    why = "".join(f"{sentence}\n" for sentence in (choice, tried) if sentence)
     text = (
         f"{answer}{verdict}\n{why}Written to {arguments.out}\n"
         f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
@@ -97,6 +98,7 @@ def run(arguments: Namespace) -> int:
         "converged": converged,
         "verdict": verdict,
         "components_choice": choice,
+        "tried": tried,
         "seconds": seconds,
     }
     emit(arguments, text, facts, study.left_out)

@@ -145,19 +145,15 @@ def _pilot(arguments: Namespace) -> tuple[Any, Any, float, str]:
 
 
 def _fitted(study: Any, arguments: Namespace) -> Any:
-    """The pilot's posterior: by Laplace, or by NUTS where that is not certified."""
+    """The pilot's posterior."""
     import warnings
 
     import bayesrep
     from bayesrep.errors import ConvergenceWarning
 
-    options: dict[str, Any] = {"seed": arguments.seed or 0, "progress": not arguments.no_progress}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        posterior = bayesrep.fit(study, method="laplace", **options)
-        if posterior["posterior"].attrs["converged"]:
-            return posterior
-        return bayesrep.fit(study, method="nuts", **options)
+        return bayesrep.fit(study, seed=arguments.seed or 0, progress=not arguments.no_progress)
 
 
 def _next(

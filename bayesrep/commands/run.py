@@ -55,8 +55,7 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--method",
         choices=get_args(Method),
-        help="how to fit: without it laplace, which takes seconds, and nuts where its weights do "
-        "not hold",
+        help="auto: laplace, which takes seconds, and nuts where its weights do not hold (auto)",
     )
     option("--bootstrap", type=int, metavar="B", help="replicates for intervals (50)")
     add_shared(parser, "--no-progress", "--seed")
@@ -234,17 +233,12 @@ class _Work:
         bayesrep.write_posterior(self.posterior, self.out / "posterior.nc", force=True)
 
     def _fitted(self, study: bayesrep.Study) -> Any:
-        """The posterior, by the method asked for, or by the quick one where its weights hold."""
+        """The posterior; chains are kept while they are made."""
         fit = inspect.unwrap(bayesrep.fit)  # what is only written needs no ArviZ
         options: dict[str, Any] = {**given(self.arguments, fit), "progress": self.watch}
-        method = options.pop("method", None)
-        if method != "nuts":
-            quick = fit(study, method="laplace", **options)
-            attributes = quick["posterior"].attrs
-            if method == "laplace" or attributes["converged"]:
-                return quick
-            say(f"{attributes['verdict']} Sampling with NUTS instead, which takes longer.")
-        return fit(study, method="nuts", checkpoint=self.out / "checkpoint", **options)
+        if self.arguments.method != "laplace":
+            options["checkpoint"] = self.out / "checkpoint"
+        return fit(study, **options)
 
     @cached_property
     def posterior(self) -> Any:

@@ -1,10 +1,10 @@
 """The one door to a posterior: data in, ArviZ object out."""
 
-import dataclasses
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -26,10 +26,18 @@ from bayesrep.inference.modes import mass_elsewhere
 from bayesrep.inference.nuts import BLOCK, Schedule
 from bayesrep.inference.problem import Problem, Programs, pose, programs
 from bayesrep.inference.run import Drawn, Run, nuts
+from bayesrep.inference.spread import as_wide_as_classifiers
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import build_tree, in_arviz
-from bayesrep.posterior.groups import Posterior, need_group
-from bayesrep.posterior.verdict import advise, diagnostics, judge, judge_weights, with_modes
+from bayesrep.posterior.groups import need_group
+from bayesrep.posterior.verdict import (
+    Verdict,
+    advise,
+    diagnostics,
+    judge,
+    judge_weights,
+    with_modes,
+)
 from bayesrep.progress import Stopwatch, progress_bar
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
@@ -47,25 +55,42 @@ class Way(NamedTuple):
 
     Attributes
     ----------
+    name
+        What a model's `methods` call it.
+    method
+        What the posterior calls it.
     draw
         Makes the draws.
-    steps
-        Length of the progress bar, given the schedule.
-    of_chains
-        Whether the draws are those of Markov chains, which have to converge.
+    stages
+        How many chains' lengths the progress bar has; 0 where the draws are not those of chains,
+        which have to converge.
+    times
+        How much longer than usual the chains are.
     """
 
+    name: str
+    method: str
     draw: Callable[[Run], Drawn]
-    steps: Callable[[Schedule], int]
-    of_chains: bool
+    stages: int
+    times: int = 1
+
+    @property
+    def told(self) -> str:
+        """What was done."""
+        if not self.stages:
+            return "Weighted draws of the normal approximation"
+        return "Chains" if self.times == 1 else f"Chains {self.times} times as long"
+
+    def steps(self, schedule: Schedule) -> int:
+        """Length of the progress bar."""
+        return max(1, self.stages * schedule.chains * (schedule.warmup + schedule.draws))
 
 
-METHODS: Mapping[str, Way] = {
-    "nuts": Way(nuts, lambda s: s.chains * (s.warmup + s.draws), of_chains=True),
-    "cut": Way(cut, lambda s: 2 * s.chains * (s.warmup + s.draws), of_chains=True),
-    "laplace": Way(laplace, lambda _: 1, of_chains=False),
-}
-"""By what a model's `methods` call it; "cut" is the method "nuts" with cut feedback."""
+NUTS = Way("nuts", "nuts", nuts, 1)
+CUT = Way("cut", "nuts", cut, 2)
+LAPLACE = Way("laplace", "laplace", laplace, 0)
+LONGER = 1, 4, 16
+"""How long chains are made until they agree, where no method is named."""
 
 
 @no_type_check
@@ -74,7 +99,7 @@ def fit(
     study: Study | SufficientStatistics,
     *,
     model: str = "joint",
-    method: Method = "nuts",
+    method: Method = "auto",
     chains: int = 4,
     warmup: int = 250,
     draws: int = 750,
@@ -110,15 +135,19 @@ def fit(
         its worker's leniency makes of it. It needs the study itself. Further variable:
         `leniency_score`, from which summaries know how the draws would move.
     method
-        "nuts": chains (`bayesrep.inference.nuts`); or "laplace": weighted independent draws of
-        normal approximations (`bayesrep.inference.laplace`), which need no warm-up. Their weights
-        certify them: with `pareto_k` below 0.7 and `ess` of at least 400 (both attributes) they
-        have converged, and with others they have not.
+        "laplace": weighted independent draws of normal approximations
+        (`bayesrep.inference.laplace`), which take seconds. Their weights certify them: with
+        `pareto_k` below 0.7 and `ess` of at least 400 (both attributes) they have converged, and
+        with others they have not. "nuts": chains (`bayesrep.inference.nuts`). "auto": the former
+        where its weights hold, else chains, up to 16 times as long, until they agree. The attribute
+        `method` says which made the draws, and `tried` what came before. The shared-difficulty
+        model, and a cut feedback, take chains at once.
     chains, warmup, draws
         Number of chains, and of adaptation steps (rounded up to blocks of 25) and kept draws in
         each. Two transitions are made for every kept draw, more with three mixture components or
         more, and one by the shared-difficulty model. Laplace makes half of chains × draws (1,000 at
-        least), or more until their weights hold, and returns chains × draws of equal weight.
+        least), or more until their weights hold, and returns chains × draws of equal weight as one
+        chain.
     seed
         Seed of everything random.
     progress
@@ -150,7 +179,9 @@ def fit(
         `bayesrep.models.shared_difficulty.SharedDifficultyOptions`, such as `factors=2`. The
         workers model has the joint model's, but for `dependence`. Where `components` is not among
         them, mixtures have two, or up to four where the counts insist: the attribute
-        `components_choice` then says so (`bayesrep.inference.components`).
+        `components_choice` then says so (`bayesrep.inference.components`). Where
+        `classifier_level` or `classifier_slope` are not, they are as wide as classifiers differ
+        (`bayesrep.inference.spread`).
 
     Returns
     -------
@@ -190,16 +221,16 @@ def fit(
     watch = Stopwatch()
     watch.stage("posing")
     _check(method, feedback, chains, warmup, draws)
-    if method != "nuts" and (feedback == "cut" or checkpoint is not None):
+    if method == "laplace" and (feedback == "cut" or checkpoint is not None):
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
     mesh = None if devices == 1 else spread_over(device, devices)
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
         raise OptionError("checkpoint-with-several-processes")
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets, mesh=mesh)
-    name = "cut" if feedback == "cut" else method
-    if name not in (ways := problem.model.methods):
-        allowed = "method=" + " or ".join(repr(way) for way in ways if way != "cut")
-        allowed += "" if "cut" in ways else " with feedback='full'"
+    ways = _ways(problem, method, feedback)
+    if ways[-1].name not in (known := problem.model.methods):
+        allowed = "method=" + " or ".join(repr(name) for name in known if name != "cut")
+        allowed += "" if "cut" in known else " with feedback='full'"
         raise OptionError(
             "method-not-for-model", model=model, allowed=allowed, method=method, feedback=feedback
         )
@@ -207,13 +238,9 @@ def fit(
         stack.enter_context(kept_programs())
         stack.enter_context(compilation_timed(watch))
         stack.enter_context(jax.enable_x64(new_val=True))
+        problem = as_wide_as_classifiers(problem, options)
         problem, why_components = settled_by_counts(problem, choose="components" not in options)
         schedule = _schedule(problem, chains, warmup, draws)
-        way = METHODS[name]
-        counted = ("draw", "divergences") if way.of_chains else ("fit", "")
-        bar = stack.enter_context(
-            progress_bar(way.steps(schedule), *counted, show=progress, watch=watch)
-        )
         data = problem.data()
         tools = programs(problem, data)
         if mesh is None:
@@ -224,26 +251,52 @@ def fit(
         facts = attributes(
             problem,
             method=method,
+            asked_method=method,
             seed=seed,
-            schedule=dataclasses.asdict(schedule),
             feedback=feedback,
             words=vocabulary_of(study.provenance) if isinstance(study, Study) else "images",
             device=chosen.device.device_kind,
             device_choice=chosen.reason,
             components_choice=why_components,
         )
-        folder = None if checkpoint is None else open_checkpoint(checkpoint, _identity(facts))
-        drawn = way.draw(Run(problem, tools, data, schedule, seed, chosen, bar, folder))
-        elsewhere = mass_elsewhere(problem, tools, data, seed)
-        bar.stage("evaluating")
-        contents = posterior_groups(problem, tools, data, drawn.position, drawn.stats, seed=seed)
-    watch.stage("judging")
-    facts |= {**drawn.facts, "elsewhere": elsewhere}
-    del drawn  # of ten thousand classifiers nearly a gigabyte
-    names = coordinates(problem)
-    facts |= _verdict(problem, build_tree(contents, names, facts), way)
+        names = coordinates(problem)
+        identity = _identity(facts, schedule)
+        folder = None if checkpoint is None else open_checkpoint(checkpoint, identity)
+        facts["elsewhere"] = mass_elsewhere(problem, tools, data, seed)
+        tried: list[str] = []
+        for way in ways:
+            longer = schedule.longer(way.times)
+            counted = ("draw", "divergences") if way.stages else ("fit", "")
+            with progress_bar(way.steps(longer), *counted, show=progress, watch=watch) as bar:
+                drawn = way.draw(Run(problem, tools, data, longer, seed, chosen, bar, folder))
+                last = way is ways[-1]
+                # Weights tell for themselves; chains when everything is known of their draws.
+                verdict = None if way.stages else judge_weights(**drawn.facts)
+                if verdict is None or verdict.converged or last:
+                    bar.stage("evaluating")
+                    contents = posterior_groups(
+                        problem, tools, data, drawn.position, drawn.stats, seed=seed
+                    )
+                    bar.stage("judging")
+                    made = asdict(replace(longer, warmup=schedule.warmup))
+                    facts |= {"method": way.method, "schedule": json.dumps(made), **drawn.facts}
+                    verdict = verdict or _judge_chains(contents, names, facts)
+            del drawn  # of ten thousand classifiers nearly a gigabyte
+            if verdict.converged or last:
+                break
+            tried.append(f"{way.told}: {verdict.sentence}")
+    facts |= {"tried": " ".join(tried), **_told(problem, verdict, facts["elsewhere"])}
     facts["seconds"] = json.dumps(watch.seconds())
     return build_tree(contents, names, facts)
+
+
+def _ways(problem: Problem, method: str, feedback: str) -> Sequence[Way]:
+    """What is done until one of them gives draws that hold, the quickest first."""
+    chains = CUT if feedback == "cut" else NUTS
+    if method != "auto":
+        return [LAPLACE if method == "laplace" else chains]
+    longer = [chains._replace(times=times) for times in LONGER]
+    return [LAPLACE, *longer] if problem.model.collapsed and chains is NUTS else longer
 
 
 def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:
@@ -271,11 +324,11 @@ def _check(method: str, feedback: str, chains: int, warmup: int, draws: int) -> 
         raise OptionError("unknown-fit-method", allowed=allowed, method=method)
 
 
-def _identity(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _identity(facts: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
     """What must be the same for a checkpoint to go on."""
     names = ("study_fingerprint", "statistics_digest", "model", "options", "datasets", "groups")
-    named = {name: facts[name] for name in (*names, "schedule", "feedback", "seed", "device")}
-    return {**named, "versions": versions()}
+    named = {name: facts[name] for name in (*names, "feedback", "seed", "device")}
+    return {**named, "schedule": json.dumps(asdict(schedule)), "versions": versions()}
 
 
 def _choose_device(
@@ -291,16 +344,19 @@ def _choose_device(
     return choose(device, chains, timed)
 
 
-def _verdict(problem: Problem, posterior: Posterior, way: Way) -> dict[str, str | int]:
+def _judge_chains(
+    contents: Mapping[str, Any], names: Mapping[str, Any], facts: Mapping[str, Any]
+) -> Verdict:
+    """Whether chains agree, by all that is known of their draws."""
+    tree = build_tree(contents, names, facts)
+    diverging = need_group(tree, "sample_stats")["diverging"].values
+    checks = diagnostics(need_group(tree, "posterior"))
+    return judge(checks, int(diverging.sum()), diverging.size)
+
+
+def _told(problem: Problem, verdict: Verdict, elsewhere: float) -> dict[str, str | int]:
     """Attributes that say whether to trust the draws; warns where they are not good."""
-    if way.of_chains:
-        diverging = need_group(posterior, "sample_stats")["diverging"].values
-        checks = diagnostics(need_group(posterior, "posterior"))
-        verdict = judge(checks, int(diverging.sum()), diverging.size)
-    else:
-        made = need_group(posterior, "posterior").attrs
-        verdict = judge_weights(made["pareto_k"], made["ess"])
-    verdict = with_modes(verdict, need_group(posterior, "posterior").attrs["elsewhere"])
+    verdict = with_modes(verdict, elsewhere)
     advice = advise(problem.statistics)
     for sentence in (*(() if verdict.converged else (verdict.sentence,)), *advice):
         warnings.warn(sentence, ConvergenceWarning, stacklevel=4)

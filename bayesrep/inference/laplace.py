@@ -122,8 +122,7 @@ def laplace(run: Run) -> Drawn:
     others = np.resize(usable if len(usable) else np.arange(len(found.lp)), wanted)
     kept = resample(random, judged.log_weight, wanted) if holds else others
     chosen = jax.tree.map(lambda leaf: np.asarray(leaf)[kept], found)
-    shape = run.schedule.chains, run.schedule.draws
-    dealt = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), chosen)
+    dealt = jax.tree.map(lambda leaf: leaf[None], chosen)  # no chains
     stats = {"lp": dealt.lp, "log_weight": dealt.log_weight}
     return Drawn(dealt.position, stats, {"pareto_k": judged.pareto_k, "ess": judged.ess})
 

@@ -55,6 +55,8 @@ BLOCK = 25
 MAX_TREE_DEPTH = 10
 NEAR, KEPT = 0.5, 0.9
 """How often a unit's proposal is near, and how much of where it is is then kept."""
+LONGEST_WARMUP = 4
+"""How many times as long as usual a warm-up is, at most; draws may be further apart than that."""
 HALVINGS = 3
 """Of the step size, at most, where draws diverge."""
 PAIRS = 1
@@ -106,6 +108,13 @@ class Schedule:
         Those of few classifiers are, and of three components and more, whose weights mix slowly.
         """
         return replace(self, thinning=max(self.thinning, components**2 // 2), dense=True)
+
+    def longer(self, times: int) -> "Schedule":
+        """The same for chains that did not agree: as many draws, further apart."""
+        if times == 1:
+            return self
+        warmup = self.warmup * min(times, LONGEST_WARMUP)
+        return replace(self, warmup=warmup, thinning=self.thinning * times, dense=True)
 
     def thrifty(self) -> "Schedule":
         """The same for a model whose gradient is dear.

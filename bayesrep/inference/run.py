@@ -61,6 +61,10 @@ class Run:
         """Whether chains run as one batch."""
         return self.device.together or self.device.device.platform != "cpu"
 
+    def named(self, part: str) -> str:
+        """What a part's files are called; those of longer chains are others."""
+        return f"{part}-{self.schedule.warmup}-{self.schedule.thinning}"
+
     def key(self, stage: int) -> Array:
         """Of everything random in a stage of the fit."""
         return jax.random.fold_in(jax.random.key(self.seed), stage)
@@ -180,7 +184,7 @@ def chains(
         run.bar.advance,
         tune=tune,
         workers=min(len(keys), cores()),
-        checkpoint=None if run.folder is None else Checkpoint(run.folder, part),
+        checkpoint=None if run.folder is None else Checkpoint(run.folder, run.named(part)),
     )
 
 

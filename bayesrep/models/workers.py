@@ -293,9 +293,7 @@ def worker_data(
     )
     correct = alike["replication"].correct.T[:, None].astype(float)
     wrong = alike["replication"].images - correct
-    given = JointData(
-        datasets, jnp.asarray(correct), jnp.asarray(wrong), cells.share, cells.weight
-    )
+    given = JointData(datasets, jnp.asarray(correct), jnp.asarray(wrong), cells.share, cells.weight)
     cells = cells._replace(datasets=tuple(reported_by))
     leaning = tuple(
         _leaning(crowd, each, alpha[crowd.roles.index(role)], panel=options.panel)

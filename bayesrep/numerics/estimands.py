@@ -97,8 +97,8 @@ def line_of_draws(
         slope  =  (S_xy − 2 V_xy) / (S_xx − 2 V_xx),
 
     as regression with errors in variables does (Fuller 1987, "Measurement Error Models", section
-    1.2). NaN where what is left of S_xx is less than `RELIABLE` of the posterior means' spread: then
-    the classifiers are too alike on the reference to tell a line.
+    1.2). NaN where what is left of S_xx is less than `RELIABLE` of the posterior means' spread:
+    then the classifiers are too alike on the reference to tell a line.
     """
     x, y = (each - each.mean(axis=2, keepdims=True) for each in (reference_accuracy, accuracy))
     square, product = np.square(x).sum(axis=2), (x * y).sum(axis=2)

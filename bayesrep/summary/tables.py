@@ -10,8 +10,8 @@ import polars as pl
 from bayesrep.numerics.estimands import (
     INTERVAL,
     accuracy_line,
-    line_of_draws,
     bias_corrected_gap,
+    line_of_draws,
     ranks,
     selection_gap,
     share_explained,
@@ -50,7 +50,8 @@ def summarize(
     -------
     polars.DataFrame
         One row a classifier: the columns of `bayesrep.estimate` and `rhat`, `ess_bulk`,
-        `ess_tail` of the adjusted accuracy. `adjusted_accuracy` is the posterior mean,
+        `ess_tail` of the adjusted accuracy: of weighted draws `rhat` is null and the sizes are
+        those of their weights. `adjusted_accuracy` is the posterior mean,
         `lower` and `upper` the 2.5 % and 97.5 % quantiles. Means over classifiers and the line
         through them are in `bayesrep.summarize_gaps`.
 
@@ -73,7 +74,7 @@ def accuracies(fitted: Fitted) -> pl.DataFrame:
     reference, replication = statistics.accuracy("reference"), statistics.accuracy("replication")
     estimate = adjusted.mean(axis=(0, 1))
     lower, upper = np.quantile(adjusted, INTERVAL, axis=(0, 1))
-    checks = diagnostics(fitted.group[["adjusted_accuracy"]])
+    rhat, bulk, tail = _convergence(fitted)
     return pl.DataFrame(
         {
             "method": [fitted.recorded.name] * len(estimate),
@@ -85,11 +86,21 @@ def accuracies(fitted: Fitted) -> pl.DataFrame:
             "upper": upper,
             "bias_corrected_gap": bias_corrected_gap(reference, estimate),
             "selection_gap": selection_gap(estimate, replication),
-            "rhat": checks.rhat["adjusted_accuracy"].values,
-            "ess_bulk": checks.ess_bulk["adjusted_accuracy"].values,
-            "ess_tail": checks.ess_tail["adjusted_accuracy"].values,
+            "rhat": rhat,
+            "ess_bulk": bulk,
+            "ess_tail": tail,
         }
     ).fill_nan(None)
+
+
+def _convergence(fitted: Fitted) -> tuple[Floats, Floats, Floats]:
+    """R-hat, bulk and tail ESS of the adjusted accuracies; weighted draws have no R-hat."""
+    if fitted.recorded.method == "nuts":
+        checks = diagnostics(fitted.group[["adjusted_accuracy"]])
+        found = checks.rhat, checks.ess_bulk, checks.ess_tail
+        return tuple(each["adjusted_accuracy"].values for each in found)
+    size = np.full(fitted.group.sizes["classifier"], float(fitted.group.attrs.get("ess", np.nan)))
+    return np.full(len(size), np.nan), size, size
 
 
 def summarize_gaps(

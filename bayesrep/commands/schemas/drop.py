@@ -6,6 +6,7 @@ from bayesrep.commands.schemas.shapes import (
     COMPONENTS,
     LEFT_OUT,
     OUT,
+    TRIED,
     Schema,
     by_name,
     count,
@@ -64,6 +65,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "converged": flag(),
             "verdict": text("on convergence, as a sentence"),
             **COMPONENTS,
+            **TRIED,
             "seconds": by_name(seconds(), "by stage"),
             **LEFT_OUT,
         }

@@ -119,6 +119,9 @@ OUT = file("what was written")
 COMPONENTS: Mapping[str, Schema] = {
     "components_choice": text("why there are more than two components; empty of two")
 }
+TRIED: Mapping[str, Schema] = {
+    "tried": text("what was done before the draws held, and how it failed; empty where nothing")
+}
 LEFT_OUT: Mapping[str, Schema] = {
     "left_out": only(
         "where the study is left without images that could not be decoded",

@@ -6,6 +6,7 @@ from bayesrep.commands.schemas.shapes import (
     COMPONENTS,
     LEFT_OUT,
     OUT,
+    TRIED,
     TRUST,
     Schema,
     by_name,
@@ -52,6 +53,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "assumption": text("what every answer rests on and no check can see"),
             "converged": flag(),
             **COMPONENTS,
+            **TRIED,
             "seconds": by_name(seconds(), "by stage"),
         }
     },

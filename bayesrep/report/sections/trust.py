@@ -12,6 +12,7 @@ from bayesrep.checks.dependence import AGAINST
 from bayesrep.checks.diagnosis import examine
 from bayesrep.checks.finding import p_text
 from bayesrep.checks.predictions import check_predictions
+from bayesrep.errors import OptionError
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report import vega
@@ -313,7 +314,7 @@ def _commands(fitted: Fitted) -> str:
     schedule = json.loads(str(attributes.get("schedule", "{}")))
     given = {
         "model": made.name,
-        "method": attributes.get("method"),
+        "method": attributes.get("asked_method"),
         **{name: schedule.get(name) for name in ("chains", "warmup", "draws")},
         "seed": attributes.get("seed"),
         "feedback": "cut" if attributes.get("feedback") == "cut" else None,
@@ -355,9 +356,23 @@ def checks(study: Study, posterior: Posterior) -> Any:
     return figure
 
 
+def _of_chains(study: Study, posterior: Posterior) -> Fitted:
+    """A posterior that chains have drawn.
+
+    Raises
+    ------
+    OptionError
+        For weighted draws.
+    """
+    fitted = Fitted(study, posterior)
+    if (method := fitted.recorded.method) != "nuts":
+        raise OptionError("figure-of-chains", method=method)
+    return fitted
+
+
 def chains(study: Study, posterior: Posterior) -> Any:
     """Ranks of each chain's mean adjusted accuracy among all draws'."""
-    means = Fitted(study, posterior).adjusted.mean(axis=2)
+    means = _of_chains(study, posterior).adjusted.mean(axis=2)
     rank, counts = _ranked(means)
     figure, (axes,) = panels(1)
     for number, (each, color) in enumerate(zip(counts, shades(len(counts)), strict=True), start=1):
@@ -371,7 +386,7 @@ def chains(study: Study, posterior: Posterior) -> Any:
 
 def energy(study: Study, posterior: Posterior) -> Any:
     """Energies of the chains less their means, and their changes from draw to draw."""
-    stats = Fitted(study, posterior).need("sample_stats", "energy")
+    stats = _of_chains(study, posterior).need("sample_stats", "energy")
     middle, densities = _energy_densities(np.asarray(stats["energy"].values, dtype=float))
     figure, (axes,) = panels(1)
     for (label, density), color in zip(densities.items(), (BLUE, RED), strict=True):

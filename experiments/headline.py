@@ -1,0 +1,209 @@
+"""The mission at its size: 136 classifiers at once, fitted as by default, and few annotators.
+
+    python -m experiments.headline [--studies 40] [--cells 136x10x2000,...] [--work DIR]
+                                   [--finished]
+
+Simulated studies of known truth, as `bayesrep simulate` makes them: so many classifiers, annotators
+an image and images in each data set, by cell. Every fit is `bayesrep.fit`'s default, counted
+whether or not it says that it has converged. 95 % intervals of single classifiers, of the mean gap
+and of the slope given the reference accuracies that were measured, of differences of classifiers
+and of their ranks; the error of the mean over classifiers beside what the draws say of it, with and
+without the moves for shared images. Resumable: finished studies are kept in DIR, and `--finished`
+makes the page of those alone.
+"""
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bayesrep
+from bayesrep.errors import ConvergenceWarning
+from bayesrep.numerics.estimands import accuracy_line, ranks
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.report.figures import interval_points, panels
+from bayesrep.report.text import columns, percent
+from bayesrep.types import Floats
+from experiments.ledger import resume
+from experiments.results import save
+
+CELLS = (
+    "136x5x10000",
+    "136x10x2000",
+    "136x10x10000",
+    "136x20x2000",
+    "136x36x10000",
+    "10x10x2000",
+)
+"""Classifiers, annotators an image, images in each data set."""
+PAIRS = 500
+"""Differences that are looked at in a study, at most."""
+QUANTILES = (0.025, 0.975)
+COVERED = {
+    "single": "singles",
+    "gap": "mean gap",
+    "slope": "slope",
+    "difference": "differences",
+    "rank": "ranks",
+}
+
+
+def one_study(key: str) -> dict[str, Any]:
+    """How a study of a cell, ``classifiers x annotators x images / seed``, comes out."""
+    cell, seed = key.split("/")
+    classifiers, annotators, images = map(int, cell.split("x"))
+    study = bayesrep.simulate_study(
+        seed=40_000 + int(seed), images=images, annotators=annotators, classifiers=classifiers
+    )
+    assert study.truth is not None
+    truth = study.truth.adjusted_accuracy
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        begin = time.perf_counter()
+        posterior = bayesrep.fit(study, seed=int(seed), progress=False)
+        seconds = time.perf_counter() - begin
+    made = posterior["posterior"].attrs
+    fitted = Fitted(study, posterior)
+    own = fitted.adjusted.reshape(-1, classifiers)
+    together = fitted.together.reshape(-1, classifiers)
+    measured = study.reference.correct.mean(axis=0)
+    first, second = _pairs(classifiers)
+    slope = np.asarray(accuracy_line(measured, together)[0])
+    error = own.mean(axis=0) - truth
+    return {
+        "held": {
+            "single": _held(own, truth),
+            "gap": _held(together.mean(axis=1), truth.mean()),
+            "slope": _held(slope, float(accuracy_line(measured, truth)[0])),
+            "difference": _held(
+                together[:, first] - together[:, second], truth[first] - truth[second]
+            ),
+            "rank": _held(ranks(together), ranks(truth)),
+        },
+        "error": float(error.mean()),
+        "rms": float(np.sqrt(np.square(error).mean())),
+        "sd": float(own.std(axis=0).mean()),
+        "mean_sd": float(own.mean(axis=1).std()),
+        "moved_sd": float(together.mean(axis=1).std()),
+        "weight": float(made["classifier_weight"]),
+        "converged": int(made["converged"]),
+        "method": made["method"],
+        "tried": made["tried"],
+        "verdict": made["verdict"],
+        "seconds": seconds,
+    }
+
+
+def _pairs(classifiers: int) -> tuple[np.ndarray, np.ndarray]:
+    """Some pairs of classifiers, or all."""
+    first, second = np.triu_indices(classifiers, 1)
+    size = min(PAIRS, len(first))
+    some = np.random.default_rng(0).permutation(len(first))[:size]
+    return first[some], second[some]
+
+
+def _held(draws: Floats, truth: Any) -> float:
+    """Share of the 95 % intervals of draws [S, ...] that hold the truth."""
+    lower, upper = np.quantile(draws, QUANTILES, axis=0)
+    return float(np.mean((lower <= truth) & (truth <= upper)))
+
+
+def score(found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Of the studies of a cell."""
+    error, own, moved = (
+        np.array([r[name] for r in found]) for name in ("error", "mean_sd", "moved_sd")
+    )
+    held = {name: np.array([r["held"][name] for r in found]) for name in COVERED}
+    count = np.sqrt(len(found))
+    return {
+        "studies": len(found),
+        "converged": int(sum(r["converged"] for r in found)),
+        "laplace": int(sum(r["method"] == "laplace" for r in found)),
+        **{name: float(values.mean()) for name, values in held.items()},
+        **{f"{name}_se": float(values.std(ddof=1) / count) for name, values in held.items()},
+        "bias": float(error.mean()),
+        "bias_se": float(error.std(ddof=1) / count),
+        "rms_of_mean": float(np.sqrt(np.square(error).mean())),
+        "z_own": float(np.sqrt(np.square(error / own).mean())),
+        "z_moved": float(np.sqrt(np.square(error / moved).mean())),
+        "sd": float(np.mean([r["sd"] for r in found])),
+        "weight": float(np.mean([r["weight"] for r in found])),
+        "seconds": float(np.median([r["seconds"] for r in found])),
+    }
+
+
+def table(found: Mapping[str, Mapping[str, float]]) -> str:
+    """A line a cell; in percent, and points."""
+    header = ["classifiers x annotators x images", "studies", "ended well", "by weights"]
+    header += [f"{label} (s.e.)" for label in COVERED.values()]
+    header += ["bias of the mean (s.e.)", "rms", "over own sd", "over moved sd", "sd of a single"]
+    rows = [
+        [
+            cell.replace("x", " x "),
+            str(of["studies"]),
+            str(of["converged"]),
+            str(of["laplace"]),
+            *(f"{percent(of[n], 1)} ({percent(of[f'{n}_se'], 1)})" for n in COVERED),
+            f"{percent(of['bias'], 2)} ({percent(of['bias_se'], 2)})",
+            percent(of["rms_of_mean"], 2),
+            f"{of['z_own']:.2f}",
+            f"{of['z_moved']:.2f}",
+            percent(of["sd"], 2),
+        ]
+        for cell, of in found.items()
+    ]
+    return columns(header, rows)
+
+
+def draw(found: Mapping[str, Mapping[str, float]]) -> Any:
+    """Coverage of everything by cell, with two standard errors."""
+    drawing, axes = panels(len(COVERED))
+    for axis, (name, label) in zip(axes, COVERED.items(), strict=True):
+        middle = np.array([100 * of[name] for of in found.values()])
+        spread = np.array([200 * of[f"{name}_se"] for of in found.values()])
+        places = np.arange(len(found))
+        interval_points(axis, places, middle, middle - spread, middle + spread, color="0.2")
+        axis.axhline(95, color="0.4", lw=0.8, ls="--")
+        axis.set_title(label, fontsize=10)
+        axis.set_xticks(places, list(found), rotation=60, ha="right", fontsize=7)
+        axis.set_ylim(60, 102)
+    axes[0].set_ylabel("true values inside (%)")
+    return drawing
+
+
+def main() -> int:
+    """Make or finish the studies asked for, and the page."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--studies", type=int, default=40)
+    parser.add_argument("--cells", default=",".join(CELLS))
+    parser.add_argument("--work", type=Path, default=Path("work-headline"))
+    parser.add_argument("--finished", action="store_true")
+    arguments = parser.parse_args()
+    cells = arguments.cells.split(",")
+    # By number first, so that an unfinished run has as many studies of every cell.
+    keys = [f"{cell}/{seed}" for seed in range(arguments.studies) for cell in cells]
+    made = resume(arguments.work / "studies.jsonl", keys, one_study, finished=arguments.finished)
+    by_cell = {cell: [r for r in made if r["key"].startswith(f"{cell}/")] for cell in cells}
+    found = {cell: score(results) for cell, results in by_cell.items() if len(results) > 1}
+    text = table(found)
+    print(text)
+    note = (
+        "Coverage of 95 % intervals in percent, errors and standard deviations in points. 'Ended "
+        "well': fits whose verdict is that they converged; 'by weights': those of the Laplace "
+        "approximation whose weights held, the others are chains. All classifiers of a study miss "
+        "together, so that standard errors are those over studies. 'rms' is the root mean square "
+        "error of the mean over classifiers; 'over own sd' and 'over moved sd' that of the same "
+        "error in standard deviations of the draws, as they are and moved for shared images."
+    )
+    command = f"python -m experiments.headline --studies {arguments.studies}"
+    save("headline", command, {"cells": found}, text, draw(found), remarks=note)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
