@@ -178,7 +178,7 @@ def draw(found: Mapping[str, Mapping[str, float]]) -> Any:
 
 def main() -> int:
     """Make or finish the studies asked for, and the page."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--studies", type=int, default=40)
     parser.add_argument("--cells", default=",".join(CELLS))
     parser.add_argument("--work", type=Path, default=Path("work-headline"))

@@ -268,7 +268,7 @@ def test_a_surrogate_learns_from_where_chains_came():
     white = settled.setting.whitening
     far = np.linspace(-5, -3, 300)[:, None]
     shared = np.asarray(white.center["shared"]) + far @ np.asarray(white.to_shared).T
-    again = revisited(settled, look, shared)
+    again = revisited(density, settled, look, shared)
     jax.tree.map(np.testing.assert_array_equal, again.setting.whitening, white)
     assert len(again.visits.shared) == len(settled.visits.shared)  # the latest
     np.testing.assert_allclose(again.visits.shared[-300:], far, rtol=1e-9)

@@ -19,6 +19,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames, draws_of, find_group, place_of_cells, recorded
 from bayesrep.posterior.joint_draws import (
     BLOCKS,
+    Sways,
     excess_covariance,
     leading_excess,
     moved,
@@ -97,30 +98,58 @@ def test_joint_draws_repeat_by_their_seed(study):
     assert (one.reference != other.reference).all()
 
 
-def test_the_excess_is_the_sum_over_images_and_pairs_of_classifiers():
-    """Image by image and pair by pair; products are those of different blocks of draws."""
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_the_excess_is_the_sum_over_images_less_what_the_posterior_has(weight):
+    """Image by image, by influences of the whole posterior; products are of different blocks."""
     rng = np.random.default_rng(0)
-    adjusted = rng.normal(size=(2, 25, 3))
-    log_right = np.log(rng.beta(5, 3, size=(2, 25, 3, 4)))
+    shared = rng.normal(size=(2, 50, 2))
+    adjusted = rng.normal(size=(2, 50, 3)) + shared @ rng.normal(size=(2, 3))
+    logit = rng.normal(size=(2, 50, 3, 4)) + np.einsum("sdp,pcm->sdcm", shared, np.ones((2, 3, 4)))
+    log_right = -np.log1p(np.exp(-logit))
     cell, correct = rng.integers(0, 4, 12), rng.random((12, 3)) < 0.6
-    halves = [adjusted.reshape(2, BLOCKS, 5, 3), log_right.reshape(2, BLOCKS, 5, 3, 4)]
-    blocks = [np.concatenate([*half], axis=1) for half in halves]  # [block, draw, ...]
+
+    def blocks(values):
+        half = values.reshape(2, BLOCKS, 10, *values.shape[2:])
+        both = np.concatenate([*half], axis=1)
+        return both - both.mean(axis=1, keepdims=True)
+
+    parts = [blocks(each) for each in (shared, adjusted, logit)]
     wanted = np.zeros((3, 3))
-    for image, first, second in itertools.product(range(12), range(3), range(3)):
-        if first == second:
-            continue
-        influence = {}
-        for one, block in itertools.product((first, second), range(BLOCKS)):
-            draws, log_q = blocks[0][block], blocks[1][block][:, one, cell[image]]
-            logit = log_q - np.log1p(-np.exp(log_q))
-            sway = (logit - logit.mean()) @ (draws - draws.mean(axis=0)) / len(logit)
-            mean = np.exp(log_right[:, :, one, cell[image]]).mean()
-            influence[one, block] = (correct[image, one] - mean) * sway
-        for a, b in itertools.permutations(range(BLOCKS), 2):
-            product = np.outer(influence[first, a], influence[second, b])
-            wanted += product / (BLOCKS * (BLOCKS - 1))
-    found = excess_covariance(adjusted, log_right, cell, correct)
-    np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-14)
+    for a, b in itertools.permutations(range(BLOCKS), 2):
+        for image in range(12):
+            phi, one, own, residual = [], [], [], []
+            for block in (a, b):
+                ours, draws, all_logits = (part[block] for part in parts)
+                logits = all_logits[:, :, cell[image]]
+                told = [ours @ np.linalg.lstsq(ours, of, rcond=None)[0] for of in (draws, logits)]
+                through = told[1].T @ told[0] / len(ours)
+                alone = np.sum((logits - told[1]) * (draws - told[0]), axis=0) / len(ours)
+                own.append(np.diag(alone))
+                phi.append(weight * through + own[-1])
+                one.append(through + own[-1])
+            mean = np.exp(log_right[:, :, :, cell[image]]).mean(axis=(0, 1))
+            residual = correct[image] - mean
+            squares = np.diag(residual**2)
+            wanted += phi[0].T @ np.outer(residual, residual) @ phi[1]
+            wanted -= weight * one[0].T @ squares @ one[1]
+            wanted -= (1 - weight) * own[0].T @ squares @ own[1]
+    wanted = (wanted + wanted.T) / (2 * BLOCKS * (BLOCKS - 1))
+    found = excess_covariance(Sways.of(adjusted, shared, weight), log_right, cell, correct)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_copies_of_a_classifier_add_nothing_to_what_they_share():
+    """With the weight of copies the posterior has the spread of one of them already."""
+    rng = np.random.default_rng(1)
+    shared = rng.normal(size=(2, 500, 1))
+    adjusted = np.repeat(0.01 * shared, 4, axis=2)
+    log_right = -np.log1p(np.exp(-np.repeat(shared[..., None], 4, axis=2)))
+    cell = np.zeros(200, dtype=np.int64)
+    mean = np.exp(log_right).mean()
+    correct = np.repeat(np.arange(200)[:, None] < round(200 * mean), 4, axis=1)
+    independent = excess_covariance(Sways.of(adjusted, shared, 1.0), log_right, cell, correct)
+    copies = excess_covariance(Sways.of(adjusted, shared, 0.25), log_right, cell, correct)
+    assert np.abs(copies).max() < 1e-6 * independent.max()
 
 
 def test_moved_draws_have_the_correlations_and_their_own_spread():
@@ -194,12 +223,14 @@ def test_leading_directions_are_those_of_the_whole():
     """One difficulty of images, shared by all: its direction, and what it adds, are found."""
     rng = np.random.default_rng(0)
     classifiers, images = 40, 300
-    log_right = np.log(rng.beta(50, 30, size=(2, 100, classifiers, 4)))
-    logit = log_right - np.log1p(-np.exp(log_right))
+    shared = rng.normal(size=(2, 100, 3))
+    logit = 0.5 + 0.2 * rng.normal(size=(2, 100, classifiers, 4))
+    logit += np.einsum("sdp,pcm->sdcm", shared, rng.normal(size=(3, classifiers, 4)))
+    log_right = -np.log1p(np.exp(-logit))
     adjusted = 0.7 + 0.01 * logit.mean(axis=3)
     hard = rng.normal(size=(images, 1)) + 0.5 * rng.normal(size=(images, classifiers))
     cell, correct = rng.integers(0, 4, images), hard < 0.5
-    among = (adjusted, log_right, cell, correct)
+    among = (Sways.of(adjusted, shared, 0.2), log_right, cell, correct)
     whole, ones = excess_covariance(*among), np.ones((classifiers, 1))
     directions, excess = leading_excess(*among, ones)
     np.testing.assert_allclose(directions.T @ directions, np.eye(len(excess)), atol=1e-12)
@@ -270,7 +301,9 @@ def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     assert fitted.joint_draws().adjusted.shape == fitted.adjusted.shape
     log_right = some["log_density"]["log_right"].values
     among = fitted.cell_of_images("replication"), study.replication.correct
-    wanted = moved(fitted.adjusted, excess_covariance(fitted.adjusted[:, kept], log_right, *among))
+    shared = some["posterior"]["population_curve"].values[:, kept]
+    sways = Sways.of(fitted.adjusted[:, kept], shared, 1.0)
+    wanted = moved(fitted.adjusted, excess_covariance(sways, log_right, *among))
     np.testing.assert_array_equal(fitted.joint_draws().adjusted, wanted)
     assert len(compare_fits({"a": again})) == 1
     foreign = some["log_density"].assign_coords(draw=kept + 100)

@@ -60,7 +60,9 @@ def placed(density, sites):
 
 
 def _potential(density, sites, data):
-    return float(jax.jit(density.potential)(placed(density, sites), data))
+    """Of every answer, whatever it counts for what is shared."""
+    shared, units = density.potentials(placed(density, sites), data)
+    return float(shared + units.sum())
 
 
 def _log_prior(sites, options):
@@ -241,7 +243,10 @@ def test_whitening_standardises_at_the_mode_and_newton_solves():
     root = np.asarray(
         jax.jit(jax.jacobian(lambda v: jax.flatten_util.ravel_pytree(white(unravel(v)))[0]))(away)
     )
-    np.testing.assert_allclose(root.T @ dense @ root, np.eye(len(away)), atol=1e-6)
+    # Of the weighted potential a unit's own spread is not the inverse: w of it is.
+    weight = np.where(np.arange(len(away)) < density.shared, 1.0, float(data.weight))
+    assert 0.1 < data.weight < 0.9
+    np.testing.assert_allclose(root.T @ dense @ root, np.diag(weight), atol=1e-6)
 
     gradient = jax.jit(jax.grad(potential))(away)
     for held in (0, 4):
@@ -286,7 +291,7 @@ def test_the_mode_given_held_parameters_is_that_of_the_others():
     white = whitening(mode.there.hessian, mode.position, held=spread)
     np.testing.assert_array_equal(white.to_shared[:4, :4], spread)
     np.testing.assert_array_equal(white.to_shared[:4, 4:], 0)
-    shared, cross, units = map(np.asarray, mode.there.hessian)
+    shared, cross, units, _ = map(np.asarray, mode.there.hessian)
     zero = np.zeros_like(start["units"])
     for axis in np.eye(tools.density.shared):
         moved = white(mode.position | {"shared": jnp.asarray(axis), "units": jnp.asarray(zero)})

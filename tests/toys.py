@@ -86,7 +86,10 @@ class Normal:
 
 
 def expanding(density):
-    return jax.jit(lambda at, data: second_order(lambda q: density.potential(q, data), at))
+    def expand(at, data):
+        return second_order(lambda q: density.potential(q, data), at, density.weight(data))
+
+    return jax.jit(expand)
 
 
 def whitened(density, data, position):

@@ -27,7 +27,15 @@ PACKAGE = Path(bayesrep.__file__).parent
 ROOMS = ("inference", "models", "numerics", "posterior", "studies")
 """What a posterior is made by."""
 
-SHORT = {"chains": 2, "warmup": 100, "draws": 100, "progress": False, "degree": 8, "terms": 3}
+SHORT = {
+    "method": "nuts",
+    "chains": 2,
+    "warmup": 100,
+    "draws": 100,
+    "progress": False,
+    "degree": 8,
+    "terms": 3,
+}
 """Options of a fit of seconds, by NUTS; nobody should trust it."""
 QUICK = {"method": "laplace", "progress": False}
 """Options of a fit by Laplace's method, otherwise as users fit."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, Protocol, get_args
 
 import jax
 import jax.numpy as jnp
@@ -90,7 +90,7 @@ NUTS = Way("nuts", "nuts", nuts, 1)
 CUT = Way("cut", "nuts", cut, 2)
 LAPLACE = Way("laplace", "laplace", laplace, 0)
 LONGER = 1, 4, 16
-"""How long chains are made until they agree, where no method is named."""
+"""How long chains are made until they agree, where no method is named; dear ones the first two."""
 
 
 @no_type_check
@@ -262,32 +262,58 @@ def fit(
         names = coordinates(problem)
         identity = _identity(facts, schedule)
         folder = None if checkpoint is None else open_checkpoint(checkpoint, identity)
-        facts["elsewhere"] = mass_elsewhere(problem, tools, data, seed)
-        tried: list[str] = []
-        for way in ways:
+        elsewhere = mass_elsewhere(problem, tools, data, seed)
+        facts["elsewhere"] = elsewhere
+
+        def make(way: Way, *, last: bool) -> Found:
             longer = schedule.longer(way.times)
             counted = ("draw", "divergences") if way.stages else ("fit", "")
             with progress_bar(way.steps(longer), *counted, show=progress, watch=watch) as bar:
                 drawn = way.draw(Run(problem, tools, data, longer, seed, chosen, bar, folder))
-                last = way is ways[-1]
                 # Weights tell for themselves; chains when everything is known of their draws.
-                verdict = None if way.stages else judge_weights(**drawn.facts)
-                if verdict is None or verdict.converged or last:
-                    bar.stage("evaluating")
-                    contents = posterior_groups(
-                        problem, tools, data, drawn.position, drawn.stats, seed=seed
-                    )
-                    bar.stage("judging")
-                    made = asdict(replace(longer, warmup=schedule.warmup))
-                    facts |= {"method": way.method, "schedule": json.dumps(made), **drawn.facts}
-                    verdict = verdict or _judge_chains(contents, names, facts)
-            del drawn  # of ten thousand classifiers nearly a gigabyte
-            if verdict.converged or last:
-                break
-            tried.append(f"{way.told}: {verdict.sentence}")
-    facts |= {"tried": " ".join(tried), **_told(problem, verdict, facts["elsewhere"])}
+                weighed = None if way.stages else judge_weights(**drawn.facts)
+                if weighed is not None and not (weighed.converged or last):
+                    return Found(weighed)
+                bar.stage("evaluating")
+                contents = posterior_groups(
+                    problem, tools, data, drawn.position, drawn.stats, seed=seed
+                )
+                bar.stage("judging")
+            made = json.dumps(asdict(replace(longer, warmup=schedule.warmup)))
+            more = {"method": way.method, "schedule": made, **drawn.facts}
+            return Found(weighed or _judge_chains(contents, names, facts | more), contents, more)
+
+        found, tried = _first_that_holds(ways, make)
+    told = _told(problem, found.verdict, elsewhere)
+    facts |= {**found.facts, "tried": " ".join(tried), **told}
     facts["seconds"] = json.dumps(watch.seconds())
-    return build_tree(contents, names, facts)
+    return build_tree(found.contents, names, facts)
+
+
+class Found(NamedTuple):
+    """What a way came to: the verdict on its draws, and their groups and attributes, if made."""
+
+    verdict: Verdict
+    contents: Mapping[str, Any] = {}
+    facts: Mapping[str, Any] = {}
+
+
+class Make(Protocol):
+    """Goes a way; of one that is not the last, draws that do not hold need not be evaluated."""
+
+    def __call__(self, way: Way, *, last: bool) -> Found:
+        """What it came to."""
+        ...
+
+
+def _first_that_holds(ways: Sequence[Way], make: Make) -> tuple[Found, list[str]]:
+    """What the first way came to whose draws hold, or the last; and how those before it failed."""
+    way, *others = ways
+    found = make(way, last=not others)
+    if found.verdict.converged or not others:
+        return found, []
+    later, tried = _first_that_holds(others, make)
+    return later, [f"{way.told}: {found.verdict.sentence}", *tried]
 
 
 def _ways(problem: Problem, method: str, feedback: str) -> Sequence[Way]:
@@ -295,8 +321,10 @@ def _ways(problem: Problem, method: str, feedback: str) -> Sequence[Way]:
     chains = CUT if feedback == "cut" else NUTS
     if method != "auto":
         return [LAPLACE if method == "laplace" else chains]
-    longer = [chains._replace(times=times) for times in LONGER]
-    return [LAPLACE, *longer] if problem.model.collapsed and chains is NUTS else longer
+    dear = problem.model.of_images
+    longer = [chains._replace(times=times) for times in LONGER[: 2 if dear else None]]
+    quick = chains is NUTS and LAPLACE.name in problem.model.methods and not dear
+    return [LAPLACE, *longer] if quick else longer
 
 
 def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:

@@ -206,7 +206,7 @@ class Fitted:
     @cached_property
     def _sways(self) -> Sways:
         """What classifiers' answers do to the adjusted accuracies."""
-        group, made = self.group, self.recorded
+        group, made = self.need("posterior", "population_curve"), self.recorded
         kept = draws_of(self.need("log_density"), group)
         form = Form(group.sizes["classifier"], made.roles, group.sizes.get("group", 1))
         names = [name for name in made.model.sites(made.options, form) if name in group]

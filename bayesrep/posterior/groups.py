@@ -102,7 +102,7 @@ class Recorded(NamedTuple):
     thinning
         Transitions of a chain from one kept draw to the next.
     weight
-        What a classifier's answers counted for what all share.
+        What a classifier's answers counted for what all share; 1 where it is not recorded.
     selections
         The rules by which the counts at hand selected a data set's images, by role.
     """
@@ -144,7 +144,7 @@ def recorded(posterior: Posterior) -> Recorded:
             str(attributes.get("method", "nuts")),
             attributes.get("feedback") == "cut",
             max(1, int(json.loads(str(attributes.get("schedule", "{}"))).get("thinning", 1))),
-            float(attributes["classifier_weight"]),
+            float(attributes.get("classifier_weight", 1.0)),
             {
                 str(role): Selection.of(rule)
                 for role, rule in json.loads(str(attributes.get("selection", "{}"))).items()

@@ -22,6 +22,7 @@ from bayesrep.posterior.joint_draws import JointDraws
 from bayesrep.posterior.verdict import diagnostics
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
+from bayesrep.types import Floats
 
 
 def summarize(
@@ -96,9 +97,9 @@ def accuracies(fitted: Fitted) -> pl.DataFrame:
 def _convergence(fitted: Fitted) -> tuple[Floats, Floats, Floats]:
     """R-hat, bulk and tail ESS of the adjusted accuracies; weighted draws have no R-hat."""
     if fitted.recorded.method == "nuts":
-        checks = diagnostics(fitted.group[["adjusted_accuracy"]])
-        found = checks.rhat, checks.ess_bulk, checks.ess_tail
-        return tuple(each["adjusted_accuracy"].values for each in found)
+        name = "adjusted_accuracy"
+        checks = diagnostics(fitted.group[[name]])
+        return checks.rhat[name].values, checks.ess_bulk[name].values, checks.ess_tail[name].values
     size = np.full(fitted.group.sizes["classifier"], float(fitted.group.attrs.get("ess", np.nan)))
     return np.full(len(size), np.nan), size, size
 
