@@ -182,7 +182,7 @@ def posterior_path(name: str, **options: Any) -> Path:
 
 
 def fit(study: bayesrep.Study, *, progress: bool = False, **options: Any) -> Any:
-    """In the place of `bayesrep.fit` (fixture `kept_fits`): the posterior of any study, kept too."""
+    """In the place of `bayesrep.fit` (fixture `kept_fits`): any study's posterior, kept too."""
     name = f"{study.provenance.get('words', 'images')}-{study.fingerprint()[-16:]}"
     return bayesrep.read_posterior(_made(study, name, options))
 
