@@ -122,13 +122,17 @@ def running(node: ast.AST) -> Iterator[ast.AST]:
 
 def below(arrows: set[Arrow]) -> dict[str, set[str]]:
     """Whatever is reached along the arrows, from each."""
-    reached: dict[str, set[str]] = {one: set() for arrow in arrows for one in arrow}
-    for start, found in reached.items():
+    next_to: dict[str, set[str]] = {one: set() for arrow in arrows for one in arrow}
+    for one, other in arrows:
+        next_to[one].add(other)
+    reached: dict[str, set[str]] = {}
+    for start in next_to:
+        found = reached[start] = set[str]()
         ahead = [start]
         while ahead:
-            one = ahead.pop()
-            ahead += [b for a, b in arrows if a == one and b not in found]
-            found |= {b for a, b in arrows if a == one}
+            new = next_to[ahead.pop()] - found
+            ahead += new
+            found |= new
     return reached
 
 
@@ -345,10 +349,10 @@ def rooms_table(house: House) -> str:
 
 def equations_table(house: House) -> str:
     """Every equation of every paper, what it is and where."""
-    lines = []
+    lines, found = [], index(house)
     for paper, title in PAPERS.items():
         lines += [f"{title}:", "", "| equation | what it is | where |", "|---|---|---|"]
-        for (of, number), where in index(house).items():
+        for (of, number), where in found.items():
             if of == paper:
                 told = ", ".join(f"`{place}`" for place in where) or "–"
                 lines.append(f"| {number} | {EQUATIONS[of, number]} | {told} |")

@@ -58,7 +58,14 @@ TOGETHER = (
     ("test_shared_difficulty", "test_same_study", "test_dependence"),
     ("test_worker_model",),
     ("test_kept",),
-    ("test_report", "test_report_browser", "test_notebook", "test_figures"),
+    (
+        "test_report",
+        "test_report_browser",
+        "test_notebook",
+        "test_figures",
+        "test_run",
+        "test_docs",
+    ),
     ("test_collect_howto",),
     ("test_vision",),
     ("test_estimators",),
@@ -111,6 +118,19 @@ def unannotated():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def kept_fits(monkeypatch):
+    """Commands and pages of which fitting is not the point are given posteriors that are kept."""
+    import inspect
+
+    import zoo
+
+    import bayesrep
+
+    zoo.fit.__signature__ = inspect.signature(bayesrep.fit)  # of which commands ask
+    monkeypatch.setattr(bayesrep, "fit", zoo.fit)
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
     return here
 
 
-@pytest.mark.filterwarnings("ignore::bayesrep.errors.ConvergenceWarning")
+@pytest.mark.usefixtures("kept_fits")
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.ProtocolWarning")
 def test_the_page_from_images_to_the_report_and_on(folder, monkeypatch, capsys):

@@ -1,6 +1,5 @@
 """Candidate labels, objects and main labels: by hand, by brute force, and as published."""
 
-import json
 from collections import Counter
 from itertools import combinations, product
 from pathlib import Path
@@ -26,7 +25,6 @@ from bayesrep.collect.objects import (
     sane,
     with_clear,
 )
-from bayesrep.protocols import judged, read_people, read_predictions, seen
 from bayesrep.sources.classify_frame import read_classify_frame
 from bayesrep.sources.pickles.safe_pickle import read_frame
 
@@ -370,15 +368,6 @@ def test_from_counts_to_objects_as_it_is_typed(tmp_path, capsys):
     assert not (tmp_path / "n.csv").exists()
 
 
-@pytest.fixture(scope="module")
-def imagenet(tmp_path_factory):
-    """The published answers of 45 classifiers."""
-    out = tmp_path_factory.mktemp("imagenet") / "study"
-    data = PUBLISHED.parent / "imagenetv2" / "data"
-    assert main(["import", "imagenetv2", str(data), "--out", str(out), "--no-progress"]) == 0
-    return out
-
-
 # Images that were clear stand beside those that were classified.
 
 
@@ -430,48 +419,3 @@ def test_fates_of_other_images_are_refused():
     twice = pl.concat([fates(a="classify"), fates(a="clear")])
     with refused(StudyError, "fate-told-twice", {"images": ["a.jpg"]}):
         with_clear(classified("a"), twice)
-
-
-def test_the_published_images_and_what_became_of_them(published, imagenet, tmp_path, capsys):
-    """6,761 images were classified, of 150 nobody selects the label (B.2, C.3)."""
-    frame, out = PUBLISHED / "annotations_classify_task.pkl", tmp_path / "objects.csv"
-    words = ["collect", "objects", frame, "--fates", PUBLISHED / "image_info.pkl"]
-    facts = {"file": str(PUBLISHED / "image_info.pkl")}
-    check(refusal([*words, "--out", out]), "fates-without-labels", facts)
-    words += ["--study", imagenet, "--out", out]
-    assert main([*map(str, words), "--json"]) == 0
-    of = json.loads(capsys.readouterr().out)["images"]
-    told = {"classify": 6761, "clear": 2923, "own label never selected": 150, "ambiguous": 166}
-    assert {name: of[name] for name in told} == told
-    assert of["clear_taken"] == round(2923 * of["classified"] / 6761)
-    (answers,) = read_predictions(imagenet, ("reference",))
-    people = read_people(answers, objects=out)
-    rows = {row["statistic"]: row for row in seen(answers, people).to_dicts()}
-    # Half of the images are at hand: 2,156 and 650 of all, more than a fifth (section 4.1).
-    several = rows["with several objects, the main one is another"]
-    assert abs(several["of"] - 2156 * of["classified"] / 6761) < 60
-    assert several["share"] == pytest.approx(650 / 2156, abs=0.03)
-    assert rows["1 object"]["share"] == pytest.approx(1 - 2156 / 9684, abs=0.02)
-    share = {
-        (row["statistic"], row["classifier"]): row["share"]
-        for row in judged(answers, people).to_dicts()
-    }
-    corrections = "top-5 corrections that are two objects"
-    assert share[corrections, "resnet50"] == pytest.approx(0.174, abs=0.01)
-    assert share[corrections, "nasnet_large_tf"] == pytest.approx(0.207, abs=0.01)
-    # Figure 4(b): 75.0 by any of several objects, 76.8 by top-1 of one; 14.1 less by top-1.
-    mean = {
-        name: np.mean([value for (other, _), value in share.items() if other == name])
-        for name, _ in share
-    }
-    any_of, one, several_top = (
-        f"{name} object{'s' * (name != 'one')}: right by {by}"
-        for name, by in (
-            ("several", "any object"),
-            ("one", "the own label"),
-            ("several", "the own label"),
-        )
-    )
-    assert mean[any_of] == pytest.approx(0.750, abs=0.015)
-    assert mean[one] == pytest.approx(0.768, abs=0.01)
-    assert mean[one] - mean[several_top] == pytest.approx(0.141, abs=0.015)

@@ -226,6 +226,7 @@ TUTORIALS = (
 )
 
 
+@pytest.mark.usefixtures("kept_fits")
 def test_the_tutorial_in_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its notebook too, which has the same code; on a smaller study."""
     monkeypatch.chdir(tmp_path)

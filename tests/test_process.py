@@ -92,7 +92,7 @@ def test_an_import_is_not_interrupted_in_its_middle(number, status, tmp_path):
     """Some modules in C crash the process when an interrupt is raised inside them."""
     (tmp_path / "slow_module.py").write_text(
         "import time\nprint('begun', flush=True)\n"
-        "try:\n    time.sleep(2)\nexcept BaseException:\n    print('broken', flush=True)\n"
+        "try:\n    time.sleep(0.5)\nexcept BaseException:\n    print('broken', flush=True)\n"
     )
     child = start(
         f"""sys.path.insert(0, {str(tmp_path)!r})
@@ -152,10 +152,10 @@ def test_an_interrupt_is_not_repeated_to_what_tidies_up():
     begun(); time.sleep(60)
 except KeyboardInterrupt:
     try:
-        time.sleep(2)
+        time.sleep(1.5)
         raise OSError("no room")
     except OSError:
-        time.sleep(1)
+        time.sleep(0.5)
     print("tidy", flush=True)
     return 130"""
     child = start(tidying)
@@ -168,7 +168,7 @@ def test_while_a_library_computes_an_interrupt_is_answered_and_a_second_one_ends
     """Python hears no signal until a call of C returns."""
     child = start("import hashlib; begun(); hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)")
     assert child.stderr is not None
-    time.sleep(1)  # until it computes
+    time.sleep(0.2)  # until it computes
     child.send_signal(signal.SIGINT)
     assert child.stderr.readline() == "\n"
     assert "one step is running still" in child.stderr.readline()

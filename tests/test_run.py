@@ -53,6 +53,7 @@ def run(capsys, folder, *more, out="out"):
     return status, said.out, said.err
 
 
+@pytest.mark.usefixtures("kept_fits")
 def test_tables_in_report_out_and_nothing_twice(capsys, tables, monkeypatch):
     status, text, err = run(capsys, tables)
     out = tables / "out"

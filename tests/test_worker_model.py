@@ -1,6 +1,7 @@
 """The worker model: leniencies, the likelihood that they make, and what is uncertain about them."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import combinations, product
 from math import comb
 
@@ -16,7 +17,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import bayesrep
-from bayesrep import OptionError, PosteriorError, StudyError, SufficientStatistics, WorkerAnswers
+from bayesrep import OptionError, PosteriorError, StudyError, SufficientStatistics
 from bayesrep.errors import IdentificationWarning
 from bayesrep.inference.problem import pose
 from bayesrep.models import workers as model
@@ -31,7 +32,7 @@ from bayesrep.numerics.leniency import (
 )
 from bayesrep.posterior.fitted import Fitted
 
-ROLES = ("reference", "replication")
+FIT = {"model": "workers", **zoo.QUICK, "degree": 8, "terms": 3, "draws": 50}
 
 
 def crowd(seed, *, images, workers, shown, spread, one_crowd=False):
@@ -166,53 +167,30 @@ def test_leniencies_repeat_and_do_not_mind_the_order():
     np.testing.assert_allclose(*given, rtol=1e-9, atol=1e-9)
 
 
-def by_worker(study, name):
-    """The study with every answer another worker's, or of the workers that `name` makes."""
-    datasets = {}
-    for role, data in study.datasets.items():
-        image = np.repeat(np.arange(len(data.images)), data.shown)
-        number = np.arange(len(image)) - np.repeat(np.cumsum(data.shown) - data.shown, data.shown)
-        answers = WorkerAnswers.of(image, name(role, len(image)), number < data.selected[image])
-        datasets[role] = replace(data, answers=answers)
-    return replace(study, datasets=datasets)
-
-
-def each_his_own(role, size):
-    return [f"{role}-{number}" for number in range(size)]
-
-
 @pytest.fixture(scope="module")
 def strangers():
-    return by_worker(zoo.cut(zoo.study("tiny"), images=300), each_his_own)
+    return zoo.study("strangers")
 
 
 @pytest.fixture(scope="module")
 def two_panels():
-    """Ten judges of each data set, who answer about every image."""
-    random, sides = np.random.default_rng(4), {}
-    for role in ROLES:
-        s, leniency = random.beta(4, 2, 80), random.normal(0, 0.7, 10)
-        image, judge = np.divmod(np.arange(800), 10)
-        yes = random.random(800) < expit(logit(s)[image] + leniency[judge])
-        answers = WorkerAnswers.of(image, [f"{role}-{number}" for number in judge], yes)
-        selected, shown = answers.counts(80)
-        correct = random.random((80, 3)) < (0.3 + 0.6 * s)[:, None]
-        sides[role] = {"selected": selected, "shown": shown, "correct": correct, "answers": answers}
-    return bayesrep.Study.from_arrays(**sides, classifiers=["a", "b", "c"])
+    return zoo.study("panels")
 
 
-def log_density(problem, values):
-    """Log density of the model at values of its sites, and what it reports."""
+@partial(jax.jit, static_argnames=("function", "options", "site"))
+def traced(values, data, function, options, site):
+    trace = handlers.trace(handlers.substitute(function, data=values)).get_trace(data, options)
+    if site is not None:
+        return trace[site]["value"]
+    random = (each for each in trace.values() if each["type"] == "sample")
+    return sum(jnp.sum(each["fn"].log_prob(each["value"])) for each in random)
+
+
+def log_density(problem, values, site=None):
+    """Log density of the model at values of its sites; or what it reports at one of them."""
     with jax.enable_x64(new_val=True):
-        data = problem.data()
-        traced = handlers.substitute(problem.model.function, data=values)
-        trace = handlers.trace(traced).get_trace(data, problem.options)
-        total = sum(
-            float(jnp.sum(site["fn"].log_prob(site["value"])))
-            for site in trace.values()
-            if site["type"] == "sample"
-        )
-        return total, {n: np.asarray(s["value"]) for n, s in trace.items()}
+        given = values, problem.data(), problem.model.function, problem.options
+        return np.asarray(traced(*given, site))
 
 
 def some_values(problem, seed):
@@ -231,63 +209,45 @@ def test_of_strangers_it_is_the_joint_model(strangers):
         ours = pose(strangers, model="workers", options={})
     joint = pose(strangers, model="joint", options={})
     differences = [
-        log_density(ours, values)[0] - log_density(joint, values)[0]
+        log_density(ours, values) - log_density(joint, values)
         for values in (some_values(joint, seed) for seed in range(3))
     ]
     assert np.ptp(differences) < 1e-3
 
 
-@pytest.fixture(scope="module")
-def many_images():
-    study = zoo.study("crowds")
-    return study, pose(study, model="workers", options={})
-
-
-@pytest.fixture(params=[False, True], ids=["population", "panel"])
-def unmerged(many_images, monkeypatch, request):
-    monkeypatch.setattr(model, "BY_MEAN", 1_000)
-    return pose(many_images[0], model="workers", options={"panel": request.param})
-
-
 def test_a_fit_of_strangers_has_no_leniency_to_tell(strangers):
-    with pytest.warns(IdentificationWarning):
-        posterior = bayesrep.fit(
-            # An equal study's crowd is known already, and nothing is said of it twice.
-            replace(strangers, name="others"),
-            model="workers",
-            method="laplace",
-            draws=200,
-            progress=False,
-        )
+    posterior = zoo.posterior("strangers", **FIT)
     assert "leniency_score" not in posterior.posterior
     fitted = Fitted(strangers, posterior)
     np.testing.assert_allclose(fitted.single.std(axis=(0, 1)), fitted.adjusted.std(axis=(0, 1)))
 
 
-def test_images_that_are_merged_are_alike(many_images, monkeypatch):
-    """The log density of 1,000 images in 360 parts is that of the images to a constant."""
-    study, merged = many_images
-    monkeypatch.setattr(model, "BY_MEAN", 1_000)
+def test_images_that_are_merged_are_alike(monkeypatch):
+    """The log density of 600 images in 360 parts is that of the images to a constant."""
+    study = zoo.study("workers")
+    merged = pose(study, model="workers", options={})
+    monkeypatch.setattr(model, "BY_MEAN", 600)
     whole = pose(study, model="workers", options={})
-    assert whole.distinct["alike"]["reference"].log_given.shape[0] == 1_000
+    assert whole.distinct["alike"]["reference"].log_given.shape[0] == 600
     alike = merged.distinct["alike"]["replication"]
     assert alike.log_given.shape[0] == 360
-    assert alike.images.sum() == 1_000
+    assert alike.images.sum() == 600
     np.testing.assert_array_equal(alike.correct.sum(axis=0), study.replication.correct.sum(axis=0))
     differences = [
-        log_density(merged, values)[0] - log_density(whole, values)[0]
+        log_density(merged, values) - log_density(whole, values)
         for values in (some_values(whole, seed) for seed in range(3))
     ]
     assert np.ptp(differences) < 0.5
 
 
-def test_the_score_is_a_derivative(unmerged):
+@pytest.mark.parametrize("panel", [False, True], ids=["population", "panel"])
+def test_the_score_is_a_derivative(two_panels, panel):
     """Between two draws, of the log likelihood by the leniency of a crowd, or of one worker."""
-    problem = unmerged
-    crowd, panel = problem.distinct["crowd"], problem.options.panel
+    problem = pose(two_panels, model="workers", options={"panel": panel})
+    crowd = problem.distinct["crowd"]
     found = crowd.leniencies
     draws = [some_values(problem, seed) for seed in (0, 1)]
-    score = np.subtract(*(log_density(problem, each)[1]["leniency_score"] for each in draws))
+    score = np.subtract(*(log_density(problem, each, "leniency_score") for each in draws))
 
     def difference(shift):
         moved = replace(
@@ -302,10 +262,11 @@ def test_the_score_is_a_derivative(unmerged):
             for number, (role, each) in enumerate(problem.distinct["alike"].items())
         }
         again = replace(problem, distinct={**problem.distinct, "alike": alike})
-        return np.subtract(*(log_density(again, each)[0] for each in draws))
+        return np.subtract(*(log_density(again, each) for each in draws))
 
     answers = crowd.answers
-    for some in (found.known[:100], found.known[100:], found.known[3:4]):
+    most = np.abs(score).argmax()
+    for some in (found.known[:12], found.known[12:], found.known[[most]]):
         step = 0.02
         slope = (difference(step) - difference(-step)) / (2 * step)
         among = np.isin(found.known, some)
@@ -314,10 +275,7 @@ def test_the_score_is_a_derivative(unmerged):
 
 @pytest.fixture(scope="module")
 def fitted(two_panels):
-    posterior = bayesrep.fit(
-        two_panels, model="workers", method="laplace", draws=200, progress=False
-    )
-    return Fitted(two_panels, posterior)
+    return Fitted(two_panels, zoo.posterior("panels", **FIT))
 
 
 def test_intervals_know_what_is_not_known_of_crowds(two_panels, fitted):

@@ -20,6 +20,7 @@ from typing import Any
 
 import kept
 import numpy as np
+from scipy.special import expit, logit
 
 import bayesrep
 
@@ -62,14 +63,75 @@ def _workers() -> bayesrep.Study:
     return bayesrep.simulate_study(seed=8, images=600, classifiers=3, scenario="two-crowds")
 
 
-def _crowds() -> bayesrep.Study:
-    """The same with more images, for derivatives over workers that take means of many answers."""
-    return bayesrep.simulate_study(seed=5, images=1_000, classifiers=3, scenario="two-crowds")
+def _strangers() -> bayesrep.Study:
+    """Sixty images of the tiny one, every answer another worker's."""
+    few = cut(study("tiny"), images=60)
+    image, number = np.divmod(np.arange(480), 8)
+    sets = {}
+    for role, data in few.datasets.items():
+        names = [f"{role}-{place}" for place in range(480)]
+        answers = bayesrep.WorkerAnswers.of(image, names, number < data.selected[image])
+        sets[role] = replace(data, answers=answers)
+    return replace(few, datasets=sets)
+
+
+def _panels() -> bayesrep.Study:
+    """Twelve judges of each data set, of whom ten answer about each image."""
+    random, sides = np.random.default_rng(4), {}
+    for role in ("reference", "replication"):
+        s, leniency = random.beta(4, 2, 80), random.normal(0, 0.7, 12)
+        judge = np.argsort(random.random((80, 12)), axis=1)[:, :10].ravel()
+        image = np.repeat(np.arange(80), 10)
+        yes = random.random(800) < expit(logit(s)[image] + leniency[judge])
+        names = [f"{role}-{number}" for number in judge]
+        answers = bayesrep.WorkerAnswers.of(image, names, yes)
+        selected, shown = answers.counts(80)
+        correct = random.random((80, 3)) < (0.3 + 0.6 * s)[:, None]
+        sides[role] = {"selected": selected, "shown": shown, "correct": correct, "answers": answers}
+    return bayesrep.Study.from_arrays(**sides, classifiers=["a", "b", "c"])
+
+
+def _kept() -> bayesrep.Study:
+    """Images whose own counts of ten answers selected them."""
+    return bayesrep.simulate_study(seed=7, images=400, classifiers=3, scenario="kept")
+
+
+def _one() -> bayesrep.Study:
+    """The tiny one's first classifier alone."""
+    return cut(study("tiny"), classifiers=1)
+
+
+def _alike() -> bayesrep.Study:
+    """The same three times, under three names."""
+    one = study("one")
+    sets = {
+        role: replace(data, correct=np.repeat(data.correct, 3, axis=1))
+        for role, data in one.datasets.items()
+    }
+    return bayesrep.Study(sets, ("a", "b", "c"))
 
 
 def _images() -> bayesrep.Study:
     """As large as the image-level model needs, with 36 annotators."""
     return bayesrep.simulate_study(seed=5, images=600, classifiers=4)
+
+
+def _exchanged() -> bayesrep.Study:
+    """Those with every classifier's answers exchanged between images of the same count."""
+    random, sets = np.random.default_rng(0), {}
+    for role, data in study("images").datasets.items():
+        correct = np.array(data.correct)
+        for selected in np.unique(data.selected):
+            rows = np.flatnonzero(data.selected == selected)
+            for classifier in range(correct.shape[1]):
+                correct[rows, classifier] = correct[random.permutation(rows), classifier]
+        sets[role] = replace(data, correct=correct)
+    return replace(study("images"), datasets=sets, truth=None)
+
+
+def _statistics() -> bayesrep.SufficientStatistics:
+    """All that the joint model sees of the images, exchanged or not."""
+    return bayesrep.SufficientStatistics.of(study("images"))
 
 
 def _evaluation() -> bayesrep.Study:
@@ -83,15 +145,21 @@ _STUDIES = {
     "ragged": _ragged,
     "grouped": _grouped,
     "workers": _workers,
-    "crowds": _crowds,
+    "strangers": _strangers,
+    "panels": _panels,
+    "kept": _kept,
+    "one": _one,
+    "alike": _alike,
     "images": _images,
+    "exchanged": _exchanged,
+    "statistics": _statistics,
     "evaluation": _evaluation,
 }
 
 
 @functools.cache
-def study(name: str) -> bayesrep.Study:
-    """One of the studies: tiny, ragged, grouped, workers, crowds, images or evaluation."""
+def study(name: str) -> Any:
+    """The study of that name; of "statistics" its sufficient statistics alone."""
     return _STUDIES[name]()
 
 
@@ -118,6 +186,16 @@ def posterior(name: str, **options: Any) -> Any:
 
 def posterior_path(name: str, **options: Any) -> Path:
     """The file that holds it: to be read, never to be changed."""
+    return _made(study(name), name, options)
+
+
+def fit(study: bayesrep.Study, *, progress: bool = False, **options: Any) -> Any:
+    """In the place of `bayesrep.fit` (fixture `kept_fits`): any study's posterior, kept too."""
+    name = f"{study.provenance.get('words', 'images')}-{study.fingerprint()[-16:]}"
+    return bayesrep.read_posterior(_made(study, name, options))
+
+
+def _made(study: bayesrep.Study, name: str, options: dict[str, Any]) -> Path:
     asked = json.dumps([name, options], sort_keys=True)
     digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
     file = _folder() / f"{name}-{digest}.nc"
@@ -126,7 +204,7 @@ def posterior_path(name: str, **options: Any) -> Path:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
                 warnings.simplefilter("ignore", bayesrep.errors.EstimateWarning)
-                made = bayesrep.fit(study(name), **options)
+                made = bayesrep.inference.fit(study, **{"progress": False} | options)
             bayesrep.write_posterior(made, file)
     return file
 
