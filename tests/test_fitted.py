@@ -234,7 +234,7 @@ def test_leading_directions_are_those_of_the_whole():
     whole, ones = excess_covariance(*among), np.ones((classifiers, 1))
     directions, excess = leading_excess(*among, ones)
     np.testing.assert_allclose(directions.T @ directions, np.eye(len(excess)), atol=1e-12)
-    np.testing.assert_allclose(excess, directions.T @ whole @ directions, atol=1e-18, rtol=1e-9)
+    np.testing.assert_allclose(excess, directions.T @ whole @ directions, atol=1e-15, rtol=1e-9)
     np.testing.assert_allclose(directions @ (directions.T @ ones), ones)
     top = np.linalg.eigvalsh(whole)[-1]
     assert np.linalg.eigvalsh(excess)[-1] == pytest.approx(top, rel=0.01)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, get_args
+from typing import Any, NamedTuple, Protocol, get_args, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -298,6 +298,7 @@ class Found(NamedTuple):
     facts: Mapping[str, Any] = {}
 
 
+@runtime_checkable  # the tests check every annotation at every call
 class Make(Protocol):
     """Goes a way; of one that is not the last, draws that do not hold need not be evaluated."""
 

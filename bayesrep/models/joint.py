@@ -126,7 +126,7 @@ def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -
 def annotations_only(data: JointData) -> JointData:
     """The same data with every classifier's answers removed (shapes unchanged)."""
     nothing = jnp.asarray(np.zeros(data.correct.shape, data.correct.dtype))
-    return data._replace(correct=nothing, wrong=nothing)
+    return data._replace(correct=nothing, wrong=nothing, weight=jnp.ones_like(data.weight))
 
 
 def of_classifiers(data: JointData, rows: Ints) -> JointData:

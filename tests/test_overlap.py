@@ -1,0 +1,242 @@
+"""How much classifiers say together: closed forms of the weight, and what is sampled with it."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import zoo
+from scipy import stats
+from toys import COUNTS, Normal, expanding, log_own, skewed, some, whitened
+
+import bayesrep
+from bayesrep.inference.density import build_density
+from bayesrep.inference.fit import LAPLACE, LONGER, NUTS, Found, _first_that_holds
+from bayesrep.inference.problem import pose
+from bayesrep.inference.settle import looking, settle
+from bayesrep.inference.spread import as_wide_as_classifiers, logit_spread
+from bayesrep.numerics.estimands import accuracy_line, line_of_draws
+from bayesrep.posterior.verdict import Verdict
+from bayesrep.report.figure_names import named
+from bayesrep.studies.overlap import overlap_weight
+from bayesrep.studies.statistics import Cells, SufficientStatistics
+
+
+def cells_of(correct, selected=None, shown=4):
+    """The replication's cells of answers [image, classifier]."""
+    correct = np.asarray(correct)
+    selected = np.full(len(correct), 2) if selected is None else selected
+    data = {"selected": selected, "shown": shown, "correct": correct}
+    study = bayesrep.Study.from_arrays(
+        reference=data,
+        replication=data,
+        classifiers=[f"c{index}" for index in range(correct.shape[1])],
+    )
+    return SufficientStatistics.of(study).replication
+
+
+def test_the_weight_is_the_sum_of_variances_over_the_variance_of_the_sum():
+    rng = np.random.default_rng(0)
+    selected = rng.integers(0, 5, 400)
+    hard = rng.normal(size=(400, 1)) + 0.3 * selected[:, None]
+    correct = hard + rng.normal(size=(400, 7)) > 0.5
+    alone = together = 0.0
+    for k in range(5):
+        some_images = correct[selected == k]
+        left = some_images - some_images.mean(axis=0)
+        alone += np.square(left).sum()
+        together += np.square(left.sum(axis=1)).sum()
+    cells = cells_of(correct, selected)
+    assert overlap_weight([cells]) == pytest.approx(alone / together, rel=1e-12)
+    # Tables of groups, or of shards, count together.
+    parts = [cells_of(correct[rows], selected[rows]) for rows in (slice(0, 150), slice(150, 400))]
+    alone, together = 0.0, 0.0
+    for part in parts:
+        right = part.correct.sum(axis=1)
+        alone += (part.correct - part.correct**2 / part.images[:, None]).sum()
+        together += (part.squares - right**2 / part.images).sum()
+    assert overlap_weight(parts) == pytest.approx(alone / together, rel=1e-12)
+
+
+def test_one_counts_in_full_and_copies_as_one():
+    rng = np.random.default_rng(1)
+    one = rng.random((300, 1)) < 0.7
+    assert overlap_weight([cells_of(one)]) == 1.0
+    assert overlap_weight([cells_of(np.repeat(one, 5, axis=1))]) == pytest.approx(1 / 5)
+    families = np.repeat(rng.random((20_000, 2)) < 0.7, 3, axis=1)
+    assert overlap_weight([cells_of(families)]) == pytest.approx(1 / 3, rel=0.05)
+    always = np.concatenate([one, np.ones((300, 9), dtype=bool)], axis=1)
+    # What never errs says nothing of what all share.
+    assert overlap_weight([cells_of(always)]) == pytest.approx(1.0)
+
+
+def test_where_nothing_tells_it_is_that_of_copies_or_of_strangers():
+    alone = cells_of(np.eye(4, 3, dtype=bool), np.arange(4))
+    assert overlap_weight([alone]) == pytest.approx(1 / 3)
+    cells = cells_of(np.random.default_rng(2).random((50, 3)) < 0.5)
+    unknown = Cells(cells.selected, cells.shown, cells.images, cells.correct)
+    assert overlap_weight([unknown]) == 1.0
+    with pytest.raises(bayesrep.StudyError) as error:
+        Cells(*_fields(unknown), squares=cells.squares * 0)
+    assert error.value.rule == "cells-squares-too-small"
+
+
+def _fields(cells):
+    return cells.selected, cells.shown, cells.images, cells.correct
+
+
+def test_statistics_add_up_and_tell_studies_apart_by_it():
+    rng = np.random.default_rng(3)
+    correct = rng.random((60, 3)) < 0.6
+    whole, parts = cells_of(correct), [cells_of(correct[:25]), cells_of(correct[25:])]
+    assert sum(int(part.squares.sum()) for part in parts) == int(whole.squares.sum())
+    assert int(whole.squares[0]) == int(np.square(correct.sum(axis=1)).sum())
+    completed = whole.completed(np.array([4]))
+    assert completed.squares.tolist() == [0, 0, int(whole.squares[0]), 0, 0]
+
+
+# --- what is sampled
+
+
+@pytest.mark.usefixtures("float64")
+def test_what_units_say_of_what_they_share_is_raised_to_the_weight():
+    """The marginal potential of skewed units, by quadrature over each unit."""
+    weight, counts = 0.4, jnp.asarray(COUNTS)
+    density = build_density(skewed, counts, select=some, weight=lambda data: jnp.asarray(weight))
+    mode = whitened(density, counts, density.origin())
+    settled = settle(density, mode, counts, looking(density), 0, expand=expanding(density))
+    points = np.linspace(-1.5, 1.5, 7)[:, None]
+    white = settled.setting.whitening
+    levels = np.asarray(white.center["shared"]) + points @ np.asarray(white.to_shared).T
+    grid = np.linspace(-15, 15, 20_001)
+    wanted = []
+    for (level,) in levels:
+        masses = [
+            np.log(np.trapezoid(np.exp(log_own(level, count, grid)), grid)) for count in COUNTS
+        ]
+        wanted.append(-stats.norm.logpdf(level, 0, 3.0) - weight * sum(masses))
+    found = looking(density)(settled.setting, points).potential
+    # The units' normals miss a little of each, w of which is left.
+    np.testing.assert_allclose(found - found[3], np.array(wanted) - wanted[3], atol=0.08)
+    estimate = np.array(wanted) - 0.5 * np.square(points[:, 0])
+    assert np.ptp(estimate) < 0.3  # and the coordinates are those of the weighted density
+
+
+@pytest.mark.usefixtures("float64")
+def test_the_mode_and_the_coordinates_of_normal_units_are_by_the_weight():
+    """By linear algebra: precision of the mean 1/4 + w Σ 1/(0.49 + 0.25), each unit's as before."""
+    toy, weight = Normal(), 0.2
+    density = build_density(
+        toy.density.model, toy.data, select=some, weight=lambda data: jnp.asarray(weight)
+    )
+    there = expanding(density)(density.origin(), toy.data)
+    white = whitened(density, toy.data, density.origin())
+    spread = np.asarray(white.to_shared @ white.to_shared.T)
+    units = len(toy.data)
+    np.testing.assert_allclose(spread, np.eye(2) / (1 / 4 + weight * units / 0.74), rtol=1e-9)
+    own = np.asarray(white.to_units @ white.to_units.swapaxes(1, 2))
+    wanted = np.broadcast_to(np.eye(2) / (1 / 0.49 + 1 / 0.25), own.shape)
+    np.testing.assert_allclose(own, wanted, rtol=1e-9)
+    assert float(there.hessian.weight) == weight
+
+
+# --- how far classifiers differ
+
+
+def test_priors_are_as_wide_as_classifiers_differ_and_no_narrower():
+    accuracy = np.array([0.02, 0.5, 0.98])
+    right = np.round(10_000 * accuracy).astype(np.int64)
+    cells = Cells(*(np.array([each]) for each in (2, 4, 10_000)), right[None])
+    logit = np.log(accuracy / (1 - accuracy))
+    assert logit_spread(cells) == pytest.approx(logit.std(ddof=1), rel=0.01)
+
+    tiny = pose(zoo.study("tiny"), model="joint", options={})
+    assert as_wide_as_classifiers(tiny, ()) is tiny
+    statistics = SufficientStatistics(
+        ("a", "b", "c"), dict.fromkeys(("reference", "replication"), cells)
+    )
+    wide = dataclasses.replace(tiny, statistics=statistics)
+    options = as_wide_as_classifiers(wide, ()).options
+    ratio = options.classifier_level / 0.75
+    assert ratio >= logit_spread(cells) / np.hypot(0.75, 0.25) > ratio / np.sqrt(2)
+    assert options.classifier_slope == pytest.approx(0.5 * np.sqrt(ratio))
+    kept = as_wide_as_classifiers(wide, ("classifier_level",)).options
+    assert (kept.classifier_level, kept.classifier_slope) == (0.75, options.classifier_slope)
+
+
+# --- until it holds
+
+
+def test_ways_are_gone_until_one_holds_and_the_last_counts_whatever_it_is():
+    ways = [LAPLACE, *(NUTS._replace(times=times) for times in LONGER)]
+
+    def going(holding):
+        gone = []
+
+        def make(way, *, last):
+            gone.append((way.told, last))
+            return Found(Verdict(converged=way.told in holding, sentence=f"No, {len(gone)}."))
+
+        found, tried = _first_that_holds(ways, make)
+        return found.verdict.converged, tried, gone
+
+    assert going(["Weighted draws of the normal approximation"])[1:] == (
+        [],
+        [("Weighted draws of the normal approximation", False)],
+    )
+    good, tried, gone = going(["Chains 4 times as long"])
+    assert good
+    assert len(gone) == 3
+    assert tried[1] == "Chains: No, 2."
+    bad, tried, gone = going([])
+    assert not bad
+    assert len(tried) == 3
+    assert [last for _, last in gone] == [False, False, False, True]
+
+
+def test_by_default_weights_decide_and_tables_speak_of_them():
+    study = zoo.study("tiny")
+    posterior = zoo.posterior("tiny", progress=False)
+    made = posterior.posterior.attrs
+    assert (made["method"], made["asked_method"], made["tried"]) == ("laplace", "auto", "")
+    assert dict(posterior.posterior.sizes)["chain"] == 1
+    assert posterior.posterior.sizes["draw"] == 3_000
+    rows = bayesrep.summarize(study, posterior)
+    assert rows["rhat"].null_count() == len(rows)
+    assert rows["ess_bulk"].to_list() == [made["ess"]] * len(rows)
+    weight = overlap_weight([SufficientStatistics.of(study).replication])
+    assert made["classifier_weight"] == pytest.approx(weight)
+    with pytest.raises(bayesrep.errors.OptionError) as error:
+        named("energy").draw(study, posterior)
+    assert error.value.rule == "figure-of-chains"
+
+
+# --- slopes of what is uncertain
+
+
+def test_a_line_of_draws_is_not_attenuated_by_their_spread():
+    """Truth on a line, estimates about it, draws about these: slopes are right on average."""
+    rng = np.random.default_rng(5)
+    slopes, plain = [], []
+    for _ in range(60):
+        x = 0.7 + 0.05 * rng.normal(size=40)
+        y = 0.1 + 0.8 * x
+        noise = 0.015
+        means = [each + noise * rng.normal(size=40) for each in (x, y)]
+        draws = [each + noise * rng.normal(size=(1, 400, 40)) for each in means]
+        slopes.append(line_of_draws(*draws)[0].mean())
+        plain.append(np.mean(accuracy_line(*draws)[0]))
+    error = np.std(slopes) / np.sqrt(len(slopes))
+    assert abs(np.mean(slopes) - 0.8) < 4 * error
+    assert np.mean(plain) < 0.8 - 0.08  # 2 · 0.015² / 0.05² of it is lost
+
+
+def test_classifiers_too_alike_have_no_line():
+    rng = np.random.default_rng(6)
+    x = 0.7 + 0.01 * rng.normal(size=30)
+    draws = x + 0.01 * rng.normal(size=(1, 300, 30))
+    slope, intercept = line_of_draws(draws, draws)
+    assert np.isnan(slope).all()
+    assert np.isnan(intercept).all()
+    slope, _ = line_of_draws(*[np.broadcast_to(x, (1, 5, 30))] * 2)
+    np.testing.assert_allclose(slope, 1.0)
