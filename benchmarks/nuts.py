@@ -110,7 +110,7 @@ def quiet_fit(study: Study, **arguments: Any) -> Any:
     """A fit as by default; its verdict is in the table."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
-        return bayesrep.fit(study, progress=False, **arguments)
+        return bayesrep.fit(study, **{"method": "nuts", "progress": False, **arguments})
 
 
 def run_pymc(low_rank: bool) -> Callable[[Study, float], dict[str, Any]]:  # noqa: FBT001

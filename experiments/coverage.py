@@ -81,9 +81,15 @@ def one_study(key: str, images: int, classifiers: int, bootstrap: int) -> dict[s
             for name, table in tables.items()
         },
         "converged": attributes["converged"],
-        "divergences": int(posterior.sample_stats["diverging"].values.sum()),
+        "divergences": _divergences(posterior),
         "verdict": attributes["verdict"],
     }
+
+
+def _divergences(posterior: Any) -> int:
+    """Of chains; weighted draws have none."""
+    stats = posterior.sample_stats
+    return int(stats["diverging"].values.sum()) if "diverging" in stats else 0
 
 
 def _points(study: bayesrep.Study, bootstrap: int, seed: int) -> dict[str, pl.DataFrame]:

@@ -92,7 +92,8 @@ class Case:
         """Its posterior; how far to trust it is in the posterior's attributes."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return bayesrep.fit(self.study(), progress=False, **PRIORS, **self.options, **schedule)
+            asked = {"method": "nuts", "progress": False, **PRIORS, **self.options, **schedule}
+            return bayesrep.fit(self.study(), **asked)
 
 
 def in_three_groups(study: Study) -> Study:

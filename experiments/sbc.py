@@ -116,6 +116,7 @@ def one_study(key: str, blank: SufficientStatistics) -> dict[str, Any]:
         warnings.simplefilter("ignore", ConvergenceWarning)
         posterior = bayesrep.fit(
             statistics,
+            method="nuts",
             warmup=WARMUP,
             draws=DRAWS,
             seed=int(key),

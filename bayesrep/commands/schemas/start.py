@@ -75,10 +75,10 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                     **ends(each=maybe(fraction())),
                 }
             ),
-            "max_rhat": number(),
+            "fitted_by": word("laplace", "nuts", said="what made the draws"),
+            "max_rhat": maybe(number("of chains; null of weighted draws")),
             "min_ess_bulk": number(),
             "min_ess_tail": number(),
-            "divergences": count(),
             "verdict": text("on convergence, as a sentence"),
             "versions": by_name(text(), "by package"),
         }
