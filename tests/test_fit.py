@@ -248,7 +248,8 @@ def test_a_second_fit_of_the_same_shape_compiles_nothing(study, fresh):
 
 
 def test_cut_feedback_keeps_the_answers_out_of_the_mixtures(study):
-    cut, again = (_fit(each, feedback="cut") for each in (study, _other(study, 0)))
+    both = (study, _other(study, 0))
+    cut, again = (zoo.fit(each, feedback="cut", **zoo.SHORT) for each in both)
     for name in ("component_mean", "weight_logit", "mean_selection_frequency"):
         np.testing.assert_array_equal(_values(cut, name), _values(again, name))
     assert (_values(cut) != _values(again)).all()
@@ -317,7 +318,7 @@ def _hard(**changes):
 )
 def test_extreme_studies_have_a_posterior(study):
     """Of fifty images; what it is, is judged in statistics/."""
-    posterior = _fit(study)
+    posterior = zoo.fit(study, **zoo.SHORT)
     for name in ("adjusted_accuracy", "mean_selection_frequency"):
         assert ((_values(posterior, name) > 0) & (_values(posterior, name) < 1)).all()
 
@@ -401,7 +402,7 @@ def test_a_thousand_classifiers_fit_in_bounded_memory(study):
         for role, data in study.datasets.items()
     }
     study = Study.from_arrays(**sides, classifiers=[f"c{place}" for place in range(1_000)])
-    values = _values(_fit(study, chains=1, warmup=20, draws=20))
+    values = _values(zoo.fit(study, **{**zoo.SHORT, "chains": 1, "warmup": 20, "draws": 20}))
     assert values.shape == (1, 20, 1_000)
     assert np.isfinite(values).all()
 
