@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import warnings
-from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import polars as pl
 import pytest
@@ -60,24 +58,13 @@ def evaluation(tmp_path_factory, posterior_path):
     return path, fit
 
 
-@pytest.fixture(scope="session")
-def demo_folder(tmp_path_factory):
-    """What the quick demo writes: by the gate, which has run it before, or by this process.
-
-    Beside it demo.txt holds what it printed, but for a gate that has not kept it.
-    """
-    if made := os.environ.get("BAYESREP_DEMO"):
-        return Path(made)
-    out = tmp_path_factory.mktemp("demo") / "demo"
-    with (
-        warnings.catch_warnings(),
-        mock.patch.object(demo_room, "BOOTSTRAP", 20),
-        open(out.parent / "demo.txt", "w", encoding="utf-8") as printed,
-        redirect_stdout(printed),
-    ):
-        warnings.simplefilter("ignore", bayesrep.errors.EstimateWarning)
-        assert cli.main(["demo", "--quick", "--no-progress", "--out", str(out)]) == 0
-    return out
+@pytest.fixture
+def small_demo(monkeypatch):
+    """The demo of the tiny study and of a fit that is kept."""
+    fitted = zoo.posterior("tiny", **{**zoo.SHORT, "warmup": 250, "draws": 500})
+    monkeypatch.setattr(demo_room, "BOOTSTRAP", REPLICATES)
+    monkeypatch.setattr(demo_room, "simulate_study", lambda **_: zoo.study("tiny"))
+    monkeypatch.setattr(demo_room, "fit", lambda *_, **__: fitted)
 
 
 def run(capsys, *arguments):
@@ -365,35 +352,45 @@ def test_import_tables(capsys, tmp_path):
     check(refusal(arguments), "option-foreign-to-source", facts)
 
 
-@FEW
-def test_demo_writes_whole_folders_and_spares_others(demo_folder, tmp_path, capsys, monkeypatch):
-    names = {path.name for path in demo_folder.iterdir()}
+def adds_up(folder):
+    """The folder of a demo is whole, and so is its table."""
     wanted = {"study", "posterior.nc", "estimates.csv", "demo.json", "adjusted-accuracy.png"}
-    assert wanted <= names
-    made = json.loads((demo_folder / "demo.json").read_text())
-    assert made["divergences"] == 0
+    assert wanted <= {path.name for path in folder.iterdir()}
+    made = json.loads((folder / "demo.json").read_text())
     truth = made["methods"][-1]["mean_gap"]
-    for row in made["methods"][:-1]:  # the column adds up
+    for row in made["methods"][:-1]:
         assert row["mean_gap"] - row["mean_error"] == pytest.approx(truth, abs=1e-12)
-    # Again into the same folder; what was sampled is as good as what would be.
-    out = tmp_path / "demo"
-    shutil.copytree(demo_folder, out)
-    study, posterior = bayesrep.read_study(out / "study"), read_posterior(out / "posterior.nc")
-    monkeypatch.setattr(demo_room, "BOOTSTRAP", 20)
-    monkeypatch.setattr(demo_room, "simulate_study", lambda **_: study)
-    monkeypatch.setattr(demo_room, "fit", lambda *_, **__: posterior)
-    again = ("demo", "--quick", "--no-progress", "--out", out)
-    status, text, err = run(capsys, *again, "--json")
-    assert status == 0, err
-    assert json.loads(text)["methods"][0]["method"] == "raw"
-    assert {path.name for path in out.iterdir()} >= wanted
-    printed = demo_folder.parent / "demo.txt"
-    text = printed.read_text(encoding="utf-8") if printed.exists() else run(capsys, *again)[1]
+    return made
+
+
+def says_what_is_true(text):
     for words in ("as measured", "naive matching", "posterior", "truth", "gap (points)"):
         assert words in text
     lines = [line for line in text.splitlines() if not line.startswith(("Creating", "Installing"))]
     assert "The simulation knows the truth: " in lines[1]
     assert "Trust, as `bayesrep diagnose` says: " in text
+
+
+@pytest.mark.skipif("BAYESREP_DEMO" not in os.environ, reason="no demo has been run before")
+def test_the_demo_that_the_gate_has_run():
+    folder = Path(os.environ["BAYESREP_DEMO"])
+    assert adds_up(folder)["divergences"] == 0
+    says_what_is_true((folder.parent / "demo.txt").read_text(encoding="utf-8"))
+
+
+@FEW
+@pytest.mark.usefixtures("small_demo")
+def test_demo_writes_whole_folders_and_spares_others(tmp_path, capsys):
+    out = tmp_path / "demo"
+    again = ("demo", "--quick", "--no-progress", "--out", out)
+    status, text, err = run(capsys, *again)
+    assert status == 0, err
+    says_what_is_true(text)
+    adds_up(out)
+    status, text, err = run(capsys, *again, "--json")  # into the same folder
+    assert status == 0, err
+    assert json.loads(text)["methods"][0]["method"] == "raw"
+    adds_up(out)
     other = tmp_path / "other"
     other.mkdir()
     (other / "precious.txt").write_text("x")
@@ -435,15 +432,11 @@ def test_diagnose_and_loo_in_words_and_in_json(capsys, study_path, posterior_pat
     check(found, "posterior-file-missing", {"path": str(study_path)})
 
 
-def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path):
+def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path, request):
     out = tmp_path / "quick.nc"
-    options = ("--method", "laplace", *OPTIONS, "--no-progress")
-    status, text, _ = run(capsys, "fit", study_path, "--out", out, *options)
+    quick = ("fit", study_path, "--out", out, "--method", "laplace", *OPTIONS, "--no-progress")
+    status, text, _ = run(capsys, *quick, "--draws", 50, "--json")
     assert status == 0
-    assert "The weighted draws hold: weights with Pareto k" in text
-    status, text, _ = run(
-        capsys, "fit", study_path, "--out", out, *options, "--draws", 50, "--force", "--json"
-    )
     seconds = json.loads(text)["seconds"]
     assert list(seconds)[:3] == ["reading", "importing", "posing"]
     assert {"finding the mode", "evaluating", "judging", "writing"} <= set(seconds)
@@ -473,6 +466,10 @@ def test_quick_methods_and_options_of_the_model(capsys, study_path, tmp_path):
         check(refusal([*fit, *more]), rule, facts)
     assert cli.main([str(part) for part in (*fit, "--set", "degree")]) == 2
     assert not (tmp_path / "never.nc").exists()
+    request.getfixturevalue("kept_fits")
+    status, text, _ = run(capsys, *quick, "--force")
+    assert status == 0
+    assert "The weighted draws hold: weights with Pareto k" in text
 
 
 def test_ranks_pairs_and_images(capsys, tmp_path, study_path, posterior_path):
@@ -576,6 +573,7 @@ def test_one_command_does_not_speak_for_the_next(capsys, study_path, evaluation)
 
 
 @FEW
+@pytest.mark.usefixtures("kept_fits")
 def test_what_is_to_be_typed_is_no_sentence(capsys, evaluation, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(evaluation[0], "images")

@@ -1,6 +1,5 @@
 """How many components the counts ask for, against integrals and likelihoods by other ways."""
 
-import json
 from dataclasses import replace
 
 import jax
@@ -223,19 +222,12 @@ def test_groups_begin_with_the_weights_of_their_data_set():
     np.testing.assert_array_equal(problem.start(problem.data())["group_weight_logit"], 0)
 
 
-@pytest.mark.filterwarnings("ignore::bayesrep.errors.ConvergenceWarning")
 def test_a_number_that_is_named_is_kept(monkeypatch):
-    """And one that nobody names is what the counts ask for, of which the posterior tells."""
-    evidence = {2: -100.0, 3: -70.0, 4: -60.0}
-    problem, looked_at = posed(monkeypatch, evidence)
-    options = {"method": "laplace", "draws": 50, "progress": False, "degree": 8, "terms": 3}
-    asked = bayesrep.fit(zoo.study("tiny"), **options).posterior.attrs
-    assert json.loads(asked["options"])["components"] == 3
-    assert asked["components_choice"] == settled_by_counts(problem, choose=True)[1] != ""
-    looked_at.clear()
+    """What a fit makes of one that nobody names is in `test_fit.py`."""
+    problem, looked_at = posed(monkeypatch, {2: -100.0, 3: -70.0, 4: -60.0})
     named, why = settled_by_counts(problem, choose=False)
     assert (named.options.components, why, looked_at) == (2, "", [2])
     with refused(
         OptionError, "components-or-degree-out-of-range", {"most_components": 6, "components": 7}
     ):
-        bayesrep.fit(zoo.study("tiny"), components=7, **options)
+        bayesrep.fit(zoo.study("tiny"), components=7, **zoo.SHORT)

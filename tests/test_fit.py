@@ -36,7 +36,7 @@ from bayesrep import (
     SufficientStatistics,
 )
 from bayesrep.errors import EstimateWarning
-from bayesrep.inference import modes
+from bayesrep.inference import components, modes
 from bayesrep.inference.cells import cell_names
 from bayesrep.inference.density import build_density
 from bayesrep.inference.device import fastest
@@ -248,7 +248,8 @@ def test_a_second_fit_of_the_same_shape_compiles_nothing(study, fresh):
 
 
 def test_cut_feedback_keeps_the_answers_out_of_the_mixtures(study):
-    cut, again = (_fit(each, feedback="cut") for each in (study, _other(study, 0)))
+    both = (study, _other(study, 0))
+    cut, again = (zoo.fit(each, feedback="cut", **zoo.SHORT) for each in both)
     for name in ("component_mean", "weight_logit", "mean_selection_frequency"):
         np.testing.assert_array_equal(_values(cut, name), _values(again, name))
     assert (_values(cut) != _values(again)).all()
@@ -317,17 +318,33 @@ def _hard(**changes):
 )
 def test_extreme_studies_have_a_posterior(study):
     """Of fifty images; what it is, is judged in statistics/."""
-    posterior = _fit(study)
+    posterior = zoo.fit(study, **zoo.SHORT)
     for name in ("adjusted_accuracy", "mean_selection_frequency"):
         assert ((_values(posterior, name) > 0) & (_values(posterior, name) < 1)).all()
+
+
+FEW_DRAWS = {**zoo.SHORT, "chains": 1, "warmup": 50, "draws": 25}
+
+
+def test_the_number_of_components_is_told_where_the_counts_ask_for_it(monkeypatch):
+    """As where three are said to be worth e^30 times two."""
+    evidence = {2: -100.0, 3: -70.0, 4: -60.0}
+    monkeypatch.setattr(
+        components, "peak_of", lambda _, options: components.Peak(evidence[options.components], {})
+    )
+    study = _hard(selected=np.arange(50) % 2, shown=1)
+    asked = _fit(study, **FEW_DRAWS).posterior.attrs
+    assert json.loads(asked["options"])["components"] == 3
+    small = pose(study, model="joint", options=SMALL)
+    why = components.settled_by_counts(small, choose=True)[1]
+    assert asked["components_choice"] == why != ""
 
 
 def test_one_or_two_annotators_are_warned_of():
     """One annotator cannot tell two components, let alone the three that are fitted here."""
     study = _hard(selected=np.arange(50) % 2, shown=1)
-    short = {**zoo.SHORT, "chains": 1, "warmup": 50, "draws": 25}
     with pytest.warns(ConvergenceWarning) as warned:
-        posterior = bayesrep.fit(study, **short, components=3)
+        posterior = bayesrep.fit(study, **FEW_DRAWS, components=3)
     assert posterior.posterior["component_weight"].shape == (1, 25, 2, 3)
     assert np.isfinite(_values(posterior)).all()
     one = advise(SufficientStatistics.from_study(study))
@@ -385,7 +402,7 @@ def test_a_thousand_classifiers_fit_in_bounded_memory(study):
         for role, data in study.datasets.items()
     }
     study = Study.from_arrays(**sides, classifiers=[f"c{place}" for place in range(1_000)])
-    values = _values(_fit(study, chains=1, warmup=20, draws=20))
+    values = _values(zoo.fit(study, **{**zoo.SHORT, "chains": 1, "warmup": 20, "draws": 20}))
     assert values.shape == (1, 20, 1_000)
     assert np.isfinite(values).all()
 
@@ -495,7 +512,7 @@ def test_the_share_of_other_modes_is_that_of_their_masses(unannotated, monkeypat
     assert modes.mass_elsewhere(problem, tools, None, 0) == 0.0
 
 
-@pytest.mark.parametrize("options", [zoo.SHORT, zoo.QUICK], ids=["nuts", "laplace"])
+@pytest.mark.parametrize("options", [zoo.SHORT, {**zoo.QUICK, **SMALL}], ids=["nuts", "laplace"])
 def test_no_method_certifies_one_of_two_modes(study, options, monkeypatch):
     """Where a fifth of the posterior is said to be elsewhere; true ones are in statistics/."""
     door = importlib.import_module("bayesrep.inference.fit")

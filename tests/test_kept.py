@@ -1,6 +1,5 @@
 """Counts that selected their own images: the truncated likelihood, and measuring again."""
 
-import warnings
 from dataclasses import replace
 
 import jax
@@ -15,7 +14,7 @@ from scipy import special, stats
 import bayesrep
 from bayesrep import OptionError, Study, StudyError
 from bayesrep.cli import main
-from bayesrep.errors import ConvergenceWarning, EstimateWarning
+from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.remeasured import remeasure_counts
 from bayesrep.models import counts
 from bayesrep.models.curves import curve_family
@@ -179,10 +178,7 @@ def test_the_density_of_kept_images_is_one():
 @pytest.fixture(scope="module")
 def kept():
     """By Laplace: its draws do for a test where its certificate is refused by a little, too."""
-    study = a_study([10], Selection.of("at least 70 %"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return study, bayesrep.fit(study, **zoo.QUICK)
+    return zoo.study("kept"), zoo.posterior("kept", **zoo.QUICK)
 
 
 def test_images_are_measured_again_by_their_rule(kept):

@@ -4,14 +4,12 @@ import csv
 import json
 import logging
 
-import numpy as np
 import pytest
 import zoo
 from refusals import refused
 
 import bayesrep
 from bayesrep.cli import main
-from bayesrep.posterior import write_posterior
 from bayesrep.report.page import page
 from bayesrep.report.sections import gather
 
@@ -23,12 +21,17 @@ FITS = {"nuts": zoo.SHORT, "laplace": {**zoo.QUICK, "degree": 8, "terms": 3}}
 
 @pytest.fixture(scope="module")
 def study():
-    return zoo.cut(zoo.study("tiny"), classifiers=1)
+    return zoo.study("one")
 
 
 @pytest.fixture(scope="module", params=FITS)
-def posterior(study, request):
-    return bayesrep.fit(study, **FITS[request.param])
+def posterior_path(request):
+    return str(zoo.posterior_path("one", **FITS[request.param]))
+
+
+@pytest.fixture(scope="module")
+def posterior(posterior_path):
+    return bayesrep.read_posterior(posterior_path)
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +42,8 @@ def study_path(study, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def paths(study_path, posterior, tmp_path_factory):
-    path = tmp_path_factory.mktemp("fit") / "p.nc"
-    write_posterior(posterior, path)
-    return [study_path, str(path)]
+def paths(study_path, posterior_path):
+    return [study_path, posterior_path]
 
 
 @pytest.fixture(autouse=True)
@@ -67,13 +68,8 @@ def test_summarize_has_no_slope(study, posterior):
         )
 
 
-def test_equal_accuracies_have_no_slope_either(study):
-    sides = {
-        role: {"selected": d.selected, "shown": d.shown, "correct": np.repeat(d.correct, 3, axis=1)}
-        for role, d in study.datasets.items()
-    }
-    twins = bayesrep.Study.from_arrays(**sides, classifiers=["a", "b", "c"])
-    posterior = bayesrep.fit(twins, **zoo.QUICK)
+def test_equal_accuracies_have_no_slope_either():
+    twins, posterior = zoo.study("alike"), zoo.posterior("alike", **FITS["laplace"])
     table = bayesrep.summarize(twins, posterior, allow_unconverged=True)
     assert table["classifier"].to_list() == ["a", "b", "c"]
     gaps = bayesrep.summarize_gaps(twins, posterior, allow_unconverged=True)

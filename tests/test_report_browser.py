@@ -172,20 +172,16 @@ FIGURES += [
 ]
 
 
-def test_every_figure_is_drawn_and_has_a_reading(opened):
-    for name in FIGURES:
-        assert opened.locator(f"#{name} svg path").count() > 0, name
-        assert len(opened.inner_text(f"#{name}-reading")) > 20, name
-
-
-def test_a_figure_is_called_what_it_shows_once_it_is_drawn(opened, report):
+def test_every_figure_is_drawn_has_a_reading_and_is_called_what_it_shows(opened, report):
     """Vega gives every drawing a label of its own; that is not "Vega visualization"."""
     content, _ = report
     labels = {figure.id: figure.label for block in content.blocks() for figure in block.figures}
     labels["hero"] = content.opening.figure.label
+    assert "(" in labels["answer-chart"]  # its numbers
     for name in FIGURES:
+        assert opened.locator(f"#{name} svg path").count() > 0, name
+        assert len(opened.inner_text(f"#{name}-reading")) > 20, name
         assert opened.get_attribute(f"#{name}", "aria-label") == labels[name]
-        assert "(" in labels["answer-chart"]  # its numbers
 
 
 def test_dots_rise_where_motion_is_wanted(opened):
@@ -251,39 +247,42 @@ def test_sentence_and_picture_are_copied(browser, report):
 
 @pytest.mark.parametrize("width", [390, 768, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(browser, report, width, scheme):
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser, report, width, scheme):
     page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
     page.goto(report[1].as_uri())
     page.wait_for_selector(READY, timeout=60_000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    style = "getComputedStyle(document.body)"
+    ink, paper = page.evaluate(f"[{style}.color, {style}.backgroundColor]")
+    bright = [sum(map(int, value[4:-1].split(","))) for value in (ink, paper)]
+    assert (bright[0] > bright[1]) == (scheme == "dark")
     found = Axe().run(page).response["violations"]
     assert [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in found] == []
     page.close()
 
 
-@pytest.mark.parametrize(
-    ("control", "value", "figure"),
-    [
-        ("selected", 1, "image"),
-        ("own-alpha", 5, "toy"),
-        ("own-beta", 4, "toy"),
-        ("alpha", 6, "toy"),
-        ("beta", 5, "toy"),
-        ("toy-annotators", 80, "toy"),
-        ("curve-classifier", "resnet, 50", "curve"),
-        ("rank-classifier", "resnet18", "pairs"),
-        ("search", "resnet", "drops"),
-    ],
+CONTROLS = (
+    ("selected", 1, "image"),
+    ("own-alpha", 5, "toy"),
+    ("own-beta", 4, "toy"),
+    ("alpha", 6, "toy"),
+    ("beta", 5, "toy"),
+    ("toy-annotators", 80, "toy"),
+    ("curve-classifier", "resnet, 50", "curve"),
+    ("rank-classifier", "resnet18", "pairs"),
+    ("search", "resnet", "drops"),
 )
-def test_controls_change_what_is_drawn(opened, control, value, figure):
-    before, reading = drawing(opened, figure), opened.inner_text(f"#{figure}-reading")
-    slide(opened, control, value)
-    opened.wait_for_function(
-        "([id, text]) => document.getElementById(id).textContent !== text",
-        arg=[f"{figure}-reading", reading],
-    )
-    opened.wait_for_function(
-        "([id, before]) => document.getElementById(id).innerHTML !== before", arg=[figure, before]
-    )
+
+
+def test_controls_change_what_is_drawn(opened):
+    for control, value, figure in CONTROLS:
+        before, reading = drawing(opened, figure), opened.inner_text(f"#{figure}-reading")
+        slide(opened, control, value)
+        opened.wait_for_function(
+            "([id, text, before]) => document.getElementById(`${id}-reading`).textContent !== text"
+            " && document.getElementById(id).innerHTML !== before",
+            arg=[figure, reading, before],
+        )
 
 
 def test_the_slider_of_naive_matching_shows_its_accuracies(opened, report):
@@ -479,21 +478,6 @@ def test_the_page_can_be_used_by_keyboard(opened):
         opened.keyboard.press("Tab")
         reached.add(opened.evaluate("document.activeElement.id || document.activeElement.tagName"))
     assert {"method", "search", "selected", "alpha", "curve-classifier"} <= reached
-
-
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_wider_than_the_screen(browser, report, width, scheme, tmp_path):
-    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
-    page.goto(report[1].as_uri())
-    page.wait_for_selector(READY, timeout=60_000)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    style = "getComputedStyle(document.body)"
-    ink, paper = page.evaluate(f"[{style}.color, {style}.backgroundColor]")
-    bright = [sum(map(int, value[4:-1].split(","))) for value in (ink, paper)]
-    assert (bright[0] > bright[1]) == (scheme == "dark")
-    page.screenshot(path=os.fspath(tmp_path / f"{width}-{scheme}.png"), full_page=True)
-    page.close()
 
 
 def test_the_printed_page_holds_all_sections(browser, report, tmp_path):

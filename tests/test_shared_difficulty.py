@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import warnings
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from scipy.special import expit, logsumexp
 
 import bayesrep
 from bayesrep.cli import main
-from bayesrep.errors import ConvergenceWarning, OptionError, PosteriorError, StudyError
+from bayesrep.errors import OptionError, PosteriorError, StudyError
 from bayesrep.inference.dense import dense_hessian
 from bayesrep.inference.device import spread_over
 from bayesrep.inference.problem import around_mode, pose, programs
@@ -328,10 +327,8 @@ def test_the_mode_is_one_and_the_whitening_whitens():
 def test_chains_sample_it():
     """A few draws of the other method, with all that a posterior has."""
     study = zoo.cut(zoo.study("tiny"), images=60, classifiers=2)
-    short = {"chains": 1, "warmup": 10, "draws": 10, "nodes": 5, "progress": False}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = bayesrep.fit(study, model="shared-difficulty", reference_answers=False, **short)
+    short = {"chains": 1, "warmup": 10, "draws": 10, "nodes": 5, "reference_answers": False}
+    found = zoo.fit(study, model="shared-difficulty", **short)
     assert found.posterior["loading"].shape == (1, 10, 2, 1)
     assert np.isfinite(found.posterior["adjusted_accuracy"].values).all()
     assert found.posterior.attrs["method"] == "nuts"
@@ -340,9 +337,8 @@ def test_chains_sample_it():
 
 def test_further_factors_have_columns_of_their_own():
     study = zoo.cut(zoo.study("tiny"), images=60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = fitted(study, factors=2, nodes=5, reference_answers=False, draws=20)
+    few = {"factors": 2, "nodes": 5, "reference_answers": False, "draws": 20}
+    found = zoo.fit(study, model="shared-difficulty", **zoo.QUICK, **few)
     assert found.posterior["loading"].shape[2:] == (3, 2)
     table = bayesrep.describe_images(study, found)
     assert table.columns[:2] == ["dataset", "image"]

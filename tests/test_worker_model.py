@@ -186,21 +186,27 @@ def traced(values, data, function, options, site):
     return sum(jnp.sum(each["fn"].log_prob(each["value"])) for each in random)
 
 
-def log_density(problem, values, site=None):
+def density_of(problem):
     """Log density of the model at values of its sites; or what it reports at one of them."""
     with jax.enable_x64(new_val=True):
-        given = values, problem.data(), problem.model.function, problem.options
-        return np.asarray(traced(*given, site))
+        data = problem.data()
+
+    def log_density(values, site=None):
+        with jax.enable_x64(new_val=True):
+            return np.asarray(traced(values, data, problem.model.function, problem.options, site))
+
+    return log_density
 
 
-def some_values(problem, seed):
+def some_values(problem, count):
     with jax.enable_x64(new_val=True):
         start = problem.model.start(problem.data(), problem.options)
-    random = np.random.default_rng(seed)
-    return {
-        name: jnp.asarray(np.asarray(each) + 0.3 * random.standard_normal(np.shape(each)))
-        for name, each in start.items()
-    }
+    for seed in range(count):
+        random = np.random.default_rng(seed)
+        yield {
+            name: np.asarray(each) + 0.3 * random.standard_normal(np.shape(each))
+            for name, each in start.items()
+        }
 
 
 def test_of_strangers_it_is_the_joint_model(strangers):
@@ -208,10 +214,8 @@ def test_of_strangers_it_is_the_joint_model(strangers):
     with pytest.warns(IdentificationWarning, match="twice"):
         ours = pose(strangers, model="workers", options={})
     joint = pose(strangers, model="joint", options={})
-    differences = [
-        log_density(ours, values) - log_density(joint, values)
-        for values in (some_values(joint, seed) for seed in range(3))
-    ]
+    one, other = density_of(ours), density_of(joint)
+    differences = [one(values) - other(values) for values in some_values(joint, 3)]
     assert np.ptp(differences) < 1e-3
 
 
@@ -233,10 +237,8 @@ def test_images_that_are_merged_are_alike(monkeypatch):
     assert alike.log_given.shape[0] == 360
     assert alike.images.sum() == 600
     np.testing.assert_array_equal(alike.correct.sum(axis=0), study.replication.correct.sum(axis=0))
-    differences = [
-        log_density(merged, values) - log_density(whole, values)
-        for values in (some_values(whole, seed) for seed in range(3))
-    ]
+    one, other = density_of(merged), density_of(whole)
+    differences = [one(values) - other(values) for values in some_values(whole, 3)]
     assert np.ptp(differences) < 0.5
 
 
@@ -246,8 +248,8 @@ def test_the_score_is_a_derivative(two_panels, panel):
     problem = pose(two_panels, model="workers", options={"panel": panel})
     crowd = problem.distinct["crowd"]
     found = crowd.leniencies
-    draws = [some_values(problem, seed) for seed in (0, 1)]
-    score = np.subtract(*(log_density(problem, each, "leniency_score") for each in draws))
+    draws, log_density = [*some_values(problem, 2)], density_of(problem)
+    score = np.subtract(*(log_density(each, "leniency_score") for each in draws))
 
     def difference(shift):
         moved = replace(
@@ -261,8 +263,8 @@ def test_the_score_is_a_derivative(two_panels, panel):
             role: each._replace(log_given=given[answers.dataset == number])
             for number, (role, each) in enumerate(problem.distinct["alike"].items())
         }
-        again = replace(problem, distinct={**problem.distinct, "alike": alike})
-        return np.subtract(*(log_density(again, each) for each in draws))
+        again = density_of(replace(problem, distinct={**problem.distinct, "alike": alike}))
+        return np.subtract(*map(again, draws))
 
     answers = crowd.answers
     most = np.abs(score).argmax()
