@@ -67,7 +67,7 @@ TOGETHER = (
         "test_docs",
     ),
     ("test_collect_howto",),
-    ("test_vision",),
+    ("test_vision", "test_vision_resume", "test_vision_compile", "test_vision_cluster"),
     ("test_estimators",),
 )
 

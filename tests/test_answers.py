@@ -4,23 +4,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from contexts import answers_in_contexts
 from refusals import check, refusal, refused
 
 from bayesrep import StudyError, intraclass_correlation
 from bayesrep.cli import main
-
-
-def _answers(seed, rho, images=400, contexts=2, each=5):
-    """Image, context and answer: a context's frequency is a beta around the image's."""
-    rng = np.random.default_rng(seed)
-    s = rng.beta(3, 1.2, images)
-    phi = 1 / rho - 1 if rho else np.inf
-    there = np.repeat(s[:, None], contexts, axis=1)
-    if rho:
-        there = rng.beta(there * phi, (1 - there) * phi)
-    image, context, _ = np.indices((images, contexts, each))
-    answer = rng.random(image.shape) < there[:, :, None]
-    return image.ravel(), context.ravel(), answer.ravel()
 
 
 def test_averages_over_pairs_are_those_of_all_pairs():
@@ -43,7 +31,7 @@ def test_averages_over_pairs_are_those_of_all_pairs():
 
 
 def test_what_counts_cannot_tell_is_refused():
-    image, context, answer = _answers(0, 0.1, images=20, contexts=1)
+    image, context, answer = answers_in_contexts(0, 0.1, images=20, contexts=1)
     with refused(StudyError, "too-few-images-across-contexts", {"image_count": 0}):
         intraclass_correlation(image, context, answer)
     with refused(StudyError, "answer-entries-unequal"):
@@ -57,12 +45,12 @@ def test_what_counts_cannot_tell_is_refused():
 def test_the_command_says_it_by_data_set(tmp_path, capsys):
     path, lines = tmp_path / "answers.csv", ["dataset,image,grid,selected"]
     for dataset, rho in (("v1", 0.0), ("v2", 0.3)):
-        rows = zip(*_answers(1, rho, images=50), strict=True)
+        rows = zip(*answers_in_contexts(1, rho, images=50), strict=True)
         lines += [f"{dataset},{x:03d},{c},{int(y)}" for x, c, y in rows]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert main(["dependence", str(path)]) == 0
     said = capsys.readouterr().out
-    wanted = intraclass_correlation(*_answers(1, 0.3, images=50)).correlation
+    wanted = intraclass_correlation(*answers_in_contexts(1, 0.3, images=50)).correlation
     assert f"{wanted:.3f}" in said
     assert "v1" in said
     for argument, rule, facts in (

@@ -1,11 +1,11 @@
 """Classes of images that were selected as often: the test, what it would do, what is said."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import zoo
+from class_studies import fit_of, study_of_classes
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, chi2_contingency
@@ -13,29 +13,6 @@ from scipy.stats import chi2, chi2_contingency
 import bayesrep
 from bayesrep.checks import classes
 from bayesrep.checks.classes import _test, assumed_of_images, class_shifts, judge_classes
-
-
-def _fitted(study, sd=0.01, grouping=None):
-    """What `judge_classes` looks at: adjusted accuracies whose mean has that sd."""
-    adjusted = 0.7 + sd * np.random.default_rng(0).standard_normal((1, 4000, 1))
-    return SimpleNamespace(
-        study=study, adjusted=adjusted, recorded=SimpleNamespace(grouping=grouping)
-    )
-
-
-def _study(seed, *, shift, labels=False, images=2000):
-    """Two classes, one 20 points easier; the replication has `shift` more of the hard one."""
-    rng = np.random.default_rng(seed)
-    sides = {}
-    for role, extra in (("reference", 0.0), ("replication", shift)):
-        s = rng.beta(6, 2, images)
-        hard = rng.random(images) < 0.4 + extra
-        correct = rng.random((images, 3)) < np.where(hard, 0.6, 0.8)[:, None]
-        names = np.where(hard, "hard", "easy")
-        known = {"labels": names} if labels else {"groups": {"kind": names}}
-        shown = np.full(images, 10)
-        sides[role] = {"selected": rng.binomial(10, s), "shown": shown, "correct": correct, **known}
-    return bayesrep.Study.from_arrays(**sides, classifiers=["a", "b", "c"])
 
 
 @given(st.lists(st.tuples(st.integers(5, 60), st.integers(5, 60)), min_size=2, max_size=6))
@@ -93,7 +70,7 @@ def _of_halves(many, strata):
 
 
 def test_a_shift_that_matters_is_told_with_what_to_do():
-    (found,) = judge_classes(_fitted(_study(0, shift=0.15)))
+    (found,) = judge_classes(fit_of(study_of_classes(0, shift=0.15)))
     assert found.trust == "with care"
     assert found.value.endswith("(kind)")
     assert "(kind, " in found.sentence
@@ -102,16 +79,16 @@ def test_a_shift_that_matters_is_told_with_what_to_do():
 
 
 def test_what_hardly_matters_is_said_but_changes_no_verdict():
-    (found,) = judge_classes(_fitted(_study(0, shift=0.15), sd=0.1))
+    (found,) = judge_classes(fit_of(study_of_classes(0, shift=0.15), sd=0.1))
     assert found.trust == "yes"
     assert "hardly matters" in found.sentence
 
 
 def test_labels_are_classes_too():
-    (found,) = judge_classes(_fitted(_study(0, shift=0.15, labels=True)))
+    (found,) = judge_classes(fit_of(study_of_classes(0, shift=0.15, labels=True)))
     assert found.value.endswith("(label)")
     assert found.trust == "with care"
-    (sound,) = judge_classes(_fitted(_study(0, shift=0.0, labels=True)))
+    (sound,) = judge_classes(fit_of(study_of_classes(0, shift=0.0, labels=True)))
     assert sound.trust == "yes"
     told = sound.value.removesuffix(" (label)")
     assert told.startswith("p = ")
@@ -119,8 +96,8 @@ def test_labels_are_classes_too():
 
 
 def test_what_the_fit_divides_by_is_not_looked_at():
-    study = _study(0, shift=0.15)
-    (found,) = judge_classes(_fitted(study, grouping="kind"))
+    study = study_of_classes(0, shift=0.15)
+    (found,) = judge_classes(fit_of(study, grouping="kind"))
     assert (found.value, found.wanted, found.trust) == ("assumed", "cannot be seen", "yes")
     assert found.sentence.startswith("Images of one group")
     assert assumed_of_images("kind").startswith("images of one group are alike")
@@ -129,10 +106,10 @@ def test_what_the_fit_divides_by_is_not_looked_at():
 def test_without_classes_the_assumption_is_named():
     study = zoo.cut(zoo.study("tiny"), images=20, classifiers=2)
     assert class_shifts(study) == []
-    (found,) = judge_classes(_fitted(study))
+    (found,) = judge_classes(fit_of(study))
     assert (found.value, found.wanted, found.trust) == ("assumed", "cannot be seen", "yes")
     assert found.sentence.startswith("Images selected as often")
-    assert judge_classes(_fitted(None)) == []
+    assert judge_classes(fit_of(None)) == []
 
 
 def test_rare_classes_are_compared_as_one_and_one_class_not_at_all():

@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 import zoo
+from crowds import asked_of, widening
 from refusals import check, refusal, refused
-from scipy.special import expit, stdtrit
+from scipy.special import stdtrit
 
 import bayesrep
 from bayesrep import Study, StudyError, WorkerAnswers
@@ -24,20 +25,8 @@ from bayesrep.posterior.workers import one_selection
 from bayesrep.studies.reading import check_study
 
 
-def _ask(rng, images, annotators, workers, sd, grid=1):
-    """Image, worker and answer; the images of a grid are shown to the same workers."""
-    s = rng.beta(4, 2, images)
-    leniency = sd * rng.standard_normal(workers)
-    rows = -(-images // grid)
-    asked = rng.random((rows, workers)).argsort(axis=1)[:, :annotators]
-    asked = np.repeat(asked, grid, axis=0)[:images]
-    chance = expit(np.log(s / (1 - s))[:, None] + leniency[asked])
-    selected = rng.random(asked.shape) < chance
-    return np.repeat(np.arange(images), annotators), asked.ravel(), selected.ravel()
-
-
 def test_residuals_sum_to_zero_over_the_workers_of_an_image():
-    image, worker, selected = _ask(np.random.default_rng(0), 50, 5, 12, 1.0)
+    image, worker, selected = asked_of(np.random.default_rng(0), 50, 5, 12, 1.0)
     r = residuals(image, worker, selected, 50, 12)
     assert np.abs(r.sum(axis=1)).max() < 1e-12
     k = np.bincount(image, selected)
@@ -53,7 +42,7 @@ def test_an_image_of_one_answer_is_held_against_the_mean_of_all():
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_the_covariance_is_that_over_all_pairs_of_a_workers_images(blocks):
     rng = np.random.default_rng(1)
-    image, worker, selected = _ask(rng, 30, 4, 9, 2.0)
+    image, worker, selected = asked_of(rng, 30, 4, 9, 2.0)
     r = residuals(image, worker, selected, 30, 9)
     steps = rng.standard_normal((blocks, 30, 2)) * 0.3 + 1
     dense, expected = r.toarray(), np.zeros((2, 2))
@@ -72,7 +61,7 @@ def test_the_covariance_is_that_over_all_pairs_of_a_workers_images(blocks):
 
 
 def test_one_row_of_steps_stands_for_all_images():
-    image, worker, selected = _ask(np.random.default_rng(2), 40, 4, 8, 1.0)
+    image, worker, selected = asked_of(np.random.default_rng(2), 40, 4, 8, 1.0)
     r = residuals(image, worker, selected, 40, 8)
     one = clustered([(r, np.full((2, 1, 1), 0.1))], 1.2)
     all_rows = clustered([(r, np.full((2, 40, 1), 0.1))], 1.2)
@@ -81,7 +70,7 @@ def test_one_row_of_steps_stands_for_all_images():
 
 
 def test_workers_who_meet_are_counted_over_all_pairs():
-    image, worker, selected = _ask(np.random.default_rng(3), 24, 3, 7, 0.5, grid=4)
+    image, worker, selected = asked_of(np.random.default_rng(3), 24, 3, 7, 0.5, grid=4)
     asked = [set(worker[image == x].tolist()) for x in range(24)]
     factors = [
         1 + (len(asked[x] & asked[y]) - 1) / 4
@@ -123,14 +112,6 @@ def _one_crowd(study):
     return replace(study, datasets=datasets)
 
 
-def _wider(study, posterior):
-    fitted = Fitted(study, posterior)
-    spread = [
-        draws.mean(axis=-1).std() for draws in (fitted.together, fitted.together_of_one_crowd)
-    ]
-    return spread[0] / spread[1]
-
-
 def test_intervals_of_classifiers_know_workers_and_estimates_do_not_move(two_crowds):
     study, posterior = two_crowds
     table = bayesrep.summarize(study, posterior, allow_unconverged=True)
@@ -158,7 +139,7 @@ def test_workers_of_one_answer_each_change_nothing(two_crowds):
         )
 
     alone = replace(study, datasets={r: apart(d, r) for r, d in study.datasets.items()})
-    assert _wider(alone, posterior) == pytest.approx(1, abs=1e-6)
+    assert widening(alone, posterior) == pytest.approx(1, abs=1e-6)
 
 
 def test_one_data_set_with_workers_is_less_than_both(two_crowds):
@@ -166,7 +147,7 @@ def test_one_data_set_with_workers_is_less_than_both(two_crowds):
     datasets = dict(study.datasets)
     datasets["replication"] = replace(datasets["replication"], answers=None)
     some = replace(study, datasets=datasets)
-    assert 1 < _wider(some, posterior)
+    assert 1 < widening(some, posterior)
     found = describe_crowd(some)
     assert found.in_common is None
     assert found.datasets["dataset"].to_list() == ["reference"]
@@ -189,13 +170,13 @@ def test_description_of_a_crowd(two_crowds):
 
 def test_two_crowds_widen_intervals_more_than_one(two_crowds):
     study, posterior = two_crowds
-    assert _wider(study, posterior) > _wider(_one_crowd(study), posterior) >= 1
+    assert widening(study, posterior) > widening(_one_crowd(study), posterior) >= 1
 
 
 def test_odd_workers_are_found():
     """Among 40 who look, one each who always says yes, always no, and answers at random."""
     rng = np.random.default_rng(4)
-    image, worker, selected = _ask(rng, 600, 9, 43, 0.5)
+    image, worker, selected = asked_of(rng, 600, 9, 43, 0.5)
     selected = np.where(worker == 0, True, np.where(worker == 1, False, selected))
     selected = np.where(worker == 2, rng.random(len(selected)) < 0.5, selected)
     answers = WorkerAnswers.of(image, worker.astype(str), selected)

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from curve_studies import small_study
 from numpy.typing import NDArray
 from refusals import refused
 from scipy import integrate, optimize, stats
@@ -159,16 +160,6 @@ def test_the_papers_coefficients_draw_the_same_curve():
     s = np.linspace(0, 1, 101)
     by_powers = truncated_power_basis(s) @ bsplines_in_truncated_powers() @ fitted.curves.T
     np.testing.assert_allclose(by_powers, bspline_basis(s) @ fitted.curves.T, atol=1e-9)
-
-
-def small_study(images: int = 800) -> Study:
-    rng = np.random.default_rng(0)
-    data = []
-    for a in (5, 3):
-        s = rng.beta(a, 1, size=images)
-        correct = rng.random((images, 3)) < (0.2 + 0.7 * s)[:, None]
-        data.append({"selected": rng.binomial(12, s), "shown": 12, "correct": correct})
-    return Study.from_arrays(reference=data[0], replication=data[1], classifiers=list("abc"))
 
 
 def test_as_many_annotators_as_there_are_thin_nothing():

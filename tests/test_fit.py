@@ -22,6 +22,7 @@ import numpyro.distributions as dist
 import pytest
 import xarray as xr
 import zoo
+from fits import hard_study, short_fit, values_of
 from refusals import refused
 from toys import Toy, counts, following
 
@@ -49,16 +50,6 @@ from bayesrep.posterior.groups import cells_along, find_group, place_of_cells
 from bayesrep.posterior.verdict import Diagnostics, Verdict, advise, judge, with_modes
 
 SMALL = {"degree": 8, "terms": 3}
-
-
-def _fit(study, **changes):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return bayesrep.fit(study, **{**zoo.SHORT, **changes})
-
-
-def _values(posterior, name="adjusted_accuracy"):
-    return posterior.posterior[name].values
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +110,7 @@ def test_contents_and_names(study, posterior):
 def test_gaps_decompose_the_drop(study, posterior):
     statistics = SufficientStatistics.from_study(study)
     drop = statistics.accuracy("reference") - statistics.accuracy("replication")
-    total = _values(posterior, "bias_corrected_gap") + _values(posterior, "selection_gap")
+    total = values_of(posterior, "bias_corrected_gap") + values_of(posterior, "selection_gap")
     np.testing.assert_allclose(total, np.broadcast_to(drop, total.shape), atol=1e-12)
 
 
@@ -157,12 +148,12 @@ def test_predicted_counts_are_of_as_many_images(study, posterior):
 
 
 def test_same_draws_again_with_bar_and_with_statistics(study, posterior, fresh):
-    np.testing.assert_array_equal(_values(posterior), _values(fresh.posterior))
+    np.testing.assert_array_equal(values_of(posterior), values_of(fresh.posterior))
     assert fresh.out == ""
     assert "draw/s" in fresh.err
     assert "divergences" in fresh.err
-    other = _fit(study, seed=1)
-    assert (_values(posterior) != _values(other)).any()
+    other = short_fit(study, seed=1)
+    assert (values_of(posterior) != values_of(other)).any()
 
 
 def test_programs_of_one_model_are_traced_side_by_side(float64):
@@ -238,7 +229,7 @@ def test_a_second_fit_of_the_same_shape_compiles_nothing(study, fresh):
     other = Study.from_arrays(**sides, classifiers=["a", "b", "c"])
     jax.monitoring.register_event_duration_secs_listener(hear)
     try:
-        _fit(other, seed=3)
+        short_fit(other, seed=3)
         compiled_by_fit = [event for event in heard if "backend_compile" in event]
         jax.jit(lambda x: x + 0.25)(0.5)
     finally:
@@ -251,8 +242,8 @@ def test_cut_feedback_keeps_the_answers_out_of_the_mixtures(study):
     both = (study, _other(study, 0))
     cut, again = (zoo.fit(each, feedback="cut", **zoo.SHORT) for each in both)
     for name in ("component_mean", "weight_logit", "mean_selection_frequency"):
-        np.testing.assert_array_equal(_values(cut, name), _values(again, name))
-    assert (_values(cut) != _values(again)).all()
+        np.testing.assert_array_equal(values_of(cut, name), values_of(again, name))
+    assert (values_of(cut) != values_of(again)).all()
     assert cut.posterior.attrs["feedback"] == "cut"
 
 
@@ -262,8 +253,8 @@ def test_groups_get_their_own_accuracies():
     by_group = posterior.posterior["group_adjusted_accuracy"]
     assert by_group.dims == ("chain", "draw", "classifier", "group")
     assert by_group["group"].values.tolist() == ["cat", "dog"]
-    np.testing.assert_allclose(by_group.values @ [0.6, 0.4], _values(posterior), rtol=1e-9)
-    assert np.isfinite(_values(posterior)).all()
+    np.testing.assert_allclose(by_group.values @ [0.6, 0.4], values_of(posterior), rtol=1e-9)
+    assert np.isfinite(values_of(posterior)).all()
     assert posterior.posterior.attrs["groups"] == "breed"
     group, selected, shown = cells_along(find_group(posterior, "log_density"), "reference")
     assert (group[0], selected[0], shown[0]) == ("cat", 0, 8)
@@ -289,29 +280,23 @@ def test_cells_of_groups_with_ragged_annotators(study):
     assert len(group) == 2 * sum(range(4, 11))
 
 
-def _hard(**changes):
-    rng = np.random.default_rng(0)
-    parts = {
-        role: {
-            "selected": rng.binomial(8, 0.8, 50),
-            "shown": 8,
-            "correct": rng.random((50, 3)) < [0.0, 0.5, 1.1],
-        }
-        for role in ("reference", "replication")
-    }
-    for role in parts:
-        parts[role] |= changes
-    return Study.from_arrays(**parts, classifiers=["never", "half", "always"])
+def twice(study):
+    """Its reference is its replication, too."""
+    again = replace(study.reference, name="b")
+    return Study({"reference": study.reference, "replication": again}, study.classifiers)
 
 
 @pytest.mark.parametrize(
     "study",
     [
-        _hard(),
-        _hard(selected=np.full(50, 8)),
+        hard_study(),
+        hard_study(selected=np.full(50, 8)),
         Study(
-            {"reference": _hard().reference, "replication": replace(_hard().reference, name="b")},
-            _hard().classifiers,
+            {
+                "reference": hard_study().reference,
+                "replication": replace(hard_study().reference, name="b"),
+            },
+            hard_study().classifiers,
         ),
     ],
     ids=["classifiers at 0 and 100 percent", "everything is selected", "the same data set twice"],
@@ -320,7 +305,7 @@ def test_extreme_studies_have_a_posterior(study):
     """Of fifty images; what it is, is judged in statistics/."""
     posterior = zoo.fit(study, **zoo.SHORT)
     for name in ("adjusted_accuracy", "mean_selection_frequency"):
-        assert ((_values(posterior, name) > 0) & (_values(posterior, name) < 1)).all()
+        assert ((values_of(posterior, name) > 0) & (values_of(posterior, name) < 1)).all()
 
 
 FEW_DRAWS = {**zoo.SHORT, "chains": 1, "warmup": 50, "draws": 25}
@@ -332,8 +317,8 @@ def test_the_number_of_components_is_told_where_the_counts_ask_for_it(monkeypatc
     monkeypatch.setattr(
         components, "peak_of", lambda _, options: components.Peak(evidence[options.components], {})
     )
-    study = _hard(selected=np.arange(50) % 2, shown=1)
-    asked = _fit(study, **FEW_DRAWS).posterior.attrs
+    study = hard_study(selected=np.arange(50) % 2, shown=1)
+    asked = short_fit(study, **FEW_DRAWS).posterior.attrs
     assert json.loads(asked["options"])["components"] == 3
     small = pose(study, model="joint", options=SMALL)
     why = components.settled_by_counts(small, choose=True)[1]
@@ -342,23 +327,23 @@ def test_the_number_of_components_is_told_where_the_counts_ask_for_it(monkeypatc
 
 def test_one_or_two_annotators_are_warned_of():
     """One annotator cannot tell two components, let alone the three that are fitted here."""
-    study = _hard(selected=np.arange(50) % 2, shown=1)
+    study = hard_study(selected=np.arange(50) % 2, shown=1)
     with pytest.warns(ConvergenceWarning) as warned:
         posterior = bayesrep.fit(study, **FEW_DRAWS, components=3)
     assert posterior.posterior["component_weight"].shape == (1, 25, 2, 3)
-    assert np.isfinite(_values(posterior)).all()
+    assert np.isfinite(values_of(posterior)).all()
     one = advise(SufficientStatistics.from_study(study))
     assert {str(warning.message) for warning in warned} >= set(one)
     assert posterior.posterior.attrs["advice"] == " ".join(one)
-    two = advise(SufficientStatistics.from_study(_hard(selected=np.arange(50) % 3, shown=2)))
+    two = advise(SufficientStatistics.from_study(hard_study(selected=np.arange(50) % 3, shown=2)))
     for sentences, moments in ((one, "the mean"), (two, "two moments")):
         assert len(sentences) == 2  # of the reference, and of the replication
         assert all(f" identify {moments} of " in sentence for sentence in sentences)
-    assert advise(SufficientStatistics.from_study(_hard())) == ()
+    assert advise(SufficientStatistics.from_study(hard_study())) == ()
 
 
 def test_the_prior_predictive_draws_studies():
-    study = _hard()
+    study = hard_study()
     drawn = prior_predictive(study, draws=50, seed=1, **SMALL)
     again = prior_predictive(study, draws=50, seed=1, **SMALL)
     images = drawn.prior_predictive["reference_images"].values
@@ -402,7 +387,7 @@ def test_a_thousand_classifiers_fit_in_bounded_memory(study):
         for role, data in study.datasets.items()
     }
     study = Study.from_arrays(**sides, classifiers=[f"c{place}" for place in range(1_000)])
-    values = _values(zoo.fit(study, **{**zoo.SHORT, "chains": 1, "warmup": 20, "draws": 20}))
+    values = values_of(zoo.fit(study, **{**zoo.SHORT, "chains": 1, "warmup": 20, "draws": 20}))
     assert values.shape == (1, 20, 1_000)
     assert np.isfinite(values).all()
 
@@ -434,7 +419,7 @@ def test_file_round_trip_and_refusals(posterior, tmp_path):
     path = tmp_path / "posterior.nc"
     write_posterior(posterior, path)
     back = read_posterior(path)
-    np.testing.assert_array_equal(_values(back), _values(posterior))
+    np.testing.assert_array_equal(values_of(back), values_of(posterior))
     assert (
         back.posterior.attrs["study_fingerprint"] == posterior.posterior.attrs["study_fingerprint"]
     )

@@ -340,8 +340,7 @@ def _density(values, which):
     )
 
 
-@pytest.mark.parametrize("curve", ["spline", "gp"])
-@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize(("curve", "monotone"), [("spline", True), ("gp", False)])
 def test_curves_on_quadrature_nodes_are_integrated(curve, monotone):
     """Cell and adjusted accuracies against adaptive quadrature of the interpolated curve."""
     study = zoo.cut(zoo.study("tiny"), images=300, classifiers=2)

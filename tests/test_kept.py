@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import zoo
+from kept_counts import WEIGHT, A, B, dealt
 from refusals import check, refusal, refused
 from scipy import special, stats
 
@@ -26,7 +27,6 @@ from bayesrep.studies.selection import Selection
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.summary.remeasured import kept_factor
 
-A, B, WEIGHT = np.array([2.0, 6.0]), np.array([3.0, 1.2]), np.array([0.4, 0.6])
 SHOWN = {"grid": [5], "two": [3, 5], "listed": [*range(30, 60), 200]}
 
 
@@ -244,15 +244,6 @@ def test_a_rule_that_leaves_one_count_identifies_nothing():
         assert "(all)" in sentence
         assert "1 count:" in sentence
         assert "nothing is" in sentence
-
-
-def dealt(seed, size=4_000):
-    """Items of a known mixture that at least 3 of 5 selected, and their true frequencies."""
-    rng = np.random.default_rng(seed)
-    component = rng.choice(2, size=size, p=WEIGHT)
-    s = rng.beta(A[component], B[component])
-    k = rng.binomial(5, s)
-    return k[k >= 3], s[k >= 3]
 
 
 def test_counts_alone_are_measured_again():

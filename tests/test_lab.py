@@ -7,6 +7,7 @@ import pytest
 import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from populations import EASY, HARD, drawn, study_of
 from refusals import check, refusal, refused
 from scipy import integrate, stats
 
@@ -29,10 +30,6 @@ numbers = st.integers(0, 60)
 
 def beta(a, b):
     return BetaMixture(np.array([float(a)]), np.array([float(b)]), np.ones(1))
-
-
-EASY = BetaMixture(np.array([8.0, 2.0]), np.array([1.0, 3.0]), np.array([0.8, 0.2]))
-HARD = BetaMixture(np.array([4.0, 1.0]), np.array([1.5, 2.0]), np.array([0.5, 0.5]))
 
 
 @given(positive, positive, numbers)
@@ -135,23 +132,6 @@ def test_the_naive_estimate_is_foretold_to_ever_more_answers():
 
 
 # ------------------------------------------------------------------------ matching again
-
-
-def drawn(rng, mixture, size, n):
-    component = rng.choice(len(mixture.a), size=size, p=mixture.weights)
-    s = rng.beta(mixture.a[component], mixture.b[component])
-    return s, rng.binomial(n, s)
-
-
-def study_of(reference, pool, *, n=10, size=6_000, seed=0, classifiers=3, **more):
-    rng = np.random.default_rng(seed)
-    entries = {}
-    for role, mixture in (("reference", reference), ("candidates", pool)):
-        s, k = drawn(rng, mixture, size, n)
-        correct = rng.random((size, classifiers)) < (0.1 + 0.8 * s)[:, None]
-        entries[role] = {"selected": k, "shown": n, "correct": correct, **more}
-    names = [f"c{place}" for place in range(classifiers)]
-    return Study.from_arrays(replication=entries["candidates"], classifiers=names, **entries)
 
 
 def test_matching_again_repeats_and_goes_by_class():

@@ -34,7 +34,7 @@ class Case:
 
     def __init__(self, name):
         plain = zoo.cut(zoo.study("tiny"), images=60)
-        study = zoo.study("workers") if name == "workers" else plain
+        study = zoo.study("panels") if name == "workers" else plain
         problem = pose(study, model=name, options=SIDES.get(name, {}))
         self.data = problem.data()
         self.tools = programs(problem, self.data)

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pools import drawn, world
 from refusals import check, refusal, refused
 
 from bayesrep.cli import main
@@ -12,19 +13,6 @@ from bayesrep.errors import OptionError, StudyError
 from bayesrep.lab import METHODS, left_with, match_images, next_answers
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayesrep.errors.IdentificationWarning")
-
-
-def drawn(rng, size, n, a, b):
-    s = rng.beta(a, b, size)
-    return s, (rng.binomial(n, s), np.full(size, n))
-
-
-def world(seed=0, n=10, reference=20_000, pool=20_000):
-    """A reference of clear images and a pool of harder ones."""
-    rng = np.random.default_rng(seed)
-    _, first = drawn(rng, reference, n, 8.0, 2.0)
-    s, second = drawn(rng, pool, n, 3.0, 2.0)
-    return first, second, s
 
 
 @given(

@@ -1,6 +1,7 @@
 """Plans: their search, their populations, their fits, and what they refuse."""
 
 import json
+import operator
 
 import numpy as np
 import pytest
@@ -197,16 +198,12 @@ def test_kept_work_is_not_done_again(fits, monkeypatch, tmp_path):
         planned(width=0.02, kept=kept)
 
 
-def double(task):
-    return 2 * task
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_work_is_spread(jobs):
     told = []
     with spread_over(jobs=jobs, told=told.append) as spread:
-        assert spread(double, [1, 2, 3], ["a", "b", "c"]) == [2, 4, 6]
-        assert spread(double, [2, 5], ["b", "d"]) == [4, 10]
+        assert spread(operator.neg, [1, 2, 3], ["a", "b", "c"]) == [-1, -2, -3]
+        assert spread(operator.neg, [2, 5], ["b", "d"]) == [-2, -5]
     assert sum(told) == 5
 
 

@@ -31,12 +31,13 @@ import torch
 from safetensors.torch import save_file
 
 NAME, ALIAS = "test_vit", "test_vit.r160_in1k"
-IMAGES = 60  # two blocks and a half; an interrupted run keeps the first
+BLOCK, REST = 24, 8  # an interrupted run keeps the block
+IMAGES = BLOCK + REST
 
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """60 images in a flat folder, with a file of labels: their place in it is their order."""
+    """Images in a flat folder, with a file of labels: their place in it is their order."""
     root = tmp_path_factory.mktemp("flat")
     rng = np.random.default_rng(0)
     for number in range(IMAGES):
@@ -166,7 +167,7 @@ def other_name(place):
 
 
 def image_added(place):
-    repaint(place / "images" / "60.png")
+    repaint(place / "images" / f"{IMAGES}.png")
     return {}
 
 
@@ -178,14 +179,14 @@ def image_removed(place):
 # What changed: then, of a finished run and of an interrupted one, the status, how many images are
 # evaluated, and of the earlier rows how many are judged again, evaluated again and dropped.
 MATRIX = {
-    nothing: (("already done", 0, 0, 0, 0), ("done", 36, 0, 0, 0)),
-    other_labels: (("judged again", 0, 60, 0, 0), ("done", 36, 24, 0, 0)),
-    other_image: (("done", 1, 0, 1, 0), ("done", 37, 0, 1, 0)),
+    nothing: (("already done", 0, 0, 0, 0), ("done", REST, 0, 0, 0)),
+    other_labels: (("judged again", 0, IMAGES, 0, 0), ("done", REST, BLOCK, 0, 0)),
+    other_image: (("done", 1, 0, 1, 0), ("done", REST + 1, 0, 1, 0)),
     other_weights: ("weights",) * 2,
     other_precision: ("precision",) * 2,
-    other_name: (("done", 60, 0, 0, 0), ("done", 60, 0, 0, 0)),
-    image_added: (("done", 1, 0, 0, 0), ("done", 37, 0, 0, 0)),
-    image_removed: (("done", 0, 0, 0, 1), ("done", 36, 0, 0, 1)),
+    other_name: (("done", IMAGES, 0, 0, 0), ("done", IMAGES, 0, 0, 0)),
+    image_added: (("done", 1, 0, 0, 0), ("done", REST + 1, 0, 0, 0)),
+    image_removed: (("done", 0, 0, 0, 1), ("done", REST, 0, 0, 1)),
 }
 
 
@@ -236,7 +237,7 @@ def test_a_change_of_labels_is_said_and_does_not_touch_the_answers(capsys, place
     assert main(command(place, "v1")) == 0
     said = capsys.readouterr().out
     assert "judged again" in said
-    assert re.search(rf"60 judged again.* \(classifier '{NAME}'\)", said)
+    assert re.search(rf"{IMAGES} judged again.* \(classifier '{NAME}'\)", said)
     after = table(place)
     assert (after["correct"] == (after["label"] == after["label_1"])).all()
     assert after["correct"][0]
@@ -258,7 +259,7 @@ def test_two_labellings_never_share_a_file(monkeypatch, place):
             predict(place)
     parts = list((place / "study").rglob(".parts/*/*.parquet"))
     held = pl.concat([pl.read_parquet(part) for part in parts])
-    assert len(held) == 24
+    assert len(held) == BLOCK
     numbers = held["image"].str.head(2).cast(pl.Int64) + 5
     assert held["label"].to_list() == [synsets()[number] for number in numbers]
 
@@ -288,12 +289,12 @@ def test_what_an_interrupt_keeps_is_said(monkeypatch, place):
     study = place / "study"
     assert "nothing" in kept(study, "v1", [NAME])
     interrupt_after_a_block(monkeypatch, place)
-    for names, asked in (([NAME], 60), ([NAME, ALIAS], 120)):
+    for names, asked in (([NAME], IMAGES), ([NAME, ALIAS], 2 * IMAGES)):
         said = kept(study, "v1", names)
-        assert f" 24 of {asked} " in said
+        assert f" {BLOCK} of {asked} " in said
         assert said.endswith(f" {study}")
     predict(place)
-    assert " 60 of 60 " in kept(study, "v1", [NAME])
+    assert f" {IMAGES} of {IMAGES} " in kept(study, "v1", [NAME])
 
 
 def test_an_interrupt_does_not_wait_for_the_networks(monkeypatch, place):
@@ -406,8 +407,8 @@ def count_images(place, names):
 def test_a_study_is_left_without_what_cannot_be_decoded(capsys, place, counts_first):
     whole = (place / "images" / "03.png").read_bytes()
     (place / "images" / "03.png").write_bytes(whole[:500])
-    (place / "images" / "59.png").write_bytes(b"")  # not counted
-    names = [f"{number:02d}.png" for number in range(50)]
+    (place / "images" / f"{IMAGES - 1}.png").write_bytes(b"")  # not counted
+    names = [f"{number:02d}.png" for number in range(30)]
     if counts_first:
         count_images(place, names)
     assert main(command(place, "v1")) == 1
@@ -430,7 +431,7 @@ def test_a_study_is_left_without_what_cannot_be_decoded(capsys, place, counts_fi
     assert main(command(place, "v1", "--allow-failures")) == 0
     study = bayesrep.read_study(place / "study")
     for data in study.datasets.values():
-        assert len(data.images) == 49
+        assert len(data.images) == 29
         assert list(data.left_out) == ["03.png"]
         assert "truncated" in data.left_out["03.png"]
     # What is once left out stays out, also through writing and reading.
@@ -459,6 +460,6 @@ def test_a_study_is_left_without_what_cannot_be_decoded(capsys, place, counts_fi
     for dataset in ("v1", "v2"):
         assert main(command(place, dataset)) == 0
     study = bayesrep.read_study(place / "study")
-    assert [len(data.images) for data in study.datasets.values()] == [50, 50]
+    assert [len(data.images) for data in study.datasets.values()] == [30, 30]
     assert not any(data.left_out for data in study.datasets.values())
     assert not (place / "study" / "failures.parquet").exists()

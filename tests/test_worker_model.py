@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import zoo
+from leniencies import lenient_crowd
 from numpyro import handlers
 from refusals import check, refusal, refused
 from scipy.integrate import quad
@@ -33,20 +34,6 @@ from bayesrep.numerics.leniency import (
 from bayesrep.posterior.fitted import Fitted
 
 FIT = {"model": "workers", **zoo.QUICK, "degree": 8, "terms": 3, "draws": 50}
-
-
-def crowd(seed, *, images, workers, shown, spread, one_crowd=False):
-    """Answers about two data sets, and the leniencies that they were given with."""
-    random = np.random.default_rng(seed)
-    b = random.normal(0, spread, 2 * workers)
-    frequency = random.beta(3, 1.2, 2 * images)
-    dataset = np.repeat([0, 1], images)
-    alpha = stretched_logit(logit(frequency), spread)
-    asked = [random.choice(workers, shown, replace=False) for _ in dataset]
-    worker = (np.array(asked) + (0 if one_crowd else workers) * dataset[:, None]).ravel()
-    image = np.repeat(np.arange(2 * images), shown)
-    selected = random.random(len(image)) < expit(alpha[image] + b[worker])
-    return CrowdAnswers(image, worker, selected, dataset, 2 * workers), b
 
 
 def stretched_at_nodes(found):
@@ -115,7 +102,7 @@ def test_a_worker_with_one_answer_says_what_anybody_says():
 @pytest.mark.parametrize("one_crowd", [False, True])
 def test_what_is_known_of_crowds(one_crowd):
     """How lenient a crowd is, images do not tell; that two data sets had one crowd, answers do."""
-    answers, _ = crowd(2, images=400, workers=40, shown=5, spread=0.7, one_crowd=one_crowd)
+    answers, _ = lenient_crowd(2, images=400, workers=40, shown=5, spread=0.7, one_crowd=one_crowd)
     found = find_leniencies(answers)
     size = len(found.known)
     assert size == (40 if one_crowd else 80)
@@ -152,7 +139,7 @@ def test_counts_of_a_crowd_are_those_of_its_mean():
 
 
 def test_leniencies_repeat_and_do_not_mind_the_order():
-    answers, _ = crowd(3, images=200, workers=15, shown=4, spread=0.6)
+    answers, _ = lenient_crowd(3, images=200, workers=15, shown=4, spread=0.6)
     order = np.random.default_rng(0).permutation(len(answers.image))
     mixed = CrowdAnswers(
         answers.image[order],

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from crowds import asked_of, widening
 from scipy.stats import binom
 
 import bayesrep
@@ -12,18 +12,6 @@ from bayesrep import Study, WorkerAnswers
 from bayesrep.answers import describe_crowd
 from bayesrep.numerics.crowd import meetings, residuals
 from bayesrep.posterior.fitted import Fitted
-
-
-def _ask(rng, images, annotators, workers, sd, grid=1):
-    """Image, worker and answer; the images of a grid are shown to the same workers."""
-    s = rng.beta(4, 2, images)
-    leniency = sd * rng.standard_normal(workers)
-    rows = -(-images // grid)
-    asked = rng.random((rows, workers)).argsort(axis=1)[:, :annotators]
-    asked = np.repeat(asked, grid, axis=0)[:images]
-    chance = expit(np.log(s / (1 - s))[:, None] + leniency[asked])
-    selected = rng.random(asked.shape) < chance
-    return np.repeat(np.arange(images), annotators), asked.ravel(), selected.ravel()
 
 
 @pytest.mark.parametrize(
@@ -34,7 +22,7 @@ def test_the_variance_of_the_mean_over_workers_is_unbiased(workers, annotators, 
     """400 crowds; within 4.5 standard errors of both (false alarm rate below 1e-4)."""
     images, means, within, found = 300, [], [], []
     for seed in range(400):
-        asked = _ask(np.random.default_rng(seed), images, annotators, workers, sd, grid)
+        asked = asked_of(np.random.default_rng(seed), images, annotators, workers, sd, grid)
         r = residuals(*asked, images, workers)
         share = np.bincount(asked[0], asked[2], minlength=images) / annotators
         means.append(share.mean())
@@ -61,16 +49,8 @@ def crowds():
     return found
 
 
-def _wider(study, posterior):
-    fitted = Fitted(study, posterior)
-    spread = [
-        draws.mean(axis=-1).std() for draws in (fitted.together, fitted.together_of_one_crowd)
-    ]
-    return spread[0] / spread[1]
-
-
 def test_two_crowds_widen_intervals_and_one_crowd_hardly(crowds):
-    two, one = (_wider(*crowds[name]) for name in ("two-crowds", "one-crowd"))
+    two, one = (widening(*crowds[name]) for name in ("two-crowds", "one-crowd"))
     assert two > 1.4
     assert 1 <= one < 1.25
 

@@ -2,23 +2,13 @@
 
 import numpy as np
 import pytest
+from curve_studies import small_study
 
-from bayesrep import Study
 from bayesrep.estimators.em_spline import EMSpline
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.studies.statistics import SufficientStatistics
 
 pytestmark = pytest.mark.usefixtures("float64")
-
-
-def small_study(images: int) -> Study:
-    rng = np.random.default_rng(0)
-    data = []
-    for a in (5, 3):
-        s = rng.beta(a, 1, size=images)
-        correct = rng.random((images, 3)) < (0.2 + 0.7 * s)[:, None]
-        data.append({"selected": rng.binomial(12, s), "shown": 12, "correct": correct})
-    return Study.from_arrays(reference=data[0], replication=data[1], classifiers=list("abc"))
 
 
 def test_known_truth_is_recovered():

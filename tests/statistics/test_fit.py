@@ -1,28 +1,18 @@
 """Fits against what their studies were made of, and against each other."""
 
-import warnings
 from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import zoo
+from fits import hard_study, short_fit, values_of
 from toys import Toy, following
 
 import bayesrep
 from bayesrep import ConvergenceWarning, Study
 from bayesrep.inference.nuts import BLOCK, Schedule
 from bayesrep.inference.prior import prior_predictive
-
-
-def _fit(study, **changes):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return bayesrep.fit(study, **{**zoo.SHORT, **changes})
-
-
-def _values(posterior, name="adjusted_accuracy"):
-    return posterior.posterior[name].values
 
 
 @pytest.fixture(scope="module")
@@ -41,17 +31,17 @@ def test_posterior_predictive_covers_the_observed(posterior):
 def test_cut_feedback_keeps_the_answers_out_of_the_mixtures(posterior):
     """Little of them is left there: means within two sds; other answers have other accuracies."""
     study = zoo.study("tiny")
-    cut = _fit(study, feedback="cut")
+    cut = short_fit(study, feedback="cut")
     rng = np.random.default_rng(0)
     sets = {
         role: replace(data, correct=rng.random(np.shape(data.correct)) < 0.5)
         for role, data in study.datasets.items()
     }
-    again = _fit(replace(study, datasets=sets, truth=None), feedback="cut")
-    full = _values(posterior)
-    close = np.abs(_values(cut).mean(axis=(0, 1)) - full.mean(axis=(0, 1)))
+    again = short_fit(replace(study, datasets=sets, truth=None), feedback="cut")
+    full = values_of(posterior)
+    close = np.abs(values_of(cut).mean(axis=(0, 1)) - full.mean(axis=(0, 1)))
     assert (close < 2 * full.std(axis=(0, 1))).all()
-    assert np.abs(_values(again).mean() - full.mean()) > 0.05
+    assert np.abs(values_of(again).mean() - full.mean()) > 0.05
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
@@ -102,7 +92,7 @@ def test_groups_get_their_own_accuracies_with_ragged_annotators():
     study = Study.from_arrays(
         reference=data(0.9), replication=data(0.8), classifiers=["one", "two"]
     )
-    posterior = _fit(study, groups="superclass")
+    posterior = short_fit(study, groups="superclass")
     by_group = posterior.posterior["group_adjusted_accuracy"]
     means = by_group.mean(("chain", "draw", "classifier"))
     # Partial pooling draws both towards each other; the sd of each is about 0.02.
@@ -110,51 +100,36 @@ def test_groups_get_their_own_accuracies_with_ragged_annotators():
     assert 0.45 < float(means.sel(group="dog")) < 0.62
 
 
-def _hard(**changes):
-    rng = np.random.default_rng(0)
-    parts = {
-        role: {
-            "selected": rng.binomial(8, 0.8, 50),
-            "shown": 8,
-            "correct": rng.random((50, 3)) < [0.0, 0.5, 1.1],
-        }
-        for role in ("reference", "replication")
-    }
-    for role in parts:
-        parts[role] |= changes
-    return Study.from_arrays(**parts, classifiers=["never", "half", "always"])
-
-
 def test_fifty_images_and_classifiers_at_0_and_100_percent():
-    values = _values(_fit(_hard())).reshape(-1, 3).mean(axis=0)
+    values = values_of(short_fit(hard_study())).reshape(-1, 3).mean(axis=0)
     assert values[0] < 0.15 < values[1] < 0.85 < values[2]
 
 
 def test_every_annotator_selects_everything():
-    posterior = _fit(_hard(selected=np.full(50, 8)))
-    assert (_values(posterior, "mean_selection_frequency").mean(axis=(0, 1)) > 0.85).all()
+    posterior = short_fit(hard_study(selected=np.full(50, 8)))
+    assert (values_of(posterior, "mean_selection_frequency").mean(axis=(0, 1)) > 0.85).all()
 
 
 def test_six_components_of_one_annotator_have_a_posterior():
     """The most components there may be, of counts that identify none but the mean."""
-    study = _hard(selected=np.arange(50) % 2, shown=1)
-    posterior = _fit(study, chains=1, draws=25, components=6)
+    study = hard_study(selected=np.arange(50) % 2, shown=1)
+    posterior = short_fit(study, chains=1, draws=25, components=6)
     assert posterior.posterior["component_weight"].shape == (1, 25, 2, 6)
-    assert np.isfinite(_values(posterior)).all()
+    assert np.isfinite(values_of(posterior)).all()
 
 
 def test_identical_data_sets_have_no_gap():
-    study = _hard()
+    study = hard_study()
     twice = Study(
         {"reference": study.reference, "replication": replace(study.reference, name="again")},
         study.classifiers,
     )
-    gap = _values(_fit(twice), "bias_corrected_gap")
+    gap = values_of(short_fit(twice), "bias_corrected_gap")
     assert (np.abs(gap.mean(axis=(0, 1))) < 3 * gap.std(axis=(0, 1)) + 0.05).all()
 
 
 def test_the_prior_predictive_draws_of_the_prior():
-    location = prior_predictive(_hard(), draws=200, seed=1, degree=8, terms=3).prior
+    location = prior_predictive(hard_study(), draws=200, seed=1, degree=8, terms=3).prior
     # 200 draws of Normal(0.7, 0.5): within 4 standard errors, a false alarm in 10^4.
     assert abs(location["first_location"].values.mean() - 0.7) < 4 * 0.5 / np.sqrt(200)
 

@@ -4,12 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from kept_counts import dealt
 
 import bayesrep
 from bayesrep.errors import ConvergenceWarning
 from bayesrep.estimators.remeasured import remeasure_counts
-
-A, B, WEIGHT = np.array([2.0, 6.0]), np.array([3.0, 1.2]), np.array([0.4, 0.6])
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +43,6 @@ def test_measured_again_images_fall_back(kept):
     assert (truth < upper + 0.006).all()
     assert (table["regression_upper"] < 0).all()
     assert table["dropped"].is_between(0.02, 0.2).all()
-
-
-def dealt(seed, size=4_000):
-    """Items of a known mixture that at least 3 of 5 selected, and their true frequencies."""
-    rng = np.random.default_rng(seed)
-    component = rng.choice(2, size=size, p=WEIGHT)
-    s = rng.beta(A[component], B[component])
-    k = rng.binomial(5, s)
-    return k[k >= 3], s[k >= 3]
 
 
 def test_counts_alone_are_measured_again():

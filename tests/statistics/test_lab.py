@@ -3,16 +3,13 @@
 import numpy as np
 import polars as pl
 import pytest
+from populations import EASY, HARD, drawn, study_of
 
-from bayesrep import Study, simulate_study
+from bayesrep import simulate_study
 from bayesrep.estimators.annotators import compare_annotators, extrapolate
 from bayesrep.lab import explore, rematch
 from bayesrep.lab.matching import fitted_mixtures
 from bayesrep.lab.pipeline import simulated
-from bayesrep.numerics.noisy_matching import BetaMixture
-
-EASY = BetaMixture(np.array([8.0, 2.0]), np.array([1.0, 3.0]), np.array([0.8, 0.2]))
-HARD = BetaMixture(np.array([4.0, 1.0]), np.array([1.5, 2.0]), np.array([0.5, 0.5]))
 
 
 @pytest.mark.parametrize("careless", [0.0, 0.3])
@@ -34,23 +31,6 @@ def test_the_naive_estimate_is_foretold():
     np.testing.assert_allclose(told["gap"][:3], [gaps[4], gaps[9], gaps[19]], atol=0.0015)
     assert np.all(np.diff(told["left"]) < 0)
     assert abs(told["left"][-1]) < 2e-4  # nothing is left by answers without number
-
-
-def drawn(rng, mixture, size, n):
-    component = rng.choice(len(mixture.a), size=size, p=mixture.weights)
-    s = rng.beta(mixture.a[component], mixture.b[component])
-    return s, rng.binomial(n, s)
-
-
-def study_of(reference, pool, *, n=10, size=6_000, seed=0, classifiers=3):
-    rng = np.random.default_rng(seed)
-    entries = {}
-    for role, mixture in (("reference", reference), ("candidates", pool)):
-        s, k = drawn(rng, mixture, size, n)
-        correct = rng.random((size, classifiers)) < (0.1 + 0.8 * s)[:, None]
-        entries[role] = {"selected": k, "shown": n, "correct": correct}
-    names = [f"c{place}" for place in range(classifiers)]
-    return Study.from_arrays(replication=entries["candidates"], classifiers=names, **entries)
 
 
 def test_matching_again_finds_what_it_leaves():

@@ -2,31 +2,17 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
+from leniencies import lenient_crowd
 
 import bayesrep
-from bayesrep.numerics.leniency import CrowdAnswers, find_leniencies, stretched_logit
+from bayesrep.numerics.leniency import find_leniencies
 from bayesrep.posterior.fitted import Fitted
-
-
-def crowd(seed, *, images, workers, shown, spread):
-    """Answers about two data sets, and the leniencies that they were given with."""
-    random = np.random.default_rng(seed)
-    b = random.normal(0, spread, 2 * workers)
-    frequency = random.beta(3, 1.2, 2 * images)
-    dataset = np.repeat([0, 1], images)
-    alpha = stretched_logit(logit(frequency), spread)
-    asked = [random.choice(workers, shown, replace=False) for _ in dataset]
-    worker = (np.array(asked) + workers * dataset[:, None]).ravel()
-    image = np.repeat(np.arange(2 * images), shown)
-    selected = random.random(len(image)) < expit(alpha[image] + b[worker])
-    return CrowdAnswers(image, worker, selected, dataset, 2 * workers), b
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
 def test_spread_and_leniencies_are_found(spread):
     """Squares of 200 standardised errors, each seed fixed; 4 standard errors: 1 in 10,000."""
-    answers, b = crowd(1, images=1500, workers=100, shown=10, spread=spread)
+    answers, b = lenient_crowd(1, images=1500, workers=100, shown=10, spread=spread)
     found = find_leniencies(answers)
     assert found.spread == pytest.approx(spread, abs=0.1)
     # Within a crowd: what both crowds' means are cannot be told.
