@@ -25,7 +25,7 @@ from bayesrep.studies.reading import check_study
 
 # The options of zoo.SHORT, whose compiled programs these share.
 OPTIONS = ("--set", "degree=8", "--set", "terms=3")
-SHORT = (*OPTIONS, "--chains", "2", "--warmup", "100")
+SHORT = (*OPTIONS, "--method", "nuts", "--chains", "2", "--warmup", "100")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from toys import COUNTS, Normal, expanding, log_own, skewed, some, whitened
 
 import bayesrep
 from bayesrep.inference.density import build_density
-from bayesrep.inference.fit import LAPLACE, LONGER, NUTS, Found, _first_that_holds
+from bayesrep.inference.fit import LONGER, METHODS, Found, _first_that_holds
 from bayesrep.inference.problem import pose
 from bayesrep.inference.settle import looking, settle
 from bayesrep.inference.spread import as_wide_as_classifiers, logit_spread
@@ -168,7 +168,8 @@ def test_priors_are_as_wide_as_classifiers_differ_and_no_narrower():
 
 
 def test_ways_are_gone_until_one_holds_and_the_last_counts_whatever_it_is():
-    ways = [LAPLACE, *(NUTS._replace(times=times) for times in LONGER)]
+    chains = METHODS["nuts"]
+    ways = [METHODS["laplace"], *(chains._replace(times=times) for times in LONGER)]
 
     def going(holding):
         gone = []

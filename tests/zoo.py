@@ -117,14 +117,13 @@ def _images() -> bayesrep.Study:
 
 
 def _exchanged() -> bayesrep.Study:
-    """Those with every classifier's answers exchanged between images of the same count."""
+    """Those with all classifiers' answers exchanged between images of the same count."""
     random, sets = np.random.default_rng(0), {}
     for role, data in study("images").datasets.items():
         correct = np.array(data.correct)
         for selected in np.unique(data.selected):
             rows = np.flatnonzero(data.selected == selected)
-            for classifier in range(correct.shape[1]):
-                correct[rows, classifier] = correct[random.permutation(rows), classifier]
+            correct[rows] = correct[random.permutation(rows)]
         sets[role] = replace(data, correct=correct)
     return replace(study("images"), datasets=sets, truth=None)
 

@@ -86,9 +86,15 @@ class Way(NamedTuple):
         return max(1, self.stages * schedule.chains * (schedule.warmup + schedule.draws))
 
 
-NUTS = Way("nuts", "nuts", nuts, 1)
-CUT = Way("cut", "nuts", cut, 2)
-LAPLACE = Way("laplace", "laplace", laplace, 0)
+METHODS: Mapping[str, Way] = {
+    way.name: way
+    for way in (
+        Way("nuts", "nuts", nuts, 1),
+        Way("cut", "nuts", cut, 2),
+        Way("laplace", "laplace", laplace, 0),
+    )
+}
+"""By what a model's `methods` call it; "cut" is the method "nuts" with cut feedback."""
 LONGER = 1, 4, 16
 """How long chains are made until they agree, where no method is named; dear ones the first two."""
 
@@ -269,7 +275,9 @@ def fit(
             longer = schedule.longer(way.times)
             counted = ("draw", "divergences") if way.stages else ("fit", "")
             with progress_bar(way.steps(longer), *counted, show=progress, watch=watch) as bar:
-                drawn = way.draw(Run(problem, tools, data, longer, seed, chosen, bar, folder))
+                drawn = way.draw(
+                    Run(problem, tools, data, longer, seed, chosen, bar, folder, way.times)
+                )
                 # Weights tell for themselves; chains when everything is known of their draws.
                 weighed = None if way.stages else judge_weights(**drawn.facts)
                 if weighed is not None and not (weighed.converged or last):
@@ -319,13 +327,13 @@ def _first_that_holds(ways: Sequence[Way], make: Make) -> tuple[Found, list[str]
 
 def _ways(problem: Problem, method: str, feedback: str) -> Sequence[Way]:
     """What is done until one of them gives draws that hold, the quickest first."""
-    chains = CUT if feedback == "cut" else NUTS
+    chains = METHODS["cut" if feedback == "cut" else "nuts"]
     if method != "auto":
-        return [LAPLACE if method == "laplace" else chains]
+        return [METHODS["laplace"] if method == "laplace" else chains]
     dear = problem.model.of_images
     longer = [chains._replace(times=times) for times in LONGER[: 2 if dear else None]]
-    quick = chains is NUTS and LAPLACE.name in problem.model.methods and not dear
-    return [LAPLACE, *longer] if quick else longer
+    quick = feedback == "full" and "laplace" in problem.model.methods and not dear
+    return [METHODS["laplace"], *longer] if quick else longer
 
 
 def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:

@@ -45,7 +45,11 @@ STATISTICS = ("diverging", "num_steps", "acceptance_rate", "energy", "step_size"
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What to sample and how; `folder` is that of its checkpoint, if it has one."""
+    """What to sample and how.
+
+    `folder` is that of its checkpoint, if it has one, and `times` how much longer than usual chains
+    are.
+    """
 
     problem: Problem
     tools: Programs
@@ -55,6 +59,7 @@ class Run:
     device: Choice
     bar: Progress
     folder: Path | None
+    times: int = 1
 
     @property
     def vectorized(self) -> bool:
@@ -63,7 +68,7 @@ class Run:
 
     def named(self, part: str) -> str:
         """What a part's files are called; those of longer chains are others."""
-        return f"{part}-{self.schedule.warmup}-{self.schedule.thinning}"
+        return part if self.times == 1 else f"{part}-{self.times}"
 
     def key(self, stage: int) -> Array:
         """Of everything random in a stage of the fit."""
