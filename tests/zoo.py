@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -203,7 +204,9 @@ def _made(study: bayesrep.Study, name: str, options: dict[str, Any]) -> Path:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", bayesrep.ConvergenceWarning)
                 warnings.simplefilter("ignore", bayesrep.errors.EstimateWarning)
-                made = bayesrep.inference.fit(study, **{"progress": False} | options)
+                made = import_module("bayesrep.inference").fit(
+                    study, **{"progress": False} | options
+                )
             bayesrep.write_posterior(made, file)
     return file
 
