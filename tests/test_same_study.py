@@ -184,7 +184,8 @@ def test_a_checkpoint_goes_on_with_its_own_study_only(study, other, model, tmp_p
     monkeypatch.setitem(METHODS, "nuts", METHODS["nuts"]._replace(draw=stopped))
 
     def fit(study):
-        bayesrep.fit(study, model=model, checkpoint=tmp_path / "checkpoint", progress=False)
+        how = {"method": "nuts", "checkpoint": tmp_path / "checkpoint", "progress": False}
+        bayesrep.fit(study, model=model, **how)
 
     with pytest.raises(Stopped):
         fit(study)
