@@ -88,7 +88,7 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
             )
             for level in (assumed, *sorted(at))
         }
-        found = _along(problems)
+        found = _along(problems, made.weight)
     height, base = found[assumed]
     nothing = np.full(len(base), np.nan)
     columns = [(height - low, mean) for low, mean in (found.get(x, (np.nan, nothing)) for x in at)]
@@ -104,16 +104,17 @@ def dependence_band(posterior: Posterior, at: Sequence[float] = LEVELS) -> pl.Da
 
 
 def _along(
-    problems: Mapping[float, Problem],
+    problems: Mapping[float, Problem], weight: float
 ) -> dict[float, tuple[float, Float[np.ndarray, "draw"]]]:
     """By level: the least potential, and mean accuracies of a normal around it, by the same z.
 
-    Of problems that differ in what their data say of the dependence alone. The first is the fit's;
+    Of problems that differ in what their data say of the dependence alone, and whose classifiers
+    count with the fit's weight: cells do not say it. The first is the fit's;
     the others rise, and end with the first that the counts speak against: there the climb is long
     and leads nowhere.
     """
     assumed, problem = next(iter(problems.items()))
-    data = problem.data()
+    data = problem.data()._replace(weight=jnp.asarray(weight))
     tools = programs(problem, data)  # of all levels: it is the data that know them
     start = tools.start(problem.start(data))
     position = climb_from_annotations(problem, tools, start, data).position
@@ -122,7 +123,7 @@ def _along(
     standard = {name: jnp.asarray(np.concatenate([z, -z])) for name, z in half.items()}
     found: dict[float, tuple[float, Floats]] = {}
     for level, problem in problems.items():
-        data = problem.data()
+        data = problem.data()._replace(weight=jnp.asarray(weight))
         mode = climb(tools.expand, position, data)
         position = mode.position
         normal = whitening(mode.there.hessian, position)
