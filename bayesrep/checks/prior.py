@@ -14,7 +14,8 @@ the two pull in different directions; beside an insensitive one that the data ha
 
 What is scaled for the mean gap is the prior of what all classifiers share (the mixtures, the
 population's curve), as Kallioinen et al. advise for hierarchical models; for one classifier also
-the prior of its own curve. The priors of the other classifiers' curves act on it only through the
+the prior of its own curve; answers of all count for what they share with their weight
+(`bayesrep.studies.overlap`). The priors of the other classifiers' curves act on it only through the
 shared parameters, and would drown the answer in noise: 136 classifiers have 680 parameters.
 
 `shift_se` and `noise` say how far both numbers are chance (the latter: the index of the same
@@ -211,6 +212,7 @@ def prior_sensitivity(posterior: Posterior, *, step: float = STEP) -> pl.DataFra
     if not apart:  # all answers have one likelihood: what the prior leaves of the density
         likelihood = log_joint(posterior)[:, kept] - parts.shared - parts.own.sum(axis=2)
     counts = likelihood - by_classifier.sum(axis=2)
+    likelihood = likelihood - (1 - made.weight) * by_classifier.sum(axis=2)
     mean_gap = group["bias_corrected_gap"].values[:, kept].mean(axis=2)
     rows = [_row(MEAN_GAP, mean_gap, parts.shared, likelihood, step)]
     adjusted = group["adjusted_accuracy"]
