@@ -195,7 +195,9 @@ def test_completion_in_bash(capsys):
     assert cli.main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
     assert complete(script, "bayesrep", "pai") == ["pairs"]
-    assert {"nuts", "laplace"} == set(complete(script, "bayesrep", "fit", "s", "--method", ""))
+    assert {"auto", "nuts", "laplace"} == set(
+        complete(script, "bayesrep", "fit", "s", "--method", "")
+    )
     assert complete(script, "bayesrep", "fit", "s", "--checkp") == ["--checkpoint"]
     assert set(complete(script, "bayesrep", "import", "")) >= {"tables", "sql"}
     assert complete(script, "bayesrep", "figure", "paper-12") == ["paper-12"]

@@ -424,7 +424,7 @@ def test_statistics_alone_do_not_tell_how_a_collapsed_models_classifiers_go_toge
 ):
     statistics = bayesrep.SufficientStatistics.from_study(study)
     for fit in (joint, posterior):
-        assert not any(bayesrep.summarize(statistics, fit).null_count().row(0))
+        assert not any(bayesrep.summarize(statistics, fit).drop("rhat").null_count().row(0))
     assert len(bayesrep.summarize_gaps(statistics, posterior)) == 8
     with refused(StudyError, "statistics-instead-of-study"):
         bayesrep.summarize_gaps(statistics, joint)
@@ -439,7 +439,7 @@ def test_statistics_alone_do_not_tell_how_a_collapsed_models_classifiers_go_toge
         ({"groups": "superclass"}, ("model-takes-no-groups", {"model": "shared-difficulty"})),
         (
             {"method": "flow"},
-            ("unknown-fit-method", {"allowed": "'nuts' or 'laplace'", "method": "flow"}),
+            ("unknown-fit-method", {"allowed": "'auto' or 'nuts' or 'laplace'", "method": "flow"}),
         ),
         (
             {"method": "nuts", "feedback": "cut"},

@@ -189,7 +189,9 @@ def posterior_path(name: str, **options: Any) -> Path:
     return _made(study(name), name, options)
 
 
-def fit(study: bayesrep.Study, *, progress: bool = False, **options: Any) -> Any:
+def fit(
+    study: bayesrep.Study, *, progress: bool = False, checkpoint: Any = None, **options: Any
+) -> Any:
     """In the place of `bayesrep.fit` (fixture `kept_fits`): any study's posterior, kept too."""
     name = f"{study.provenance.get('words', 'images')}-{study.fingerprint()[-16:]}"
     return bayesrep.read_posterior(_made(study, name, options))

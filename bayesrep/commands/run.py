@@ -301,7 +301,8 @@ class _Work:
         found["verdict"] = voice(diagnosis.verdict)
         found["sentences"] = list(map(voice, diagnosis.sentences))
         found["assumption"] = voice(diagnosis.assumption)
-        found["components_choice"] = fitted.group.attrs["components_choice"]
+        for name in ("components_choice", "tried"):
+            found[name] = fitted.group.attrs[name]
         with replaced_folder(self.out.resolve() / "tables") as folder:
             for name, table in tables.items():
                 table.write_csv(folder / f"{name}.csv")
@@ -344,7 +345,7 @@ def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
         plain(found["verdict"]),
         *(f"- {plain(sentence)}" for sentence in sentences),
         *remedies(sentences, f"{out}/study"),
-        *filter(None, [found["components_choice"]]),
+        *filter(None, [found["components_choice"], found["tried"]]),
         "",
         f"{out}/report.html  everything on one page; open it in a browser",
         f"{out}/tables/      adjusted accuracies, gaps, ranks and pairs as CSV",

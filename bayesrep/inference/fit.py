@@ -267,7 +267,6 @@ def fit(
         )
         names = coordinates(problem)
         identity = _identity(facts, schedule)
-        folder = None if checkpoint is None else open_checkpoint(checkpoint, identity)
         elsewhere = mass_elsewhere(problem, tools, data, seed)
         facts["elsewhere"] = elsewhere
 
@@ -275,9 +274,11 @@ def fit(
             longer = schedule.longer(way.times)
             counted = ("draw", "divergences") if way.stages else ("fit", "")
             with progress_bar(way.steps(longer), *counted, show=progress, watch=watch) as bar:
-                drawn = way.draw(
-                    Run(problem, tools, data, longer, seed, chosen, bar, folder, way.times)
-                )
+                folder = None
+                if way.stages and checkpoint is not None:
+                    folder = open_checkpoint(checkpoint, identity)
+                run = Run(problem, tools, data, longer, seed, chosen, bar, folder, way.times)
+                drawn = way.draw(run)
                 # Weights tell for themselves; chains when everything is known of their draws.
                 weighed = None if way.stages else judge_weights(**drawn.facts)
                 if weighed is not None and not (weighed.converged or last):
