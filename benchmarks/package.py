@@ -35,12 +35,8 @@ def main() -> int:
         facts = json.loads(text)
         numbers[name] = {"seconds": seconds, **facts}
         rows.append([f"bayesrep {name}, whole process", f"{seconds:.1f} s"])
-        rows.append(
-            [f"  largest R-hat of the adjusted accuracies, {name}", f"{facts['max_rhat']:.4f}"]
-        )
         smallest = min(facts["min_ess_bulk"], facts["min_ess_tail"])
-        rows.append([f"  smallest bulk or tail ESS, {name}", f"{smallest:.0f}"])
-        rows.append([f"  divergences, {name}", str(facts["divergences"])])
+        rows.append([f"  effective draws, {name}, by {facts['fitted_by']}", f"{smallest:.0f}"])
     text = columns(["what", "measured"], rows)
     print(text)
     save("benchmark-package", "python -m benchmarks.package", numbers, text)

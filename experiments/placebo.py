@@ -49,7 +49,6 @@ def one_seed(human: Any, seed: int) -> dict[str, Any]:
         "joint": float(rows["bias_corrected_gap"].mean()),
         "inside": float(inside.mean()),
         "width": float((rows["upper"] - rows["lower"]).mean()),
-        "max_rhat": float(rows["rhat"].max()),
         "converged": bool(posterior.posterior.attrs["converged"]),
         "verdict": posterior.posterior.attrs["verdict"],
     }

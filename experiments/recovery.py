@@ -43,7 +43,6 @@ def one_study(seed: int, process: str, classifiers: int) -> dict[str, Any]:
         "joint_error": float((rows["adjusted_accuracy"].to_numpy() - truth).mean()),
         "coverage": float(((lower <= truth) & (truth <= upper)).mean()),
         "width": float((upper - lower).mean()),
-        "max_rhat": float(rows["rhat"].max()),
         "converged": bool(posterior.posterior.attrs["converged"]),
         "verdict": posterior.posterior.attrs["verdict"],
     }
