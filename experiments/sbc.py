@@ -34,6 +34,8 @@ RANKS = 100  # draws of each posterior that a rank is among
 BINS = 20
 EDGES = np.linspace(0, RANKS + 1, BINS + 1)
 WARMUP, DRAWS = 250, 250  # of each of four chains
+FIXED = ("components", "classifier_level", "classifier_slope")
+"""Of the prior that is drawn from; left open, a fit chooses them by the data."""
 BATCH = 64  # studies drawn together; the number of the batch is its seed
 FREQUENCIES = (0.3, 0.6, 0.9)
 PANELS = {
@@ -112,6 +114,7 @@ def one_study(key: str, blank: SufficientStatistics) -> dict[str, Any]:
         size = int(old.shown[0])
         cells[role] = Cells(np.arange(size + 1), np.full(size + 1, size), images, correct)
     statistics = SufficientStatistics(blank.classifiers, cells)
+    usual = MODELS["joint"].options()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         posterior = bayesrep.fit(
@@ -121,7 +124,7 @@ def one_study(key: str, blank: SufficientStatistics) -> dict[str, Any]:
             draws=DRAWS,
             seed=int(key),
             progress=False,
-            components=MODELS["joint"].options().components,  # of the prior that was drawn from
+            **{name: getattr(usual, name) for name in FIXED},
         )
     fitted = summaries(posterior.posterior)
     ranks = {}

@@ -11,7 +11,7 @@ from toys import COUNTS, Normal, expanding, log_own, skewed, some, whitened
 
 import bayesrep
 from bayesrep.inference.density import build_density
-from bayesrep.inference.fit import LONGER, METHODS, Found, _first_that_holds
+from bayesrep.inference.fit import LONGER, METHODS, Found, _first_that_holds, _ways
 from bayesrep.inference.problem import pose
 from bayesrep.inference.settle import looking, settle
 from bayesrep.inference.spread import as_wide_as_classifiers, logit_spread
@@ -158,7 +158,7 @@ def test_priors_are_as_wide_as_classifiers_differ_and_no_narrower():
     wide = dataclasses.replace(tiny, statistics=statistics)
     options = as_wide_as_classifiers(wide, ()).options
     ratio = options.classifier_level / 0.75
-    assert ratio >= logit_spread(cells) / np.hypot(0.75, 0.25) > ratio / np.sqrt(2)
+    assert ratio <= logit_spread(cells) / np.hypot(0.75, 0.25) < ratio * np.sqrt(2)
     assert options.classifier_slope == pytest.approx(0.5 * np.sqrt(ratio))
     kept = as_wide_as_classifiers(wide, ("classifier_level",)).options
     assert (kept.classifier_level, kept.classifier_slope) == (0.75, options.classifier_slope)
@@ -193,6 +193,20 @@ def test_ways_are_gone_until_one_holds_and_the_last_counts_whatever_it_is():
     assert not bad
     assert len(tried) == 3
     assert [last for _, last in gone] == [False, False, False, True]
+
+
+def test_who_names_chains_or_a_warm_up_gets_chains():
+    problem = pose(zoo.study("tiny"), model="joint", options={})
+    for of_chains, first in ((False, "laplace"), (True, "nuts")):
+        ways = _ways(problem, "auto", "full", of_chains=of_chains)
+        assert ways[0].name == first
+        assert [way.times for way in ways if way.stages] == [*LONGER]
+    cut = _ways(problem, "auto", "cut", of_chains=False)
+    assert {way.name for way in cut} == {"cut"}
+    image_level = pose(zoo.study("tiny"), model="shared-difficulty", options={})
+    dear = _ways(image_level, "auto", "full", of_chains=False)
+    assert [way.times for way in dear] == [*LONGER[:2]]
+    assert [way.name for way in _ways(problem, "laplace", "full", of_chains=True)] == ["laplace"]
 
 
 def test_by_default_weights_decide_and_tables_speak_of_them():

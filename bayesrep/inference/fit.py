@@ -95,6 +95,7 @@ METHODS: Mapping[str, Way] = {
     )
 }
 """By what a model's `methods` call it; "cut" is the method "nuts" with cut feedback."""
+CHAINS, WARMUP = 4, 250
 LONGER = 1, 4, 16
 """How long chains are made until they agree, where no method is named; dear ones the first two."""
 
@@ -106,8 +107,8 @@ def fit(
     *,
     model: str = "joint",
     method: Method = "auto",
-    chains: int = 4,
-    warmup: int = 250,
+    chains: int | None = None,
+    warmup: int | None = None,
     draws: int = 750,
     seed: int = 0,
     progress: bool = True,
@@ -147,13 +148,14 @@ def fit(
         with others they have not. "nuts": chains (`bayesrep.inference.nuts`). "auto": the former
         where its weights hold, else chains, up to 16 times as long, until they agree. The attribute
         `method` says which made the draws, and `tried` what came before. The shared-difficulty
-        model, and a cut feedback, take chains at once.
+        model and a cut feedback take chains at once, and so does whoever names `chains` or
+        `warmup`.
     chains, warmup, draws
-        Number of chains, and of adaptation steps (rounded up to blocks of 25) and kept draws in
-        each. Two transitions are made for every kept draw, more with three mixture components or
-        more, and one by the shared-difficulty model. Laplace makes half of chains × draws (1,000 at
-        least), or more until their weights hold, and returns chains × draws of equal weight as one
-        chain.
+        Number of chains (4), and of adaptation steps (250; rounded up to blocks of 25) and kept
+        draws in each. Two transitions are made for every kept draw, more with three mixture
+        components or more, and one by the shared-difficulty model. Laplace makes half of chains ×
+        draws (1,000 at least), or more until their weights hold, and returns chains × draws of
+        equal weight as one chain.
     seed
         Seed of everything random.
     progress
@@ -226,6 +228,8 @@ def fit(
     """
     watch = Stopwatch()
     watch.stage("posing")
+    of_chains = chains is not None or warmup is not None
+    chains, warmup = (CHAINS if chains is None else chains), (WARMUP if warmup is None else warmup)
     _check(method, feedback, chains, warmup, draws)
     if method == "laplace" and (feedback == "cut" or checkpoint is not None):
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
@@ -233,7 +237,7 @@ def fit(
     if checkpoint is not None and mesh is not None and mesh.is_multi_process:
         raise OptionError("checkpoint-with-several-processes")
     problem = pose(study, model=model, options=options, groups=groups, datasets=datasets, mesh=mesh)
-    ways = _ways(problem, method, feedback)
+    ways = _ways(problem, method, feedback, of_chains=of_chains)
     if ways[-1].name not in (known := problem.model.methods):
         allowed = "method=" + " or ".join(repr(name) for name in known if name != "cut")
         allowed += "" if "cut" in known else " with feedback='full'"
@@ -326,14 +330,15 @@ def _first_that_holds(ways: Sequence[Way], make: Make) -> tuple[Found, list[str]
     return later, [f"{way.told}: {found.verdict.sentence}", *tried]
 
 
-def _ways(problem: Problem, method: str, feedback: str) -> Sequence[Way]:
+def _ways(problem: Problem, method: str, feedback: str, *, of_chains: bool) -> Sequence[Way]:
     """What is done until one of them gives draws that hold, the quickest first."""
     chains = METHODS["cut" if feedback == "cut" else "nuts"]
     if method != "auto":
         return [METHODS["laplace"] if method == "laplace" else chains]
     dear = problem.model.of_images
     longer = [chains._replace(times=times) for times in LONGER[: 2 if dear else None]]
-    quick = feedback == "full" and "laplace" in problem.model.methods and not dear
+    quick = feedback == "full" and "laplace" in problem.model.methods
+    quick = quick and not dear and not of_chains
     return [METHODS["laplace"], *longer] if quick else longer
 
 

@@ -5,7 +5,8 @@ the population's. As they are by default they suit classifiers of one kind. Wher
 from 0.1 % to 99.9 % they pull the extreme ones to the middle by more than these have answers to
 resist: of simulated studies of that kind no interval of theirs held the truth. The spread cannot be
 sampled with what classifiers share, whose data count with a weight for the images they have in
-common; it is taken from the accuracies beforehand, in steps of √2, so that studies share programs.
+common; it is taken from the accuracies beforehand. Classifiers that the prior may well have made
+leave it as it is, and others widen it in steps of √2, so that studies share programs.
 """
 
 import math
@@ -24,8 +25,9 @@ MIDDLE = 0.5
 def as_wide_as_classifiers(problem: Problem, named: Collection[str]) -> Problem:
     """The problem with priors of classifiers' terms that are no narrower than they differ.
 
-    Levels differ as the logits of accuracies do, by r times what their prior has, and slopes are
-    given √r: a classifier that is nearly always right says little of its slope.
+    Levels differ as the logits of accuracies do, by r times what their prior has. Where r is √2 or
+    more levels are given the last of √2, 2, 2 √2, … that r reaches, and slopes the root of that: a
+    classifier that is nearly always right says little of its slope.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ def as_wide_as_classifiers(problem: Problem, named: Collection[str]) -> Problem:
     options = problem.options
     usual = math.hypot(options.classifier_level, MIDDLE * options.classifier_slope)
     ratio = logit_spread(problem.statistics.replication) / usual
-    steps = max(0, math.ceil(2 * math.log2(max(ratio, 1e-3))))
+    steps = max(0, math.floor(2 * math.log2(max(ratio, 1e-3))))
     wider = {
         "classifier_level": options.classifier_level * 2 ** (steps / 2),
         "classifier_slope": options.classifier_slope * 2 ** (steps / 4),

@@ -312,10 +312,11 @@ def _commands(fitted: Fitted) -> str:
     """The command lines that make this posterior and the page again."""
     attributes, made = fitted.group.attrs, fitted.recorded
     schedule = json.loads(str(attributes.get("schedule", "{}")))
+    lengths = ("chains", "warmup", "draws") if made.method == "nuts" else ("draws",)
     given = {
         "model": made.name,
         "method": attributes.get("asked_method"),
-        **{name: schedule.get(name) for name in ("chains", "warmup", "draws")},
+        **{name: schedule.get(name) for name in lengths},
         "seed": attributes.get("seed"),
         "feedback": "cut" if attributes.get("feedback") == "cut" else None,
         "groups": made.grouping,
