@@ -271,6 +271,8 @@ def fit(
         )
         names = coordinates(problem)
         identity = _identity(facts, schedule)
+        if checkpoint is not None and Path(checkpoint).exists():
+            open_checkpoint(checkpoint, identity)  # refuses at once what is another's
         elsewhere = mass_elsewhere(problem, tools, data, seed)
         facts["elsewhere"] = elsewhere
 
