@@ -200,6 +200,8 @@ def main() -> int:
         "error of the mean over classifiers; 'over own sd' and 'over moved sd' that of the same "
         "error in standard deviations of the draws, as they are and moved for shared images."
     )
+    if len(made) < len(keys):
+        note += f" So far {len(made)} of {len(keys)} studies have been made."
     command = f"python -m experiments.headline --studies {arguments.studies}"
     save("headline", command, {"cells": found}, text, draw(found), remarks=note)
     return 0
