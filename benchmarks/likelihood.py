@@ -96,7 +96,7 @@ def settled_seconds(call: Callable[[], Any], budget: float = 1.5) -> float:
     return median_seconds(call, int(np.clip(budget / once, 3, 9)))
 
 
-def independent(study: Study) -> SufficientStatistics:
+def unweighted_statistics(study: Study) -> SufficientStatistics:
     """A study's statistics for models whose classifiers do not know that they share images."""
     whole = SufficientStatistics.from_study(study)
     cells = {role: replace(each, squares=None) for role, each in whole.cells.items()}
@@ -265,7 +265,7 @@ COLUMNS = ("density", "gradient", "loop", "density_python", "gradient_python")
 def compare(sizes: Sizes) -> list[dict[str, Any]]:
     """All forms at the main size, on all devices and in both precisions."""
     study = bayesrep.simulate_study(images=sizes.images, classifiers=sizes.classifiers)
-    made = forms(independent(study), study)
+    made = forms(unweighted_statistics(study), study)
     sites = point(made[0])
     rows: list[dict[str, Any]] = []
     for platform, device in available().items():
@@ -364,9 +364,9 @@ def sweep(sizes: Sizes) -> dict[str, dict[str, dict[str, float]]]:
         other = bayesrep.simulate_study(
             images=sizes.images, classifiers=sizes.classifiers, annotators=count
         )
-        made = forms(independent(other), other)
+        made = forms(unweighted_statistics(other), other)
         found[f"annotators {count:,}"] = _sweep_point(made)
-    made = forms(independent(study), study)
+    made = forms(unweighted_statistics(study), study)
     for count in sizes.sweep_chains:
         some = made if count <= sizes.textbook_chains else made[:2]
         found[f"chains {count:,}, each"] = _sweep_point(some, count)

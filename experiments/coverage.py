@@ -87,7 +87,7 @@ def one_study(key: str, images: int, classifiers: int, bootstrap: int) -> dict[s
 
 
 def _divergences(posterior: Any) -> int:
-    """Of chains; weighted draws have none."""
+    """How many draws of chains diverged; weighted draws have no chains."""
     stats = posterior.sample_stats
     return int(stats["diverging"].values.sum()) if "diverging" in stats else 0
 

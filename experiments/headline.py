@@ -114,7 +114,7 @@ def _held(draws: Floats, truth: Any) -> float:
 
 
 def score(found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Of the studies of a cell."""
+    """Coverage, errors and what the fits came to, over the studies of a cell."""
     error, own, moved = (
         np.array([r[name] for r in found]) for name in ("error", "mean_sd", "moved_sd")
     )

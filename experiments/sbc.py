@@ -35,7 +35,7 @@ BINS = 20
 EDGES = np.linspace(0, RANKS + 1, BINS + 1)
 WARMUP, DRAWS = 250, 250  # of each of four chains
 FIXED = ("components", "classifier_level", "classifier_slope")
-"""Of the prior that is drawn from; left open, a fit chooses them by the data."""
+"""Options of the prior that is drawn from; left open, a fit chooses them by the data."""
 BATCH = 64  # studies drawn together; the number of the batch is its seed
 FREQUENCIES = (0.3, 0.6, 0.9)
 PANELS = {

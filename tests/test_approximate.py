@@ -30,6 +30,7 @@ from bayesrep.inference.density import build_density
 from bayesrep.inference.marginal import (
     FURTHEST,
     Guide,
+    Known,
     Marginal,
     Visits,
     drawn_in,
@@ -220,10 +221,10 @@ def test_an_estimate_is_the_mean_ratio_and_a_drawn_position_is_of_one_of_them():
     )
     for only in range(4):
         one = jnp.where(jnp.arange(4)[:, None] == only, known.log_ratio, -jnp.inf)
-        sure = known._replace(log_ratio=one)
-        at, _ = drawing(jax.random.key(only), setting, shared, given, standard, sure)
+        sure = Known(given, standard[:2], known._replace(log_ratio=one))
+        at, _ = drawing(jax.random.key(only), setting, shared, sure)
         np.testing.assert_allclose(at["units"], places[only], rtol=1e-12)
-    at, lp = drawing(jax.random.key(0), setting, shared, given, standard, known)
+    at, lp = drawing(jax.random.key(0), setting, shared, Known(given, standard[:2], known))
     away = np.abs(np.asarray(at["units"]) - places).sum(axis=2).min(axis=0)
     np.testing.assert_allclose(away, 0, atol=1e-12)
     exact = -float(marginal.density.potential(at, setting.data))

@@ -9,7 +9,7 @@ import zoo
 from bayesrep.inference.density import build_density
 from bayesrep.inference.problem import pose, programs
 from benchmarks import _textbook_models as models
-from benchmarks.likelihood import independent
+from benchmarks.likelihood import unweighted_statistics
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def study():
 @pytest.fixture(scope="module")
 def case(study):
     """Values of all sites at a random point, and log density and gradient of ours there."""
-    statistics = independent(study)
+    statistics = unweighted_statistics(study)
     with jax.enable_x64(True):
         problem = pose(statistics, model="joint", options={})
         data = problem.data()

@@ -19,7 +19,7 @@ from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import CellNames, draws_of, find_group, place_of_cells, recorded
 from bayesrep.posterior.joint_draws import (
     BLOCKS,
-    Sways,
+    Influences,
     excess_covariance,
     leading_excess,
     moved,
@@ -134,7 +134,7 @@ def test_the_excess_is_the_sum_over_images_less_what_the_posterior_has(weight):
             wanted -= weight * one[0].T @ squares @ one[1]
             wanted -= (1 - weight) * own[0].T @ squares @ own[1]
     wanted = (wanted + wanted.T) / (2 * BLOCKS * (BLOCKS - 1))
-    found = excess_covariance(Sways.of(adjusted, shared, weight), log_right, cell, correct)
+    found = excess_covariance(Influences.of(adjusted, shared, weight), log_right, cell, correct)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
 
 
@@ -147,8 +147,8 @@ def test_copies_of_a_classifier_add_nothing_to_what_they_share():
     cell = np.zeros(200, dtype=np.int64)
     mean = np.exp(log_right).mean()
     correct = np.repeat(np.arange(200)[:, None] < round(200 * mean), 4, axis=1)
-    independent = excess_covariance(Sways.of(adjusted, shared, 1.0), log_right, cell, correct)
-    copies = excess_covariance(Sways.of(adjusted, shared, 0.25), log_right, cell, correct)
+    independent = excess_covariance(Influences.of(adjusted, shared, 1.0), log_right, cell, correct)
+    copies = excess_covariance(Influences.of(adjusted, shared, 0.25), log_right, cell, correct)
     assert np.abs(copies).max() < 1e-6 * independent.max()
 
 
@@ -230,7 +230,7 @@ def test_leading_directions_are_those_of_the_whole():
     adjusted = 0.7 + 0.01 * logit.mean(axis=3)
     hard = rng.normal(size=(images, 1)) + 0.5 * rng.normal(size=(images, classifiers))
     cell, correct = rng.integers(0, 4, images), hard < 0.5
-    among = (Sways.of(adjusted, shared, 0.2), log_right, cell, correct)
+    among = (Influences.of(adjusted, shared, 0.2), log_right, cell, correct)
     whole, ones = excess_covariance(*among), np.ones((classifiers, 1))
     directions, excess = leading_excess(*among, ones)
     np.testing.assert_allclose(directions.T @ directions, np.eye(len(excess)), atol=1e-12)
@@ -302,8 +302,8 @@ def test_a_thinned_likelihood_is_met_with_its_own_draws(study, tmp_path):
     log_right = some["log_density"]["log_right"].values
     among = fitted.cell_of_images("replication"), study.replication.correct
     shared = some["posterior"]["population_curve"].values[:, kept]
-    sways = Sways.of(fitted.adjusted[:, kept], shared, 1.0)
-    wanted = moved(fitted.adjusted, excess_covariance(sways, log_right, *among))
+    influences = Influences.of(fitted.adjusted[:, kept], shared, 1.0)
+    wanted = moved(fitted.adjusted, excess_covariance(influences, log_right, *among))
     np.testing.assert_array_equal(fitted.joint_draws().adjusted, wanted)
     assert len(compare_fits({"a": again})) == 1
     foreign = some["log_density"].assign_coords(draw=kept + 100)

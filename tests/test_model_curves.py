@@ -113,7 +113,7 @@ def as_posterior(problem, draws):
     """What a fit that drew these would return."""
     chain = {name: np.asarray(value)[None] for name, value in draws.items()}
     contents = {"posterior": posterior_group(problem, problem.data(), chain)}
-    facts = attributes(problem, method="none", seed=0)
+    facts = attributes(problem, problem.data(), method="none", seed=0)
     return build_posterior(contents, coordinates(problem), facts)
 
 

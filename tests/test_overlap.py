@@ -14,7 +14,7 @@ from bayesrep.inference.density import build_density
 from bayesrep.inference.fit import LONGER, METHODS, Found, _first_that_holds, _ways
 from bayesrep.inference.problem import pose
 from bayesrep.inference.settle import looking, settle
-from bayesrep.inference.spread import as_wide_as_classifiers, logit_spread
+from bayesrep.inference.spread import logit_spread, widen_priors
 from bayesrep.numerics.estimands import accuracy_line, line_of_draws
 from bayesrep.posterior.verdict import Verdict
 from bayesrep.report.figure_names import named
@@ -151,16 +151,16 @@ def test_priors_are_as_wide_as_classifiers_differ_and_no_narrower():
     assert logit_spread(cells) == pytest.approx(logit.std(ddof=1), rel=0.01)
 
     tiny = pose(zoo.study("tiny"), model="joint", options={})
-    assert as_wide_as_classifiers(tiny, ()) is tiny
+    assert widen_priors(tiny, ()) is tiny
     statistics = SufficientStatistics(
         ("a", "b", "c"), dict.fromkeys(("reference", "replication"), cells)
     )
     wide = dataclasses.replace(tiny, statistics=statistics)
-    options = as_wide_as_classifiers(wide, ()).options
+    options = widen_priors(wide, ()).options
     ratio = options.classifier_level / 0.75
     assert ratio <= logit_spread(cells) / np.hypot(0.75, 0.25) < ratio * np.sqrt(2)
     assert options.classifier_slope == pytest.approx(0.5 * np.sqrt(ratio))
-    kept = as_wide_as_classifiers(wide, ("classifier_level",)).options
+    kept = widen_priors(wide, ("classifier_level",)).options
     assert (kept.classifier_level, kept.classifier_slope) == (0.75, options.classifier_slope)
 
 
@@ -175,8 +175,10 @@ def test_ways_are_gone_until_one_holds_and_the_last_counts_whatever_it_is():
         gone = []
 
         def make(way, *, last):
-            gone.append((way.told, last))
-            return Found(Verdict(converged=way.told in holding, sentence=f"No, {len(gone)}."))
+            gone.append((way.description, last))
+            return Found(
+                Verdict(converged=way.description in holding, sentence=f"No, {len(gone)}.")
+            )
 
         found, tried = _first_that_holds(ways, make)
         return found.verdict.converged, tried, gone

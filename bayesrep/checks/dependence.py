@@ -33,6 +33,7 @@ from bayesrep.inference.problem import (
     pose,
     programs,
 )
+from bayesrep.models.model import Data
 from bayesrep.models.options import JointOptions
 from bayesrep.posterior.groups import Posterior, cells_along, need_group, recorded
 from bayesrep.studies.statistics import Cells, SufficientStatistics
@@ -109,12 +110,16 @@ def _along(
     """By level: the least potential, and mean accuracies of a normal around it, by the same z.
 
     Of problems that differ in what their data say of the dependence alone, and whose classifiers
-    count with the fit's weight: cells do not say it. The first is the fit's;
-    the others rise, and end with the first that the counts speak against: there the climb is long
-    and leads nowhere.
+    count with the fit's weight, which a posterior's cells do not tell. The first is the fit's; the
+    others rise, and end with the first that the counts speak against: there the climb is long and
+    leads nowhere.
     """
+
+    def weighted_data(problem: Problem) -> Data:
+        return problem.data()._replace(weight=jnp.asarray(weight))
+
     assumed, problem = next(iter(problems.items()))
-    data = problem.data()._replace(weight=jnp.asarray(weight))
+    data = weighted_data(problem)
     tools = programs(problem, data)  # of all levels: it is the data that know them
     start = tools.start(problem.start(data))
     position = climb_from_annotations(problem, tools, start, data).position
@@ -123,7 +128,7 @@ def _along(
     standard = {name: jnp.asarray(np.concatenate([z, -z])) for name, z in half.items()}
     found: dict[float, tuple[float, Floats]] = {}
     for level, problem in problems.items():
-        data = problem.data()._replace(weight=jnp.asarray(weight))
+        data = weighted_data(problem)
         mode = climb(tools.expand, position, data)
         position = mode.position
         normal = whitening(mode.there.hessian, position)

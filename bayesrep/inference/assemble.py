@@ -84,7 +84,7 @@ def coordinates(problem: Problem) -> dict[str, Coordinate]:
     return coordinates
 
 
-def attributes(problem: Problem, *, method: str, seed: int, **more: Any) -> Attributes:
+def attributes(problem: Problem, data: Data, *, method: str, seed: int, **more: Any) -> Attributes:
     """How the fit was made; enough to make it again."""
     return {
         "model": problem.name,
@@ -92,7 +92,7 @@ def attributes(problem: Problem, *, method: str, seed: int, **more: Any) -> Attr
         "options": json.dumps(dataclasses.asdict(problem.options)),
         "datasets": json.dumps(problem.roles),
         "groups": problem.grouping or "",
-        "classifier_weight": problem.weight,
+        "classifier_weight": float(problem.model.weight(data)),
         "seed": seed,
         "precision": "float64",
         "machine": platform.machine(),

@@ -121,8 +121,8 @@ class Density:
     def potential(self, position: Position, data: Data) -> Float[Array, ""]:
         """Negative log joint density of the unconstrained parameters and the data.
 
-        The units' part is weighted, which changes neither where they are highest given what is
-        shared nor, by the normals there, what that has of mass.
+        The units' part counts with its weight. Given what is shared, units have their mode where
+        they have it without.
         """
         parts = self.potentials(position, data)
         return parts.shared + self.weight(data) * parts.units.sum()

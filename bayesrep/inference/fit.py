@@ -26,7 +26,7 @@ from bayesrep.inference.modes import mass_elsewhere
 from bayesrep.inference.nuts import BLOCK, Schedule
 from bayesrep.inference.problem import Problem, Programs, pose, programs
 from bayesrep.inference.run import Drawn, Run, nuts
-from bayesrep.inference.spread import as_wide_as_classifiers
+from bayesrep.inference.spread import widen_priors
 from bayesrep.models.model import Data
 from bayesrep.posterior.files import build_tree, in_arviz
 from bayesrep.posterior.groups import need_group
@@ -75,8 +75,8 @@ class Way(NamedTuple):
     times: int = 1
 
     @property
-    def told(self) -> str:
-        """What was done."""
+    def description(self) -> str:
+        """What was done, as a sentence begins."""
         if not self.stages:
             return "Weighted draws of the normal approximation"
         return "Chains" if self.times == 1 else f"Chains {self.times} times as long"
@@ -248,7 +248,7 @@ def fit(
         stack.enter_context(kept_programs())
         stack.enter_context(compilation_timed(watch))
         stack.enter_context(jax.enable_x64(new_val=True))
-        problem = as_wide_as_classifiers(problem, options)
+        problem = widen_priors(problem, options)
         problem, why_components = settled_by_counts(problem, choose="components" not in options)
         schedule = _schedule(problem, chains, warmup, draws)
         data = problem.data()
@@ -260,6 +260,7 @@ def fit(
         stack.enter_context(jax.default_device(chosen.device))
         facts = attributes(
             problem,
+            data,
             method=method,
             asked_method=method,
             seed=seed,
@@ -296,11 +297,12 @@ def fit(
                 bar.stage("judging")
             made = json.dumps(asdict(replace(longer, warmup=schedule.warmup)))
             more = {"method": way.method, "schedule": made, **drawn.facts}
+            del drawn, run  # of ten thousand classifiers nearly a gigabyte
             return Found(weighed or _judge_chains(contents, names, facts | more), contents, more)
 
         found, tried = _first_that_holds(ways, make)
-    told = _told(problem, found.verdict, elsewhere)
-    facts |= {**found.facts, "tried": " ".join(tried), **told}
+    trust = _trust(problem, found.verdict, elsewhere)
+    facts |= {**found.facts, "tried": " ".join(tried), **trust}
     facts["seconds"] = json.dumps(watch.seconds())
     return build_tree(found.contents, names, facts)
 
@@ -329,7 +331,7 @@ def _first_that_holds(ways: Sequence[Way], make: Make) -> tuple[Found, list[str]
     if found.verdict.converged or not others:
         return found, []
     later, tried = _first_that_holds(others, make)
-    return later, [f"{way.told}: {found.verdict.sentence}", *tried]
+    return later, [f"{way.description}: {found.verdict.sentence}", *tried]
 
 
 def _ways(problem: Problem, method: str, feedback: str, *, of_chains: bool) -> Sequence[Way]:
@@ -399,7 +401,7 @@ def _judge_chains(
     return judge(checks, int(diverging.sum()), diverging.size)
 
 
-def _told(problem: Problem, verdict: Verdict, elsewhere: float) -> dict[str, str | int]:
+def _trust(problem: Problem, verdict: Verdict, elsewhere: float) -> dict[str, str | int]:
     """Attributes that say whether to trust the draws; warns where they are not good."""
     verdict = with_modes(verdict, elsewhere)
     advice = advise(problem.statistics)

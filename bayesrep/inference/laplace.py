@@ -37,7 +37,7 @@ from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.marginal import Marginal, Setting, Visits, mirrored
+from bayesrep.inference.marginal import Marginal, Setting, Visits
 from bayesrep.inference.problem import around_mode
 from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.settle import looking, settle, side_by_side
@@ -47,7 +47,7 @@ from bayesrep.types import Float, Int
 
 PAIRS = 4
 RENEWALS = 2
-"""Of a unit's draws: where units count less than 1 no weight makes good for their normal."""
+"""How often a unit's draws are renewed: where units count less, no weight mends their normal."""
 FREEDOM = 20.0, 5.0
 """Degrees of freedom of the proposals' Student t: of the normal's shape, and of a pilot's."""
 PILOTS = 0, 2
@@ -218,16 +218,15 @@ def _drawing(density: Density) -> Callable[[Setting, tuple[Visits, Array]], Any]
     marginal = Marginal(density)
 
     def one(setting: Setting, seen: Visits, key: Array) -> tuple[Position, Array, Array]:
-        pick, *keys = jax.random.split(key, 2 + 2 * RENEWALS)
+        pick, *renewals, first = jax.random.split(key, 2 + 2 * RENEWALS)
         shared, units = seen.shared, seen.units
         shape = (PAIRS, *units.center.shape)
-        half = jax.random.normal(keys[-1], shape)
-        known = marginal.estimates(setting, shared, units, mirrored(half))
-        log_density = -known.potential
-        for take, normal in zip(keys[::2], keys[1::2], strict=False):
+        known = marginal.estimate(setting, shared, units, jax.random.normal(first, shape))
+        log_density = -known.estimates.potential
+        for take, normal in zip(renewals[::2], renewals[1::2], strict=True):
             fresh = jax.random.normal(normal, shape)
-            half, known = marginal.renewed(take, setting, shared, units, half, known, fresh)
-        position, lp = marginal.drawn(pick, setting, shared, units, mirrored(half), known)
+            known = marginal.renew_units(take, setting, shared, known, fresh)
+        position, lp = marginal.drawn(pick, setting, shared, known)
         return position, log_density, lp
 
     def chunk(setting: Setting, points: tuple[Visits, Array]) -> Any:

@@ -139,6 +139,14 @@ class Estimates(NamedTuple):
         return self.shared - self.weight * self.of_units.sum()
 
 
+class Known(NamedTuple):
+    """What is known at ξ: the units' normals, half of their z (`mirrored` has all), estimates."""
+
+    units: Units
+    half: Float[Array, "pair unit own"]
+    estimates: Estimates
+
+
 def mirrored(half: Float[Array, "pair unit own"]) -> Float[Array, "mirrored unit own"]:
     """z and −z: what is odd in z, most of what a normal misses, cancels in an estimate."""
     return jnp.concatenate([half, -half])
@@ -335,39 +343,44 @@ class Marginal:
         ratios = normal + given.log_volume[None, :] - units
         return Estimates(own, ratios, self.density.weight(setting.data))
 
-    def renewed(
+    def estimate(
+        self,
+        setting: Setting,
+        shared: Float[Array, "shared"],
+        units: Units,
+        half: Float[Array, "pair unit own"],
+    ) -> Known:
+        """What these z of the units, mirrored, say at ξ."""
+        return Known(units, half, self.estimates(setting, shared, units, mirrored(half)))
+
+    def renew_units(
         self,
         key: Array,
         setting: Setting,
         shared: Float[Array, "shared"],
-        given: Units,
-        half: Float[Array, "pair unit own"],
-        known: Estimates,
+        known: Known,
         fresh: Float[Array, "pair unit own"],
-    ) -> tuple[Float[Array, "pair unit own"], Estimates]:
-        """Each unit's z, or those proposed for it, by the ratio of their estimates."""
-        other = self.estimates(setting, shared, given, mirrored(fresh))
-        gains = other.of_units - known.of_units
+    ) -> Known:
+        """The same with each unit's z or its fresh ones, by the ratio of their estimates."""
+        old = known.estimates
+        new = self.estimate(setting, shared, known.units, fresh).estimates
+        gains = new.of_units - old.of_units
         taken = jnp.log(jax.random.uniform(key, gains.shape)) < gains
-        ratios = jnp.where(taken[None, :], other.log_ratio, known.log_ratio)
-        return jnp.where(taken[None, :, None], fresh, half), known._replace(log_ratio=ratios)
+        ratios = jnp.where(taken[None, :], new.log_ratio, old.log_ratio)
+        half = jnp.where(taken[None, :, None], fresh, known.half)
+        return known._replace(half=half, estimates=old._replace(log_ratio=ratios))
 
     def drawn(
-        self,
-        key: Array,
-        setting: Setting,
-        shared: Float[Array, "shared"],
-        given: Units,
-        standard: Float[Array, "mirrored unit own"],
-        known: Estimates,
+        self, key: Array, setting: Setting, shared: Float[Array, "shared"], known: Known
     ) -> tuple[Position, Float[Array, ""]]:
         """Parameters with one of its z for every unit, by their ratios; and their log density."""
-        ratios = known.log_ratio
+        given, standard = known.units, mirrored(known.half)
+        ratios = known.estimates.log_ratio
         chosen = jnp.argmax(ratios + jax.random.gumbel(key, ratios.shape), axis=0)
         mask = jax.nn.one_hot(chosen, len(ratios), axis=0, dtype=ratios.dtype)
         kept = jnp.sum(standard * mask[:, :, None], axis=0)
         density = jnp.sum(ratios * mask) - 0.5 * jnp.square(kept).sum() - given.log_volume.sum()
-        return self.position(setting, shared, given.at(kept)), density - known.shared
+        return self.position(setting, shared, given.at(kept)), density - known.estimates.shared
 
     def surrogate(self, setting: Setting, shared: Float[Array, "shared"]) -> Float[Array, ""]:
         """Of the marginal potential."""

@@ -48,7 +48,7 @@ from numpyro.infer.util import ParamInfo
 from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.marginal import Estimates, Marginal, Setting, Units, mirrored
+from bayesrep.inference.marginal import Estimates, Known, Marginal, Setting, Units
 from bayesrep.types import Float, Shaped
 
 BLOCK = 25
@@ -166,14 +166,6 @@ def of_density(density: Density) -> Target:
         return density.potential(setting[1](back(shared)), setting[0])
 
     return Target(len(flat), potential, position)
-
-
-class Known(NamedTuple):
-    """What is known of the place where a chain is."""
-
-    units: Units
-    half: Float[Array, "pair unit own"]
-    estimates: Estimates
 
 
 class State(NamedTuple):
@@ -324,10 +316,7 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
             assert target.marginal is not None
             key, pick = jax.random.split(state.key)
             state = state._replace(key=key)
-            standard = mirrored(known.half)
-            position, lp = target.marginal.drawn(
-                pick, setting, shared, known.units, standard, known.estimates
-            )
+            position, lp = target.marginal.drawn(pick, setting, shared, known)
         return state, Transition(
             position=position,
             diverging=diverging,
@@ -362,12 +351,8 @@ def _exactly(
     key, *keys = jax.random.split(state.key, 5)
     old: Any = state.known
 
-    def estimated(shared: Array, units: Units, half: Array) -> Known:
-        found = marginal.estimates(setting, shared, units, mirrored(half))
-        return Known(units, half, found)
-
     at = jnp.concatenate([fixed, proposed.z])
-    new = estimated(at, marginal.guided(setting, at), old.half)
+    new = marginal.estimate(setting, at, marginal.guided(setting, at), old.half)
 
     # ΔS − ΔE
     gain = proposed.potential_energy - new.estimates.potential
@@ -387,10 +372,7 @@ def _exactly(
     fresh = jax.random.normal(keys[1], known.half.shape)
     fresh = kept * known.half + jnp.sqrt(1 - jnp.square(kept)) * fresh
     at = jnp.concatenate([fixed, place["z"]])
-    half, estimates = marginal.renewed(
-        keys[2], setting, at, known.units, known.half, known.estimates, fresh
-    )
-    known = known._replace(half=half, estimates=estimates)
+    known = marginal.renew_units(keys[2], setting, at, known, fresh)
     return State(proposed._replace(**place), known, key), acceptance
 
 

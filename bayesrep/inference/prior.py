@@ -68,7 +68,7 @@ def prior_predictive(
         "prior_predictive": cells["posterior_predictive"],
         "observed_data": cells["observed_data"],
     }
-    facts = attributes(problem, method="prior", seed=seed)
+    facts = attributes(problem, data, method="prior", seed=seed)
     return build_posterior(contents, coordinates(problem), facts)
 
 

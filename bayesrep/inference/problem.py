@@ -29,7 +29,6 @@ from bayesrep.models import MODELS, Model
 from bayesrep.models.model import Data, Form, Options
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import thinned_draws
-from bayesrep.studies.overlap import overlap_weight
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.selection import Selection
 from bayesrep.studies.statistics import (
@@ -93,12 +92,6 @@ class Problem:
         """The rules by which the counts at hand selected images, by role."""
         cells = {role: self.statistics.cells[role] for role in self.roles}
         return {role: c.selection for role, c in cells.items() if c.selection is not None}
-
-    @property
-    def weight(self) -> float:
-        """What a classifier's answers count for what all share."""
-        tables = (cells["replication"] for cells in self.cells)
-        return overlap_weight(tables) if self.model.collapsed else 1.0
 
     def data(self) -> Data:
         """The arrays the model conditions on; call it with 64-bit floats enabled."""

@@ -66,8 +66,8 @@ class Run:
         """Whether chains run as one batch."""
         return self.device.together or self.device.device.platform != "cpu"
 
-    def named(self, part: str) -> str:
-        """What a part's files are called; those of longer chains are others."""
+    def prefix(self, part: str) -> str:
+        """How the names of a part's files begin; those of longer chains are others."""
         return part if self.times == 1 else f"{part}-{self.times}"
 
     def key(self, stage: int) -> Array:
@@ -189,7 +189,7 @@ def chains(
         run.bar.advance,
         tune=tune,
         workers=min(len(keys), cores()),
-        checkpoint=None if run.folder is None else Checkpoint(run.folder, run.named(part)),
+        checkpoint=None if run.folder is None else Checkpoint(run.folder, run.prefix(part)),
     )
 
 

@@ -22,7 +22,7 @@ MIDDLE = 0.5
 """Of 2 s − 1, where most images lie: an accuracy is about that of the curve there."""
 
 
-def as_wide_as_classifiers(problem: Problem, named: Collection[str]) -> Problem:
+def widen_priors(problem: Problem, named: Collection[str]) -> Problem:
     """The problem with priors of classifiers' terms that are no narrower than they differ.
 
     Levels differ as the logits of accuracies do, by r times what their prior has. Where r is √2 or

@@ -114,7 +114,7 @@ def normal_posterior(study: Study, *, seed: int, draws: int = DRAWS) -> Posterio
         position = jax.tree.map(lambda leaf: np.asarray(leaf)[None], jax.vmap(normal)(standard))
         stats = {"lp": np.zeros((1, 2 * (draws // 2)))}
         contents = posterior_groups(problem, tools, data, position, stats, seed=seed)
-    facts = attributes(problem, method="normal", seed=seed)
+    facts = attributes(problem, data, method="normal", seed=seed)
     return build_tree(contents, coordinates(problem), {**facts, "converged": 0})
 
 

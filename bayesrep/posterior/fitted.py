@@ -20,8 +20,8 @@ from bayesrep.posterior.groups import (
 )
 from bayesrep.posterior.joint_draws import (
     MOST_WHOLE,
+    Influences,
     JointDraws,
-    Sways,
     excess_covariance,
     leading_excess,
     moved,
@@ -192,7 +192,7 @@ class Fitted:
         """What shared images add to a collapsed model's covariance, and in which directions."""
         log_right = self.need("log_density", "log_right")["log_right"].values
         among = (
-            self._sways,
+            self._influences,
             log_right,
             self.cell_of_images("replication"),
             self.images.replication.correct,
@@ -204,7 +204,7 @@ class Fitted:
         return leading_excess(*among, np.column_stack([np.ones_like(reference), reference]))
 
     @cached_property
-    def _sways(self) -> Sways:
+    def _influences(self) -> Influences:
         """What classifiers' answers do to the adjusted accuracies."""
         group, made = self.need("posterior", "population_curve"), self.recorded
         kept = draws_of(self.need("log_density"), group)
@@ -213,7 +213,7 @@ class Fitted:
         sites = [group[name] for name in names if "classifier" not in group[name].dims]
         flat = [site.values[:, kept].reshape(len(site), len(kept), -1) for site in sites]
         shared = np.concatenate(flat, axis=2).astype(float)
-        return Sways.of(self._kept, shared, self.recorded.weight)
+        return Influences.of(self._kept, shared, self.recorded.weight)
 
     @cached_property
     def _kept(self) -> Float[np.ndarray, "chain kept classifier"]:
@@ -249,7 +249,7 @@ class Fitted:
             Combinations of classifiers.
         """
         nameless = (self._answered(role) for role in self._nameless)
-        effects = [crowd_effect(each, self._sways, directions) for each in nameless]
+        effects = [crowd_effect(each, self._influences, directions) for each in nameless]
         return np.reshape(effects, (-1, directions.shape[1]))
 
     def _over_crowds(
@@ -261,7 +261,7 @@ class Fitted:
         if known:
             if self.recorded.model.crowd is None:
                 datasets = [self._answered(role) for role in known]
-                total += worker_covariance(datasets, self._sways, directions).covariance
+                total += worker_covariance(datasets, self._influences, directions).covariance
             else:
                 total += self._over_leniencies(self.recorded.model.crowd, directions)
         if self.crowd_sd:

@@ -186,7 +186,7 @@ def centered(draws: NDArray[np.floating]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Sways:
+class Influences:
     """What right answers do to posterior means of the adjusted accuracies.
 
     Attributes
@@ -211,12 +211,12 @@ class Sways:
         adjusted: Float[np.ndarray, "chain draw classifier"],
         shared: Float[np.ndarray, "chain draw shared"],
         weight: float,
-    ) -> "Sways":
+    ) -> "Influences":
         """From draws of the adjusted accuracies and of all that classifiers share."""
         moves, basis = centered(adjusted), _basis(centered(shared))
         return cls(moves, basis, basis.swapaxes(1, 2) @ moves, weight)
 
-    def of_logits(
+    def covariances(
         self, logit: Float[np.ndarray, "block draw classifier"]
     ) -> tuple[
         Float[np.ndarray, "block coordinate classifier"], Float[np.ndarray, "block classifier"]
@@ -227,13 +227,13 @@ class Sways:
         own = np.sum(logit * self.moves, axis=1) - np.sum(felt * self.told, axis=1)
         return felt / size, own / size
 
-    def along(
+    def project(
         self,
         logit: Float[np.ndarray, "block draw classifier"],
         directions: Float[np.ndarray, "classifier direction"],
     ) -> Float[np.ndarray, "block classifier direction"]:
         """φ of every classifier, as directions see it."""
-        felt, own = self.of_logits(logit)
+        felt, own = self.covariances(logit)
         through = felt.swapaxes(1, 2) @ (self.told @ directions)
         return self.weight * through + own[:, :, None] * directions
 
@@ -249,7 +249,7 @@ def _basis(
 
 
 def excess_covariance(
-    sways: Sways,
+    influences: Influences,
     log_right: Float[np.ndarray, "chain draw classifier cell"],
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
@@ -260,19 +260,19 @@ def excess_covariance(
 
     Parameters
     ----------
-    sways
+    influences
         What answers do.
     log_right
         Draws of log P(correct | cell).
     cell, correct
         Of the replication's images.
     """
-    total = _excess_times(sways, log_right, cell, correct, np.eye(sways.moves.shape[2]))
+    total = _excess_times(influences, log_right, cell, correct, np.eye(influences.moves.shape[2]))
     return (total + total.T) / 2
 
 
 def leading_excess(
-    sways: Sways,
+    influences: Influences,
     log_right: Float[np.ndarray, "chain draw classifier cell"],
     cell: Int[np.ndarray, "image"],
     correct: Bool[np.ndarray, "image classifier"],
@@ -287,13 +287,13 @@ def leading_excess(
 
     Parameters
     ----------
-    sways, log_right, cell, correct
+    influences, log_right, cell, correct
         As `excess_covariance` takes them.
     wanted
         Further directions that have to be among them, such as that of the mean.
     """
-    among = sways, log_right, cell, correct
-    random = np.random.default_rng(0).standard_normal((sways.moves.shape[2], DIRECTIONS))
+    among = influences, log_right, cell, correct
+    random = np.random.default_rng(0).standard_normal((influences.moves.shape[2], DIRECTIONS))
     found = _excess_times(*among, np.linalg.qr(random)[0])
     directions = np.linalg.qr(np.column_stack([wanted, found]))[0]
     excess = directions.T @ _excess_times(*among, directions)
@@ -301,23 +301,28 @@ def leading_excess(
 
 
 def _excess_times(
-    sways: Sways, log_right: NDArray[np.floating], cell: Ints, correct: Bools, directions: Floats
+    influences: Influences,
+    log_right: NDArray[np.floating],
+    cell: Ints,
+    correct: Bools,
+    directions: Floats,
 ) -> Floats:
     """The product [C, K] of `excess_covariance` and directions [C, K]."""
-    along = sways.told @ directions
+    along = influences.told @ directions
     total = np.zeros(directions.shape)
     for logit, residual in _by_cell(log_right, cell, correct):
-        felt, own = sways.of_logits(logit)
+        felt, own = influences.covariances(logit)
         through, alone = felt.swapaxes(1, 2) @ along, own[:, :, None] * directions
         # φ as it is and φ¹, of every answer; products of different blocks have no noise in common.
         weighted, whole = (
-            each.sum(axis=0) - each for each in (sways.weight * through + alone, through + alone)
+            each.sum(axis=0) - each
+            for each in (influences.weight * through + alone, through + alone)
         )
         squares = np.square(residual).sum(axis=0)[:, None]
         together = np.stack([residual.T @ (residual @ each) for each in weighted])
         total += np.sum(own[:, :, None] * (together - squares * weighted), axis=0)
-        both = felt @ (sways.weight * (together - squares * whole))
-        total += np.sum(sways.told.swapaxes(1, 2) @ both, axis=0)
+        both = felt @ (influences.weight * (together - squares * whole))
+        total += np.sum(influences.told.swapaxes(1, 2) @ both, axis=0)
     return total / (BLOCKS * (BLOCKS - 1))
 
 

@@ -31,7 +31,7 @@ from bayesrep.numerics.crowd import (
     stretched,
 )
 from bayesrep.posterior.groups import CellNames
-from bayesrep.posterior.joint_draws import Sways, centered
+from bayesrep.posterior.joint_draws import Influences, centered
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.crowds import residuals_of
 from bayesrep.types import Bool, Float, Floats, Int
@@ -61,7 +61,7 @@ class Answered(NamedTuple):
 
 def worker_covariance(
     datasets: Sequence[Answered],
-    sways: Sways,
+    influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Clustered:
     """Covariance, over workers, of what directions see of the adjusted accuracies' means.
@@ -70,7 +70,7 @@ def worker_covariance(
     ----------
     datasets
         Those of which it is known who answered.
-    sways
+    influences
         What answers do, from the draws of which there are log probabilities.
     directions
         Combinations of classifiers; the identity for all of them.
@@ -79,7 +79,7 @@ def worker_covariance(
     parts = (
         part
         for each, of in zip(datasets, left, strict=True)
-        for part in _parts(each, of, sways, directions)
+        for part in _parts(each, of, influences, directions)
     )
     return clustered(parts, meetings(left))
 
@@ -123,7 +123,7 @@ def leniency_covariance(
 
 def crowd_effect(
     each: Answered,
-    sways: Sways,
+    influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Float[np.ndarray, "direction"]:
     """By how much directions move where a more lenient crowd selects all images more often.
@@ -136,7 +136,7 @@ def crowd_effect(
     ----------
     each
         The data set; it need not be known who answered.
-    sways, directions
+    influences, directions
         As `worker_covariance` takes them.
     """
     data = each.data
@@ -144,7 +144,7 @@ def crowd_effect(
     more = frequency * (1 - frequency)
     yes = sparse.csr_array((data.shown * more / more.mean())[:, None])
     effect = np.zeros(directions.shape[1])
-    for part, steps in _parts(each, yes, sways, directions):
+    for part, steps in _parts(each, yes, influences, directions):
         effect += np.sum(part.toarray() * steps.mean(axis=0), axis=0)
     return effect
 
@@ -152,11 +152,11 @@ def crowd_effect(
 def _parts(
     each: Answered,
     residual: sparse.csr_array,
-    sways: Sways,
+    influences: Influences,
     directions: Float[np.ndarray, "classifier direction"],
 ) -> Iterator[tuple[sparse.csr_array, Float[np.ndarray, "block member direction"]]]:
     """Residuals of the images of every cell, with what one selection more or less does there."""
-    along = sways.moves @ directions
+    along = influences.moves @ directions
     size = along.shape[1]
     mass = centered(each.log_mass).transpose(0, 2, 1) @ along / size  # [block, cell, direction]
     correct = each.data.correct.astype(float)
@@ -167,8 +167,8 @@ def _parts(
         assert each.log_right is not None
         log_q = np.asarray(each.log_right[..., cell], dtype=float)
         log_wrong = np.log(-np.expm1(log_q))
-        wrong = sways.along(centered(log_wrong), directions)
-        return wrong.sum(axis=1), sways.along(centered(log_q - log_wrong), directions)
+        wrong = influences.project(centered(log_wrong), directions)
+        return wrong.sum(axis=1), influences.project(centered(log_q - log_wrong), directions)
 
     order = np.argsort(each.cell, kind="stable")
     held = np.bincount(each.cell, minlength=len(each.cells.shown))

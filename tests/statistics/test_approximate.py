@@ -10,7 +10,7 @@ from toys import COUNTS, UNITS, Normal, drawn, log_own, of, settings, skewed, so
 from bayesrep.inference import laplace
 from bayesrep.inference.dense import dense_whitening
 from bayesrep.inference.density import build_density
-from bayesrep.inference.marginal import mirrored
+from bayesrep.inference.marginal import Known, mirrored
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -45,7 +45,7 @@ def test_an_estimate_is_the_mean_ratio_and_a_drawn_position_is_of_one_of_them():
     ratios = np.exp(np.asarray(known.log_ratio))
 
     def draw(key):
-        return marginal.drawn(key, setting, shared, given, standard, known)
+        return marginal.drawn(key, setting, shared, Known(given, standard[:2], known))
 
     drawn, _ = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 4000))
     places = np.stack(

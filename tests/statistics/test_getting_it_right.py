@@ -27,9 +27,9 @@ from jax.tree_util import Partial
 import bayesrep
 import bayesrep.inference.marginal as marginal_module
 import bayesrep.inference.settle as settle_module
-from bayesrep.inference.marginal import Marginal, mirrored
+from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.marginal import Setting as Settings
-from bayesrep.inference.nuts import Known, Schedule, State, build_kernel, of_marginal
+from bayesrep.inference.nuts import Schedule, State, build_kernel, of_marginal
 from bayesrep.inference.prior import prior_positions
 from bayesrep.inference.problem import around_mode, pose, programs
 from bayesrep.inference.settle import looking, settle
@@ -195,10 +195,10 @@ def from_position(key, position, data, *, density, whitening, sample, guide, acc
     given = marginal.guided(settings, shared)
     # Which of the two mirrored z a position is makes no difference to the sampler.
     half = jnp.linalg.solve(given.root, (units - given.center)[..., None])[None, ..., 0]
-    found = marginal.estimates(settings, shared, given, mirrored(half))
+    known = marginal.estimate(settings, shared, given, half)
     # The sampler takes its first proposal because where it begins is infinitely unlikely.
-    found = found._replace(shared=jnp.where(accept, found.shared, jnp.inf))
-    known = Known(given, half, found)
+    begin = jnp.where(accept, known.estimates.shared, jnp.inf)
+    known = known._replace(estimates=known.estimates._replace(shared=begin))
 
     state = kernel.start(key)
     potential, slope = jax.value_and_grad(lambda at: target.potential(settings, at))(shared)
