@@ -1,9 +1,10 @@
-"""Which device a fit runs on, by timing one gradient on each."""
+"""Which device a fit runs on, by timing a few steps on each; and that its threads keep to it."""
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import numpy as np
@@ -13,6 +14,10 @@ from bayesrep.errors import OptionError
 from bayesrep.machine import cores
 
 REPEATS = 5
+STEPS = 16
+"""Of what is timed: as in a trajectory, one after the other without the host."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,28 @@ def available() -> dict[str, Any]:
     return {**devices, "cpu": jax.local_devices(backend="cpu")[0]}
 
 
-def choose(device: str, chains: int, gradient: Callable[[Any, int], Any]) -> Choice:
+def default_platform() -> str:
+    """The platform on which this thread's programs run, such as "cpu"."""
+    device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
+    return jax.default_backend() if device is None else device.platform
+
+
+def in_threads(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function for other threads: with this one's device, and 64-bit floats.
+
+    JAX keeps both settings per thread.
+    """
+    device: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with jax.enable_x64(new_val=True), jax.default_device(device):
+            return function(*args, **kwargs)
+
+    return run
+
+
+def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], Any]]) -> Choice:
     """Decide where to sample.
 
     Parameters
@@ -52,9 +78,9 @@ def choose(device: str, chains: int, gradient: Callable[[Any, int], Any]) -> Cho
         `"auto"`, or a platform of JAX such as `"cpu"` or `"gpu"`.
     chains
         Chains of the fit: on a CPU they share the cores, elsewhere they run as one batch.
-    gradient
-        `gradient(device, batch)` evaluates `batch` gradients on a device, compiled at the
-        first call, and waits for them.
+    build_steps
+        `build_steps(batch)` returns a function that takes `STEPS` steps of so many chains on the
+        default device, compiled at the first call, and waits for them.
 
     Raises
     ------
@@ -71,7 +97,8 @@ def choose(device: str, chains: int, gradient: Callable[[Any, int], Any]) -> Cho
     for name, one in devices.items():
         batch = 1 if name == "cpu" else chains
         turns = -(-chains // min(chains, cores())) if name == "cpu" else 1
-        times[name] = turns * _seconds(lambda one=one, batch=batch: gradient(one, batch))
+        with jax.default_device(one):
+            times[name] = turns * _seconds(build_steps(batch)) / STEPS
     return fastest(devices, times)
 
 
@@ -116,10 +143,10 @@ def together(mesh: Mesh) -> Choice:
 
 
 def fastest(devices: Mapping[str, Any], seconds: Mapping[str, float]) -> Choice:
-    """The device with the shortest time for one gradient of every chain."""
+    """The device with the shortest time for one step of every chain."""
     name = min(seconds, key=lambda key: seconds[key])
     listed = ", ".join(f"{1e3 * value:.2f} ms on {key}" for key, value in seconds.items())
-    return Choice(devices[name], f"{name}: one gradient of all chains takes {listed}")
+    return Choice(devices[name], f"{name}: one step of all chains takes {listed}")
 
 
 def _seconds(call: Callable[[], Any]) -> float:

@@ -11,23 +11,23 @@ from typing import Any, NamedTuple, Protocol, get_args, runtime_checkable
 import jax
 import jax.numpy as jnp
 import xarray as xr
+from jax import Array
 
 from bayesrep import bounds
 from bayesrep.choices import Feedback, Method
 from bayesrep.errors import ConvergenceWarning, OptionError
 from bayesrep.inference.assemble import attributes, coordinates, posterior_groups, versions
 from bayesrep.inference.checkpoint import open_checkpoint
-from bayesrep.inference.compiling import compilation_timed, kept_programs
+from bayesrep.inference.compiling import compilation_timed, compiler_options, kept_programs
 from bayesrep.inference.components import settled_by_counts
 from bayesrep.inference.cut import cut
-from bayesrep.inference.device import Choice, choose, spread_over, together
+from bayesrep.inference.device import STEPS, Choice, choose, spread_over, together
 from bayesrep.inference.laplace import laplace
 from bayesrep.inference.modes import mass_elsewhere
 from bayesrep.inference.nuts import BLOCK, Schedule
-from bayesrep.inference.problem import Problem, Programs, pose, programs
-from bayesrep.inference.run import Drawn, Run, nuts
+from bayesrep.inference.problem import Problem, pose, programs
+from bayesrep.inference.run import Drawn, Run, build_target, first_setting, nuts
 from bayesrep.inference.spread import widen_priors
-from bayesrep.models.model import Data
 from bayesrep.posterior.files import build_tree, in_arviz
 from bayesrep.posterior.groups import need_group
 from bayesrep.posterior.verdict import (
@@ -251,13 +251,10 @@ def fit(
         problem = widen_priors(problem, options)
         problem, why_components = settled_by_counts(problem, choose="components" not in options)
         schedule = _schedule(problem, chains, warmup, draws)
+        chosen = _choose_device(device, chains, problem) if mesh is None else together(mesh)
+        stack.enter_context(jax.default_device(chosen.device))
         data = problem.data()
         tools = programs(problem, data)
-        if mesh is None:
-            chosen = _choose_device(device, chains, problem, tools, data)
-        else:
-            chosen = together(mesh)
-        stack.enter_context(jax.default_device(chosen.device))
         facts = attributes(
             problem,
             data,
@@ -378,17 +375,25 @@ def _identity(facts: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
     return {**named, "schedule": json.dumps(asdict(schedule)), "versions": versions()}
 
 
-def _choose_device(
-    device: str, chains: int, problem: Problem, tools: Programs, data: Data
-) -> Choice:
-    gradient = jax.jit(jax.vmap(jax.grad(tools.density.potential), in_axes=(0, None)))
+def _choose_device(device: str, chains: int, problem: Problem) -> Choice:
+    def build_steps(batch: int) -> Callable[[], Any]:
+        """Down the potential that chains follow: as much work as their leapfrogs."""
+        data = problem.data()
+        tools = programs(problem, data)
+        density, separable = tools.density, tools.separable
+        target = build_target(density, separable=separable)
+        center = tools.start(problem.start(data))
+        setting = first_setting(density, data, center, separable=separable)
 
-    def timed(one: Any, batch: int) -> Any:
-        start = tools.start(problem.start(data))
-        many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (batch, *leaf.shape)), start)
-        return jax.block_until_ready(gradient(*jax.device_put((many, data), one)))
+        def descend(setting: Any, point: Array) -> Array:
+            slope = jax.grad(target.potential, argnums=1)
+            return jax.lax.fori_loop(0, STEPS, lambda _, at: at - 1e-6 * slope(setting, at), point)
 
-    return choose(device, chains, timed)
+        steps = jax.jit(jax.vmap(descend, (None, 0)), compiler_options=compiler_options())
+        points = jnp.zeros((batch, target.size))
+        return lambda: jax.block_until_ready(steps(setting, points))
+
+    return choose(device, chains, build_steps)
 
 
 def _judge_chains(

@@ -24,6 +24,7 @@ from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, w
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense_whitening
 from bayesrep.inference.density import Density, Draws, Position, build_density
+from bayesrep.inference.device import default_platform
 from bayesrep.inference.mode import Climb, climb
 from bayesrep.models import MODELS, Model
 from bayesrep.models.model import Data, Form, Options
@@ -260,15 +261,22 @@ class Programs(NamedTuple):
 
 
 def programs(problem: Problem, data: Data) -> Programs:
-    """The programs for a problem, shared with earlier problems of the same shape."""
+    """The programs for a problem, shared with earlier problems of the same shape.
+
+    Compiled for the kind of device that is the default here.
+    """
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple(jnp.shape(leaf) for leaf in leaves)
     form = Form(len(problem.statistics.classifiers), problem.roles, len(problem.groups))
-    return _programs(problem.model, problem.options, form, structure, shapes)
+    platform = default_platform()
+    return _programs(problem.model, problem.options, form, structure, shapes, platform)
 
 
 @lru_cache(maxsize=16)
-def _programs(model: Model, options: Options, form: Form, structure: Any, shapes: Any) -> Programs:
+def _programs(
+    model: Model, options: Options, form: Form, structure: Any, shapes: Any, platform: str
+) -> Programs:
+    del platform  # part of the cache's key: so are the compiler's options
     example = jax.tree.unflatten(structure, [np.zeros(shape) for shape in shapes])
 
     def build(function: Callable[[Data, Options], None]) -> Density:

@@ -4,7 +4,7 @@ from collections.abc import Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,14 +16,15 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.dense import DenseWhitening, Transform
-from bayesrep.inference.density import Density, Draws
-from bayesrep.inference.device import Choice
+from bayesrep.inference.density import Density, Draws, Position
+from bayesrep.inference.device import Choice, in_threads
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.nuts import (
     BLOCK,
     Feed,
     Sampler,
     Schedule,
+    Target,
     Transition,
     build_sampler,
     compiled,
@@ -124,19 +125,19 @@ def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Futu
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
 
+    @in_threads
     def ready() -> Sampler:
-        with jax.enable_x64(new_val=True), jax.default_device(device):
-            return _ready(
-                run.tools.density,
-                run.schedule,
-                structure,
-                shapes,
-                keys,
-                given,
-                separable=run.tools.separable,
-                vectorized=run.vectorized,
-                device=device,
-            )
+        return _ready(
+            run.tools.density,
+            run.schedule,
+            structure,
+            shapes,
+            keys,
+            given,
+            separable=run.tools.separable,
+            vectorized=run.vectorized,
+            device=device,
+        )
 
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(ready)
@@ -209,15 +210,20 @@ def _ready(
     """The compiled sampler for arguments of these shapes and types on a device."""
     del device  # part of the cache's key: compilation is for the default device
     data = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*shape) for shape in shapes])
-    like = jax.eval_shape(lambda: density.origin())
-    if separable:
-        marginal = Marginal(density)
-        target = of_marginal(marginal)
-        setting: Any = jax.eval_shape(marginal.first_setting, data, like)
-    else:
-        target = of_density(density)
-        size = density.shared + density.units * density.per_unit
-        root: Any = jax.ShapeDtypeStruct((size, size), float)
-        setting = data, DenseWhitening(like, root)
+    first = partial(first_setting, density, separable=separable)
+    setting = jax.eval_shape(lambda data: first(data, density.origin()), data)
+    target = build_target(density, separable=separable)
     sampler = build_sampler(target, schedule, vectorized=vectorized, held=given.shape[-1])
     return compiled(sampler, keys, setting, given)
+
+
+def build_target(density: Density, *, separable: bool) -> Target:
+    """What chains sample of a density."""
+    return of_marginal(Marginal(density)) if separable else of_density(density)
+
+
+def first_setting(density: Density, data: Data, center: Position, *, separable: bool) -> Any:
+    """The target's setting in coordinates of no scale, before anything is learnt."""
+    if separable:
+        return Marginal(density).first_setting(data, center)
+    return data, DenseWhitening(center, jnp.eye(density.shared + density.units * density.per_unit))

@@ -26,6 +26,7 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density
+from bayesrep.inference.device import in_threads
 from bayesrep.inference.marginal import Marginal, Setting, feature_count, sampled_rows
 from bayesrep.inference.mode import Expand
 from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
@@ -292,10 +293,10 @@ def side_by_side(program: Callable[[Setting, Any], Any], setting: Setting, *poin
     size = -(-count // CHUNK) * CHUNK
     filled = jax.tree.map(lambda leaf: leaf[np.arange(size) % count], points)
 
+    @in_threads
     def chunk(begin: int) -> Any:
-        with jax.enable_x64(new_val=True):  # JAX keeps this setting per thread
-            part = jax.tree.map(lambda leaf: leaf[begin : begin + CHUNK], filled)
-            return jax.tree.map(np.asarray, program(setting, part))
+        part = jax.tree.map(lambda leaf: leaf[begin : begin + CHUNK], filled)
+        return jax.tree.map(np.asarray, program(setting, part))
 
     first = chunk(0)  # compiled once, not by every thread
     whole = jax.tree.map(lambda leaf: np.empty((size, *leaf.shape[1:]), leaf.dtype), first)
