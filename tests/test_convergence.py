@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bayesrep.numerics.convergence import BLOCK, TAILS, convergence, mean_ess
 from bayesrep.posterior.files import arviz
@@ -74,3 +75,58 @@ def test_constants_and_what_is_no_number():
     assert all(np.isnan(part[1]) for part in convergence(draws))
     assert all(np.isnan(part).all() for part in convergence(draws[:, :3]))
     assert convergence(draws[:, :, :0]).rhat.shape == (0,)
+
+
+def nested(draws: np.ndarray, groups: list[np.ndarray]) -> float:
+    """Of one quantity's scores, by the definition, chain by chain."""
+    means, spreads = [], []
+    for group in groups:
+        chains = draws[group]
+        means.append(chains.mean())
+        spreads.append(
+            np.var([c.mean() for c in chains], ddof=1) + np.mean([c.var(ddof=1) for c in chains])
+        )
+    return float(np.sqrt(1 + np.var(means, ddof=1) / np.mean(spreads)))
+
+
+def test_many_chains_are_compared_by_their_groups():
+    draws = correlated(36, 12, 3, 0.5)
+    groups = np.array_split(np.arange(36), 8)
+    ranks = stats.rankdata(draws.reshape(-1, 3), axis=0).reshape(draws.shape)
+    folded = np.abs(draws - np.median(draws, axis=(0, 1)))
+    distances = stats.rankdata(folded.reshape(-1, 3), axis=0).reshape(draws.shape)
+    size = 36 * 12
+    expected = [
+        max(
+            nested(stats.norm.ppf((r[..., q] - 3 / 8) / (size + 1 / 4)), groups)
+            for r in (ranks, distances)
+        )
+        for q in range(3)
+    ]
+    np.testing.assert_allclose(convergence(draws, 8).rhat, expected, rtol=1e-12)
+
+
+def test_sizes_of_many_chains_are_true():
+    """ρ = 0.6 leaves (1 − ρ) / (1 + ρ) of long chains' draws; of so few a known share more.
+
+    By the binomial, 4 standard errors: one false alarm in 10,000.
+    """
+    chains, length, rho = 2000, 12, 0.6
+    draws = correlated(chains, length, 40, rho)
+    lags = np.arange(1, length)
+    tau = 1 + 2 * np.sum((1 - lags / length) * rho**lags)
+    found = convergence(draws, 8)
+    expected = chains * length / tau
+    assert abs(found.ess_bulk.mean() / expected - 1) < 4 * np.sqrt(2 / chains / 40)
+    assert (found.ess_tail < chains * length).all()
+
+
+def test_groups_that_remember_where_they_began_are_seen():
+    """B is χ²(7) / 7 of 1 / 300, or 0.1 more: a false alarm in 10,000."""
+    fresh = RANDOM.normal(size=(200, 12, 2))
+    begun = np.repeat(np.linspace(-0.5, 0.5, 8), 25)[:, None, None]
+    assert convergence(fresh, 8).rhat.max() < 1.01
+    assert convergence(fresh + begun, 8).rhat.min() > 1.02
+    # One draw a chain is enough for them; without groups it is for nobody.
+    assert convergence(fresh[:, :1], 8).rhat.max() < 1.15
+    assert np.isnan(convergence(fresh[:, :1]).rhat).all()

@@ -44,7 +44,7 @@ class Case:
         self.positions = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct((CHAINS, *leaf.shape), leaf.dtype), self.position
         )
-        self.keys = jax.random.split(jax.random.key(0), CHAINS)
+        self.keys = Schedule(CHAINS, warmup=50, draws=50).keys(jax.random.key(0))
 
     @property
     def shifted(self):
@@ -87,14 +87,15 @@ class Case:
         return sampler.block, state, setting, jax.ShapeDtypeStruct((CHAINS, BLOCK, 0), float)
 
     def looking(self):
-        points = jax.ShapeDtypeStruct((settle.CHUNK, self.density.shared), float)
-        return settle._looking(self.density), self.near, (points,)
+        program = settle._looking(self.density)
+        points = jax.ShapeDtypeStruct((program.size, self.density.shared), float)
+        return program.call, self.near, (points,)
 
     def drawing(self):
-        points = jax.ShapeDtypeStruct((settle.CHUNK, self.density.shared), float)
-        keys = jax.random.split(jax.random.key(0), settle.CHUNK)
-        seen = jax.eval_shape(settle._looking(self.density), self.near, (points,))
-        return laplace._drawing(self.density), self.near, (seen, keys)
+        look, setting, points = self.looking()
+        seen = jax.eval_shape(look, setting, points)
+        program = laplace._drawing(self.density)
+        return program.call, setting, (seen, jax.random.split(jax.random.key(0), program.size))
 
     def evaluating(self):
         _, (_, normal) = self.target()

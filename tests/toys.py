@@ -184,7 +184,7 @@ class Toy:
         def stay(setting, _):
             return setting
 
-        keys = jax.random.split(jax.random.key(0), chains)
+        keys = schedule.keys(jax.random.key(0))
         program = (kind, schedule, vectorized, held)
         if program not in self.compiled:
             sampler = build_sampler(target, schedule, vectorized=vectorized, held=held)

@@ -59,7 +59,7 @@ def add(parser: ArgumentParser) -> None:
         help="spread the images over this many (shared-difficulty; 1)",
     )
     option("--checkpoint", type=Path, metavar="DIR", help="keep draws here; go on after a break")
-    for name, default in (("chains", 4), ("warmup", 250), ("draws", 750)):
+    for name, default in (("chains", "4"), ("warmup", "250"), ("draws", "3,000 in all")):
         option(f"--{name}", type=int, help=f"({default})")
     add_shared(parser, "--no-progress", "--seed", "--force")
 

@@ -45,7 +45,7 @@ from bayesrep.studies.study import Study
 from bayesrep.studies.words import vocabulary_of
 from bayesrep.types import no_type_check
 
-LARGEST_CHAINS = 1_000
+LARGEST_CHAINS = 4_096
 FEW = 64
 """Classifiers, up to which posteriors may be far from normal."""
 
@@ -96,6 +96,10 @@ METHODS: Mapping[str, Way] = {
 }
 """By what a model's `methods` call it; "cut" is the method "nuts" with cut feedback."""
 CHAINS, WARMUP = 4, 250
+DRAWS = 12, 750
+"""Of a chain, at least and at most, where nobody says how many."""
+IN_ALL = 3000
+"""Draws of all chains, between these."""
 LONGER = 1, 4, 16
 """How long chains are made until they agree, where no method is named; dear ones the first two."""
 
@@ -109,7 +113,7 @@ def fit(
     method: Method = "auto",
     chains: int | None = None,
     warmup: int | None = None,
-    draws: int = 750,
+    draws: int | None = None,
     seed: int = 0,
     progress: bool = True,
     feedback: Feedback = "full",
@@ -152,10 +156,11 @@ def fit(
         `warmup`.
     chains, warmup, draws
         Number of chains (4), and of adaptation steps (250; rounded up to blocks of 25) and kept
-        draws in each. Two transitions are made for every kept draw, more with three mixture
-        components or more, and one by the shared-difficulty model. Laplace makes half of chains ×
-        draws (1,000 at least), or more until their weights hold, and returns chains × draws of
-        equal weight as one chain.
+        draws in each (750; of more than four chains 3,000 in all, and 12 of each at least). Two
+        transitions are made for every kept draw, more with three mixture components or more, and
+        one by the shared-difficulty model. 32 chains and more begin in eight groups, which nested
+        R-hat compares. Laplace makes half of chains × draws (1,000 at least), or more until their
+        weights hold, and returns chains × draws of equal weight as one chain.
     seed
         Seed of everything random.
     progress
@@ -230,6 +235,7 @@ def fit(
     watch.stage("posing")
     of_chains = chains is not None or warmup is not None
     chains, warmup = (CHAINS if chains is None else chains), (WARMUP if warmup is None else warmup)
+    draws = _default_draws(chains) if draws is None else draws
     _check(method, feedback, chains, warmup, draws)
     if method == "laplace" and (feedback == "cut" or checkpoint is not None):
         raise OptionError("cut-or-checkpoint-without-nuts", method=method)
@@ -294,6 +300,8 @@ def fit(
                 bar.stage("judging")
             made = json.dumps(asdict(replace(longer, warmup=schedule.warmup)))
             more = {"method": way.method, "schedule": made, **drawn.facts}
+            if way.stages:
+                more["superchains"] = longer.superchains
             del drawn, run  # of ten thousand classifiers nearly a gigabyte
             return Found(weighed or _judge_chains(contents, names, facts | more), contents, more)
 
@@ -341,6 +349,12 @@ def _ways(problem: Problem, method: str, feedback: str, *, of_chains: bool) -> S
     quick = feedback == "full" and "laplace" in problem.model.methods
     quick = quick and not dear and not of_chains
     return [METHODS["laplace"], *longer] if quick else longer
+
+
+def _default_draws(chains: int) -> int:
+    """So many of each chain that all together are enough."""
+    least, most = DRAWS
+    return max(least, min(most, -(-IN_ALL // max(chains, 1))))
 
 
 def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:

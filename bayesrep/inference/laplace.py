@@ -40,7 +40,7 @@ from bayesrep.inference.density import Density, Position
 from bayesrep.inference.marginal import Marginal, Setting, Visits
 from bayesrep.inference.problem import around_mode
 from bayesrep.inference.run import Drawn, Run
-from bayesrep.inference.settle import looking, settle, side_by_side
+from bayesrep.inference.settle import PointProgram, at_points, looking, of_points, settle
 from bayesrep.numerics.pareto import pareto_smooth, tail_length
 from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Int
@@ -202,14 +202,14 @@ def _nested(run: Run, normal: Whitening) -> Draw:
         shared, log_t = proposal.draw(random, count)
         seen = look(setting, shared)
         keys = jax.random.split(jax.random.key(int(random.integers(2**31))), count)
-        position, log_density, lp = side_by_side(program, setting, seen, keys)
+        position, log_density, lp = at_points(program, setting, seen, keys)
         return Weighted(shared, position, log_density - log_t, lp)
 
     return draw
 
 
 @lru_cache(maxsize=16)
-def _drawing(density: Density) -> Callable[[Setting, tuple[Visits, Array]], Any]:
+def _drawing(density: Density) -> PointProgram:
     """The program that draws units at points ξ, given their normals there.
 
     Parameters, an unbiased estimate of the marginal density at ξ (its logarithm, on a scale of its
@@ -217,7 +217,8 @@ def _drawing(density: Density) -> Callable[[Setting, tuple[Visits, Array]], Any]
     """
     marginal = Marginal(density)
 
-    def one(setting: Setting, seen: Visits, key: Array) -> tuple[Position, Array, Array]:
+    def one(setting: Setting, point: tuple[Visits, Array]) -> tuple[Position, Array, Array]:
+        seen, key = point
         pick, *renewals, first = jax.random.split(key, 2 + 2 * RENEWALS)
         shared, units = seen.shared, seen.units
         shape = (PAIRS, *units.center.shape)
@@ -229,10 +230,7 @@ def _drawing(density: Density) -> Callable[[Setting, tuple[Visits, Array]], Any]
         position, lp = marginal.drawn(pick, setting, shared, known)
         return position, log_density, lp
 
-    def chunk(setting: Setting, points: tuple[Visits, Array]) -> Any:
-        return jax.lax.map(lambda point: one(setting, *point), points)
-
-    return jax.jit(chunk, compiler_options=compiler_options())
+    return of_points(one, density.units)
 
 
 def _whole(run: Run, normal: DenseWhitening) -> Draw:

@@ -27,7 +27,9 @@ References
 Andrieu, Roberts (2009), "The pseudo-marginal approach for efficient Monte Carlo computations",
 Annals of Statistics 37. Christen, Fox (2005), "Markov chain Monte Carlo using an approximation",
 JCGS 14. Hoffman, Gelman (2014), "The No-U-Turn sampler", JMLR 15. Cotter, Roberts, Stuart, White
-(2013), "MCMC methods for functions", Statistical Science 28: pCN.
+(2013), "MCMC methods for functions", Statistical Science 28: pCN. Margossian, Hoffman, Sountsov,
+Riou-Durand, Vehtari, Gelman (2024), "Nested R̂: assessing the convergence of Markov chain Monte
+Carlo when running many short chains", Bayesian Analysis.
 """
 
 from collections.abc import Callable, Sequence
@@ -62,6 +64,8 @@ HALVINGS = 3
 """Of the step size, at most, where draws diverge."""
 PAIRS = 1
 """Of mirrored z of every unit; more would vary less than the surrogate misses."""
+MANY, SUPERCHAINS = 32, 8
+"""Chains from which on they begin in groups, and how many groups."""
 
 Statistic: TypeAlias = Shaped[Array, "..."] | Shaped[np.ndarray, "..."]
 
@@ -102,6 +106,23 @@ class Schedule:
     thinning: int = 2
     dense: bool = False
     target_accept: float = 0.9
+
+    @property
+    def superchains(self) -> int:
+        """Groups of chains that begin at one point each; 0 where every chain has its own.
+
+        Many chains are too short to be compared one by one; groups that forget where they began
+        tell that all do (Margossian and others 2024).
+        """
+        return SUPERCHAINS if self.chains >= MANY else 0
+
+    def keys(self, key: Array) -> Array:
+        """Two keys [chain, 2] for each chain: of where it begins, and of all else."""
+        own = jax.random.split(key, self.chains)
+        if not self.superchains:
+            return jnp.stack([own, own], axis=1)
+        first = np.arange(self.chains) * self.superchains // self.chains
+        return jnp.stack([own[first], own], axis=1)
 
     def careful(self, components: int) -> "Schedule":
         """The same for posteriors that are far from normal.
@@ -182,7 +203,7 @@ class Kernel(NamedTuple):
 
     Attributes
     ----------
-    start : (key) -> State
+    start : (keys [2]) -> State
         The potential there is not known.
     look : (State, setting, held coordinates) -> State
         The same place, with the potential that the setting says.
@@ -201,7 +222,7 @@ class Sampler:
 
     Attributes
     ----------
-    start : (key) -> State
+    start : (keys [2]) -> State
     block : (State, setting, given) -> State, Transition of `BLOCK` draws
         `given` [draw, H] are the values of the first H shared coordinates.
     vectorized
@@ -216,7 +237,7 @@ class Sampler:
     shape: Any = None
 
     def states(self, keys: Array) -> list[Any]:
-        """First states for one key of each chain, as `sample` takes them."""
+        """First states for keys [chain, 2], as `sample` takes them."""
         return [self.start(batch) for batch in ([keys] if self.vectorized else keys)]
 
 
@@ -245,13 +266,27 @@ def build_sampler(
         return jax.lax.scan(lambda state, fixed: draw(state, setting, fixed), state, given)
 
     if vectorized:
-        start = jax.vmap(start)
-        block = jax.vmap(block, in_axes=(0, None, 0))
+        chains = _chain_axes(start)
+        start = jax.vmap(start, out_axes=chains)
+        block = jax.vmap(block, in_axes=(chains, None, 0), out_axes=(chains, 0))
     return Sampler(
         jax.jit(start, compiler_options=compiler_options(quick=True)),
         jax.jit(block, compiler_options=compiler_options()),
         vectorized,
     )
+
+
+def _chain_axes(start: Callable[[Array], State]) -> State:
+    """Axes of a batch of states: all chains have made as many transitions, and count them once.
+
+    A condition that is the same for all stays one: of two ways to go on one is gone, and what the
+    warm-up learns at the end of a window is not computed at every transition.
+    """
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
+    state = jax.eval_shape(start, keys)
+    axes: State = jax.tree.map(lambda _: 0, state)
+    adapt = axes.hmc.adapt_state._replace(window_idx=None)
+    return axes._replace(hmc=axes.hmc._replace(i=None, adapt_state=adapt))
 
 
 def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel:
@@ -262,10 +297,11 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
 
     initialize, transition = hmc(potential_fn_gen=seen, algo="NUTS")
 
-    def start(key: Array) -> State:
-        """Begin at half a standard deviation around the mode, differently in every chain."""
-        keys = jax.random.split(key, 4)
-        free = jax.random.normal(keys[0], (target.size - held,)) / 2
+    def start(keys: Array) -> State:
+        """Begin at half a standard deviation around the mode."""
+        place, _, _, _ = jax.random.split(keys[0], 4)
+        _, of_nuts, of_units, of_steps = jax.random.split(keys[1], 4)
+        free = jax.random.normal(place, (target.size - held,)) / 2
         state = initialize(
             ParamInfo(free, jnp.zeros(()), free),
             schedule.warmup,
@@ -274,10 +310,10 @@ def build_kernel(target: Target, schedule: Schedule, *, held: int = 0) -> Kernel
             max_tree_depth=MAX_TREE_DEPTH,
             dense_mass=schedule.dense,
             model_args=(None, jnp.zeros(held)),
-            rng_key=keys[1],
+            rng_key=of_nuts,
         )
-        known = None if target.marginal is None else _nothing(target.marginal, keys[2])
-        return State(state, known, keys[3])
+        known = None if target.marginal is None else _nothing(target.marginal, of_units)
+        return State(state, known, of_steps)
 
     def look(state: State, setting: Any, fixed: Array) -> State:
         energy, gradient = jax.value_and_grad(seen(setting, fixed))(state.hmc.z)
@@ -377,13 +413,13 @@ def _exactly(
     return State(proposed._replace(**place), known, key), acceptance
 
 
-def compiled(sampler: Sampler, key: Any, setting: Any, given: Any) -> Sampler:
+def compiled(sampler: Sampler, keys: Any, setting: Any, given: Any) -> Sampler:
     """The sampler compiled for arguments of these shapes (arrays or their shapes and types).
 
     `start` is traced before `block` because NumPyro's pair shares its settings through it.
     """
-    start = sampler.start.lower(key).compile()  # type: ignore[attr-defined]
-    state = jax.eval_shape(sampler.start, key)
+    start = sampler.start.lower(keys).compile()  # type: ignore[attr-defined]
+    state = jax.eval_shape(sampler.start, keys)
     block = sampler.block.lower(state, setting, given).compile()  # type: ignore[attr-defined]
     shape = jax.eval_shape(sampler.block, state, setting, given)
     return Sampler(start, block, sampler.vectorized, shape)
@@ -420,11 +456,9 @@ class _Runner:
             if self.checkpoint is not None:
                 self.checkpoint.save(chain, number, last)
         state, made = last
-        stacked = np.ndim(state.hmc.i) > 0
-        window = (slice(None),) * stacked + (slice(0, end - begin),)
+        window = (slice(None),) * self.sampler.vectorized + (slice(0, end - begin),)
         made = jax.tree.map(lambda leaf: np.asarray(leaf[window]), made)
-        chains = len(state.hmc.i) if stacked else 1
-        self.report((end - begin) * chains, int(made.diverging.sum()) if begin >= warmup else 0)
+        self.report(made.diverging.size, int(made.diverging.sum()) if begin >= warmup else 0)
         return state, made
 
     def blocks(self, chain: int, numbers: range, state: Any) -> tuple[Any, list[Transition]]:

@@ -76,8 +76,8 @@ class Run:
         return jax.random.fold_in(jax.random.key(self.seed), stage)
 
     def keys(self, stage: int) -> Array:
-        """One key for each chain of a stage."""
-        return jax.random.split(self.key(stage), self.schedule.chains)
+        """Keys [chain, 2] of a stage."""
+        return self.schedule.keys(self.key(stage))
 
 
 class Drawn(NamedTuple):
@@ -121,7 +121,7 @@ def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Futu
     if run.vectorized:
         given = jax.ShapeDtypeStruct((chains, BLOCK, held), float)
     else:
-        keys = jax.ShapeDtypeStruct((), keys.dtype)
+        keys = jax.ShapeDtypeStruct((2,), keys.dtype)
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
 

@@ -26,7 +26,7 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density
-from bayesrep.inference.device import in_threads
+from bayesrep.inference.device import default_platform, in_threads
 from bayesrep.inference.marginal import Marginal, Setting, feature_count, sampled_rows
 from bayesrep.inference.mode import Expand
 from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
@@ -46,7 +46,10 @@ POINTS = 1024
 """Of a round, at least; or 8 a feature."""
 CURVATURES = 0.2, 25.0
 """Least and most of a quadratic's in coordinates where it should be 1."""
-CHUNK = 8
+AT_ONCE = 8, 256
+"""Points that one call of a program takes: on a CPU, where cores share them, and elsewhere."""
+NUMBERS = 2**20
+"""Units of all points at once, at most, elsewhere than on a CPU."""
 CROWD = 2048
 """Units of which a sample leads near the mass: a walk past all would take minutes."""
 
@@ -268,47 +271,68 @@ def _lowest(
 
 def looking(density: Density) -> Look:
     """The plain way to look."""
-    return lambda setting, points: side_by_side(_looking(density), setting, points)
+    return lambda setting, points: at_points(_looking(density), setting, points)
 
 
 @lru_cache(maxsize=16)
-def _looking(density: Density) -> Callable[[Setting, tuple[Array]], Visits]:
+def _looking(density: Density) -> "PointProgram":
     marginal = Marginal(density)
 
-    def one(setting: Setting, shared: Array) -> Visits:
-        return marginal.visit(setting, shared)
+    def one(setting: Setting, point: tuple[Array]) -> Visits:
+        return marginal.visit(setting, *point)
 
-    def chunk(setting: Setting, points: tuple[Array]) -> Visits:
-        return jax.lax.map(lambda shared: one(setting, shared), points[0])
-
-    return jax.jit(chunk, compiler_options=compiler_options())
+    return of_points(one, density.units)
 
 
-def side_by_side(program: Callable[[Setting, Any], Any], setting: Setting, *points: Any) -> Any:
-    """Results of a program for points [point, ...], a chunk at a time on every core.
+class PointProgram(NamedTuple):
+    """A compiled program of some points at once, and on how many cores calls of it may run."""
 
-    Trees of arrays go in, trees of NumPy's come out.
+    call: Callable[[Setting, Any], Any]
+    size: int
+    workers: int
+
+
+def of_points(one: Callable[[Setting, Any], Any], units: int) -> PointProgram:
+    """Compile a function of a setting and one point for the default device.
+
+    A CPU takes points one after the other on every core; others, a batch at a time.
     """
+    in_turn, batch = AT_ONCE
+    on_cpu = default_platform() == "cpu"
+
+    def some(setting: Setting, points: Any) -> Any:
+        if on_cpu:
+            return jax.lax.map(lambda point: one(setting, point), points)
+        return jax.vmap(one, (None, 0))(setting, points)
+
+    size = in_turn if on_cpu else max(in_turn, min(batch, NUMBERS // units))
+    workers = cores() if on_cpu else 1
+    return PointProgram(jax.jit(some, compiler_options=compiler_options()), size, workers)
+
+
+def at_points(program: PointProgram, setting: Setting, *points: Any) -> Any:
+    """Results of a program for points [point, ...]: trees of arrays go in, of NumPy's come out."""
     count = len(jax.tree.leaves(points)[0])
-    size = -(-count // CHUNK) * CHUNK
+    step = program.size
+    size = -(-count // step) * step
     filled = jax.tree.map(lambda leaf: leaf[np.arange(size) % count], points)
 
     @in_threads
-    def chunk(begin: int) -> Any:
-        part = jax.tree.map(lambda leaf: leaf[begin : begin + CHUNK], filled)
-        return jax.tree.map(np.asarray, program(setting, part))
+    def some(begin: int) -> Any:
+        part = jax.tree.map(lambda leaf: leaf[begin : begin + step], filled)
+        return jax.tree.map(np.asarray, program.call(setting, part))
 
-    first = chunk(0)  # compiled once, not by every thread
+    first = some(0)  # compiled once, not by every thread
     whole = jax.tree.map(lambda leaf: np.empty((size, *leaf.shape[1:]), leaf.dtype), first)
 
     def keep(begin: int, found: Any) -> None:
         def put(leaf: Any, part: Any) -> None:
-            leaf[begin : begin + CHUNK] = part
+            leaf[begin : begin + step] = part
 
         jax.tree.map(put, whole, found)
 
     keep(0, first)
-    with ThreadPoolExecutor(cores()) as pool:
-        begins = range(CHUNK, size, CHUNK)
-        list(pool.map(lambda begin: keep(begin, chunk(begin)), begins))  # raises what they raise
+    with ThreadPoolExecutor(program.workers) as pool:
+        begins = range(step, size, step)
+        list(pool.map(lambda begin: keep(begin, some(begin)), begins))  # raises what they raise
     return jax.tree.map(lambda leaf: leaf[:count], whole)

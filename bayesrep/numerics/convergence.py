@@ -8,11 +8,18 @@ indicators of the 5 % and the 95 % quantile. An effective size is S / τ, where 
 autocorrelations in pairs as long as these are positive, none larger than the one before it (Geyer's
 initial monotone sequence).
 
+Many short chains are compared by groups that began at one point each, *superchains*: nested R-hat
+is √(1 + B / W), B the variance of the superchains' means, W the mean over superchains of the
+variance of their chains' means and of the draws in a chain (Margossian and others (2024), "Nested
+R̂", Bayesian Analysis), of the same scores. Chains are independent, so τ is the variance of a
+chain's mean beside that of independent draws.
+
 ArviZ has the same numbers (a test; 1.x for `prob=TAILS`), one quantity at a time: a millisecond
 each, and ten thousand classifiers have 60,000.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -38,15 +45,26 @@ class Convergence(NamedTuple):
     ess_tail: Float[np.ndarray, "quantity"]
 
 
-def convergence(draws: Float[np.ndarray, "chain draw quantity"]) -> Convergence:
-    """R-hat, bulk and tail effective sizes of every quantity."""
+def convergence(
+    draws: Float[np.ndarray, "chain draw quantity"], superchains: int = 0
+) -> Convergence:
+    """R-hat, bulk and tail effective sizes of every quantity.
+
+    Parameters
+    ----------
+    draws
+        Of all chains.
+    superchains
+        How many groups of chains in a row, as equal as can be, began at one point each; 0 where
+        every chain had its own.
+    """
     chains, length, count = draws.shape
-    if length < LEAST_DRAWS:
+    if length < (1 if superchains else LEAST_DRAWS):
         return Convergence(*np.full((3, count), np.nan))
 
     def of_block(start: int) -> Floats:
         block = np.moveaxis(draws[:, :, start : start + BLOCK], 2, 0)
-        return _of_rows(np.ascontiguousarray(block, dtype=float))
+        return _of_rows(np.ascontiguousarray(block, dtype=float), superchains)
 
     with ThreadPoolExecutor(cores()) as pool:  # sorts and transforms run beside each other
         parts = [*pool.map(of_block, range(0, count, BLOCK))]
@@ -61,20 +79,24 @@ def mean_ess(draws: Float[np.ndarray, "chain draw quantity"]) -> Float[np.ndarra
     return _effective_size(_halves(np.moveaxis(draws, 2, 0)))
 
 
-def _of_rows(draws: Float[np.ndarray, "quantity chain draw"]) -> Float[np.ndarray, "3 quantity"]:
-    split = _halves(draws)
+def _of_rows(
+    draws: Float[np.ndarray, "quantity chain draw"], superchains: int
+) -> Float[np.ndarray, "3 quantity"]:
+    rhat_of = partial(_nested_rhat, superchains=superchains) if superchains else _rhat
+    size_of = _size_by_chains if superchains else _effective_size
+    split = draws if superchains else _halves(draws)
     values = split.reshape(len(split), -1)
     with np.errstate(invalid="ignore", divide="ignore"):  # of constants, and what is no number
         order = np.argsort(values, axis=1)
         scores = _normal_scores(values, order).reshape(split.shape)
         folded = np.abs(values - np.median(values, axis=1, keepdims=True))
         distances = _normal_scores(folded, np.argsort(folded, axis=1)).reshape(split.shape)
-        bulk, tail = _rhat(scores), _rhat(distances)
+        bulk, tail = rhat_of(scores), rhat_of(distances)
         # Where all lie equally far from the median there is nothing to compare.
         rhat = np.where(np.isnan(tail), bulk, np.maximum(bulk, tail))
         ends = np.quantile(draws.reshape(len(draws), -1), TAILS, axis=1)
-        sizes = [_effective_size((split <= end[:, None, None]).astype(float)) for end in ends]
-        found = np.stack([rhat, _effective_size(scores), np.minimum(*sizes)])
+        sizes = [size_of((split <= end[:, None, None]).astype(float)) for end in ends]
+        found = np.stack([rhat, size_of(scores), np.minimum(*sizes)])
     found[:, np.isnan(values).any(axis=1)] = np.nan
     return found
 
@@ -109,6 +131,36 @@ def _rhat(split: Float[np.ndarray, "quantity half n"]) -> Float[np.ndarray, "qua
     between = split.mean(axis=2).var(axis=1, ddof=1)
     within = split.var(axis=2, ddof=1).mean(axis=1)
     return np.sqrt(between / within + (length - 1) / length)
+
+
+def _nested_rhat(
+    draws: Float[np.ndarray, "quantity chain draw"], superchains: int
+) -> Float[np.ndarray, "quantity"]:
+    groups = np.array_split(draws, superchains, axis=1)
+    between = np.stack([group.mean(axis=(1, 2)) for group in groups]).var(axis=0, ddof=1)
+    return np.sqrt(1 + between / np.mean([_spread(group) for group in groups], axis=0))
+
+
+def _spread(
+    group: Float[np.ndarray, "quantity chain draw"],
+) -> Float[np.ndarray, "quantity"]:
+    """The variance in a superchain: of its chains' means, and of the draws around these."""
+    _, chains, length = group.shape
+    none = np.zeros(len(group))
+    of_means = group.mean(axis=2).var(axis=1, ddof=1) if chains > 1 else none
+    of_draws = group.var(axis=2, ddof=1).mean(axis=1) if length > 1 else none
+    return of_means + of_draws
+
+
+def _size_by_chains(
+    draws: Float[np.ndarray, "quantity chain draw"],
+) -> Float[np.ndarray, "quantity"]:
+    count, _, length = draws.shape
+    flat = draws.reshape(count, -1)
+    size = flat.shape[1]
+    tau = length * draws.mean(axis=2).var(axis=1, ddof=1) / flat.var(axis=1, ddof=1)
+    constant = np.ptp(flat, axis=1) < np.finfo(float).resolution
+    return np.where(constant, float(size), size / np.maximum(tau, 1 / np.log10(size)))
 
 
 def _effective_size(split: Float[np.ndarray, "quantity half n"]) -> Float[np.ndarray, "quantity"]:

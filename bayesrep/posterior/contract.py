@@ -83,6 +83,7 @@ FURTHER: Mapping[str, type | tuple[type, ...]] = {
     "words": str,
     "seed": (int, np.integer),
     "converged": (int, np.integer),
+    "superchains": (int, np.integer),
     "pareto_k": (int, float, np.integer, np.floating),
     "ess": (int, float, np.integer, np.floating),
 }

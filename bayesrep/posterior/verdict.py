@@ -53,9 +53,17 @@ SHIFTED = ("bias_corrected_gap", "selection_gap")
 
 
 def diagnostics(group: xr.Dataset) -> Diagnostics:
-    """R-hat and effective sample sizes of all variables [chain, draw, ...] of a group."""
+    """R-hat and effective sample sizes of all variables [chain, draw, ...] of a group.
+
+    Where many chains began together, as the group's attribute `superchains` says, R-hat is nested.
+    """
+    superchains = int(group.attrs.get("superchains", 0))
     same = [name for name in SHIFTED if name in group and SOURCE in group]
-    made = {str(name): _converged(group[name]) for name in group.data_vars if name not in same}
+    made = {
+        str(name): _converged(group[name], superchains)
+        for name in group.data_vars
+        if name not in same
+    }
     made |= {name: made[SOURCE] for name in same}
 
     def of_all(kind: int) -> Mapping[str, xr.DataArray]:
@@ -64,12 +72,14 @@ def diagnostics(group: xr.Dataset) -> Diagnostics:
     return Diagnostics(*map(of_all, range(3)))
 
 
-def _converged(draws: xr.DataArray) -> list[xr.DataArray]:
+def _converged(draws: xr.DataArray, superchains: int) -> list[xr.DataArray]:
     """R-hat, bulk and tail ESS of a variable, with its dimensions and names."""
     dims, shape = draws.dims[2:], draws.shape[2:]
     names = {dim: draws.coords[dim].values for dim in dims if dim in draws.coords}
     values = draws.values.reshape(*draws.shape[:2], math.prod(shape))
-    return [xr.DataArray(each.reshape(shape), names, dims) for each in convergence(values)]
+    told = superchains if 1 < superchains <= len(values) else 0
+    found = convergence(values, told)
+    return [xr.DataArray(each.reshape(shape), names, dims) for each in found]
 
 
 def _worst(values: Mapping[str, xr.DataArray], *, largest: bool) -> tuple[str, float]:

@@ -200,7 +200,7 @@ def from_position(key, position, data, *, density, whitening, sample, guide, acc
     begin = jnp.where(accept, known.estimates.shared, jnp.inf)
     known = known._replace(estimates=known.estimates._replace(shared=begin))
 
-    state = kernel.start(key)
+    state = kernel.start(jnp.stack([key, key]))
     potential, slope = jax.value_and_grad(lambda at: target.potential(settings, at))(shared)
     steps = state.hmc.adapt_state._replace(step_size=jnp.asarray(STEP))
     hmc = state.hmc._replace(z=shared, z_grad=slope, potential_energy=potential, adapt_state=steps)
