@@ -217,10 +217,12 @@ def imported_beside(*names: str) -> Generator[None]:
             with suppress(BaseException):
                 import_module(name)
 
-    thread = Thread(target=work, daemon=True)
+    thread = Thread(target=work)
     thread.start()
-    yield
-    thread.join()
+    try:
+        yield
+    finally:
+        thread.join()  # a process that ends while a library is being imported crashes
 
 
 def keep_compiled() -> None:

@@ -24,7 +24,7 @@ from bayesrep.inference.cut import cut
 from bayesrep.inference.device import STEPS, Choice, choose, spread_over, together
 from bayesrep.inference.laplace import laplace
 from bayesrep.inference.modes import mass_elsewhere
-from bayesrep.inference.nuts import BLOCK, Schedule
+from bayesrep.inference.nuts import BLOCK, MANY, Schedule
 from bayesrep.inference.problem import Problem, pose, programs
 from bayesrep.inference.run import Drawn, Run, build_target, first_setting, nuts
 from bayesrep.inference.spread import widen_priors
@@ -95,7 +95,9 @@ METHODS: Mapping[str, Way] = {
     )
 }
 """By what a model's `methods` call it; "cut" is the method "nuts" with cut feedback."""
-CHAINS, WARMUP = 4, 250
+CHAINS = 4
+WARMUP = 250, 100
+"""Of a few chains and of many, which learn from each other."""
 DRAWS = 12, 750
 """Of a chain, at least and at most, where nobody says how many."""
 IN_ALL = 3000
@@ -155,12 +157,13 @@ def fit(
         model and a cut feedback take chains at once, and so does whoever names `chains` or
         `warmup`.
     chains, warmup, draws
-        Number of chains (4), and of adaptation steps (250; rounded up to blocks of 25) and kept
-        draws in each (750; of more than four chains 3,000 in all, and 12 of each at least). Two
-        transitions are made for every kept draw, more with three mixture components or more, and
-        one by the shared-difficulty model. 32 chains and more begin in eight groups, which nested
-        R-hat compares. Laplace makes half of chains × draws (1,000 at least), or more until their
-        weights hold, and returns chains × draws of equal weight as one chain.
+        Number of chains (4), and of adaptation steps (250, of 32 chains and more 100; rounded up
+        to blocks of 25) and kept draws in each (750; of more than four chains 3,000 in all, and 12
+        of each at least). Two transitions are made for every kept draw, more with three mixture
+        components or more, and one by the shared-difficulty model. 32 chains and more begin in
+        eight groups, which nested R-hat compares. Laplace makes half of chains × draws (1,000 at
+        least), or more until their weights hold, and returns chains × draws of equal weight as one
+        chain.
     seed
         Seed of everything random.
     progress
@@ -234,7 +237,8 @@ def fit(
     watch = Stopwatch()
     watch.stage("posing")
     of_chains = chains is not None or warmup is not None
-    chains, warmup = (CHAINS if chains is None else chains), (WARMUP if warmup is None else warmup)
+    chains = CHAINS if chains is None else chains
+    warmup = WARMUP[chains >= MANY] if warmup is None else warmup
     draws = _default_draws(chains) if draws is None else draws
     _check(method, feedback, chains, warmup, draws)
     if method == "laplace" and (feedback == "cut" or checkpoint is not None):

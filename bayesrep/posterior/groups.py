@@ -62,7 +62,10 @@ def need_group(posterior: Posterior, name: str, *variables: str) -> xr.Dataset:
 def thinned_draws(variable: xr.DataArray, draws: int) -> NDArray[Any]:
     """At most `draws` of the draws [chain, draw, ...], evenly spaced, as [S, ...]."""
     chains, length = variable.shape[:2]
-    each = max(1, min(length, draws // chains))
+    if draws < chains:
+        some = np.linspace(0, chains - 1, draws).round().astype(int)
+        return variable.values[some, -1]
+    each = min(length, draws // chains)
     chosen = np.linspace(0, length - 1, each).round().astype(int)
     return variable.values[:, chosen].reshape(-1, *variable.shape[2:])
 
