@@ -40,7 +40,6 @@ from bayesrep.errors import EstimateWarning
 from bayesrep.inference import components, modes
 from bayesrep.inference.cells import cell_names
 from bayesrep.inference.density import build_density
-from bayesrep.inference.device import fastest
 from bayesrep.inference.nuts import BLOCK, Schedule
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.inference.problem import pose
@@ -363,16 +362,8 @@ def test_the_prior_predictive_draws_studies():
         prior_predictive(study, draws=0)
 
 
-def test_the_faster_device_is_chosen_and_the_choice_explained(posterior):
-    choice = fastest({"cpu": "a", "gpu": "b"}, {"cpu": 2e-4, "gpu": 3e-3})
-    assert choice.device == "a"
-    assert choice.reason == "cpu: one gradient of all chains takes 0.20 ms on cpu, 3.00 ms on gpu"
-    assert fastest({"cpu": "a", "gpu": "b"}, {"cpu": 2e-2, "gpu": 3e-3}).device == "b"
-    assert posterior.posterior.attrs["device_choice"].startswith("cpu: the only device")
-
-
 def test_jax_configuration_is_left_alone(study, posterior):
-    assert posterior is not None
+    assert posterior.posterior.attrs["device_choice"].startswith("cpu: the only device")
     assert jax.numpy.zeros(1).dtype == np.float32
 
 

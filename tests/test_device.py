@@ -1,0 +1,78 @@
+"""A fit runs on the device that was asked for or found fastest, in all of its threads."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+from bayesrep.inference.device import fastest
+
+ON_THE_SECOND = """
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Event
+
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    import numpyro
+    import numpyro.distributions as dist
+
+    from bayesrep.inference import device, nuts, settle
+    from bayesrep.inference.density import build_density
+    from bayesrep.inference.marginal import Marginal
+
+    first, second = jax.devices()
+    device.available = lambda: {"cpu": first, "other": second}
+
+    def build_steps(batch):
+        return lambda: steps.append((batch, *jnp.ones(batch).devices()))
+
+    def model(data):
+        mean = numpyro.sample("mean", dist.Normal())
+        with numpyro.plate("classifier", 3):
+            numpyro.sample("own", dist.Normal(mean))
+
+    steps = []
+    device.choose("auto", 4, build_steps)
+    assert set(steps) == {(1, first), (4, second)}, steps
+    with jax.enable_x64(True), jax.default_device(second), ThreadPoolExecutor(2) as pool:
+        data = jnp.zeros(3)
+        density = build_density(model, data, select=lambda data, rows: data[rows])
+        marginal = Marginal(density)
+        setting = marginal.first_setting(data, density.origin())
+        assert {d for x in jax.tree.leaves(setting) for d in x.devices()} == {second}
+        program = settle.of_points(lambda s, p: s.data + p[0].sum(), density.units)
+        found = []
+
+        def call(*given):
+            found.append(program.call(*given))
+            return found[-1]
+
+        points = np.arange(80.0)[:, None]
+        sums = settle.at_points(program._replace(call=call), setting, points)
+        np.testing.assert_array_equal(sums, np.repeat(points, 3, axis=1))
+        assert len(found) == 10 and {d for x in found for d in x.devices()} == {second}
+        chains = nuts._together(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)
+        assert chains == [{second}] * 3, chains
+"""
+
+
+def test_every_thread_keeps_to_the_device_that_was_chosen():
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(ON_THE_SECOND)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "XLA_FLAGS": flags},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_faster_device_is_chosen_and_the_choice_explained():
+    devices = {"cpu": "a", "gpu": "b"}
+    choice = fastest(devices, {"cpu": 2e-4, "gpu": 1.5e-4})
+    assert choice.device == "a"
+    begin = "cpu: one step of all chains takes 0.20 ms on cpu, 0.15 ms on gpu; "
+    assert choice.reason.startswith(begin)
+    assert fastest(devices, {"cpu": 2e-2, "gpu": 3e-3}).device == "b"
