@@ -87,14 +87,14 @@ class Case:
         return sampler.block, state, setting, jax.ShapeDtypeStruct((CHAINS, BLOCK, 0), float)
 
     def looking(self):
-        program = settle._looking(self.density)
+        program = settle.look_program(self.density)
         points = jax.ShapeDtypeStruct((program.size, self.density.shared), float)
         return program.call, self.near, (points,)
 
     def drawing(self):
         look, setting, points = self.looking()
         seen = jax.eval_shape(look, setting, points)
-        program = laplace._drawing(self.density)
+        program = laplace.draw_program(self.density)
         return program.call, setting, (seen, jax.random.split(jax.random.key(0), program.size))
 
     def evaluating(self):

@@ -195,7 +195,7 @@ def _taught(pilot: Weighted) -> Proposal:
 
 def _nested(run: Run, normal: Whitening) -> Draw:
     density, look = run.tools.density, looking(run.tools.density)
-    program = _drawing(density)
+    program = draw_program(density)
     setting = settle(density, normal, run.data, look, run.seed, expand=run.tools.expand).setting
 
     def draw(random: np.random.Generator, count: int, proposal: Proposal) -> Weighted:
@@ -209,7 +209,7 @@ def _nested(run: Run, normal: Whitening) -> Draw:
 
 
 @lru_cache(maxsize=16)
-def _drawing(density: Density) -> PointProgram:
+def draw_program(density: Density) -> PointProgram:
     """The program that draws units at points ξ, given their normals there.
 
     Parameters, an unbiased estimate of the marginal density at ξ (its logarithm, on a scale of its

@@ -54,6 +54,14 @@ CROWD = 2048
 """Units of which a sample leads near the mass: a walk past all would take minutes."""
 
 
+class PointProgram(NamedTuple):
+    """A compiled program of some points at once, and on how many cores calls of it may run."""
+
+    call: Callable[[Setting, Any], Any]
+    size: int
+    workers: int
+
+
 class Settled(NamedTuple):
     """Coordinates in which a marginal is about standard normal, and what was learnt there.
 
@@ -271,25 +279,18 @@ def _lowest(
 
 def looking(density: Density) -> Look:
     """The plain way to look."""
-    return lambda setting, points: at_points(_looking(density), setting, points)
+    return lambda setting, points: at_points(look_program(density), setting, points)
 
 
 @lru_cache(maxsize=16)
-def _looking(density: Density) -> "PointProgram":
+def look_program(density: Density) -> PointProgram:
+    """The program that looks at points ξ: `Marginal.visit`."""
     marginal = Marginal(density)
 
     def one(setting: Setting, point: tuple[Array]) -> Visits:
         return marginal.visit(setting, *point)
 
     return of_points(one, density.units)
-
-
-class PointProgram(NamedTuple):
-    """A compiled program of some points at once, and on how many cores calls of it may run."""
-
-    call: Callable[[Setting, Any], Any]
-    size: int
-    workers: int
 
 
 def of_points(one: Callable[[Setting, Any], Any], units: int) -> PointProgram:

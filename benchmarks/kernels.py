@@ -1,0 +1,205 @@
+"""What the programs of a fit launch on a GPU, counted without one.
+
+    python -m benchmarks.kernels [--quick]
+
+Each program of a fit of 136 classifiers, and of the image-level model, is compiled for an H100
+(compute capability 9.0), for which the wheels of the extra [cuda13] or [cuda12] are enough. Counted
+are the kernels of its entry and those of one turn of every loop, and the loops whose length the
+data decide: at each of their turns the host waits to hear whether to go on.
+"""
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from unittest import mock
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import topologies
+
+import bayesrep
+from bayesrep.inference import compiling, laplace, problem, settle
+from bayesrep.inference.arrowhead import unscaled
+from bayesrep.inference.nuts import BLOCK, Schedule, build_sampler
+from bayesrep.inference.problem import pose, programs
+from bayesrep.inference.run import build_target, first_setting
+from bayesrep.report.text import columns
+from experiments.results import save
+
+CHAINS = 4
+CARD = """gpu_device_info {
+  threads_per_block_limit: 1024 threads_per_warp: 32 shared_memory_per_block: 49152
+  shared_memory_per_core: 233472 threads_per_core_limit: 2048 core_count: 132 fpus_per_core: 128
+  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
+  memory_bandwidth: 3352320000000 l2_cache_size: 52428800 clock_rate_ghz: 1.98
+  device_memory_size: 84929347584 shared_memory_per_block_optin: 232448
+  cuda_compute_capability { major: 9 }
+  registers_per_core_limit: 65536 registers_per_block_limit: 65536
+}
+platform_name: "CUDA"
+dnn_version_info { major: 9 minor: 8 }
+runtime_version { major: 12 minor: 9 }
+device_description_str: "NVIDIA H100 80GB HBM3"
+"""
+SILENT = frozenset(
+    "parameter get-tuple-element tuple constant bitcast after-all add-dependency partition-id "
+    "async-done fusion-done".split()
+)
+"""Instructions that launch nothing."""
+
+
+class Loop(NamedTuple):
+    """Kernels of one turn of a loop, or of the entry; `turns` is 0 where the data decide."""
+
+    depth: int
+    turns: int
+    kernels: int
+
+
+def read_loops(text: str) -> list[Loop]:
+    """Of a compiled program's HLO: its entry, and all loops in it from the outside in."""
+    computations: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        head = re.match(r"(ENTRY )?%?([\w.\-]+) .*->.*\{\s*$", line)
+        if head:
+            lines = computations.setdefault("ENTRY" if head[1] else head[2], [])
+        elif line.startswith(" "):
+            lines.append(line)
+
+    def walk(name: str, depth: int, turns: int) -> Iterator[Loop]:
+        kernels, inside = 0, []
+        waiting = [name]
+        while waiting:
+            for line in computations.get(waiting.pop(), ()):
+                found = re.match(r"\s+(?:ROOT )?%?[\w.\-]+ = .*?\s([a-z][\w\-]*)\(", line)
+                if found is None or found[1] in SILENT:
+                    continue
+                if found[1] == "call":
+                    waiting.append(_named("to_apply", line))
+                elif found[1] == "while":
+                    known = re.search(r'known_trip_count":?\s*\{"?n"?:"?(\d+)', line)
+                    count = int(known[1]) if known else 0
+                    kernels += 0 if known else 1  # its condition
+                    inside += walk(_named("body", line), depth + 1, count)
+                else:
+                    kernels += 1
+        yield Loop(depth, turns, kernels)
+        yield from inside
+
+    return list(walk("ENTRY", 0, 1))
+
+
+def _named(key: str, line: str) -> str:
+    found = re.search(rf"{key}=%?([\w.\-]+)", line)
+    return found[1] if found else ""
+
+
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A jitted function, and its arguments or their shapes."""
+
+
+def calls_of(model: str, study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
+    """Programs of a model's fit by name, as a GPU runs them: all chains in one batch."""
+    posed = pose(study, model=model, options={})
+    data = posed.data()
+    tools = programs(posed, data)
+    density, separable = tools.density, tools.separable
+    values = posed.start(data)
+    position = jax.eval_shape(tools.start, values)
+    many = jax.tree.map(lambda x: jax.ShapeDtypeStruct((CHAINS, *x.shape), x.dtype), position)
+    setting = jax.eval_shape(
+        lambda data: first_setting(density, data, density.origin(), separable=separable), data
+    )
+    target = build_target(density, separable=separable)
+    points = jax.ShapeDtypeStruct((CHAINS, target.size), float)
+    full = jax.value_and_grad(density.potential)
+    sampled = jax.value_and_grad(target.potential, argnums=1)
+    yield "gradient", (jax.jit(jax.vmap(full, (0, None))), (many, data))
+    if separable:
+        yield "surrogate gradient", (jax.jit(jax.vmap(sampled, (None, 0))), (setting, points))
+        look, draw = settle.look_program(density), laplace.draw_program(density)
+        some = jax.ShapeDtypeStruct((look.size, density.shared), float)
+        seen = jax.eval_shape(look.call, setting, (some,))
+        keys = jax.random.split(jax.random.key(0), draw.size)
+        yield "looking around", (look.call, (setting, (some,)))
+        yield "weighted draws", (draw.call, (setting, (seen, keys)))
+    yield "expansion", (tools.expand, (position, data))
+    if tools.onward is not None and tools.hessian is not None:
+        yield "onward", (tools.onward, (jax.eval_shape(unscaled, position), data))
+        yield "Hessian", (tools.hessian, (position, data))
+    schedule = Schedule(CHAINS, warmup=250, draws=750)
+    sampler = build_sampler(target, schedule, vectorized=True)
+    state = jax.eval_shape(sampler.start, schedule.keys(jax.random.key(0)))
+    held = jax.ShapeDtypeStruct((CHAINS, BLOCK, 0), float)
+    yield "block of draws", (sampler.block, (state, setting, held))
+    yield "quantities", (tools.quantities, (many, data))
+
+
+def main() -> int:
+    """Compile, count, print, and without `--quick` write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="the gradients of the joint model")
+    quick = parser.parse_args().quick
+    try:
+        card = topologies.get_topology_desc(
+            platform="cuda", target_config=CARD, topology="1x1x1"
+        ).devices[0]
+    except Exception as error:
+        print(f"no compiler for CUDA here: {error}; install the extra [cuda13]", file=sys.stderr)
+        return 2
+    place = jax.sharding.SingleDeviceSharding(card)
+
+    def placed(leaf: Any) -> Any:
+        return jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf), sharding=place)
+
+    study = bayesrep.simulate_study(seed=0)
+    found: dict[str, Any] = {}
+    rows: list[tuple[str, ...]] = []
+    pretended = [mock.patch.object(m, "default_platform", return_value="cuda") for m in HERE]
+    with jax.enable_x64(new_val=True), pretended[0], pretended[1], pretended[2]:
+        for model in ("joint",) if quick else ("joint", "shared-difficulty"):
+            for name, (function, arguments) in calls_of(model, study):
+                if quick and "gradient" not in name:
+                    continue
+                begin = time.perf_counter()
+                lowered: Any = function
+                text = lowered.lower(*jax.tree.map(placed, arguments)).compile().as_text()
+                loops = read_loops(text)
+                seconds = time.perf_counter() - begin
+                label = f"{name}, {model}"
+                found[label] = {"loops": [x._asdict() for x in loops], "seconds": seconds}
+                rows += _rows(label, loops)
+                print(label, loops, file=sys.stderr, flush=True)
+    table = columns(["program", "kernels a turn", "turns"], rows)
+    print(table)
+    if not quick:
+        save("benchmark-kernels", "python -m benchmarks.kernels", found, table, remarks=REMARKS)
+    return 0
+
+
+HERE = (settle, compiling, problem)
+REMARKS = f"""{CHAINS} chains in one batch, 136 classifiers, 10,000 images in each data set;
+compiled for an H100 on a machine that has none. Where the turns of a loop are not known, the data
+decide, and the host waits at each."""
+
+
+def _rows(label: str, loops: list[Loop]) -> list[tuple[str, ...]]:
+    return [
+        (
+            label if not loop.depth else f"{'  ' * loop.depth}loop",
+            str(loop.kernels),
+            "" if not loop.depth else str(loop.turns or "by the data"),
+        )
+        for loop in loops
+    ]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
