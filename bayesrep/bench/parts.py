@@ -14,8 +14,9 @@ from bayesrep.bench.subjects import FULL, QUICK, Sizes, Subjects
 from bayesrep.bench.timing import error_text
 from bayesrep.inference.device import available, choose
 from bayesrep.machine import machine_facts, torch_sees
+from bayesrep.version import __version__
 
-PACKAGES = ("bayesrep", "jax", "jaxlib", "numpyro", "numpy")
+PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
 Part: TypeAlias = Callable[[Subjects, Mapping[str, Any]], dict[str, Any]]
 PARTS: Mapping[str, tuple[str, Part]] = {
     "right": ("is it right", right),
@@ -89,7 +90,8 @@ def _devices(device: str) -> dict[str, Any]:
 def _machine() -> dict[str, Any]:
     """What numbers are measured on; torch is asked only where there is a GPU for it to see."""
     facts = machine_facts(PACKAGES)
-    return facts | {"torch": torch_sees() if facts["gpus"] else None}
+    versions = {"bayesrep": __version__, **facts["versions"]}
+    return facts | {"versions": versions, "torch": torch_sees() if facts["gpus"] else None}
 
 
 def _kinds(devices: Mapping[str, Any]) -> list[dict[str, Any]]:

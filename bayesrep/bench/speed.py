@@ -26,8 +26,8 @@ from bayesrep.machine import cores
 
 ADAPTING, BLOCKS = 4, 5
 """Blocks of the warm-up, and those that are timed."""
-CPU_CHAINS = 4
-"""Chains on a CPU, each in a thread, at most as many as cores."""
+MOST_ON_CPU = 16
+"""Chains on a CPU, each in a thread: as many as cores, at most."""
 
 
 def gradients(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def draws(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
 
     On a CPU chains run side by side in threads, elsewhere as one batch, as in a fit.
     """
-    subject, of_cpu = subjects.settled(), (min(cores(), CPU_CHAINS),)
+    subject, of_cpu = subjects.settled(), (min(cores(), MOST_ON_CPU),)
     wanted = [
         (name, chains)
         for name in devices
@@ -99,7 +99,7 @@ def draws(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
     }
     made = compile_together(jobs)
     rows = [
-        {"device": name, "chains": chains, **_drawn(made.pop((name, chains)), chains, name)}
+        {"device": name, "chains": chains, **_drawn(made.pop((name, chains)), chains, first)}
         for name, chains in wanted
     ]
     return {"classifiers": subjects.sizes.classifiers, "rows": rows, "peak_bytes": _peaks(devices)}
@@ -131,11 +131,11 @@ def _block_job(subject: Subject, chains: int, first: Any, device: Any, *, batch:
     return replace(job, function=sampler.block, arguments=lambda: (state, subject.setting, given))
 
 
-def _drawn(outcome: Outcome, chains: int, platform: str) -> dict[str, Any]:
+def _drawn(outcome: Outcome, chains: int, first: Any) -> dict[str, Any]:
     if isinstance(outcome, Exception):
         return {"error": error_text(outcome)}
     try:
-        found = _in_threads(outcome, chains) if platform == "cpu" else [_blocks(outcome)]
+        found = _side_by_side(outcome, chains, first)
     except Exception as error:
         return {"error": error_text(error), **outcome.facts()}
     block_s = float(np.median([took for took, _ in found]))
@@ -148,24 +148,31 @@ def _drawn(outcome: Outcome, chains: int, platform: str) -> dict[str, Any]:
     }
 
 
-def _in_threads(outcome: Compiled, chains: int) -> list[tuple[float, float]]:
-    """Blocks of chains side by side; they differ in their keys."""
+def _side_by_side(outcome: Compiled, chains: int, first: Any) -> list[tuple[float, float]]:
+    """What `_blocks` says of the batch, or of chains in threads, each from where it begins."""
+    state, *_ = outcome.arguments
+    if jax.tree.leaves(state)[0].ndim == jax.tree.leaves(first)[0].ndim:
+        return [_blocks(outcome, state)]
+
+    def own(chain: int) -> tuple[float, float]:
+        with outcome.job.settings():
+            state = jax.tree.map(lambda leaf: leaf[chain], first)
+        return _blocks(outcome, jax.device_put(state, outcome.job.device))
+
     with ThreadPoolExecutor(chains) as pool:
-        return list(pool.map(lambda chain: _blocks(outcome, chain), range(chains)))
+        return list(pool.map(own, range(chains)))
 
 
-def _blocks(outcome: Compiled, chain: int = 0) -> tuple[float, float]:
+def _blocks(outcome: Compiled, state: Any) -> tuple[float, float]:
     """Median seconds of a block, and of its steps, all chains waiting for the longest."""
+    _, setting, given = outcome.arguments
+    took: list[float] = []
+    steps: list[float] = []
     with outcome.job.settings():
-        state, setting, given = outcome.arguments
-        if chain:
-            state = state._replace(key=jax.random.fold_in(state.key, chain))
-        took: list[float] = []
-        steps: list[float] = []
         for _ in range(ADAPTING + BLOCKS):
             begin = time.perf_counter()
             state, made = jax.block_until_ready(outcome.program(state, setting, given))
             took.append(time.perf_counter() - begin)
-            most = np.asarray(made.num_steps)
-            steps.append(float((most.max(axis=0) if most.ndim == 2 else most).sum()))
+            taken = np.asarray(made.num_steps)  # [draw] or [chain, draw]
+            steps.append(float(taken.reshape(-1, BLOCK).max(axis=0).sum()))
     return float(np.median(took[ADAPTING:])), float(np.median(steps[ADAPTING:]))
