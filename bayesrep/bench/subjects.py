@@ -33,7 +33,8 @@ class Case:
     bits: int = 64
 
     def __str__(self) -> str:
-        return f"{self.kind}, {self.classifiers:,} classifiers, {self.chains:,} chains"
+        chains = "1 chain" if self.chains == 1 else f"{self.chains:,} chains"
+        return f"{self.kind} gradient, {self.classifiers:,} classifiers, {chains}"
 
 
 @dataclass(frozen=True)
