@@ -248,11 +248,40 @@ def test_advice_is_by_the_numbers():
     assert advice(wrong).startswith("Use --device cpu")
 
 
-def test_a_small_run(monkeypatch, tmp_path):
-    """Of the tiny study, whose programs other tests compile; all but the slowest to compile."""
+@pytest.fixture(scope="module")
+def small():
+    """Of the tiny study, whose programs other tests compile."""
+    return Subjects(TINY, zoo.study("tiny"))
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_block_of_draws_is_traced(small, batch):
+    """It takes long to compile: a run does."""
+    import jax
+
+    cpu = jax.devices("cpu")[0]
+    first = speed._first_states(small.settled(), 2)
+    job = speed._block_job(small.settled(), 2, first, cpu, batch=batch)
+    with job.settings():
+        _, made = jax.eval_shape(job.function, *job.arguments())
+    assert made.num_steps.shape == ((2, 25) if batch else (25,))
+
+
+def test_the_gradient_of_the_images_is_traced(small):
+    import jax
+
+    job = small.job(Case("image-level", 3, 2), jax.devices("cpu")[0])
+    with job.settings():
+        value, gradient = jax.eval_shape(job.function, *job.arguments())
+    assert value.shape == (2,)
+    assert {leaf.dtype for leaf in jax.tree.leaves(gradient)} == {np.dtype(float)}
+
+
+def test_a_small_run(monkeypatch, small):
+    """All but what takes long to compile."""
     kept = {name: parts.PARTS[name] for name in ("right", "gradients", "roofline")}
     monkeypatch.setattr(parts, "PARTS", kept)
-    monkeypatch.setattr(Subjects, "of_size", lambda sizes: Subjects(sizes, zoo.study("tiny")))
+    monkeypatch.setattr(Subjects, "of_size", lambda sizes: small)
     monkeypatch.setattr("bayesrep.bench.roofline.CPU_SIZES", (64, 2**12))
     monkeypatch.setattr(timing, "BUDGET", 0.01)
     heard: list[str] = []
