@@ -63,6 +63,7 @@ COMMANDS: Mapping[str, str] = {
     "figure": "draw a figure of a study or of a paper; list them all",
     "paper": "all that a study can show of one paper, beside its printed numbers",
     "report": "write a page of all results that needs no network",
+    "bench": "whether a GPU is seen, is right, and what it buys",
     "completion": "a script that completes commands and options in bash, zsh or fish",
 }
 """What each does; its module is the one of its name in `commands`."""

@@ -1,17 +1,15 @@
 """Where experiments and benchmarks leave what they found."""
 
 import json
-import os
-import platform
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from bayesrep.errors import EstimateWarning
+from bayesrep.machine import machine_facts
 from bayesrep.report.figures import save_figure
 from bayesrep.report.text import percent
 
@@ -21,12 +19,7 @@ PACKAGES = ("jax", "numpyro", "numpy", "arviz", "polars")
 
 def machine() -> dict[str, Any]:
     """What the numbers were measured on."""
-    return {
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "cores": os.cpu_count(),
-        "versions": {name: version(name) for name in PACKAGES},
-    }
+    return machine_facts(PACKAGES)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ EXAMPLES: Mapping[str, str] = {
     "compare": "compare my-study",
     "figure": f"figure accuracies {FITTED} --out figure.pdf",
     "report": f"report {FITTED} --out report.html",
+    "bench": "bench --quick",
 }
 """What follows `bayesrep`; the guides of the commands that are missing have several each."""
 

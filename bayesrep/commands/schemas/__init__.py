@@ -6,7 +6,16 @@ commands print against it.
 
 from collections.abc import Mapping
 
-from bayesrep.commands.schemas import answers, collecting, drop, fits, own_data, protocols, start
+from bayesrep.commands.schemas import (
+    answers,
+    bench,
+    collecting,
+    drop,
+    fits,
+    own_data,
+    protocols,
+    start,
+)
 from bayesrep.commands.schemas.shapes import Schema, text, thing
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -19,6 +28,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     **collecting.FORMS,
     **answers.FORMS,
     **protocols.FORMS,
+    **bench.FORMS,
     "completion": {"": {"shell": text(), "script": text("to be run by the shell")}},
 }
 """What is in the object: by command (of `collect` by its step), then by when, where what is asked

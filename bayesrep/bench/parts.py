@@ -1,0 +1,116 @@
+"""All that `bayesrep bench` measures, the most wanted first; what fails leaves the others."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import jax
+
+from bayesrep.bench.advice import advice
+from bayesrep.bench.right import right
+from bayesrep.bench.roofline import bound_us, roofline
+from bayesrep.bench.speed import draws, gradients, gradients_in_32_bits, images
+from bayesrep.bench.subjects import FULL, QUICK, Sizes, Subjects
+from bayesrep.bench.timing import error_text
+from bayesrep.inference.device import available, choose
+from bayesrep.machine import machine_facts, torch_sees
+from bayesrep.version import __version__
+
+PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
+Part: TypeAlias = Callable[[Subjects, Mapping[str, Any]], dict[str, Any]]
+PARTS: Mapping[str, tuple[str, Part]] = {
+    "right": ("is it right", right),
+    "gradients": ("gradients", gradients),
+    "draws": ("draws by NUTS", draws),
+    "images": ("gradients of the images", images),
+    "roofline": ("what the device can do", lambda _, devices: roofline(devices)),
+    "gradients_32": ("gradients in 32 bits", gradients_in_32_bits),
+}
+"""What is said while each is measured, and how it is."""
+
+
+def run_bench(
+    *,
+    device: str = "auto",
+    quick: bool = False,
+    tell: Callable[[str], None] | None = None,
+    keep: Callable[[Mapping[str, Any]], None] | None = None,
+    sizes: Sizes | None = None,
+) -> dict[str, Any]:
+    """Measure every kind of device that JAX finds.
+
+    Parameters
+    ----------
+    device
+        `"auto"`: all of them; a platform such as `"cpu"` or `"gpu"`: that one alone, which is still
+        compared with the CPU.
+    quick
+        Few sizes.
+    tell
+        Hears what is being measured.
+    keep
+        Gets all that is known, after every part.
+    sizes
+        What is measured, in the place of what `quick` says.
+
+    Raises
+    ------
+    OptionError
+        For a platform that JAX does not have here.
+    """
+    devices = _devices(device)
+    say = tell or (lambda _: None)
+    say("measuring: what machine this is")
+    found: dict[str, Any] = {"quick": quick, "machine": _machine(), "devices": _kinds(devices)}
+    seconds: dict[str, float] = {}
+    found["seconds"] = seconds
+    subjects = Subjects.of_size(sizes or (QUICK if quick else FULL))
+    for name, (what, part) in PARTS.items():
+        say(f"measuring: {what}")
+        begin = time.perf_counter()
+        try:
+            found[name] = part(subjects, devices)
+        except Exception as error:  # the others are still wanted
+            found[name] = {"error": error_text(error), "rows": []}
+        seconds[name] = round(time.perf_counter() - begin, 1)
+        _add_bounds(found)
+        found["advice"] = advice(found)
+        if keep is not None:
+            keep(found)
+    return found
+
+
+def _devices(device: str) -> dict[str, Any]:
+    if device == "auto":
+        return dict(reversed(available().items()))  # the CPU first
+    chosen = choose(device, 1, lambda _: lambda: None).device
+    return {chosen.platform: chosen}
+
+
+def _machine() -> dict[str, Any]:
+    """What numbers are measured on; torch is asked only where there is a GPU for it to see."""
+    facts = machine_facts(PACKAGES)
+    versions = {"bayesrep": __version__, **facts["versions"]}
+    return facts | {"versions": versions, "torch": torch_sees() if facts["gpus"] else None}
+
+
+def _kinds(devices: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Each device as JAX knows it."""
+    return [
+        {
+            "device": name,
+            "kind": one.device_kind,
+            "count": len(jax.devices(name)),
+            "runtime": str(one.client.platform_version).splitlines()[-1],
+        }
+        for name, one in devices.items()
+    ]
+
+
+def _add_bounds(found: dict[str, Any]) -> None:
+    """To every gradient the least time by what its device can do, once that is known."""
+    limits = {row["device"]: row for row in found.get("roofline", {}).get("rows", ())}
+    for name in ("gradients", "images", "gradients_32"):
+        for row in found.get(name, {}).get("rows", ()):
+            if row["device"] in limits and "us" in row:
+                row["bound_us"] = bound_us(row, limits[row["device"]])

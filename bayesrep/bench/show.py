@@ -1,0 +1,152 @@
+"""The measured numbers as tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bayesrep.report.text import MISSING, columns
+
+GIB = 2**30
+FAILED = "failed"
+TITLES = {
+    "gradients": "Gradient of the joint model, 64 bits",
+    "images": "Gradient of the shared-difficulty model, 64 bits",
+    "gradients_32": "Gradient of the joint model, 32 bits",
+}
+
+
+def bench_text(found: Mapping[str, Any]) -> str:
+    """Everything: the machine, whether it is right, times, bounds, advice."""
+    parts = [
+        _machine(found),
+        _right(found.get("right", {})),
+        *(_gradients(found, name) for name in ("gradients", "images", "gradients_32")),
+        _draws(found.get("draws", {})),
+        _roofline(found.get("roofline", {})),
+        found.get("advice", ""),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number of so many digits for a table."""
+    if value is None:
+        return MISSING
+    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
+
+
+def _machine(found: Mapping[str, Any]) -> str:
+    facts = found["machine"]
+    memory = facts["memory_bytes"]
+    rows = [["CPU", facts["cpu"]], ["cores", str(facts["cores"])]]
+    rows += [["memory", f"{memory / GIB:.1f} GiB"]] if memory else []
+    for each in facts["gpus"] or [{}]:
+        told = ", ".join(f"{key} {value}" for key, value in each.items() if key != "name")
+        rows.append(["GPU (nvidia-smi)", f"{each['name']}: {told}" if each else "none"])
+    for each in found["devices"]:
+        text = f"{each['device']}: {each['count']} x {each['kind']}, {each['runtime']}"
+        rows.append(["JAX finds", text])
+    rows += [["torch", facts["torch"]]] if facts["torch"] else []
+    rows.append(["versions", ", ".join(f"{k} {v}" for k, v in facts["versions"].items())])
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name.ljust(width)}  {text}" for name, text in rows)
+
+
+def _right(part: Mapping[str, Any]) -> str:
+    if "verdict" not in part:
+        return _failed("Is it right", part)
+    rows = [
+        [row["what"], row["device"], FAILED if "error" in row else f"{row['difference']:.1e}"]
+        for row in part["rows"]
+    ]
+    table = columns(["compared", "device", "largest relative difference"], rows)
+    against = f"compared with {part['against']}, at most {part['limit']:g}"
+    alone = "" if part["against"] == "the CPU" else "\nThere is no other device to compare with it."
+    table += _errors(part)
+    return f"{table}\n{part['verdict']}: {against}.{alone}"
+
+
+def _failed(title: str, part: Mapping[str, Any]) -> str:
+    return f"{title}: {part['error']}" if "error" in part else ""
+
+
+def _gradients(found: Mapping[str, Any], name: str) -> str:
+    part = found.get(name, {})
+    if not part.get("rows"):
+        return _failed(TITLES[name], part)
+    header = ["us a gradient", "device", "classifiers", "chains", "all chains", "waited for"]
+    header += ["a chain", "of the bound", "kernels", "compiled, s"]
+    table = columns(header, [_row(row) for row in part["rows"]])
+    return f"{TITLES[name]}\n{table}{_errors(part)}{_peak(part)}"
+
+
+def _row(row: Mapping[str, Any]) -> list[str]:
+    start = [row["kind"], row["device"], f"{row['classifiers']:,}", f"{row['chains']:,}"]
+    if "us" not in row:
+        return [*start, FAILED, *[MISSING] * 5]
+    bound = row.get("bound_us")
+    return [
+        *start,
+        number(row["us"]),
+        number(row["us_alone"]),
+        number(row["us"] / row["chains"]),
+        MISSING if bound is None else f"{100 * bound / row['us']:.2g} %",
+        _kernels(row),
+        number(row["compile_s"], 2),
+    ]
+
+
+def _kernels(row: Mapping[str, Any]) -> str:
+    """With a plus where loops turn as often as the data say."""
+    return f"{row['kernels']:,}{'+' if row['waits'] else ''}"
+
+
+def _errors(part: Mapping[str, Any]) -> str:
+    """What went wrong, a line each."""
+    failed = [row for row in part["rows"] if "error" in row]
+    return "".join(f"\nfailed on {row['device']}: {row['error']}" for row in failed)
+
+
+def _peak(part: Mapping[str, Any]) -> str:
+    known = {name: value for name, value in part.get("peak_bytes", {}).items() if value}
+    return "".join(f"\nmost memory on {name}: {v / GIB:.2f} GiB" for name, v in known.items())
+
+
+def _draws(part: Mapping[str, Any]) -> str:
+    if not part.get("rows"):
+        return _failed("Draws by NUTS", part)
+    header = ["draws by NUTS", "chains", "draws a second", "us a step", "steps a draw"]
+    header += ["compiled, s"]
+    rows = [[row["device"], f"{row['chains']:,}", *_drawn(row)] for row in part["rows"]]
+    return columns(header, rows) + _errors(part) + _peak(part)
+
+
+def _drawn(row: Mapping[str, Any]) -> Sequence[str]:
+    if "draws_per_s" not in row:
+        return [FAILED, *[MISSING] * 3]
+    values = (row["draws_per_s"], row["us_a_step"], row["steps_a_draw"], row["compile_s"])
+    return [number(value) for value in values]
+
+
+def _roofline(part: Mapping[str, Any]) -> str:
+    if not part.get("rows"):
+        return _failed("What the device can do", part)
+    header = ["at most", "copies, GB/s", "64 bits, Tflop/s", "32 bits, Tflop/s", "a call, us"]
+    header += ["a turn, us", "by data, us"]
+    rows = [
+        [
+            row["device"],
+            *(
+                number(None if (value := row.get(key)) is None else value / unit)
+                for key, unit in (
+                    ("bytes_per_s", 1e9),
+                    ("float64_per_s", 1e12),
+                    ("float32_per_s", 1e12),
+                    ("call_us", 1.0),
+                    ("turn_known_us", 1.0),
+                    ("turn_waits_us", 1.0),
+                )
+            ),
+        ]
+        for row in part["rows"]
+    ]
+    return columns(header, rows) + _errors(part)

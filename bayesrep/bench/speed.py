@@ -1,0 +1,178 @@
+"""How long gradients, draws and gradients of the images take on every device."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrep.bench.subjects import Case, Subject, Subjects
+from bayesrep.bench.timing import (
+    Compiled,
+    Job,
+    Outcome,
+    compile_together,
+    error_text,
+    peak_bytes,
+    seconds,
+    seconds_alone,
+)
+from bayesrep.inference.marginal import Marginal
+from bayesrep.inference.nuts import BLOCK, Sampler, Schedule, build_sampler, of_marginal
+from bayesrep.machine import cores
+
+ADAPTING, BLOCKS = 4, 5
+"""Blocks of the warm-up, and those that are timed."""
+MOST_ON_CPU = 16
+"""Chains on a CPU, each in a thread: as many as cores, at most."""
+
+
+def gradients(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
+    """Times of the joint model's gradients in 64 bits."""
+    sizes = subjects.sizes
+    return _gradients(subjects, devices, lambda name: sizes.cpu if name == "cpu" else sizes.other)
+
+
+def gradients_in_32_bits(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
+    """The same in 32, in which no fit is made."""
+    return _gradients(subjects, devices, lambda name: subjects.sizes.single)
+
+
+def images(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
+    """Times of the gradient of the model in which classifiers share images' difficulties."""
+    sizes = subjects.sizes
+    cases = [Case("image-level", sizes.classifiers, chains) for chains in sizes.image_chains]
+    found = _gradients(subjects, devices, lambda name: cases[:1] if name == "cpu" else cases)
+    return {"images": sizes.images, **found}
+
+
+def _gradients(
+    subjects: Subjects, devices: Mapping[str, Any], cases: Callable[[str], Sequence[Case]]
+) -> dict[str, Any]:
+    jobs = {
+        (name, case): subjects.job(case, device)
+        for name, device in devices.items()
+        for case in cases(name)
+    }
+    made = subjects.compiled(jobs)
+    rows: list[dict[str, Any]] = []
+    for name, case in jobs:
+        rows.append({"device": name, **vars(case), **timed(made.pop((name, case)))})
+        subjects.let_go((name, case))
+    return {"rows": rows, "peak_bytes": _peaks(devices)}
+
+
+def timed(outcome: Outcome) -> dict[str, Any]:
+    """Microseconds of a call, and what its compilation tells; or what went wrong."""
+    if isinstance(outcome, Exception):
+        return {"error": error_text(outcome)}
+    try:
+        alone = seconds_alone(outcome)
+        among = seconds(outcome, outcome.job.device)
+    except Exception as error:
+        return {"error": error_text(error), **outcome.facts()}
+    return {"us": 1e6 * among, "us_alone": 1e6 * alone, **outcome.facts()}
+
+
+def _peaks(devices: Mapping[str, Any]) -> dict[str, int | None]:
+    return {name: peak_bytes(device) for name, device in devices.items()}
+
+
+def draws(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
+    """Draws a second of the joint model by NUTS, and the time of one of its steps.
+
+    On a CPU chains run side by side in threads, elsewhere as one batch, as in a fit.
+    """
+    subject, of_cpu = subjects.settled(), (min(cores(), MOST_ON_CPU),)
+    wanted = [
+        (name, chains)
+        for name in devices
+        for chains in (of_cpu if name == "cpu" else subjects.sizes.chains)
+    ]
+    first = _first_states(subject, max(chains for _, chains in wanted))
+    jobs = {
+        (name, chains): _block_job(subject, chains, first, devices[name], batch=name != "cpu")
+        for name, chains in wanted
+    }
+    made = compile_together(jobs)
+    rows = [
+        {"device": name, "chains": chains, **_drawn(made.pop((name, chains)), chains, first)}
+        for name, chains in wanted
+    ]
+    return {"classifiers": subjects.sizes.classifiers, "rows": rows, "peak_bytes": _peaks(devices)}
+
+
+def _sampler(subject: Subject, chains: int, *, batch: bool) -> Sampler:
+    target = of_marginal(Marginal(subject.tools.density))
+    schedule = Schedule(chains, ADAPTING * BLOCK, BLOCKS * BLOCK)
+    return build_sampler(target, schedule, vectorized=batch)
+
+
+def _first_states(subject: Subject, chains: int) -> Any:
+    """Where chains begin, made on the CPU, where that is compiled soonest."""
+    with Job(len, tuple, jax.devices("cpu")[0]).settings():
+        keys = jax.random.split(jax.random.key(0), chains)
+        return _sampler(subject, chains, batch=True).start(keys)
+
+
+def _block_job(subject: Subject, chains: int, first: Any, device: Any, *, batch: bool) -> Job:
+    """A block of draws: of all chains as a batch, or of one."""
+    job = Job(len, tuple, device)
+    with job.settings():
+        sampler = _sampler(subject, chains, batch=batch)
+        key = jax.random.key(0)
+        # NumPyro's kernel knows how deep its trees are once it was started.
+        jax.eval_shape(sampler.start, jax.random.split(key, chains) if batch else key)
+        state = jax.tree.map(lambda leaf: leaf[:chains] if batch else leaf[0], first)
+    given = np.zeros((*((chains,) if batch else ()), BLOCK, 0))
+    return replace(job, function=sampler.block, arguments=lambda: (state, subject.setting, given))
+
+
+def _drawn(outcome: Outcome, chains: int, first: Any) -> dict[str, Any]:
+    if isinstance(outcome, Exception):
+        return {"error": error_text(outcome)}
+    try:
+        found = _side_by_side(outcome, chains, first)
+    except Exception as error:
+        return {"error": error_text(error), **outcome.facts()}
+    block_s = float(np.median([took for took, _ in found]))
+    steps = float(np.median([count for _, count in found]))
+    return {
+        "draws_per_s": BLOCK * chains / block_s,
+        "us_a_step": 1e6 * block_s / steps,
+        "steps_a_draw": steps / BLOCK,
+        **outcome.facts(),
+    }
+
+
+def _side_by_side(outcome: Compiled, chains: int, first: Any) -> list[tuple[float, float]]:
+    """What `_blocks` says of the batch, or of chains in threads, each from where it begins."""
+    state, *_ = outcome.arguments
+    if jax.tree.leaves(state)[0].ndim == jax.tree.leaves(first)[0].ndim:
+        return [_blocks(outcome, state)]
+
+    def own(chain: int) -> tuple[float, float]:
+        with outcome.job.settings():
+            state = jax.tree.map(lambda leaf: leaf[chain], first)
+        return _blocks(outcome, jax.device_put(state, outcome.job.device))
+
+    with ThreadPoolExecutor(chains) as pool:
+        return list(pool.map(own, range(chains)))
+
+
+def _blocks(outcome: Compiled, state: Any) -> tuple[float, float]:
+    """Median seconds of a block, and of its steps, all chains waiting for the longest."""
+    _, setting, given = outcome.arguments
+    took: list[float] = []
+    steps: list[float] = []
+    with outcome.job.settings():
+        for _ in range(ADAPTING + BLOCKS):
+            begin = time.perf_counter()
+            state, made = jax.block_until_ready(outcome.program(state, setting, given))
+            took.append(time.perf_counter() - begin)
+            taken = np.asarray(made.num_steps)  # [draw] or [chain, draw]
+            steps.append(float(taken.reshape(-1, BLOCK).max(axis=0).sum()))
+    return float(np.median(took[ADAPTING:])), float(np.median(steps[ADAPTING:]))

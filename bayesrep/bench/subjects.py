@@ -1,0 +1,227 @@
+"""What is measured: the posteriors of simulated studies, and places in them."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrep.bench.timing import Job, Key, Outcome, compile_together
+from bayesrep.inference.marginal import Marginal, Setting
+from bayesrep.inference.problem import Problem, Programs, around_mode, pose, programs
+from bayesrep.inference.settle import looking, settle
+from bayesrep.studies.simulate import simulate_study
+from bayesrep.studies.statistics import Cells, SufficientStatistics
+from bayesrep.studies.study import Study
+
+NEAR = 0.01
+"""Standard deviation of positions around where climbs begin."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One gradient of so many classifiers and chains, in 32 or 64 bits.
+
+    Its kind is "full" or "surrogate", of the joint model, or "image-level": of the one in which
+    classifiers share images' difficulties.
+    """
+
+    kind: str
+    classifiers: int
+    chains: int
+    bits: int = 64
+
+    def __str__(self) -> str:
+        chains = "1 chain" if self.chains == 1 else f"{self.chains:,} chains"
+        return f"{self.kind} gradient, {self.classifiers:,} classifiers, {chains}"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large everything is.
+
+    Attributes
+    ----------
+    images, classifiers
+        Of each data set of the study, and of the study.
+    cpu, other
+        Gradients that are timed on the CPU and on any other device.
+    single
+        Those in 32 bits, on every device.
+    chains
+        Of draws on a device that takes all chains as one batch.
+    image_chains
+        Of the image-level gradient; the first on a CPU.
+    """
+
+    images: int
+    classifiers: int
+    cpu: Sequence[Case]
+    other: Sequence[Case]
+    single: Sequence[Case]
+    chains: Sequence[int]
+    image_chains: Sequence[int]
+
+
+def _cases(kind: str, classifiers: int, *chains: int, bits: int = 64) -> tuple[Case, ...]:
+    return tuple(Case(kind, classifiers, each, bits) for each in chains)
+
+
+FULL = Sizes(
+    images=10_000,
+    classifiers=136,
+    cpu=(
+        *_cases("surrogate", 136, 1, 4, 64),
+        *_cases("full", 136, 4, 64),
+        *_cases("surrogate", 10_000, 4),
+        *_cases("full", 10_000, 4),
+    ),
+    other=(
+        *_cases("surrogate", 136, 1, 4, 64, 256, 1_024),
+        *_cases("full", 136, 4, 1_024),
+        *_cases("surrogate", 1_000, 64),
+        *_cases("surrogate", 10_000, 4, 64),
+        *_cases("full", 10_000, 4),
+    ),
+    single=_cases("surrogate", 136, 64, bits=32),
+    chains=(4, 64, 256, 1_024),
+    image_chains=(1, 4),
+)
+QUICK = Sizes(
+    images=2_000,
+    classifiers=136,
+    cpu=(*_cases("surrogate", 136, 4), *_cases("full", 136, 4)),
+    other=(*_cases("surrogate", 136, 4, 64, 1_024), *_cases("full", 136, 4)),
+    single=(),
+    chains=(4, 256),
+    image_chains=(1,),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A posterior and a place in it; all arrays are NumPy's, to go to any device.
+
+    Attributes
+    ----------
+    problem, tools, data
+        As inference has them.
+    start
+        A position where climbs begin.
+    setting
+        Of the surrogate; None where units meet in the likelihood.
+    """
+
+    problem: Problem
+    tools: Programs
+    data: Any
+    start: Any
+    setting: Setting | None
+
+    def positions(self, chains: int) -> Any:
+        """So many positions, a little apart."""
+        random = np.random.default_rng(chains)
+        return jax.tree.map(
+            lambda x: x + NEAR * random.standard_normal((chains, *x.shape)), self.start
+        )
+
+    def standard(self, chains: int) -> Any:
+        """So many values of the surrogate's coordinates."""
+        return np.random.default_rng(chains).standard_normal((chains, self.tools.density.shared))
+
+    def gradient(self, case: Case, device: Any) -> Job:
+        """Value and gradient of every chain, on a device."""
+        density, chains = self.tools.density, case.chains
+        if case.kind == "surrogate":
+            one: Any = jax.value_and_grad(Marginal(density).surrogate, argnums=1)
+            return Job(
+                jax.vmap(one, (None, 0)),
+                lambda: (self.setting, self.standard(chains)),
+                device,
+                case.bits,
+            )
+        one = jax.value_and_grad(density.potential)
+        return Job(
+            jax.vmap(one, (0, None)), lambda: (self.positions(chains), self.data), device, case.bits
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Subjects:
+    """Posteriors of one study's classifiers and programs, each made when it is first asked for."""
+
+    sizes: Sizes
+    study: Study
+    _made: dict[Any, Subject] = field(default_factory=dict[Any, Subject])
+    _programs: dict[Hashable, Outcome] = field(default_factory=dict[Hashable, Outcome])
+
+    @classmethod
+    def of_size(cls, sizes: Sizes) -> "Subjects":
+        """Of a simulated study."""
+        return cls(sizes, simulate_study(images=sizes.images, classifiers=sizes.classifiers))
+
+    def compiled(self, jobs: Mapping[Key, Job]) -> dict[Key, Outcome]:
+        """Programs by name, compiled side by side unless they are at hand."""
+        new = {key: job for key, job in jobs.items() if key not in self._programs}
+        for key, made in compile_together(new).items():
+            self._programs[key] = made
+        return {key: self._programs[key] for key in jobs}
+
+    def let_go(self, key: Hashable) -> None:
+        """Forget a program and its arguments, which fill a device."""
+        self._programs.pop(key, None)
+
+    def job(self, case: Case, device: Any) -> Job:
+        """A gradient on a device."""
+        whole = case.kind == "image-level"
+        return (self.of_images() if whole else self.of(case.classifiers)).gradient(case, device)
+
+    def settled(self) -> Subject:
+        """The study's joint model, its surrogate as a fit has it."""
+        return self._of("settled")
+
+    def of(self, classifiers: int) -> Subject:
+        """The joint model of any number of classifiers; its surrogate has learnt nothing.
+
+        A surrogate costs the same whatever it has learnt.
+        """
+        return self.settled() if classifiers == self.sizes.classifiers else self._of(classifiers)
+
+    def of_images(self) -> Subject:
+        """The model in which classifiers share images' difficulties."""
+        return self._of("images")
+
+    def _of(self, key: Any) -> Subject:
+        if key not in self._made:
+            with jax.enable_x64(new_val=True), jax.default_device(jax.devices("cpu")[0]):
+                self._made[key] = self._make(key)
+        return self._made[key]
+
+    def _make(self, key: Any) -> Subject:
+        model = "shared-difficulty" if key == "images" else "joint"
+        given = tiled(self.study, key) if isinstance(key, int) else self.study
+        problem = pose(given, model=model, options={})
+        data = problem.data()
+        tools = programs(problem, data)
+        start = tools.start(problem.start(data))
+        setting = None
+        if key == "settled":
+            mode: Any = around_mode(problem, tools, data)
+            look = looking(tools.density)
+            setting = settle(tools.density, mode, data, look, 0, expand=None).setting
+        elif key != "images":
+            setting = Marginal(tools.density).first_setting(data, start)
+        numbers = jax.tree.map(np.asarray, (data, start, setting))
+        return Subject(problem, tools, *numbers)
+
+
+def tiled(study: Study, classifiers: int) -> SufficientStatistics:
+    """A study's statistics with its classifiers repeated up to a number: shapes decide costs."""
+    whole = SufficientStatistics.from_study(study)
+    index = np.arange(classifiers) % len(whole.classifiers)
+    cells = {
+        role: Cells(each.selected, each.shown, each.images, each.correct[:, index])
+        for role, each in whole.cells.items()
+    }
+    return SufficientStatistics(tuple(f"c{i}" for i in range(classifiers)), cells)

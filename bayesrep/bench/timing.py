@@ -1,0 +1,186 @@
+"""Programs compiled side by side, and how long a call of one takes."""
+
+import statistics
+import time
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, TypeAlias, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrep.bench.hlo import Launches, launches
+from bayesrep.inference.compiling import compiler_options
+from bayesrep.machine import cores
+
+AT_ONCE = 12
+"""Programs that are compiled side by side, at most."""
+BUDGET = 0.3
+"""Seconds that a measurement takes, about."""
+TRACING = Lock()
+"""NumPyro's handlers are those of a process: one program at a time is traced."""
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program to be compiled: a function, jitted or not, with its arguments' device and bits.
+
+    `arguments()` makes them, as trees of NumPy's arrays or JAX's.
+    """
+
+    function: Callable[..., Any]
+    arguments: Callable[[], tuple[Any, ...]]
+    device: Any
+    bits: int = 64
+
+    def settings(self) -> ExitStack:
+        """Device and precision of everything inside."""
+        stack = ExitStack()
+        stack.enter_context(jax.enable_x64(new_val=self.bits == 64))
+        stack.enter_context(jax.default_device(self.device))
+        return stack
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program on a device with its arguments there, and what the compiler says of it."""
+
+    job: Job
+    program: Any
+    arguments: tuple[Any, ...]
+    trace_s: float
+    compile_s: float
+    launches: Launches
+    flops: float | None
+    bytes: float | None
+
+    def __call__(self) -> Any:
+        """Its results; they may still be on their way."""
+        return self.program(*self.arguments)
+
+    def facts(self) -> dict[str, Any]:
+        """For a row of numbers."""
+        return {
+            "compile_s": round(self.compile_s, 2),
+            "kernels": self.launches.kernels,
+            "waits": self.launches.waits,
+            "flops": self.flops,
+            "bytes": self.bytes,
+        }
+
+
+Outcome: TypeAlias = Compiled | Exception
+
+
+def compile_together(jobs: Mapping[Key, Job]) -> dict[Key, Outcome]:
+    """Compile programs side by side; in the place of one that cannot be: why."""
+    with ThreadPoolExecutor(min(AT_ONCE, cores())) as pool:
+        waiting = {key: pool.submit(compiled, job) for key, job in jobs.items()}
+        return {key: _outcome(each) for key, each in waiting.items()}
+
+
+def compiled(job: Job) -> Compiled:
+    """Trace and compile a program for its device."""
+    with job.settings():
+        arguments = jax.device_put(cast(job.arguments(), job.bits), job.device)
+        plain = not hasattr(job.function, "lower")
+        options = compiler_options()  # those of a fit
+        function: Any = jax.jit(job.function, compiler_options=options) if plain else job.function
+        with TRACING:
+            begin = time.perf_counter()
+            lowered = function.lower(*arguments)
+            traced = time.perf_counter() - begin
+        begin = time.perf_counter()
+        program = lowered.compile()
+        took = time.perf_counter() - begin
+        flops, size = (_cost(program, name) for name in ("flops", "bytes accessed"))
+        counted = launches(program.as_text() or "")
+    return Compiled(job, program, arguments, traced, took, counted, flops, size)
+
+
+def _outcome(waiting: Future[Compiled]) -> Outcome:
+    try:
+        return waiting.result()
+    except Exception as error:  # the others are still wanted
+        return error
+
+
+def _cost(program: Any, name: str) -> float | None:
+    """What the compiler counts; None where it does not."""
+    try:
+        costs = program.cost_analysis()
+    except (NotImplementedError, jax.errors.JaxRuntimeError):
+        return None
+    first: Any = costs[0] if isinstance(costs, list) else costs
+    value = (first or {}).get(name)
+    return float(value) if value is not None and value > 0 else None
+
+
+def cast(tree: Any, bits: int) -> Any:
+    """A tree with its floats in 32 or 64 bits, whole numbers and keys as they are."""
+
+    def one(leaf: Any) -> Any:
+        if jnp.issubdtype(getattr(leaf, "dtype", np.float64), jax.dtypes.prng_key):
+            return leaf
+        array = np.asarray(leaf)
+        return array.astype(f"float{bits}") if array.dtype.kind == "f" else array
+
+    return jax.tree.map(one, tree)
+
+
+def seconds(call: Callable[[], Any], device: Any) -> float:
+    """Of one call among others: on a CPU calls in a row would share its cores."""
+    return (seconds_alone if device.platform == "cpu" else seconds_in_a_row)(call)
+
+
+def seconds_alone(call: Callable[[], Any], budget: float = BUDGET) -> float:
+    """Median time of calls that are waited for, 3 to 30 as the budget allows."""
+    once = _once(call)
+    times: list[float] = []
+    for _ in range(int(np.clip(budget / once, 3, 30))):
+        begin = time.perf_counter()
+        jax.block_until_ready(call())
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def seconds_in_a_row(call: Callable[[], Any], budget: float = BUDGET) -> float:
+    """Time of a call among many that are not waited for, as a program's steps are; best of three.
+
+    On a GPU a call that is waited for takes the way to it and back besides.
+    """
+    once = _once(call)
+    count = int(np.clip(budget / 3 / once, 1, 100))
+    times: list[float] = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        made: Any = None
+        for _ in range(count):
+            made = call()
+        jax.block_until_ready(made)
+        times.append((time.perf_counter() - begin) / count)
+    return min(times)
+
+
+def _once(call: Callable[[], Any]) -> float:
+    jax.block_until_ready(call())
+    begin = time.perf_counter()
+    jax.block_until_ready(call())
+    return max(time.perf_counter() - begin, 1e-7)
+
+
+def peak_bytes(device: Any) -> int | None:
+    """Most memory of a device that this process has used so far; None where it does not say."""
+    stats: Any = device.memory_stats()
+    return (stats or {}).get("peak_bytes_in_use")
+
+
+def error_text(error: Exception) -> str:
+    """What went wrong in one line that is not too long."""
+    first = next((line for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {first}"[:300]

@@ -1,0 +1,40 @@
+"""`bayesrep bench`: whether a GPU is seen, is right, and what it buys."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from bayesrep.commands.options import add_shared, given
+from bayesrep.commands.output import DONE, emit, finding, progress_line
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option("--quick", action="store_true", help="few sizes, in about a minute")
+    option("--device", metavar="auto|cpu|gpu", help="the only device to be timed (auto: all)")
+    option("--out", type=Path, metavar="DIR", help="write bench.json, bench.md, bench.png here")
+    add_shared(parser, "--no-progress")
+
+
+def run(arguments: Namespace) -> int:
+    from bayesrep.bench.parts import run_bench
+    from bayesrep.bench.show import bench_text
+    from bayesrep.bench.write import check_folder, write_numbers, write_pages
+
+    out = arguments.out
+    if out:
+        check_folder(out)
+    tell = None if arguments.no_progress else progress_line
+    keep = (lambda found: write_numbers(found, out)) if out else None
+    found = run_bench(tell=tell, keep=keep, **given(arguments, run_bench))
+    text = bench_text(found)
+    if out:
+        write_pages(found, text, out)
+        text += f"\n\nWritten to {out}: bench.json, bench.md, bench.png"
+    emit(arguments, text, found)
+    match found["right"].get("verdict"):
+        case "right":
+            return DONE
+        case "WRONG":
+            return finding("a device does not compute what it should; do not fit on it")
+        case _:
+            return finding("whether devices compute what they should could not be told")
