@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesrep.commands.options import add_shared, keep_compiled
+from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import DONE, emit, finding, new_file, progress_line, say
 from bayesrep.errors import OptionError
 
@@ -68,7 +68,7 @@ def _swept(arguments: Namespace) -> int:
         jobs = min(arguments.jobs or max(gpus, 1), len(missing))
         watch = _Watch(runs, done, jobs, show=not arguments.no_progress)
         try:
-            work.make(missing, out, jobs=jobs, gpus=gpus, begin=keep_compiled, heard=watch.heard)
+            work.make(missing, out, jobs=jobs, gpus=gpus, heard=watch.heard)
         except BrokenProcessPool:
             return finding(f"a process was ended from outside; {kept(arguments)}")
     else:

@@ -11,20 +11,20 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import ExitStack
 from importlib.metadata import entry_points
 from multiprocessing import active_children, connection, get_context, parent_process
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from bayesrep.inference.compiling import kept_programs
 from bayesrep.sweeps.folder import keep, spent
 from bayesrep.sweeps.one import Result, result_of
 from bayesrep.sweeps.runs import Run
 
 SIZES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
 """Axes that decide how long a method takes, beside which study it is."""
-Begin: TypeAlias = Callable[[], None]
-"""Called in every process that makes runs before it makes the first."""
 Heard: TypeAlias = Callable[[Run, Result], None]
 """Called with every finished run."""
 
@@ -85,9 +85,7 @@ def forecast(done: Sequence[Done], left: Sequence[Run], jobs: int) -> Forecast:
     return Forecast(seconds / jobs, untimed)
 
 
-def make(
-    missing: Sequence[Run], out: Path, *, jobs: int, gpus: int, begin: Begin, heard: Heard
-) -> None:
+def make(missing: Sequence[Run], out: Path, *, jobs: int, gpus: int, heard: Heard) -> None:
     """Make runs and keep what each comes to.
 
     Parameters
@@ -100,19 +98,19 @@ def make(
         Processes at a time; 1: this one.
     gpus
         How many there are for several processes.
-    begin, heard
-        Called before the first run, and after every run.
+    heard
+        Called after every run.
     """
     if jobs == 1:
-        begin()
-        for run in missing:
-            heard(run, _made(run, out))
+        with kept_programs():
+            for run in missing:
+                heard(run, _made(run, out))
         return
     context = get_context("spawn")
     places: SimpleQueue[int] = context.SimpleQueue()
     for place in range(jobs):
         places.put(place)
-    pool = ProcessPoolExecutor(jobs, context, _begin, (places, jobs, gpus, begin))
+    pool = ProcessPoolExecutor(jobs, context, _begin, (places, jobs, gpus))
     try:
         # Not all at once: who interrupts does not wait, and runs are made in their order.
         waiting, running = iter(missing), dict[Any, Run]()
@@ -137,7 +135,11 @@ def _made(run: Run, out: Path) -> Result:
     return result
 
 
-def _begin(places: "SimpleQueue[int]", jobs: int, gpus: int, begin: Begin) -> None:
+_LASTING = ExitStack()
+"""What is entered for as long as a process lives."""
+
+
+def _begin(places: "SimpleQueue[int]", jobs: int, gpus: int) -> None:
     """Settle a process: its cores, its GPU, and that it ends with the one that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it hears Ctrl-C and ends it
     place, parent = places.get(), parent_process()
@@ -152,7 +154,7 @@ def _begin(places: "SimpleQueue[int]", jobs: int, gpus: int, begin: Begin) -> No
         os.environ["CUDA_VISIBLE_DEVICES"] = devices[place % len(devices)]
         if jobs > len(devices):  # JAX takes most of a GPU's memory for the first who asks
             os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    begin()
+    _LASTING.enter_context(kept_programs())  # those of so many cores
 
 
 def _end_with(parent: int) -> None:
