@@ -178,6 +178,8 @@ METHOD = "method = 'raw'\n"
         (f"{METHOD}chains = true\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
         (f"{METHOD}model = 'best'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
         (f"method = 'hmc'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {"value": "'hmc'"}),
+        (f"method = 'default'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
+        (f"{METHOD}seed = 'default'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
         (f"method = 'naive(x=1)'\n[[study]]\n{TINY}", "unknown-method-option", {}),
         (f"{METHOD}study = 'here'", "grid-value-of-wrong-kind", {}),
         (f"{METHOD}[[study]]\nname = 'x'", "grid-study-kinds", {}),

@@ -1,11 +1,13 @@
 """`bayesrep sweep`: every run of a grid of studies, methods and options, and what they come to."""
 
+import shlex
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bayesrep import process
 from bayesrep.commands.options import add_shared
 from bayesrep.commands.output import DONE, emit, finding, new_file, progress_line, say
 from bayesrep.errors import OptionError
@@ -46,7 +48,10 @@ def run(arguments: Namespace) -> int:
 def kept(arguments: Namespace) -> str:
     if arguments.grid is None:
         return "nothing was written"
-    return f"the same command goes on from {arguments.out}"
+    words = ["sweep", str(arguments.grid), "--out", str(arguments.out)]
+    if arguments.jobs is not None:
+        words += ["--jobs", str(arguments.jobs)]
+    return f"this makes what is missing: {process.program()} {shlex.join(words)}"
 
 
 def _swept(arguments: Namespace) -> int:

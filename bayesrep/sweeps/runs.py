@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, TypeAlias
 
 Value: TypeAlias = str | int | float | bool | tuple[float, float] | None
@@ -114,7 +115,7 @@ class Run:
 
 
 def expand(
-    studies: Iterator[StudyOf] | tuple[StudyOf, ...],
+    studies: Sequence[StudyOf],
     axes: Mapping[str, tuple[Value, ...]],
     options: Mapping[str, tuple[Value, ...]],
     known: Mapping[str, frozenset[str]],
@@ -133,15 +134,17 @@ def expand(
     known
         The fields that a model's options have, by model.
     """
+    every = (
+        Run(study, method, annotators, seed, settings, chosen)  # type: ignore[arg-type]
+        for study, annotators, method in product(
+            studies, axes["annotators"], map(str, axes["method"])
+        )
+        for settings, chosen in _settings(method, axes, options, known)
+        for seed in (axes["seed"] if has_use_of_seed(method, settings) else (None,))
+    )
     made: dict[str, Run] = {}
-    for study in studies:
-        for annotators in axes["annotators"]:
-            for method in axes["method"]:
-                for settings, chosen in _settings(str(method), axes, options, known):
-                    seeds = axes["seed"] if has_use_of_seed(str(method), settings) else (None,)
-                    for seed in seeds:
-                        run = Run(study, str(method), annotators, seed, settings, chosen)  # type: ignore[arg-type]
-                        made.setdefault(run.key, run)
+    for run in every:
+        made.setdefault(run.key, run)
     return tuple(made.values())
 
 

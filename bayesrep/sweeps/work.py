@@ -7,7 +7,6 @@ written by the process that made it, before anything is said of it.
 import os
 import signal
 import statistics
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -124,9 +123,9 @@ def make(missing: Sequence[Run], out: Path, *, jobs: int, gpus: int, heard: Hear
     except BaseException:
         for process in active_children():
             process.terminate()
+        pool.shutdown(wait=False, cancel_futures=True)
         raise
-    finally:
-        pool.shutdown(wait=sys.exc_info()[0] is None, cancel_futures=True)
+    pool.shutdown()
 
 
 def _made(run: Run, out: Path) -> Result:
