@@ -376,6 +376,7 @@ def test_a_sweep_that_is_killed_goes_on_and_ends_as_if_it_had_not_been(grid, tmp
     assert status == 0
     assert f"{2 * COUNT} runs, {2 * COUNT - len(made)} made now" in out
     assert f"[{len(made)}/{2 * COUNT}] done before" in err
+    assert f"[{2 * COUNT}/{2 * COUNT}] annotators=5, method=naive, seed={COUNT - 1}: " in err
     assert {name: (killed / "runs" / name).read_bytes() for name in kept} == kept
     assert swept(capsys, path, "--out", whole, "--no-progress")[0] == 0
     equal_tables(killed, whole)

@@ -157,7 +157,9 @@ class _Watch:
         took = f"{self.done[-1].seconds:.1f} s"
         ends = _ends(forecast(self.done, [*self.left.values()], self.jobs)) if self.left else ""
         failed = f"; failed: {result['error']}" if result["error"] else ""
-        progress_line(f"[{len(self.done)}/{self.total}] {named(run.axes())}: {took}{failed}{ends}")
+        axes = run.axes()
+        place = named({name: axes.get(name) for name in self.named})
+        progress_line(f"[{len(self.done)}/{self.total}] {place}: {took}{failed}{ends}")
 
 
 def _ends(left: "Forecast") -> str:

@@ -123,7 +123,7 @@ def make(missing: Sequence[Run], out: Path, *, jobs: int, gpus: int, heard: Hear
     except BaseException:
         for process in active_children():
             process.terminate()
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)  # as they have ended, soon; and lets go what they shared
         raise
     pool.shutdown()
 
