@@ -509,7 +509,7 @@ def test_scores_over_runs_by_hand():
     assert (two["gap_held"], two["single_held"]) == (0.5, 0.75)
     assert two["gap_width"] == pytest.approx(0.03)
     assert (two["seconds"], two["ess_per_second"]) == (15.0, 10.0)
-    assert (four["failed"], four["mean_gap"]) == (1, None)
+    assert (four["failed"], four["mean_gap"], four["seconds"]) == (1, None, None)
 
 
 def test_the_end_is_told_from_runs_of_the_same_method_and_size():
@@ -525,6 +525,25 @@ def test_the_end_is_told_from_runs_of_the_same_method_and_size():
     assert work.forecast(done, left, 2).seconds == found.seconds / 2
     assert work.forecast(done, [Run(large, "nuts")], 1).seconds == 15.0  # of any size
     assert work.forecast([], left, 1) == (0.0, {"nuts": 2, "naive": 1, "laplace": 1})
+
+
+def test_processes_share_cores_and_gpus():
+    assert [work.cores_of(place, 2, {5, 1, 3}) for place in range(2)] == [[1, 5], [3]]
+    assert [work.cores_of(place, 3, [4, 6]) for place in range(3)] == [[4], [6], [4]]
+    assert [work.gpu_of(place, 2, {}) for place in range(3)] == ["0", "1", "0"]
+    assert [work.gpu_of(place, 2, {"CUDA_VISIBLE_DEVICES": "3,7"}) for place in (0, 1)] == [
+        "3",
+        "7",
+    ]
+
+
+def test_a_study_that_has_changed_is_refused(grid, tmp_path):
+    study, out = zoo.cut(zoo.study("tiny"), images=40), tmp_path / "out"
+    study.write(tmp_path / "mine")
+    path = grid(METHOD, study="folder = 'mine'")
+    folder.begin(out, path, runs_of(path))
+    zoo.cut(study, images=30).write(tmp_path / "mine", force=True)
+    check(refusal(["sweep", path, "--out", out]), "sweep-of-changed-study", {"study": "mine"})
 
 
 def test_the_study_of_a_run_is_made_as_simulate_makes_it():

@@ -46,9 +46,9 @@ def begin(out: Path, file: Path, runs: Sequence[Run]) -> None:
     Raises
     ------
     OptionError
-        If it is not a sweep's, another version's, or another grid's.
+        If it is not a sweep's, another version's, or another grid's, or a study has changed.
     """
-    asked = {run.key: run.axes() for run in runs}
+    asked = json.loads(json.dumps({run.key: run.axes() for run in runs}))
     if (out / RECORD).is_file():
         held = _record(out)
         if held["version"] != __version__:
@@ -56,6 +56,8 @@ def begin(out: Path, file: Path, runs: Sequence[Run]) -> None:
                 "sweep-of-another-version", out=out, version=held["version"], current=__version__
             )
         others = [axes for key, axes in held["runs"].items() if key not in asked]
+        if others and others[0] in asked.values():
+            raise OptionError("sweep-of-changed-study", out=out, study=others[0]["study"])
         if others:
             raise OptionError(
                 "sweep-of-another-grid",

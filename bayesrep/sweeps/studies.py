@@ -28,6 +28,10 @@ ANSWERS_SEED = 0
 @lru_cache(maxsize=1)  # runs of one study follow one another
 def study_of(asked: StudyOf) -> Study:
     """The study, with all of its answers."""
+    return _made(asked)
+
+
+def _made(asked: StudyOf) -> Study:
     settings: dict[str, Any] = dict(asked.settings)
     if asked.kind == "folder":
         return read_study(asked.files[0])
@@ -42,7 +46,7 @@ def study_of(asked: StudyOf) -> Study:
 def with_contents(asked: Sequence[StudyOf]) -> tuple[StudyOf, ...]:
     """The same, each that is read with a digest of its contents: what cannot be read is refused."""
     return tuple(
-        each if each.kind == "simulate" else replace(each, contents=contents(study_of(each)))
+        each if each.kind == "simulate" else replace(each, contents=contents(_made(each)))
         for each in asked
     )
 

@@ -94,7 +94,7 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
         single_held=pl.col("held").mean(),
         single_width=pl.col("width").mean(),
     )
-    known = pl.col("converged").count() > 0
+    known, made = pl.col("converged").count() > 0, pl.col("error").is_null()
     means = ("mean_gap", "gap_error", "gap_held", "gap_width", "single_held", "single_width")
     return (
         shown.join(gaps, on="run", how="left", maintain_order="left")
@@ -102,7 +102,7 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
         .group_by(axes, maintain_order=True)
         .agg(
             *(pl.col(name).mean() for name in means),
-            *(pl.col(name).median() for name in ("seconds", "ess_per_second")),
+            *(pl.col(name).filter(made).median() for name in ("seconds", "ess_per_second")),
             runs=pl.len().cast(pl.Int64),
             failed=pl.col("error").count().cast(pl.Int64),
             converged=pl.when(known).then(pl.col("converged").cast(pl.Int64).sum()),

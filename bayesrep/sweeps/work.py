@@ -8,7 +8,7 @@ import os
 import signal
 import statistics
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import ExitStack
 from importlib.metadata import entry_points
@@ -145,15 +145,25 @@ def _begin(places: "SimpleQueue[int]", jobs: int, gpus: int) -> None:
     assert parent is not None
     threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
     if hasattr(os, "sched_setaffinity"):  # Linux
-        every = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, every[place::jobs] or {every[place % len(every)]})
+        os.sched_setaffinity(0, cores_of(place, jobs, os.sched_getaffinity(0)))
     if gpus:
-        named = os.environ.get("CUDA_VISIBLE_DEVICES")
-        devices = named.split(",") if named else [str(number) for number in range(gpus)]
-        os.environ["CUDA_VISIBLE_DEVICES"] = devices[place % len(devices)]
-        if jobs > len(devices):  # JAX takes most of a GPU's memory for the first who asks
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu_of(place, gpus, os.environ)
+        if jobs > gpus:  # JAX takes most of a GPU's memory for the first who asks
             os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     _LASTING.enter_context(kept_programs())  # those of so many cores
+
+
+def cores_of(place: int, jobs: int, every: Iterable[int]) -> list[int]:
+    """The share of the cores that one of several processes has; one, where these are more."""
+    cores = sorted(every)
+    return cores[place::jobs] or [cores[place % len(cores)]]
+
+
+def gpu_of(place: int, gpus: int, environment: Mapping[str, str]) -> str:
+    """The GPU of one of several processes, among those that the environment names."""
+    named = environment.get("CUDA_VISIBLE_DEVICES", "")
+    devices = named.split(",") if named else [str(number) for number in range(gpus)]
+    return devices[place % len(devices)]
 
 
 def _end_with(parent: int) -> None:
