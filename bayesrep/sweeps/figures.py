@@ -22,7 +22,8 @@ def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
     ----------
     runs, estimates
         The tables of a sweep. What varies beside the first axis and the method is averaged over;
-        coverage is shown where the truth is known and there are intervals.
+        bars are as long as 95 % intervals are on average, and coverage is shown where the truth
+        is known and there are intervals.
     """
     axes = varying(runs)
     axis = axes[1] if len(axes) > 1 else "method"
@@ -37,7 +38,7 @@ def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
     if has_coverage:
         _each_method(places[1], table, axis, _held)
         places[1].axhline(95, color="0.4", lw=0.8, ls="--")
-        places[1].set(ylabel="classifiers whose interval holds the truth (%)", ylim=(0, 103))
+        places[1].set(ylabel="classifiers whose interval holds the truth (%)", ylim=(-3, 103))
     _times(places[-1], runs, table, axis)
     legend_below(drawing)
     return drawing
