@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, str] = {
     "estimate": "point estimates of adjusted accuracy",
     "fit": "sample the joint posterior with NUTS",
     "mixtures": "compare mixtures of the selection frequency by size",
+    "sweep": "run a grid of studies, methods and options, and go on where it was stopped",
     "annotators": "naive and jackknife estimates for every number of annotators, and whether they "
     "are a line",
     "collect": "ask people what images show: tasks, their forms, and the answers back",
@@ -71,7 +72,7 @@ COMMANDS: Mapping[str, str] = {
 GROUPS: Mapping[str, Sequence[str]] = {
     "Start here": ("run", "demo", "check", "doctor"),
     "A study from your data": ("import", "predict", "simulate", "count"),
-    "How much of the drop is real": ("estimate", "fit", "annotators", "mixtures"),
+    "How much of the drop is real": ("estimate", "fit", "annotators", "mixtures", "sweep"),
     "What a fit says": (
         *("diagnose", "summarize", "ranks", "pairs", "images", "loo", "remeasure"),
         *("figure", "paper", "report"),

@@ -174,13 +174,16 @@ def test_every_public_name_is_in_the_reference():
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A folder with what the pages read: my-study, posterior.nc and adjusted.csv."""
+    """A folder with what the pages read: my-study, posterior.nc, adjusted.csv and a sweep."""
     folder = tmp_path_factory.mktemp("docs")
     study, posterior = zoo.study("tiny"), zoo.posterior("tiny", **zoo.QUICK)
     study.write(folder / "my-study")
     shutil.copy(zoo.posterior_path("tiny", **zoo.QUICK), folder / "posterior.nc")
     table = bayesrep.summarize(study, posterior)
     table.write_csv(folder / "adjusted.csv")
+    grid = "method = ['raw', 'naive']\nannotators = ['all', 5]\n[[study]]\nfolder = 'my-study'\n"
+    (folder / "grid.toml").write_text(grid)
+    assert main(["sweep", str(folder / "grid.toml"), "--out", str(folder / "sweep")]) == 0
     return folder
 
 

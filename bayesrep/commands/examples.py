@@ -16,6 +16,7 @@ EXAMPLES: Mapping[str, str] = {
     "fit": "fit my-study --out posterior.nc",
     "mixtures": "mixtures my-study --components 1:4",
     "annotators": "annotators my-study",
+    "sweep": "sweep grid.toml --out sweep",
     "summarize": f"summarize {FITTED} --csv adjusted.csv",
     "ranks": f"ranks {FITTED}",
     "pairs": f"pairs {FITTED} --between resnet50,vit_b16",

@@ -17,6 +17,7 @@ from bayesrep.commands.schemas.shapes import (
     nats,
     number,
     only,
+    probability,
     rows,
     seconds,
     text,
@@ -55,6 +56,25 @@ _LINEARITY = thing(
         "left": maybe(fraction("of the bias after the jackknife")),
     },
     "whether the naive estimates are a line; null for too few annotators",
+)
+_SWEPT = rows(
+    {
+        "axes": by_name(text(), "the method, and what varies in the grid beside seeds"),
+        "runs": count(),
+        "failed": count("refused by the library"),
+        "converged": maybe(count("null of point estimates")),
+        "mean_gap": maybe(fraction("bias-corrected, over classifiers and runs")),
+        "gap_error": maybe(fraction("of that; null where the truth is not known")),
+        "gap_rms": maybe(fraction("root mean square error of the mean gap over runs")),
+        "single_rms": maybe(fraction("likewise of classifiers' adjusted accuracies")),
+        "gap_held": maybe(probability("of the mean gaps' 95 % intervals hold the truth")),
+        "single_held": maybe(probability("of the classifiers' 95 % intervals hold the truth")),
+        "gap_width": maybe(fraction("mean, of the mean gap's interval")),
+        "single_width": maybe(fraction("mean, of the classifiers' intervals")),
+        "seconds": maybe(seconds("of a run, the median")),
+        "ess_per_second": maybe(number("the least effective size by second, the median")),
+    },
+    "by method and axis, what finished runs came to",
 )
 
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
@@ -106,6 +126,17 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             ),
             **LEFT_OUT,
         }
+    },
+    "sweep": {
+        "of a grid": {
+            "out": OUT,
+            "runs": count("of the grid"),
+            "made": count("now; the others were finished before"),
+            "failed": count("refused by the library"),
+            "rows": _SWEPT,
+        },
+        "with `--table`": {"runs": count("of the grid"), "finished": count(), "rows": _SWEPT},
+        "with `--figure`": {"out": OUT},
     },
     "mixtures": {
         "": {

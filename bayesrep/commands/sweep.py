@@ -1,0 +1,178 @@
+"""`bayesrep sweep`: every run of a grid of studies, methods and options, and what they come to."""
+
+import shlex
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayesrep import process
+from bayesrep.commands.options import add_shared
+from bayesrep.commands.output import DONE, emit, finding, new_file, progress_line, say
+from bayesrep.errors import OptionError
+
+if TYPE_CHECKING:
+    from bayesrep.sweeps.one import Result
+    from bayesrep.sweeps.runs import Run
+    from bayesrep.sweeps.work import Forecast
+
+OFTEN = 1.0  # seconds between lines of progress, at least
+
+
+def add(parser: ArgumentParser) -> None:
+    option = parser.add_argument
+    option("grid", type=Path, nargs="?", metavar="grid.toml", help="what is to be run")
+    option(
+        "--out", type=Path, metavar="PATH", help="the folder of the runs; with --figure its file"
+    )
+    option(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="processes at a time, each with its share of the cores and a GPU of its own (as many "
+        "as there are GPUs, else 1)",
+    )
+    option("--table", type=Path, metavar="FOLDER", help="print what a sweep came to so far")
+    option("--figure", type=Path, metavar="FOLDER", help="draw it (FOLDER/figure.png)")
+    add_shared(parser, "--no-progress", "--force")
+
+
+def run(arguments: Namespace) -> int:
+    given = [each for each in ("grid", "table", "figure") if getattr(arguments, each) is not None]
+    if len(given) != 1 or (given == ["grid"] and arguments.out is None):
+        raise OptionError("sweep-takes-grid-or-folder")
+    return {"grid": _swept, "table": _tabulated, "figure": _drawn}[given[0]](arguments)
+
+
+def kept(arguments: Namespace) -> str:
+    if arguments.grid is None:
+        return "nothing was written"
+    words = ["sweep", str(arguments.grid), "--out", str(arguments.out)]
+    if arguments.jobs is not None:
+        words += ["--jobs", str(arguments.jobs)]
+    return f"this makes what is missing: {process.program()} {shlex.join(words)}"
+
+
+def _swept(arguments: Namespace) -> int:
+    if arguments.jobs is not None and arguments.jobs < 1:
+        raise OptionError("sweep-jobs-below-one", jobs=arguments.jobs)
+    from concurrent.futures.process import BrokenProcessPool
+
+    from bayesrep.sweeps import folder, studies, work
+    from bayesrep.sweeps.grid import read_grid
+
+    grid = read_grid(arguments.grid)
+    runs = grid.runs(studies.with_contents(grid.studies))
+    out = arguments.out
+    folder.begin(out, arguments.grid, runs)
+    done = folder.finished(out, (each.key for each in runs))
+    missing = [each for each in runs if each.key not in done]
+    if missing:
+        gpus = work.count_gpus()
+        jobs = min(arguments.jobs or max(gpus, 1), len(missing))
+        watch = _Watch(runs, done, jobs, show=not arguments.no_progress)
+        try:
+            work.make(missing, out, jobs=jobs, gpus=gpus, heard=watch.heard)
+        except BrokenProcessPool:
+            return finding(f"a process was ended from outside; {kept(arguments)}")
+    else:
+        say(f"{out} is up to date; nothing was made again")
+    of_runs, estimates = folder.write_tables(out)
+    from bayesrep.sweeps.tables import failures_text, scores, scores_facts, scores_text
+
+    table = scores(of_runs, estimates)
+    failed = int(of_runs["error"].count())
+    text = [
+        scores_text(table),
+        "",
+        *failures_text(of_runs),
+        f"{len(runs)} runs, {len(missing)} made now: {out}/{folder.RUNS_TABLE} and "
+        f"{out}/{folder.ESTIMATES_TABLE}",
+    ]
+    facts: dict[str, Any] = {
+        "out": str(out),
+        "runs": len(runs),
+        "made": len(missing),
+        "failed": failed,
+        "rows": scores_facts(table),
+    }
+    emit(arguments, "\n".join(text), facts)
+    return finding(f"{failed} of {len(runs)} runs failed") if failed else DONE
+
+
+def _tabulated(arguments: Namespace) -> int:
+    from bayesrep.sweeps.folder import read_tables
+    from bayesrep.sweeps.tables import failures_text, scores, scores_facts, scores_text
+
+    runs, estimates, asked = read_tables(arguments.table)
+    table = scores(runs, estimates)
+    more = [f"{len(runs)} of {asked} runs are finished"] if len(runs) < asked else []
+    text = "\n".join([scores_text(table), *([""] if more else []), *failures_text(runs), *more])
+    facts = {"runs": asked, "finished": len(runs), "rows": scores_facts(table)}
+    return emit(arguments, text, facts)
+
+
+def _drawn(arguments: Namespace) -> int:
+    from bayesrep.report.figures import check_format, save_figure
+    from bayesrep.sweeps.figures import sweep_figure
+    from bayesrep.sweeps.folder import read_tables
+
+    out = arguments.out or arguments.figure / "figure.png"
+    new_file(check_format(out), force=arguments.force)
+    runs, estimates, _ = read_tables(arguments.figure)
+    save_figure(sweep_figure(runs, estimates), out)
+    return emit(arguments, f"Written to {out}", {"out": str(out)})
+
+
+class _Watch:
+    """Says on standard error how far it is, and when it will end."""
+
+    def __init__(
+        self, runs: "Sequence[Run]", done: "Mapping[str, Result]", jobs: int, *, show: bool
+    ) -> None:
+        from bayesrep.sweeps.work import done_of
+
+        self.left = {each.key: each for each in runs if each.key not in done}
+        self.done = [done_of(each, done[each.key]) for each in runs if each.key in done]
+        self.total, self.jobs, self.show, self.said = len(runs), jobs, show, 0.0
+        values: dict[str, set[str]] = {}
+        for name, value in (pair for each in runs for pair in each.axes().items()):
+            values.setdefault(name, set()).add(str(value))
+        self.named = [name for name, of in values.items() if name == "method" or len(of) > 1]
+        if show and self.done:
+            progress_line(f"[{len(self.done)}/{self.total}] done before")
+
+    def heard(self, run: "Run", result: "Result") -> None:
+        """Take a finished run."""
+        from bayesrep.sweeps.folder import named
+        from bayesrep.sweeps.work import done_of, forecast
+
+        self.left.pop(run.key)
+        self.done.append(done_of(run, result))
+        now = time.monotonic()
+        if not self.show or (self.left and now - self.said < OFTEN):
+            return
+        self.said = now
+        took = f"{self.done[-1].seconds:.1f} s"
+        ends = _ends(forecast(self.done, [*self.left.values()], self.jobs)) if self.left else ""
+        failed = f"; failed: {result['error']}" if result["error"] else ""
+        axes = run.axes()
+        place = named({name: axes.get(name) for name in self.named})
+        progress_line(f"[{len(self.done)}/{self.total}] {place}: {took}{failed}{ends}")
+
+
+def _ends(left: "Forecast") -> str:
+    """When it will end, as far as that is known."""
+    at = time.strftime("%H:%M", time.localtime(time.time() + left.seconds))
+    untimed = ", ".join(f"{count} of {method}" for method, count in left.untimed.items())
+    if untimed:
+        return f"; {_span(left.seconds)} left and {untimed}, of which none is timed yet"
+    return f"; {_span(left.seconds)} left, until {at}"
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}" if unit == "h" else f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

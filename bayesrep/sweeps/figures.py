@@ -1,0 +1,111 @@
+"""A sweep as a figure: methods side by side over the grid, coverage, and what they cost."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.report.figures import interval_points, legend_below, panels
+from bayesrep.report.methods import OTHER, POSTERIOR, color_of, label_of
+from bayesrep.sweeps.runs import FITS
+from bayesrep.sweeps.tables import scores, varying
+
+MARKERS = "osD^vP"
+"""Of methods with one colour, such as those of the posterior."""
+
+
+def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
+    """The mean gap by method over the first axis that varies, coverage, and time.
+
+    Parameters
+    ----------
+    runs, estimates
+        The tables of a sweep. What varies beside the first axis and the method is averaged over;
+        bars are as long as 95 % intervals are on average, and coverage is shown where the truth
+        is known and there are intervals.
+    """
+    axes = varying(runs)
+    axis = axes[1] if len(axes) > 1 else "method"
+    table = _over(scores(runs, estimates), axis)
+    has_coverage = table["single_held"].null_count() < len(table)
+    drawing, places = panels(2 + has_coverage)
+    _each_method(places[0], table, axis, _gap)
+    truth = estimates.filter(quantity="mean_gap")["truth"].mean()
+    if truth is not None:
+        places[0].axhline(100 * float(truth), color="0.3", lw=0.9, ls="--", label="mean truth")  # type: ignore[arg-type]
+    places[0].set(ylabel="mean bias-corrected gap (points)")
+    if has_coverage:
+        _each_method(places[1], table, axis, _held)
+        places[1].axhline(95, color="0.4", lw=0.8, ls="--")
+        places[1].set(ylabel="classifiers whose interval holds the truth (%)", ylim=(-3, 103))
+    _times(places[-1], runs, table, axis)
+    legend_below(drawing)
+    return drawing
+
+
+def _over(table: pl.DataFrame, axis: str) -> pl.DataFrame:
+    """Scores by method and one axis, the others averaged over."""
+    means = ("mean_gap", "gap_width", "single_held", "seconds")
+    keys = list(dict.fromkeys(("method", axis)))
+    return table.group_by(keys, maintain_order=True).agg(pl.col(name).mean() for name in means)
+
+
+def _each_method(
+    axes: Any, table: pl.DataFrame, axis: str, draw: Callable[[Any, Any, pl.DataFrame, Any], None]
+) -> None:
+    """Draw every method's values over an axis, methods a little apart."""
+    values = table[axis].unique(maintain_order=True).to_list()
+    methods = table["method"].unique(maintain_order=True).to_list()
+    for number, method in enumerate(methods):
+        rows = table.filter(method=method)
+        apart = 0.0 if axis == "method" else 0.5 * (number - (len(methods) - 1) / 2) / len(methods)
+        x = np.array([values.index(each) + apart for each in rows[axis]])
+        draw(axes, x, rows, _look(method, methods))
+    axes.set_xticks(range(len(values)), values, rotation=30 * (axis == "method"))
+    axes.set_xlabel(axis.replace("_", " "))
+    axes.set_xlim(-0.6, len(values) - 0.4)
+
+
+def _look(method: str, methods: list[str]) -> dict[str, Any]:
+    """Colour, marker and name of a method: those of a posterior have one colour."""
+    fits = [each for each in methods if each in FITS]
+    if method in FITS:
+        return {
+            "color": POSTERIOR.paper,
+            "marker": MARKERS[fits.index(method) % len(MARKERS)],
+            "label": f"posterior by {method}",
+        }
+    others = [each for each in methods if color_of(each) == OTHER.paper]
+    place = others.index(method) if method in others else 0
+    marker = MARKERS[place % len(MARKERS)]
+    return {"color": color_of(method), "marker": marker, "label": label_of(method)}
+
+
+def _gap(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
+    gap, width = (100 * rows[n].cast(pl.Float64).to_numpy() for n in ("mean_gap", "gap_width"))
+    half = np.nan_to_num(width) / 2
+    interval_points(axes, x, gap, gap - half, gap + half, **look)
+
+
+def _held(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
+    axes.plot(x, 100 * rows["single_held"].cast(pl.Float64).to_numpy(), lw=0, **look)
+
+
+def _seconds(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
+    axes.plot(x, rows["seconds"].cast(pl.Float64).to_numpy(), lw=0, **look)
+
+
+def _times(axes: Any, runs: pl.DataFrame, table: pl.DataFrame, axis: str) -> None:
+    """Seconds against the size of the studies, or over the axis where all are of one size."""
+    size = pl.col("images") * pl.col("classifiers")
+    sized = runs.filter(pl.col("error").is_null()).with_columns(size=size)
+    if sized["size"].n_unique() > 1:
+        methods = sized["method"].unique(maintain_order=True).to_list()
+        for method in methods:
+            rows = sized.filter(method=method)
+            axes.plot(rows["size"], rows["seconds"], lw=0, **_look(method, methods))
+        axes.set(xscale="log", xlabel="images x classifiers")
+    else:
+        _each_method(axes, table, axis, _seconds)
+    axes.set(yscale="log", ylabel="seconds a run")

@@ -1,0 +1,196 @@
+"""The folder of a sweep: what was asked for, a file for every finished run, and the tables.
+
+sweep.json          the version, and of every run its place in the grid, by key
+runs/KEY.json       what a finished run came to
+runs.parquet        a row a run
+estimates.parquet   a row a run, quantity and classifier
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from bayesrep.atomic import replaced_file
+from bayesrep.errors import OptionError, StudyError
+from bayesrep.files import strict_json
+from bayesrep.sweeps.one import Result
+from bayesrep.sweeps.runs import Run
+from bayesrep.version import __version__
+
+RECORD, RUNS = "sweep.json", "runs"
+RUNS_TABLE, ESTIMATES_TABLE = "runs.parquet", "estimates.parquet"
+FOUND = (
+    *("fingerprint", "images", "replication_images", "classifiers", "fitted_by"),
+    *("fitted_components", "device_kind", "rhat_max", "ess_min", "divergences", "pareto_k"),
+    *("converged", "verdict", "advice", "tried", "error", "versions"),
+)
+"""Of a run's result the columns that are the same whenever it is made."""
+FLOATS = ("rhat_max", "ess_min", "pareto_k")
+WORK = ("estimating", "fitting", "summary")
+"""Stages that are a run's own; further ones are parts of "fitting"."""
+ESTIMATES = {
+    "run": pl.String,
+    "quantity": pl.String,
+    "classifier": pl.String,
+    **dict.fromkeys(("estimate", "sd", "lower", "upper", "truth"), pl.Float64),
+}
+
+
+def begin(out: Path, file: Path, runs: Sequence[Run]) -> None:
+    """Make the folder, or go on in it where every run that it knows is asked for again.
+
+    Raises
+    ------
+    OptionError
+        If it is not a sweep's, another version's, or another grid's, or a study has changed.
+    """
+    asked = json.loads(json.dumps({run.key: run.axes() for run in runs}))
+    if (out / RECORD).is_file():
+        held = _record(out)
+        if held["version"] != __version__:
+            raise OptionError(
+                "sweep-of-another-version", out=out, version=held["version"], current=__version__
+            )
+        others = [axes for key, axes in held["runs"].items() if key not in asked]
+        if others and others[0] in asked.values():
+            raise OptionError("sweep-of-changed-study", out=out, study=others[0]["study"])
+        if others:
+            raise OptionError(
+                "sweep-of-another-grid",
+                out=out,
+                file=file,
+                others=len(others),
+                held=len(held["runs"]),
+                run=named(others[0]),
+            )
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise OptionError("out-not-earlier-run", out=out)
+    (out / RUNS).mkdir(parents=True, exist_ok=True)
+    for left in [*out.glob(".*.partial"), *(out / RUNS).glob(".*.partial")]:
+        left.unlink(missing_ok=True)  # of a process that was killed
+    write_json(out / RECORD, {"version": __version__, "runs": asked})
+
+
+def named(axes: Mapping[str, Any]) -> str:
+    """A place in the grid in a few words."""
+    return ", ".join(f"{name}={value}" for name, value in axes.items() if value is not None)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a file whole or not at all."""
+    with replaced_file(path) as partial:
+        partial.write_text(json.dumps(value, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def keep(out: Path, key: str, result: Result) -> None:
+    """Write what a finished run came to."""
+    write_json(out / RUNS / f"{key}.json", result)
+
+
+def finished(out: Path, keys: Iterable[str]) -> dict[str, Result]:
+    """What those of the runs came to that are finished; a damaged file is of a run to be made."""
+    found: dict[str, Result] = {}
+    for key in keys:
+        with suppress(StudyError):
+            result = strict_json.read(out / RUNS / f"{key}.json")
+            if isinstance(result, dict) and {"seconds", "error"} <= result.keys():
+                found[key] = result
+    return found
+
+
+def read_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
+    """Both tables of the runs that are finished, and how many the grid has.
+
+    Raises
+    ------
+    OptionError
+        If the folder is not a sweep's, or nothing is finished.
+    """
+    if not (out / RECORD).is_file():
+        raise OptionError("sweep-folder-missing", folder=out, file=RECORD)
+    asked: dict[str, Any] = _record(out)["runs"]
+    results = finished(out, asked)
+    if not results:
+        raise OptionError("sweep-without-finished-runs", folder=out)
+    return (*tables(asked, results), len(asked))
+
+
+def _record(out: Path) -> dict[str, Any]:
+    try:
+        record = strict_json.read(out / RECORD)
+        if isinstance(record["version"], str) and isinstance(record["runs"], dict):
+            return record
+    except (StudyError, KeyError, TypeError):
+        pass
+    raise OptionError("out-not-earlier-run", out=out)
+
+
+def tables(
+    asked: Mapping[str, Mapping[str, Any]], results: Mapping[str, Result]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The tables of runs and of estimates, in the grid's order.
+
+    Parameters
+    ----------
+    asked
+        Places in the grid, by key.
+    results
+        Of the finished runs.
+    """
+    keys = [key for key in asked if key in results]
+    axes = list(dict.fromkeys(name for key in keys for name in asked[key]))
+    stages = list(dict.fromkeys(name for key in keys for name in results[key]["seconds"]))
+    rows: dict[str, list[Any]] = {"run": keys}
+    rows |= {name: _alike([asked[key].get(name) for key in keys]) for name in axes}
+    rows |= {name: [_cell(results[key].get(name)) for key in keys] for name in FOUND}
+    seconds = [results[key]["seconds"] for key in keys]
+    rows["seconds"] = [spent(each) for each in seconds]
+    rows["ess_per_second"] = [ess_per_second(results[key]) for key in keys]
+    rows |= {f"seconds_{n.replace(' ', '_')}": [s.get(n) for s in seconds] for n in stages}
+    of_runs = pl.DataFrame(rows, strict=False, infer_schema_length=None)
+    numbers = [*FLOATS, "ess_per_second"]
+    of_runs = of_runs.with_columns(
+        pl.col(*numbers).cast(pl.Float64), pl.col("error").cast(pl.String)
+    )
+    columns: dict[str, list[Any]] = {name: [] for name in ESTIMATES}
+    for key in keys:
+        made = results[key].get("estimates", {})
+        for name, values in made.items():
+            columns[name] += values
+        columns["run"] += [key] * len(made.get("quantity", ()))
+    return of_runs, pl.DataFrame(columns, schema=ESTIMATES)
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """A column of one kind: text, where some are words and others numbers."""
+    words = any(isinstance(each, str) for each in values)
+    return [each if each is None or not words else str(each) for each in values]
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict) else value
+
+
+def spent(stages: Mapping[str, float]) -> float:
+    """Seconds of a run, but for making its study."""
+    return round(sum(stages.get(name, 0.0) for name in WORK), 3)
+
+
+def ess_per_second(result: Result) -> float | None:
+    """The least effective size by second of the run, but for compiling."""
+    size, stages = result.get("ess_min"), result["seconds"]
+    left = spent(stages) - stages.get("compiling", 0.0)
+    return None if size is None or left <= 0 else size / left
+
+
+def write_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Write the tables of what is finished."""
+    runs, estimates, _ = read_tables(out)
+    for table, name in ((runs, RUNS_TABLE), (estimates, ESTIMATES_TABLE)):
+        with replaced_file(out / name) as partial:
+            table.write_parquet(partial)
+    return runs, estimates

@@ -1,0 +1,160 @@
+"""A grid as its TOML file states it: read, checked name by name, and expanded into runs.
+
+    method = ["naive", "em-spline", "laplace"]
+    annotators = ["all", 5, 10]        # kept of every image's answers
+
+    [[study]]
+    simulate = { images = 2000, annotators = 20, classifiers = 10, seed = [1, 2, 3] }
+
+    [options]                          # fields of the model's options
+    components = ["default", 3]
+
+Every name takes a value or a list of values, and all lists make one grid. Its checks need no data:
+what a file of a study holds is for whoever reads it.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bayesrep import bounds
+from bayesrep.errors import OptionError, reason
+from bayesrep.estimators import METHODS
+from bayesrep.estimators.methods import label, parse
+from bayesrep.models import MODELS
+from bayesrep.sweeps import stated
+from bayesrep.sweeps.grid_studies import studies_at
+from bayesrep.sweeps.runs import FITS, Run, StudyOf, Value, expand
+from bayesrep.sweeps.stated import Check, Place
+
+ALL = "all"
+"""How a grid names every answer that there is."""
+NEEDED = {"method": "a method or a list of them", "study": "a [[study]]"}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A checked grid: the studies it names, as far as that is known unread, and its axes.
+
+    Attributes
+    ----------
+    file
+        Where it is stated.
+    studies
+        In the order of the file.
+    axes, options
+        As `bayesrep.sweeps.runs.expand` takes them.
+    """
+
+    file: Path
+    studies: tuple[StudyOf, ...]
+    axes: Mapping[str, tuple[Value, ...]]
+    options: Mapping[str, tuple[Value, ...]]
+
+    def runs(self, studies: Sequence[StudyOf]) -> tuple[Run, ...]:
+        """Its runs with studies whose contents are known."""
+        known = {model: frozenset(_options(model)) for model in MODELS}
+        return expand(studies, self.axes, self.options, known)
+
+
+def read_grid(file: Path) -> Grid:
+    """Read a grid and check all of its names and values.
+
+    Raises
+    ------
+    OptionError
+        In one line with the file, the name and the rule that is broken.
+    """
+    try:
+        given = tomllib.loads(file.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
+    except ValueError as error:
+        raise OptionError("grid-not-toml", file=file, reason=reason(error)) from error
+    top = Place(file)
+    stated.check_names(top, given, (*CHECKS, "options", "study"))
+    for name, wanted in NEEDED.items():
+        if name not in given:
+            raise OptionError("grid-key-missing", place=top.at(name), wanted=wanted)
+    given = {"annotators": ALL, "seed": 0, **given}
+    axes = {
+        name: stated.values(top.at(name), given[name], check)
+        for name, check in CHECKS.items()
+        if name in given
+    }
+    models = [str(model or "joint") for model in axes.get("model", ("joint",))]
+    studies = tuple(studies_at(top.at("study"), given["study"]))
+    return Grid(file, studies, axes, _chosen(top.at("options"), given.get("options", {}), models))
+
+
+def _method(place: Place, value: Any) -> str:
+    """A method under the name that tables have for it."""
+    name = stated.text(place, value)
+    if name in FITS:
+        return name
+    if name.partition("(")[0].strip() not in METHODS:
+        raise stated.wrong(place, value, f"one of {', '.join((*METHODS, *FITS))}")
+    return label(stated.within(place, parse, name))
+
+
+def _annotators(place: Place, value: Any) -> Value:
+    return None if value == ALL else stated.whole(1)(place, value)
+
+
+CHECKS: Mapping[str, Check] = {
+    "method": _method,
+    "annotators": _annotators,
+    "model": stated.optional(stated.word(tuple(MODELS))),
+    "chains": stated.optional(stated.whole(1)),
+    "warmup": stated.optional(stated.whole(10)),
+    "draws": stated.optional(stated.whole(10)),
+    "device": stated.optional(stated.text),
+    "bootstrap": stated.whole(0),
+    "seed": stated.whole(0, bounds.SEED),
+}
+"""The axes beside studies and options."""
+
+
+@cache
+def _options(model: str) -> Mapping[str, Field[Any]]:
+    """Fields of a model's options."""
+    return {each.name: each for each in fields(MODELS[model].options())}
+
+
+def _chosen(place: Place, given: Any, models: Sequence[str]) -> Mapping[str, tuple[Value, ...]]:
+    """Values of the options, each such as every model takes that has the option."""
+    takers: dict[str, list[str]] = {}
+    for model in models:
+        for name in _options(model):
+            takers.setdefault(name, []).append(model)
+    stated.check_names(place, given, tuple(takers))
+    return {
+        name: _values_of(place.at(name), name, given[name], takers[name]) for name in sorted(given)
+    }
+
+
+def _values_of(place: Place, name: str, given: Any, models: Sequence[str]) -> tuple[Value, ...]:
+    """Values of one option: of a prior a pair, or a list of pairs."""
+    default = _options(models[0])[name].default
+    assert default is not MISSING
+    is_pair = isinstance(given, list) and all(isinstance(each, int | float) for each in given)
+    listed = [given] if isinstance(default, tuple) and is_pair and given else given
+
+    def check(place: Place, value: Any) -> Value:
+        """A value of the kind that the default is; the models' own checks decide."""
+        if isinstance(default, tuple) and isinstance(value, list):
+            value = tuple(float(each) if isinstance(each, int) else each for each in value)
+        elif isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if isinstance(default, str):
+            stated.text(place, value)
+        if not isinstance(value, str | int | float | tuple):
+            raise stated.wrong(place, value, "text, a number, true or false")
+        for model in models:
+            stated.within(place, MODELS[model].options, **{name: value})
+        return value
+
+    return stated.values(place, listed, stated.optional(check))

@@ -1,0 +1,187 @@
+"""One run: its study made, its method applied, and what that came to as plain numbers."""
+
+import inspect
+import json
+import warnings
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from bayesrep.errors import (
+    BayesrepError,
+    ConvergenceWarning,
+    EstimateWarning,
+    TableWarning,
+    reason,
+)
+from bayesrep.estimators.analysis import QUANTITIES, analyse
+from bayesrep.numerics.estimands import INTERVAL, accuracy_line, bias_corrected_gap
+from bayesrep.posterior.fitted import Fitted
+from bayesrep.posterior.groups import Posterior, find_group
+from bayesrep.posterior.verdict import diagnostics
+from bayesrep.progress import Stopwatch
+from bayesrep.studies.study import Study
+from bayesrep.sweeps.runs import Run
+from bayesrep.sweeps.studies import kept_answers, study_of, true_accuracies
+from bayesrep.types import Floats
+from bayesrep.version import __version__
+
+SINGLE = ("adjusted_accuracy", "bias_corrected_gap")
+TOGETHER = ("mean_adjusted_accuracy", "mean_gap", "slope")
+"""What is reported of each classifier, and of all together; gaps are from what was measured."""
+PACKAGES = ("jax", "jaxlib", "numpyro", "numpy")
+QUIET = (ConvergenceWarning, EstimateWarning, TableWarning)
+"""Warnings whose words are in the run's verdict and advice, or are of the study alone."""
+
+Result = dict[str, Any]
+"""What is kept of a run: plain numbers and text, which JSON can hold."""
+
+
+def result_of(run: Run) -> Result:
+    """Do a run; one that the library refuses has its error and no estimates."""
+    watch = Stopwatch()
+    watch.stage("study")
+    result: Result = {"versions": versions(), "error": None}
+    try:
+        with warnings.catch_warnings():
+            for category in QUIET:
+                warnings.simplefilter("ignore", category)
+            study = study_of(run.study)
+            if run.annotators is not None:
+                study = kept_answers(study, run.annotators)
+            result |= described(study)
+            result |= (_fitted if run.fits else _estimated)(run, study, watch)
+    except BayesrepError as error:
+        result["error"] = reason(error)
+    result["seconds"] = watch.seconds() | result.pop("of_fit", {})
+    return result
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    return {"bayesrep": __version__, **{name: version(name) for name in PACKAGES}}
+
+
+def described(study: Study) -> Result:
+    """Which study it is, and its size."""
+    return {
+        "fingerprint": study.fingerprint(),
+        "images": len(study.reference.images),
+        "replication_images": len(study.replication.images),
+        "classifiers": len(study.classifiers),
+    }
+
+
+def quantities(reference: Floats, adjusted: Floats, together: Floats) -> Floats:
+    """The quantities, each classifier's and then all together's, from adjusted accuracies.
+
+    Parameters
+    ----------
+    reference : [C]
+        Accuracies as measured on the reference.
+    adjusted, together : [..., C]
+        Adjusted accuracies: right for single classifiers, and right for all together.
+    """
+    of_all = (
+        together.mean(axis=-1),
+        bias_corrected_gap(reference, together).mean(axis=-1),
+        np.asarray(accuracy_line(reference, together)[0]),
+    )
+    gaps = bias_corrected_gap(reference, adjusted)
+    return np.concatenate([adjusted, gaps, np.stack(of_all, axis=-1)], axis=-1)
+
+
+def estimates(study: Study, value: Floats, sd: Floats, lower: Floats, upper: Floats) -> Result:
+    """Columns of the table of estimates, of values in the order of `quantities`."""
+    names = list(study.classifiers)
+    known, reference = true_accuracies(study), study.reference.correct.mean(axis=0)
+    truth = np.full_like(value, np.nan) if known is None else quantities(reference, known, known)
+    columns = {"estimate": value, "sd": sd, "lower": lower, "upper": upper, "truth": truth}
+    return {
+        "quantity": [each for each in SINGLE for _ in names] + [*TOGETHER],
+        "classifier": names * len(SINGLE) + [None] * len(TOGETHER),
+        **{name: _finite(column) for name, column in columns.items()},
+    }
+
+
+def _estimated(run: Run, study: Study, watch: Stopwatch) -> Result:
+    """Of an estimator; intervals are those that the library gives it."""
+    watch.stage("estimating")
+    settings: dict[str, Any] = dict(run.settings)
+    (found,) = analyse(study, [run.method], seed=run.seed or 0, **settings)
+    count = len(study.classifiers)
+    adjusted, reference = found.values[:count], found.statistics.accuracy("reference")
+    value = quantities(reference, adjusted, adjusted)
+    ends = np.full((2, len(value)), np.nan)
+    ends[:, :count] = found.interval[:, :count]
+    for place, name in ((-2, "bias_corrected_gap"), (-1, "slope")):
+        ends[:, place] = found.interval[:, count + QUANTITIES.index(name)]
+    nothing = np.full_like(value, np.nan)
+    return {"device_kind": "cpu", "estimates": estimates(study, value, nothing, *ends)}
+
+
+def _fitted(run: Run, study: Study, watch: Stopwatch) -> Result:
+    """Of a posterior, whether or not it has converged."""
+    from bayesrep.inference.fit import fit  # JAX, which estimators without it spare
+
+    cut = run.method == "cut"
+    method: Any = "nuts" if cut else run.method
+    feedback: Any = "cut" if cut else "full"
+    asked: dict[str, Any] = dict(run.settings) | dict(run.options)
+    watch.stage("fitting")
+    posterior = inspect.unwrap(fit)(  # what is only summarized needs no ArviZ
+        study, method=method, feedback=feedback, seed=run.seed or 0, progress=False, **asked
+    )
+    watch.stage("summary")
+    fitted = Fitted(study, posterior)
+    own, together = (each.reshape(-1, each.shape[-1]) for each in (fitted.single, fitted.together))
+    draws = quantities(fitted.statistics.accuracy("reference"), own, together)
+    if not fitted.right_about_slopes:
+        draws[:, -1] = np.nan
+    lower, upper = np.quantile(draws, INTERVAL, axis=0)
+    made = fitted.group.attrs
+    return {
+        "fitted_by": made["method"],
+        "device_kind": made["device"],
+        "fitted_components": int(fitted.recorded.options.components),
+        "converged": bool(made["converged"]),
+        "verdict": made["verdict"],
+        "advice": made["advice"],
+        "tried": made["tried"],
+        **convergence(posterior, fitted),
+        "estimates": estimates(study, draws.mean(axis=0), draws.std(axis=0, ddof=1), lower, upper),
+        "of_fit": json.loads(made["seconds"]),
+    }
+
+
+def convergence(posterior: Posterior, fitted: Fitted) -> Mapping[str, float | int | None]:
+    """The worst R-hat and effective size of any quantity, divergences, and Pareto's k."""
+    made = fitted.group.attrs
+    if fitted.recorded.method != "nuts":
+        return {
+            "rhat_max": None,
+            "ess_min": float(made["ess"]),
+            "divergences": None,
+            "pareto_k": float(made["pareto_k"]),
+        }
+    checks, stats = diagnostics(fitted.group), find_group(posterior, "sample_stats")
+    sizes = (*checks.ess_bulk.values(), *checks.ess_tail.values())
+    return {
+        "rhat_max": _extreme([each.values for each in checks.rhat.values()], np.max),
+        "ess_min": _extreme([each.values for each in sizes], np.min),
+        "divergences": None if stats is None else int(stats["diverging"].values.sum()),
+        "pareto_k": None,
+    }
+
+
+def _extreme(values: list[Any], extreme: Any) -> float | None:
+    """The largest or least of finite values; None where there is none."""
+    every = np.concatenate([np.ravel(each) for each in values])
+    finite = every[np.isfinite(every)]
+    return float(extreme(finite)) if finite.size else None
+
+
+def _finite(values: Floats) -> list[float | None]:
+    return [float(each) if np.isfinite(each) else None for each in values]

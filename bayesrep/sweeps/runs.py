@@ -1,0 +1,183 @@
+"""What a run of a grid is: a study, a method and its settings, and the name that they give it."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeAlias
+
+Value: TypeAlias = str | int | float | bool | tuple[float, float] | None
+Settings: TypeAlias = tuple[tuple[str, Value], ...]
+"""Values by name, in the order of the names."""
+
+FITS = ("laplace", "nuts", "auto", "cut")
+"""Methods that fit a model; "cut" is `bayesrep.fit` by nuts with the feedback cut."""
+OF_CHAINS = ("chains", "warmup")
+OF_FITS = ("model", *OF_CHAINS, "draws", "device")
+"""Axes of fits; those of chains mean nothing to laplace."""
+OF_POINTS = ("bootstrap",)
+SEEDLESS = ("raw", "naive", "jackknife")
+"""Estimators without anything random, unless they are bootstrapped."""
+
+
+@dataclass(frozen=True)
+class StudyOf:
+    """Where a study comes from.
+
+    Attributes
+    ----------
+    kind
+        "simulate", "folder" or "source".
+    name
+        What tables call it.
+    settings
+        Of `bayesrep.simulate_study`, or of the source's reader.
+    files
+        The folder, or what the reader is given.
+    source
+        The reader's name.
+    contents
+        A digest of what was read; of a simulated study its settings say all.
+    """
+
+    kind: str
+    name: str
+    settings: Settings = ()
+    files: tuple[str, ...] = ()
+    source: str = ""
+    contents: str = ""
+
+    def identity(self) -> dict[str, Any]:
+        """What decides its contents, whatever it is called."""
+        if self.kind == "simulate":
+            return {"simulate": dict(self.settings)}
+        return {"contents": self.contents}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run.
+
+    Attributes
+    ----------
+    study
+        Where its study comes from.
+    method
+        An estimator with its options, or one of `FITS`.
+    annotators
+        Answers that are kept of every image; None: all.
+    seed
+        Of the method; None where nothing is random.
+    settings
+        Arguments of the method that were asked for.
+    options
+        Fields of the model's options that were asked for.
+    """
+
+    study: StudyOf
+    method: str
+    annotators: int | None = None
+    seed: int | None = None
+    settings: Settings = ()
+    options: Settings = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits a model."""
+        return self.method in FITS
+
+    @property
+    def key(self) -> str:
+        """A name for what it is, the same in whatever order a grid lists it."""
+        what = {
+            "study": self.study.identity(),
+            "method": self.method,
+            "annotators": self.annotators,
+            "seed": self.seed,
+            "settings": dict(self.settings),
+            "options": dict(self.options),
+        }
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+
+    def axes(self) -> dict[str, Any]:
+        """Its place in the grid, as columns of a table."""
+        of_study = {f"study_{name}": value for name, value in self.study.settings}
+        return {
+            "study": self.study.name,
+            **of_study,
+            "annotators": self.annotators,
+            "method": self.method,
+            **dict(self.settings),
+            **dict(self.options),
+            "seed": self.seed,
+        }
+
+
+def expand(
+    studies: Sequence[StudyOf],
+    axes: Mapping[str, tuple[Value, ...]],
+    options: Mapping[str, tuple[Value, ...]],
+    known: Mapping[str, frozenset[str]],
+) -> tuple[Run, ...]:
+    """The runs of a grid, each once, those of a study one after the other.
+
+    Parameters
+    ----------
+    studies
+        Where they come from.
+    axes
+        Values of "annotators", "method", "seed", and of those of `OF_FITS` and `OF_POINTS` that are
+        asked for; None among them leaves the method its default.
+    options
+        Values of fields of models' options, likewise.
+    known
+        The fields that a model's options have, by model.
+    """
+    every = (
+        Run(study, method, annotators, seed, settings, chosen)  # type: ignore[arg-type]
+        for study, annotators, method in product(
+            studies, axes["annotators"], map(str, axes["method"])
+        )
+        for settings, chosen in _settings(method, axes, options, known)
+        for seed in (axes["seed"] if has_use_of_seed(method, settings) else (None,))
+    )
+    made: dict[str, Run] = {}
+    for run in every:
+        made.setdefault(run.key, run)
+    return tuple(made.values())
+
+
+def has_use_of_seed(method: str, settings: Settings) -> bool:
+    """Whether anything about a method is random."""
+    return method.partition("(")[0] not in SEEDLESS or bool(dict(settings).get("bootstrap"))
+
+
+def _settings(
+    method: str,
+    axes: Mapping[str, tuple[Value, ...]],
+    options: Mapping[str, tuple[Value, ...]],
+    known: Mapping[str, frozenset[str]],
+) -> Iterator[tuple[Settings, Settings]]:
+    """Settings and options of a method: every combination of those for which it has a use."""
+    if method not in FITS:
+        used = {name: axes[name] for name in OF_POINTS if name in axes}
+        yield from ((settings, ()) for settings in combinations(used))
+        return
+    unused = OF_CHAINS if method == "laplace" else ()
+    used = {name: axes[name] for name in OF_FITS if name in axes and name not in unused}
+    for settings in combinations(used):
+        fields = known[str(dict(settings).get("model") or "joint")]
+        of_model = {name: values for name, values in options.items() if name in fields}
+        yield from ((settings, chosen) for chosen in combinations(of_model))
+
+
+def combinations(values: Mapping[str, tuple[Value, ...]]) -> Iterator[Settings]:
+    """Every combination, the last name's values fastest; what is None is left out."""
+    if not values:
+        yield ()
+        return
+    (name, first), *others = values.items()
+    for value in first:
+        for rest in combinations(dict(others)):
+            yield rest if value is None else tuple(sorted(((name, value), *rest)))

@@ -1,0 +1,120 @@
+"""Names and values as a grid's file states them: each is checked, or refused with its place."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from bayesrep import bounds
+from bayesrep.errors import BayesrepError, OptionError, did_you_mean
+from bayesrep.sweeps.runs import Value
+
+DEFAULT = "default"
+"""How a grid names what is left to the library."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A name in a grid's file, for messages."""
+
+    file: Path
+    key: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.key}"
+
+    def at(self, name: str) -> "Place":
+        """A name inside this one."""
+        return Place(self.file, f"{self.key}.{name}" if self.key else name)
+
+
+Check: TypeAlias = Callable[[Place, Any], Value]
+"""Takes the value that stands at a place, or refuses it."""
+
+
+def values(place: Place, stated: Any, check: Check) -> tuple[Value, ...]:
+    """The values at a place, one or a list of them."""
+    if stated == []:
+        raise OptionError("grid-axis-empty", place=place)
+    listed: list[Any] = stated if isinstance(stated, list) else [stated]
+    return tuple(check(place, each) for each in listed)
+
+
+def optional(check: Check) -> Check:
+    """The same, or `DEFAULT`, which is None."""
+    return lambda place, value: None if value == DEFAULT else check(place, value)
+
+
+def check_names(place: Place, stated: Any, names: Sequence[str]) -> None:
+    """Refuse what is no table, and names that nobody asks for."""
+    if not isinstance(stated, dict):
+        raise wrong(place, stated, "a table of names and values")
+    for name in stated:
+        if name not in names:
+            hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
+            raise OptionError("grid-key-unknown", place=place.at(name), hint=hint)
+
+
+def wrong(place: Place, value: Any, wanted: str) -> OptionError:
+    """What refuses a value that is not what is wanted."""
+    return OptionError("grid-value-of-wrong-kind", place=place, value=repr(value), wanted=wanted)
+
+
+def whole(least: int, most: int = bounds.DRAWS) -> Check:
+    """A whole number of some size."""
+
+    def check(place: Place, value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise wrong(place, value, f"a whole number from {least} on")
+        bounds.at_most(place.key, value, most)
+        return value
+
+    return check
+
+
+def word(words: Sequence[str]) -> Check:
+    """One of some words."""
+
+    def check(place: Place, value: Any) -> str:
+        if value not in words:
+            raise wrong(place, value, f"one of {', '.join(words)}")
+        return value
+
+    return check
+
+
+def text(place: Place, value: Any) -> str:
+    """Words of any kind."""
+    if not isinstance(value, str) or not value:
+        raise wrong(place, value, "text")
+    return value
+
+
+def share(place: Place, value: Any) -> float:
+    """A number from 0 to below 1."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
+        raise wrong(place, value, "a number from 0 to below 1")
+    return float(value)
+
+
+def scalar(place: Place, value: Any) -> Value:
+    """Text or a number."""
+    if not isinstance(value, str | int | float):
+        raise wrong(place, value, "text or a number")
+    return value
+
+
+def path(place: Place, value: Value) -> str:
+    """A path as the grid's folder sees it, of what exists."""
+    found = place.file.parent / str(value)
+    if not found.exists():
+        raise OptionError("grid-path-missing", place=place, path=found)
+    return str(found)
+
+
+def within(place: Place, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """What a function says of a value; its refusal names the place."""
+    try:
+        return function(*given, **named)
+    except BayesrepError as error:
+        raise error.within(place) from None

@@ -1,0 +1,128 @@
+"""The studies of a grid: made or read, and left with some of every image's answers."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrep.errors import StudyError
+from bayesrep.numerics.thinning import check_annotators
+from bayesrep.sources import READERS
+from bayesrep.sources.placebo import dealt
+from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.reading import read_study
+from bayesrep.studies.selection import truncating
+from bayesrep.studies.simulate import simulate_study
+from bayesrep.studies.study import Study
+from bayesrep.sweeps.runs import StudyOf
+from bayesrep.types import Floats, Ints
+
+ANSWERS_SEED = 0
+"""Of which answers are kept."""
+
+
+@lru_cache(maxsize=1)  # runs of one study follow one another
+def study_of(asked: StudyOf) -> Study:
+    """The study, with all of its answers."""
+    return _made(asked)
+
+
+def _made(asked: StudyOf) -> Study:
+    settings: dict[str, Any] = dict(asked.settings)
+    if asked.kind == "folder":
+        return read_study(asked.files[0])
+    if asked.kind == "source":
+        return READERS[asked.source]([Path(file) for file in asked.files], **settings)
+    if isinstance(text := settings.get("annotators"), str):
+        low, _, high = text.partition(":")
+        settings["annotators"] = int(low), int(high)
+    return simulate_study(**settings)
+
+
+def with_contents(asked: Sequence[StudyOf]) -> tuple[StudyOf, ...]:
+    """The same, each that is read with a digest of its contents: what cannot be read is refused."""
+    return tuple(
+        each if each.kind == "simulate" else replace(each, contents=contents(_made(each)))
+        for each in asked
+    )
+
+
+def contents(study: Study) -> str:
+    """A digest of all of a study that a run may look at, whoever answered and its truth too."""
+    digest = hashlib.sha256(study.fingerprint().encode())
+    for role, data in sorted(study.datasets.items()):
+        digest.update(role.encode())
+        if data.answers is not None:
+            digest.update("\0".join(data.answers.workers.tolist()).encode())
+            for part in (data.answers.image, data.answers.worker, data.answers.selected):
+                digest.update(part.tobytes())
+    known = true_accuracies(study)
+    digest.update(b"" if known is None else known.tobytes())
+    return digest.hexdigest()
+
+
+def true_accuracies(study: Study) -> Floats | None:
+    """True adjusted accuracies [C], where they are known: of simulations and of placebos.
+
+    Both parts of a placebo are of one data set, so that what was measured on the reference is all
+    that a classifier should score.
+    """
+    if study.truth is not None:
+        return study.truth.adjusted_accuracy
+    if study.provenance.get("source") == "cifar10h":
+        return study.reference.correct.mean(axis=0)
+    return None
+
+
+def kept_answers(study: Study, annotators: int) -> Study:
+    """The study, had only so many annotators been asked about every image.
+
+    Which answers are kept is drawn once, whatever the run: fewer are some of more, and every
+    method sees the same.
+
+    Raises
+    ------
+    OptionError
+        If an image has fewer.
+    StudyError
+        If the counts themselves selected the images.
+    """
+    sets: dict[str, AnnotatedSet] = {}
+    for number, (role, data) in enumerate(study.datasets.items()):
+        check_annotators(annotators, data.shown)
+        if truncating(data.selection) is not None:
+            raise StudyError(
+                "annotators-kept-of-selecting-counts", study=study.name, dataset=data.name
+            )
+        sets[role] = _kept(data, annotators, np.random.default_rng([ANSWERS_SEED, number]))
+    return replace(study, datasets=sets)
+
+
+def _kept(data: AnnotatedSet, annotators: int, rng: np.random.Generator) -> AnnotatedSet:
+    """A data set with so many answers about every image."""
+    shown = np.full(len(data.images), annotators, dtype=np.int64)
+    answers = data.answers
+    if answers is None:
+        one_by_one = dealt(rng, data.selected, data.shown, [1] * annotators)
+        return replace(data, selected=np.sum(one_by_one, axis=0), shown=shown)
+    order = np.lexsort((rng.random(len(answers.image)), answers.image))
+    kept = np.sort(order[_place_within(answers.image[order]) < annotators])
+    position = None if answers.position is None else answers.position[kept]
+    left = replace(
+        answers,
+        image=answers.image[kept],
+        worker=answers.worker[kept],
+        selected=answers.selected[kept],
+        position=position,
+    )
+    return replace(data, selected=left.counts(len(shown))[0], shown=shown, answers=left)
+
+
+def _place_within(sorted_values: Any) -> Ints:
+    """The place of every value among those equal to it, which stand together."""
+    _, first, size = np.unique(sorted_values, return_index=True, return_counts=True)
+    return np.arange(len(sorted_values)) - np.repeat(first, size)

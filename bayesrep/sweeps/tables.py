@@ -1,0 +1,160 @@
+"""What a sweep comes to by method and axis: errors and coverage where truth is known, and time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from bayesrep.report.text import MISSING, Cell, listed
+
+NOT_AXES = ("run", "seed", "study_seed")
+MEASURES = (
+    *("runs", "failed", "converged", "mean_gap", "gap_error", "gap_rms", "single_rms"),
+    *("gap_held", "single_held", "gap_width", "single_width", "seconds", "ess_per_second"),
+)
+"""Columns of `scores` after the axes."""
+
+
+def varying(runs: pl.DataFrame) -> list[str]:
+    """The method, and the axes that have several values; seeds are repeats, and no axis.
+
+    What a method has no use for does not vary, nor does what another study lacks.
+    """
+    columns = runs.columns[: runs.columns.index("fingerprint")]
+    axes = [name for name in columns if name not in (*NOT_AXES, "method")]
+    return ["method", *(name for name in axes if _several(runs, name))]
+
+
+def _several(runs: pl.DataFrame, axis: str) -> bool:
+    found: dict[str, set[str]] = {}
+    for owner, value in zip(_owners(runs, axis), runs[axis].to_list(), strict=True):
+        found.setdefault(owner, set()).add(_word(value))
+    return max(map(len, found.values())) > 1
+
+
+def _owners(runs: pl.DataFrame, axis: str) -> list[str]:
+    """Of every run that which may or may not have an axis: its study, its method, or the sweep."""
+    if axis in ("study", "annotators"):
+        return [""] * len(runs)
+    return runs["study" if axis.startswith("study_") else "method"].to_list()
+
+
+def _words(runs: pl.DataFrame, axis: str) -> list[str]:
+    """The values of an axis as a table shows them."""
+    values, owners = runs[axis].to_list(), _owners(runs, axis)
+    having = {owner for owner, value in zip(owners, values, strict=True) if value is not None}
+    default = "all" if axis == "annotators" else "default"
+    return [
+        _word(value) if value is not None else default if owner in having else MISSING
+        for owner, value in zip(owners, values, strict=True)
+    ]
+
+
+def _word(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_word, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
+    """A row for each method and combination of the axes that vary, in the grid's order.
+
+    Parameters
+    ----------
+    runs, estimates
+        The tables of a sweep.
+
+    Returns
+    -------
+    polars.DataFrame
+        The axes as text; then `runs`, `failed` (refused by the library) and `converged` (null of
+        point estimates); `mean_gap`, and where the truth is known its mean error `gap_error` and
+        root mean square error `gap_rms`, and `single_rms`, that of classifiers' adjusted
+        accuracies; the shares of 95 % intervals that hold the truth, `gap_held` of mean gaps and
+        `single_held` of single classifiers, and their mean widths; medians of `seconds` and
+        `ess_per_second`.
+    """
+    axes = varying(runs)
+    shown = runs.with_columns(*(pl.Series(name, _words(runs, name)) for name in axes))
+    gaps, singles = (
+        estimates.filter(quantity=name).select(
+            "run",
+            "estimate",
+            error=pl.col("estimate") - pl.col("truth"),
+            held=pl.col("truth").is_between("lower", "upper").cast(pl.Float64),
+            width=pl.col("upper") - pl.col("lower"),
+        )
+        for name in ("mean_gap", "adjusted_accuracy")
+    )
+    gaps = gaps.select(
+        "run", mean_gap="estimate", gap_error="error", gap_held="held", gap_width="width"
+    )
+    of_singles = singles.group_by("run").agg(
+        square=pl.col("error").pow(2).mean(),
+        single_held=pl.col("held").mean(),
+        single_width=pl.col("width").mean(),
+    )
+    known, made = pl.col("converged").count() > 0, pl.col("error").is_null()
+    means = ("mean_gap", "gap_error", "gap_held", "gap_width", "single_held", "single_width")
+    return (
+        shown.join(gaps, on="run", how="left", maintain_order="left")
+        .join(of_singles, on="run", how="left", maintain_order="left")
+        .group_by(axes, maintain_order=True)
+        .agg(
+            *(pl.col(name).mean() for name in means),
+            *(pl.col(name).filter(made).median() for name in ("seconds", "ess_per_second")),
+            runs=pl.len().cast(pl.Int64),
+            failed=pl.col("error").count().cast(pl.Int64),
+            converged=pl.when(known).then(pl.col("converged").cast(pl.Int64).sum()),
+            gap_rms=pl.col("gap_error").pow(2).mean().sqrt(),
+            single_rms=pl.col("square").mean().sqrt(),
+        )
+        .select(*axes, *MEASURES)
+    )
+
+
+SHOWN: dict[str, tuple[str, Cell]] = {
+    "runs": ("runs", "{runs}"),
+    "failed": ("failed", "{failed}"),
+    "converged": ("converged", "{converged}"),
+    "mean_gap": ("mean gap", "{mean_gap:2p}"),
+    "gap_error": ("error", "{gap_error:2p}"),
+    "gap_rms": ("rms", "{gap_rms:2p}"),
+    "gap_held": ("inside %", "{gap_held:0p}"),
+    "gap_width": ("width", "{gap_width:2p}"),
+    "single_rms": ("single rms", "{single_rms:2p}"),
+    "single_held": ("single inside %", "{single_held:0p}"),
+    "single_width": ("single width", "{single_width:2p}"),
+    "seconds": ("seconds", "{seconds:.1f}"),
+    "ess_per_second": ("ESS/s", "{ess_per_second:.0f}"),
+}
+
+
+def scores_text(table: pl.DataFrame) -> str:
+    """The table of `scores` in percent and points; columns without any value are left out."""
+    axes = table.columns[: -len(MEASURES)]
+    shown: dict[str, Cell] = {_title(name): f"{{{name}}}" for name in axes}
+    for name, (title, cell) in SHOWN.items():
+        empty = table[name].null_count() == len(table)
+        if not empty and not (name == "failed" and table[name].sum() == 0):
+            shown[title] = cell
+    return listed(table, shown)
+
+
+def scores_facts(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """The rows of `scores`, the axes in a mapping of their own."""
+    axes = table.columns[: -len(MEASURES)]
+    return [
+        {"axes": {name: row[name] for name in axes}, **{name: row[name] for name in MEASURES}}
+        for row in table.iter_rows(named=True)
+    ]
+
+
+def _title(axis: str) -> str:
+    return axis.replace("_", " ")
+
+
+def failures_text(runs: pl.DataFrame) -> Sequence[str]:
+    """Why runs failed, a line for each reason, and how many it met."""
+    reasons = runs.filter(pl.col("error").is_not_null()).group_by("error", maintain_order=True)
+    return [f"{len(rows)} failed: {why}" for (why,), rows in reasons]

@@ -1,0 +1,186 @@
+"""Making the runs that are missing, in this process or in several, and when that will end.
+
+Each process has its share of the cores, and its own GPU where there are any. A finished run is
+written by the process that made it, before anything is said of it.
+"""
+
+import os
+import signal
+import statistics
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import ExitStack
+from importlib.metadata import entry_points
+from multiprocessing import active_children, connection, get_context, parent_process
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from bayesrep.inference.compiling import kept_programs
+from bayesrep.sweeps.folder import keep, spent
+from bayesrep.sweeps.one import Result, result_of
+from bayesrep.sweeps.runs import Run
+
+SIZES = ("study_images", "study_classifiers", "model", "chains", "warmup", "draws", "bootstrap")
+"""Axes that decide how long a method takes, beside which study it is."""
+Heard: TypeAlias = Callable[[Run, Result], None]
+"""Called with every finished run."""
+
+
+class Done(NamedTuple):
+    """A finished run, as far as the time that others take can be told from it."""
+
+    method: str
+    size: tuple[Any, ...]
+    seconds: float
+
+
+def done_of(run: Run, result: Result) -> Done:
+    """A finished run."""
+    return Done(run.method, size_of(run), spent(result["seconds"]) + result["seconds"]["study"])
+
+
+def size_of(run: Run) -> tuple[Any, ...]:
+    """What decides how long a method takes."""
+    axes = run.axes()
+    return (run.study.name, *(axes.get(name) for name in SIZES))
+
+
+class Forecast(NamedTuple):
+    """How long the runs that are left will take.
+
+    Attributes
+    ----------
+    seconds
+        Of those whose method has been timed.
+    untimed
+        How many there are of each other method.
+    """
+
+    seconds: float
+    untimed: Mapping[str, int]
+
+
+def forecast(done: Sequence[Done], left: Sequence[Run], jobs: int) -> Forecast:
+    """The time that is left, from the finished runs of the same method and size.
+
+    The first of them compiles what the others use, and does not count where there are others; of a
+    size that none has, runs of the method at any size count.
+    """
+    seconds, untimed = 0.0, dict[str, int]()
+    means: dict[tuple[str, tuple[Any, ...] | None], float] = {}
+    for method, size in {(run.method, size_of(run)) for run in left}:
+        of_method = [each for each in done if each.method == method]
+        alike = [each.seconds for each in of_method if each.size == size]
+        if times := alike or [each.seconds for each in of_method]:
+            means[method, size] = statistics.fmean(times[1:] or times)
+    for run in left:
+        mean = means.get((run.method, size_of(run)))
+        if mean is None:
+            untimed[run.method] = untimed.get(run.method, 0) + 1
+        else:
+            seconds += mean
+    return Forecast(seconds / jobs, untimed)
+
+
+def make(missing: Sequence[Run], out: Path, *, jobs: int, gpus: int, heard: Heard) -> None:
+    """Make runs and keep what each comes to.
+
+    Parameters
+    ----------
+    missing
+        The runs.
+    out
+        The folder of the sweep.
+    jobs
+        Processes at a time; 1: this one.
+    gpus
+        How many there are for several processes.
+    heard
+        Called after every run.
+    """
+    if jobs == 1:
+        with kept_programs():
+            for run in missing:
+                heard(run, _made(run, out))
+        return
+    context = get_context("spawn")
+    places: SimpleQueue[int] = context.SimpleQueue()
+    for place in range(jobs):
+        places.put(place)
+    pool = ProcessPoolExecutor(jobs, context, _begin, (places, jobs, gpus))
+    try:
+        # Not all at once: who interrupts does not wait, and runs are made in their order.
+        waiting, running = iter(missing), dict[Any, Run]()
+        while True:
+            while len(running) <= jobs and (run := next(waiting, None)) is not None:
+                running[pool.submit(_made, run, out)] = run
+            if not running:
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                heard(running.pop(future), future.result())
+    except BaseException:
+        for process in active_children():
+            process.terminate()
+        pool.shutdown(cancel_futures=True)  # as they have ended, soon; and lets go what they shared
+        raise
+    pool.shutdown()
+
+
+def _made(run: Run, out: Path) -> Result:
+    result = result_of(run)
+    keep(out, run.key, result)
+    return result
+
+
+_LASTING = ExitStack()
+"""What is entered for as long as a process lives."""
+
+
+def _begin(places: "SimpleQueue[int]", jobs: int, gpus: int) -> None:
+    """Settle a process: its cores, its GPU, and that it ends with the one that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it hears Ctrl-C and ends it
+    place, parent = places.get(), parent_process()
+    assert parent is not None
+    threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    if hasattr(os, "sched_setaffinity"):  # Linux
+        os.sched_setaffinity(0, cores_of(place, jobs, os.sched_getaffinity(0)))
+    if gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu_of(place, gpus, os.environ)
+        if jobs > gpus:  # JAX takes most of a GPU's memory for the first who asks
+            os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    _LASTING.enter_context(kept_programs())  # those of so many cores
+
+
+def cores_of(place: int, jobs: int, every: Iterable[int]) -> list[int]:
+    """The share of the cores that one of several processes has; one, where these are more."""
+    cores = sorted(every)
+    return cores[place::jobs] or [cores[place % len(cores)]]
+
+
+def gpu_of(place: int, gpus: int, environment: Mapping[str, str]) -> str:
+    """The GPU of one of several processes, among those that the environment names."""
+    named = environment.get("CUDA_VISIBLE_DEVICES", "")
+    devices = named.split(",") if named else [str(number) for number in range(gpus)]
+    return devices[place % len(devices)]
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent has ended, however that was."""
+    connection.wait([parent])
+    os._exit(1)
+
+
+def count_gpus() -> int:
+    """How many GPUs JAX finds, asked in a process of its own, which lets them go again."""
+    if not entry_points(group="jax_plugins"):  # JAX for CPUs alone
+        return 0
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(_gpus).result()
+
+
+def _gpus() -> int:
+    import jax
+
+    return sum(device.platform == "gpu" for device in jax.devices())

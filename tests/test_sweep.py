@@ -1,0 +1,558 @@
+"""Grids, their runs, what is kept of them when a process is killed, and what they come to."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from importlib import import_module
+
+import numpy as np
+import polars as pl
+import pytest
+import zoo
+from refusals import check, refusal, refused
+
+import bayesrep
+from bayesrep import cli
+from bayesrep.errors import OptionError, StudyError
+from bayesrep.models import MODELS
+from bayesrep.sweeps import folder, work
+from bayesrep.sweeps.grid import read_grid
+from bayesrep.sweeps.one import result_of
+from bayesrep.sweeps.runs import Run, StudyOf
+from bayesrep.sweeps.studies import contents, kept_answers, study_of, with_contents
+from bayesrep.sweeps.tables import scores, varying
+
+TINY = "simulate = { images = 500, annotators = 8, classifiers = 3, seed = 1 }"
+WORLD = StudyOf(
+    "simulate",
+    "simulated",
+    (("annotators", 8), ("classifiers", 3), ("images", 500), ("seed", 1)),
+)
+
+
+@pytest.fixture
+def grid(tmp_path):
+    """Writes a grid of the tiny study, or of others."""
+
+    def write(text, study=TINY, name="grid.toml"):
+        path = tmp_path / name
+        path.write_text(text if "[[study]]" in text else f"{text}\n[[study]]\n{study}\n")
+        return path
+
+    return write
+
+
+def runs_of(path):
+    found = read_grid(path)
+    return found.runs(with_contents(found.studies))
+
+
+def swept(capsys, *words):
+    status = cli.main(["sweep", *map(str, words)])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+# --- which runs a grid has --------------------------------------------------------------------
+
+
+def test_axes_that_a_method_has_no_use_for_are_dropped(grid):
+    runs = runs_of(
+        grid(
+            """
+            method = ["raw", "naive(annotators=4)", "em-spline", "laplace", "nuts", "cut"]
+            annotators = ["all", 5]
+            seed = [0, 1]
+            chains = [2, 4]
+            [options]
+            components = ["default", 3]
+            slope = [[3.0, 2.5], [1, 2.5], [0.5, 1.0]]
+            """,
+            study="simulate = { images = 40, annotators = [8, '6:9'], seed = [1, 2, 3] }",
+        )
+    )
+    each = {
+        "raw": 1,
+        "naive(annotators=4)": 1,
+        "em-spline": 2,  # seeds
+        "laplace": 2 * 2 * 3,  # and options, but no chains
+        "nuts": 2 * 2 * 2 * 3,
+        "cut": 2 * 2 * 2 * 3,
+    }
+    studies = 2 * 3 * 2  # annotators that there are, seeds, annotators that are kept
+    assert Counter(run.method for run in runs) == {m: n * studies for m, n in each.items()}
+    assert len({run.key for run in runs}) == len(runs)
+    assert {dict(run.options).get("slope") for run in runs if run.method == "nuts"} == {
+        (3.0, 2.5),
+        (1.0, 2.5),
+        (0.5, 1.0),
+    }
+
+
+def test_options_are_those_of_models_that_have_them(grid):
+    text = 'method = "nuts"\nmodel = ["joint", "shared-difficulty"]\n'
+    runs = runs_of(grid(f"{text}[options]\nfactors = [1, 2]\nslope = [1, 2.5]\n"))
+    found = [(dict(run.settings)["model"], dict(run.options)) for run in runs]
+    pair = {"slope": (1.0, 2.5)}
+    assert found == [
+        ("joint", pair),
+        *(("shared-difficulty", {"factors": n, **pair}) for n in (1, 2)),
+    ]
+    axes = {name for run in runs for name in run.axes()}
+    fields = {name for model in MODELS.values() for name in vars(model.options())}
+    assert fields.isdisjoint((axes - {"factors", "slope"}) | set(folder.FOUND))
+
+
+def test_a_bootstrap_has_use_of_seeds(grid):
+    runs = runs_of(grid('method = ["naive"]\nbootstrap = [0, 20]\nseed = [0, 1, 2]'))
+    assert [(dict(run.settings)["bootstrap"], run.seed) for run in runs] == [
+        (0, None),
+        *((20, seed) for seed in range(3)),
+    ]
+
+
+def test_keys_are_what_a_run_is_in_whatever_order_it_is_listed(grid):
+    one = runs_of(
+        grid(
+            "method = ['naive', 'laplace']\nannotators = ['all', 5]\ndraws = 100\n"
+            "[options]\ncomponents = 2\nlevel = [0, 1]\n",
+        )
+    )
+    other = runs_of(
+        grid(
+            "draws = [100]\nannotators = [5, 'all']\nmethod = ['laplace', 'naive']\n"
+            "[options]\nlevel = [[0.0, 1.0]]\ncomponents = [2]\n"
+            "[[study]]\nname = 'world'\n"
+            "simulate = { seed = [1], classifiers = 3, annotators = 8, images = 500 }\n",
+        )
+    )
+    assert {run.key for run in one} == {run.key for run in other}
+    assert [run.key for run in one] != [run.key for run in other]
+    assert Run(WORLD, "naive").key in {run.key for run in one}
+
+
+def test_a_study_that_is_read_is_known_by_its_contents(grid, tmp_path):
+    study = zoo.cut(zoo.study("tiny"), images=40)
+    study.write(tmp_path / "first")
+    study.write(tmp_path / "second")
+    one, *others = (
+        runs_of(grid("method = 'raw'", study=f"folder = '{name}'")) for name in ("first", "second")
+    )
+    assert [[run.key for run in runs] for runs in others] == [[run.key for run in one]]
+    data = study.reference
+    changed = replace(data, correct=~data.correct)
+    other = replace(study, datasets={**study.datasets, "reference": changed})
+    assert contents(other) != contents(study)
+    assert contents(replace(study, truth=zoo.study("tiny").truth)) != contents(study)
+    workers = zoo.study("workers")
+    nameless = {role: replace(each, answers=None) for role, each in workers.datasets.items()}
+    assert contents(replace(workers, datasets=nameless)) != contents(workers)
+
+
+# --- what a grid may not say ------------------------------------------------------------------
+
+METHOD = "method = 'raw'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "facts"),
+    [
+        ("method = ", "grid-not-toml", {}),
+        (METHOD, "grid-key-missing", {"wanted": "a [[study]]"}),
+        (f"[[study]]\n{TINY}", "grid-key-missing", {"wanted": "a method or a list of them"}),
+        (
+            f"{METHOD}sed = 1\n[[study]]\n{TINY}",
+            "grid-key-unknown",
+            {"hint": "; did you mean 'seed'?"},
+        ),
+        (f"{METHOD}seed = []\n[[study]]\n{TINY}", "grid-axis-empty", {}),
+        (
+            f"{METHOD}seed = [0, '1']\n[[study]]\n{TINY}",
+            "grid-value-of-wrong-kind",
+            {"value": "'1'", "wanted": "a whole number from 0 on"},
+        ),
+        (f"{METHOD}chains = true\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
+        (f"{METHOD}model = 'best'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
+        (f"method = 'hmc'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {"value": "'hmc'"}),
+        (f"method = 'default'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
+        (f"{METHOD}seed = 'default'\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
+        (f"method = 'naive(x=1)'\n[[study]]\n{TINY}", "unknown-method-option", {}),
+        (f"{METHOD}study = 'here'", "grid-value-of-wrong-kind", {}),
+        (f"{METHOD}[[study]]\nname = 'x'", "grid-study-kinds", {}),
+        (f"{METHOD}[[study]]\n{TINY}\nfolder = 'x'", "grid-study-kinds", {}),
+        (f"{METHOD}[[study]]\nfolder = 'nowhere'", "grid-path-missing", {}),
+        (f"{METHOD}[[study]]\nsimulate = 3", "grid-value-of-wrong-kind", {}),
+        (f"{METHOD}[[study]]\nsimulate = {{ image = 3 }}", "grid-key-unknown", {}),
+        (f"{METHOD}[[study]]\nsimulate = {{ images = 0 }}", "grid-value-of-wrong-kind", {}),
+        (f"{METHOD}[[study]]\nsimulate = {{ annotators = 'x' }}", "grid-value-of-wrong-kind", {}),
+        (f"{METHOD}[[study]]\nsimulate = {{ dependence = 2 }}", "grid-value-of-wrong-kind", {}),
+        (f"{METHOD}[[study]]\nsimulate = {{ scenario = 'x' }}", "unknown-scenario", {}),
+        (f"{METHOD}[[study]]\nsource = 'tables'", "grid-key-missing", {}),
+        (f"{METHOD}[[study]]\nsource = 'tables'\nfiles = 'nowhere'", "grid-path-missing", {}),
+        (f"{METHOD}[[study]]\nsource = 'evil'\nfiles = 'x'", "grid-value-of-wrong-kind", {}),
+        (f"{METHOD}[options]\nfactors = 1\n[[study]]\n{TINY}", "grid-key-unknown", {}),
+        (
+            f"{METHOD}[options]\ncomponents = 9\n[[study]]\n{TINY}",
+            "components-or-degree-out-of-range",
+            {"components": 9},
+        ),
+        (f"{METHOD}[options]\nslope = 3\n[[study]]\n{TINY}", "prior-not-mean-and-sd", {}),
+        (f"{METHOD}[options]\ncurve = 3\n[[study]]\n{TINY}", "grid-value-of-wrong-kind", {}),
+        (f"{METHOD}seed = {2**64}\n[[study]]\n{TINY}", "option-above-limit", {}),
+    ],
+)
+def test_a_grid_is_refused_in_one_line_before_any_work(text, rule, facts, grid, tmp_path):
+    path = tmp_path / "grid.toml"
+    path.write_text(text)
+    violation = refusal(["sweep", path, "--out", tmp_path / "out"])
+    check(violation, rule, facts)
+    assert str(path) in violation or rule == "option-above-limit"
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_is_refused_in_one_line(grid, tmp_path):
+    path = grid(METHOD)
+    for words in ([], [path], [path, "--table", tmp_path], ["--table", "x", "--figure", "x"]):
+        check(refusal(["sweep", *words]), "sweep-takes-grid-or-folder")
+    check(refusal(["sweep", path, "--out", "x", "--jobs", 0]), "sweep-jobs-below-one", {"jobs": 0})
+    check(refusal(["sweep", tmp_path / "x", "--out", "x"]), "input-file-unreadable")
+    check(refusal(["sweep", "--table", tmp_path]), "sweep-folder-missing")
+    check(refusal(["sweep", path, "--out", tmp_path]), "out-not-earlier-run")  # it holds the grid
+    folder.begin(tmp_path / "out", path, runs_of(path))
+    check(refusal(["sweep", "--table", tmp_path / "out"]), "sweep-without-finished-runs")
+
+
+# --- runs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["tiny", "workers"])
+def test_answers_that_are_kept_are_some_of_those_that_there_are(name):
+    whole = zoo.study(name)
+    few, some = (kept_answers(whole, n) for n in (3, 5))
+    for role, data in whole.datasets.items():
+        three, five = few.datasets[role], some.datasets[role]
+        assert set(three.shown) == {3}
+        assert set(five.shown) == {5}
+        for less, more in ((three, five), (five, data)):  # fewer are a part of more
+            gone = less.shown - less.selected
+            assert (less.selected <= more.selected).all()
+            assert (gone <= more.shown - more.selected).all()
+        assert np.array_equal(three.correct, data.correct)
+        if data.answers is not None:
+            assert three.answers.counts(len(data.images))[0].tolist() == three.selected.tolist()
+    shares = [(s.reference.selected / s.reference.shown).mean() for s in (whole, some)]
+    assert shares[1] == pytest.approx(shares[0], abs=0.03)
+    same = [s.reference.selected for s in (kept_answers(whole, 3), few)]
+    assert np.array_equal(*same)
+
+
+def test_answers_are_not_left_out_where_they_selected_the_images():
+    with refused(StudyError, "annotators-kept-of-selecting-counts", {"dataset": "reference"}):
+        kept_answers(zoo.study("kept"), 5)
+    with refused(OptionError, "thinned-annotators-out-of-range", {"fewest": 8}):
+        kept_answers(zoo.study("tiny"), 9)
+
+
+def rows_of(result, quantity):
+    made = pl.DataFrame(result["estimates"])
+    return made.filter(quantity=quantity)
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")  # 8 annotators
+def test_an_estimate_is_the_librarys():
+    study = zoo.study("tiny")
+    run = Run(WORLD, "jackknife", seed=3, settings=(("bootstrap", 20),))
+    result = result_of(run)
+    assert result["error"] is None
+    assert result["fingerprint"] == study.fingerprint()
+    table = bayesrep.estimate(study, "jackknife", bootstrap=20, seed=3)
+    gaps = bayesrep.estimate_gaps(study, "jackknife", bootstrap=20, seed=3)
+    single = rows_of(result, "adjusted_accuracy")
+    for name, column in (("estimate", "adjusted_accuracy"), ("lower", "lower"), ("upper", "upper")):
+        assert single[name].to_list() == table[column].to_list()
+    assert single["classifier"].to_list() == list(study.classifiers)
+    assert single["truth"].to_list() == study.truth.adjusted_accuracy.tolist()
+    for quantity, name in (("bias_corrected_gap", "mean_gap"), ("slope", "slope")):
+        wanted = gaps.filter(quantity=quantity).select("estimate", "lower", "upper").row(0)
+        found = rows_of(result, name).select("estimate", "lower", "upper").row(0)
+        assert found == pytest.approx(wanted, abs=1e-14)
+    measured = study.reference.correct.mean(axis=0)
+    truth = float((measured - study.truth.adjusted_accuracy).mean())
+    assert rows_of(result, "mean_gap")["truth"][0] == pytest.approx(truth)
+
+
+FIT = {
+    "nuts": (("chains", 2), ("draws", 100), ("warmup", 100)),
+    "laplace": (),
+}
+
+
+@pytest.mark.parametrize("method", FIT)
+def test_a_fit_is_summarized_as_the_library_does(method, monkeypatch):
+    monkeypatch.setattr(import_module("bayesrep.inference.fit"), "fit", kept_fit)
+    short = (("degree", 8), ("terms", 3)) if method == "nuts" else ()
+    result = result_of(Run(WORLD, method, None, 0, FIT[method], short))
+    assert result["error"] is None
+    study = zoo.study("tiny")
+    posterior = zoo.posterior("tiny", **(zoo.SHORT if method == "nuts" else zoo.QUICK))
+    table = bayesrep.summarize(study, posterior, allow_unconverged=True)
+    gaps = bayesrep.summarize_gaps(study, posterior, allow_unconverged=True)
+    single = rows_of(result, "adjusted_accuracy")
+    for name, column in (("estimate", "adjusted_accuracy"), ("lower", "lower"), ("upper", "upper")):
+        assert single[name].to_numpy() == pytest.approx(table[column].to_numpy(), abs=1e-12)
+    for quantity, name in (("bias_corrected_gap", "mean_gap"), ("slope", "slope")):
+        wanted = gaps.filter(quantity=quantity).select("estimate", "lower", "upper").row(0)
+        found = rows_of(result, name).select("estimate", "lower", "upper").row(0)
+        assert found == pytest.approx(wanted, abs=1e-9)
+    attributes = posterior["posterior"].attrs
+    assert result["fitted_by"] == method
+    assert result["converged"] == bool(attributes["converged"])
+    if method == "nuts":
+        assert result["rhat_max"] >= table["rhat"].max()
+        assert result["ess_min"] <= table["ess_bulk"].min()
+        assert result["pareto_k"] is None
+    else:
+        assert result["rhat_max"] is None
+        assert (result["ess_min"], result["pareto_k"]) == (
+            attributes["ess"],
+            attributes["pareto_k"],
+        )
+
+
+def kept_fit(study, *, seed, progress, feedback, **options):
+    """As `bayesrep.fit`, of the zoo: what is not asked for is not passed on."""
+    assert (seed, progress, feedback) == (0, False, "full")
+    if options["method"] == "nuts":
+        assert options == {name: zoo.SHORT[name] for name in options}
+        return zoo.posterior("tiny", **zoo.SHORT)
+    assert options == {"method": "laplace"}
+    return zoo.posterior("tiny", **zoo.QUICK)
+
+
+# --- the folder -------------------------------------------------------------------------------
+
+MANY = "method = ['naive']\nbootstrap = 100\nseed = [{}]\nannotators = [8, 5]"
+SMALL = "simulate = { images = 100, annotators = 8, classifiers = 2, seed = 1 }"
+COUNT = 50
+
+
+def equal_tables(one, other):
+    """Both folders have the same bytes of estimates, and the same runs but for the time."""
+    assert (one / folder.ESTIMATES_TABLE).read_bytes() == (
+        other / folder.ESTIMATES_TABLE
+    ).read_bytes()
+    runs = [pl.read_parquet(each / folder.RUNS_TABLE) for each in (one, other)]
+    same = [c for c in runs[0].columns if not c.startswith(("seconds", "ess_per_second"))]
+    assert runs[0].select(same).equals(runs[1].select(same))
+
+
+@pytest.mark.compiles
+def test_a_sweep_that_is_killed_goes_on_and_ends_as_if_it_had_not_been(grid, tmp_path, capsys):
+    path = grid(MANY.format(", ".join(map(str, range(COUNT)))), study=SMALL)
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    command = [sys.executable, "-m", "bayesrep", "sweep", path, "--out", killed, "--jobs", "2"]
+    process = subprocess.Popen(
+        [*map(str, command)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 120
+    while len(list(killed.glob("runs/*.json"))) < 5 and time.monotonic() < until:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(0.5)
+    made = list(killed.glob("runs/*.json"))
+    assert 5 <= len(made) < 2 * COUNT
+    time.sleep(0.3)
+    assert len(list(killed.glob("runs/*.json"))) == len(made)  # nobody goes on alone
+    kept = {file.name: file.read_bytes() for file in made}
+    status, out, err = swept(capsys, path, "--out", killed)
+    assert status == 0
+    assert f"{2 * COUNT} runs, {2 * COUNT - len(made)} made now" in out
+    assert f"[{len(made)}/{2 * COUNT}] done before" in err
+    assert f"[{2 * COUNT}/{2 * COUNT}] annotators=5, method=naive, seed={COUNT - 1}: " in err
+    assert {name: (killed / "runs" / name).read_bytes() for name in kept} == kept
+    assert swept(capsys, path, "--out", whole, "--no-progress")[0] == 0
+    equal_tables(killed, whole)
+    before = (killed / folder.RUNS_TABLE).read_bytes()
+    status, out, err = swept(capsys, path, "--out", killed)
+    assert (status, "0 made now" in out, "up to date" in err) == (0, True, True)
+    assert (killed / folder.RUNS_TABLE).read_bytes() == before
+
+
+def test_a_grid_that_grew_is_continued_and_another_is_refused(grid, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "out"
+    small, more = grid("method = ['raw']"), grid("method = ['naive', 'raw']", name="more.toml")
+    assert swept(capsys, small, "--out", out)[0] == 0
+    first = pl.read_parquet(out / folder.RUNS_TABLE)
+    (file,) = (out / "runs").iterdir()
+    (out / "runs" / f".{file.name}.0.partial").write_text("{")
+    assert "2 runs, 1 made now" in swept(capsys, more, "--out", out)[1]
+    assert {each.name[0] for each in (out / "runs").iterdir()} != {"."}
+    assert not list((out / "runs").glob(".*"))
+    grown = pl.read_parquet(out / folder.RUNS_TABLE)
+    assert grown["method"].to_list() == ["naive", "raw"]
+    assert grown.filter(method="raw")["seconds"].to_list() == first["seconds"].to_list()
+    facts = {"out": str(out), "others": 1, "held": 2}
+    check(refusal(["sweep", small, "--out", out]), "sweep-of-another-grid", facts)
+    file.write_text(file.read_text()[:30])  # as a machine that lost its power leaves it
+    assert "2 runs, 1 made now" in swept(capsys, more, "--out", out)[1]
+    monkeypatch.setattr(folder, "__version__", "99")
+    found = refusal(["sweep", more, "--out", out])
+    check(found, "sweep-of-another-version", {"current": "99", "version": bayesrep.__version__})
+    (out / folder.RECORD).write_text("[]")
+    check(refusal(["sweep", more, "--out", out]), "out-not-earlier-run")
+
+
+# --- what it comes to -------------------------------------------------------------------------
+
+
+def test_a_run_that_fails_is_a_row_and_the_others_are_made(grid, tmp_path, capsys):
+    path, out = grid("method = ['raw', 'jackknife']\nannotators = ['all', 9]"), tmp_path / "out"
+    status, said, err = swept(capsys, path, "--out", out)
+    assert status == 1
+    assert err.endswith("bayesrep: 2 of 4 runs failed\n")
+    runs = pl.read_parquet(out / folder.RUNS_TABLE)
+    (why,) = set(runs.filter(annotators=9)["error"])
+    assert "8" in why
+    assert f"2 failed: {why}" in said
+    assert runs["error"].null_count() == 2
+    estimates = pl.read_parquet(out / folder.ESTIMATES_TABLE)
+    assert set(estimates["run"]) == set(runs.filter(pl.col("error").is_null())["run"])
+    assert swept(capsys, path, "--out", out)[0] == 1  # nothing is tried again
+    table = scores(runs, estimates)
+    assert table["failed"].to_list() == [0, 0, 1, 1]
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
+def test_errors_and_coverage_by_hand(grid, tmp_path, capsys):
+    path, out = grid("method = ['raw', 'jackknife']\nannotators = ['all', 5]"), tmp_path / "out"
+    status, said, _ = swept(capsys, path, "--out", out, "--json")
+    assert status == 0
+    facts = json.loads(said)
+    assert (facts["runs"], facts["made"], facts["failed"]) == (4, 4, 0)
+    assert [row["axes"] for row in facts["rows"]] == [
+        {"method": method, "annotators": n} for n in ("all", "5") for method in ("raw", "jackknife")
+    ]
+    study = zoo.study("tiny")
+    truth, measured = study.truth.adjusted_accuracy, study.reference.correct.mean(axis=0)
+    table = bayesrep.estimate(study, "jackknife")
+    adjusted, lower, upper = (
+        table[name].to_numpy() for name in ("adjusted_accuracy", "lower", "upper")
+    )
+    row = facts["rows"][1]
+    assert row["mean_gap"] == pytest.approx((measured - adjusted).mean())
+    assert row["gap_error"] == pytest.approx((truth - adjusted).mean())
+    assert row["gap_rms"] == pytest.approx(abs((truth - adjusted).mean()))
+    assert row["single_rms"] == pytest.approx(np.sqrt(np.square(truth - adjusted).mean()))
+    assert row["single_held"] == pytest.approx(((lower <= truth) & (truth <= upper)).mean())
+    assert row["single_width"] == pytest.approx((upper - lower).mean())
+    assert (row["gap_held"], row["converged"], row["ess_per_second"]) == (None, None, None)
+    raw = facts["rows"][0]
+    assert raw["mean_gap"] == pytest.approx((measured - study.replication.correct.mean(0)).mean())
+    status, printed, _ = swept(capsys, "--table", out)
+    assert status == 0
+    assert printed.splitlines()[0].split()[:3] == ["method", "annotators", "runs"]
+    assert json.loads(swept(capsys, "--table", out, "--json")[1])["rows"] == facts["rows"]
+    assert swept(capsys, "--figure", out)[0] == 0
+    assert (out / "figure.png").stat().st_size > 10_000
+    check(refusal(["sweep", "--figure", out]), "output-path-exists")
+    svg = tmp_path / "figure.svg"
+    assert json.loads(swept(capsys, "--figure", out, "--out", svg, "--json")[1])["out"] == str(svg)
+    assert "posterior" not in svg.read_text()
+
+
+def test_scores_over_runs_by_hand():
+    runs = pl.DataFrame(
+        {
+            "run": ["a", "b", "c", "d"],
+            "study": ["w"] * 4,
+            "method": ["naive", "nuts", "nuts", "nuts"],
+            "chains": [None, 2, 2, 4],
+            "slope": [None, [3.0, 2.5], [3.0, 2.5], [3.0, 2.5]],
+            "seed": [None, 0, 1, 0],
+            "fingerprint": ["f"] * 4,
+            "converged": [None, True, False, None],
+            "error": [None, None, None, "no"],
+            "seconds": [1.0, 10.0, 20.0, 0.0],
+            "ess_per_second": [None, 5.0, 15.0, None],
+        }
+    )
+    gap = {"quantity": "mean_gap", "truth": 0.04}
+    single = {"quantity": "adjusted_accuracy", "truth": 0.6}
+    estimates = pl.DataFrame(
+        [
+            {"run": "a", **gap, "estimate": 0.07, "lower": None, "upper": None},
+            {"run": "b", **gap, "estimate": 0.05, "lower": 0.03, "upper": 0.07},
+            {"run": "c", **gap, "estimate": 0.02, "lower": 0.01, "upper": 0.03},
+            {"run": "b", **single, "estimate": 0.61, "lower": 0.5, "upper": 0.7},
+            {"run": "b", **single, "estimate": 0.63, "lower": 0.61, "upper": 0.71},
+            {"run": "c", **single, "estimate": 0.60, "lower": 0.5, "upper": 0.7},
+        ],
+        schema={
+            name: t for name, t in folder.ESTIMATES.items() if name not in ("sd", "classifier")
+        },
+    )
+    assert varying(runs) == ["method", "chains"]
+    naive, two, four = scores(runs, estimates).to_dicts()
+    assert (naive["method"], naive["chains"], naive["converged"]) == ("naive", "-", None)
+    assert (naive["gap_error"], naive["gap_held"]) == (pytest.approx(0.03), None)
+    assert (two["chains"], two["runs"], two["converged"]) == ("2", 2, 1)
+    assert two["gap_error"] == pytest.approx(-0.005)
+    assert two["gap_rms"] == pytest.approx(np.sqrt((0.01**2 + 0.02**2) / 2))
+    assert (two["gap_held"], two["single_held"]) == (0.5, 0.75)
+    assert two["gap_width"] == pytest.approx(0.03)
+    assert (two["seconds"], two["ess_per_second"]) == (15.0, 10.0)
+    assert (four["failed"], four["mean_gap"], four["seconds"]) == (1, None, None)
+
+
+def test_the_end_is_told_from_runs_of_the_same_method_and_size():
+    large = replace(WORLD, settings=(("images", 9), ("seed", 1)))
+    size, other = (work.size_of(Run(each, "nuts")) for each in (WORLD, large))
+    assert size != other
+    assert size == work.size_of(Run(WORLD, "nuts", 5, 1, (), (("components", 3),)))
+    done = [work.Done("nuts", size, each) for each in (100.0, 10.0, 20.0)]
+    done += [work.Done("naive", size, 1.0)]
+    left = [Run(WORLD, "nuts"), Run(WORLD, "nuts", 5), Run(WORLD, "naive"), Run(WORLD, "laplace")]
+    found = work.forecast(done, left, 1)
+    assert found == (15.0 * 2 + 1.0, {"laplace": 1})  # the first compiled
+    assert work.forecast(done, left, 2).seconds == found.seconds / 2
+    assert work.forecast(done, [Run(large, "nuts")], 1).seconds == 15.0  # of any size
+    assert work.forecast([], left, 1) == (0.0, {"nuts": 2, "naive": 1, "laplace": 1})
+
+
+def test_processes_share_cores_and_gpus():
+    assert [work.cores_of(place, 2, {5, 1, 3}) for place in range(2)] == [[1, 5], [3]]
+    assert [work.cores_of(place, 3, [4, 6]) for place in range(3)] == [[4], [6], [4]]
+    assert [work.gpu_of(place, 2, {}) for place in range(3)] == ["0", "1", "0"]
+    assert [work.gpu_of(place, 2, {"CUDA_VISIBLE_DEVICES": "3,7"}) for place in (0, 1)] == [
+        "3",
+        "7",
+    ]
+
+
+def test_a_study_that_has_changed_is_refused(grid, tmp_path):
+    study, out = zoo.cut(zoo.study("tiny"), images=40), tmp_path / "out"
+    study.write(tmp_path / "mine")
+    path = grid(METHOD, study="folder = 'mine'")
+    folder.begin(out, path, runs_of(path))
+    zoo.cut(study, images=30).write(tmp_path / "mine", force=True)
+    check(refusal(["sweep", path, "--out", out]), "sweep-of-changed-study", {"study": "mine"})
+
+
+def test_the_study_of_a_run_is_made_as_simulate_makes_it():
+    assert study_of(WORLD).fingerprint() == zoo.study("tiny").fingerprint()
+    ragged = study_of(
+        StudyOf(
+            "simulate",
+            "x",
+            (("annotators", "8:9"), ("classifiers", 4), ("images", 600), ("seed", 0)),
+        )
+    )
+    assert ragged.fingerprint() == zoo.study("ragged").fingerprint()
