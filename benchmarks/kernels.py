@@ -10,11 +10,10 @@ data decide: at each of their turns the host waits to hear whether to go on.
 
 import argparse
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -24,6 +23,7 @@ import jax.numpy as jnp
 from jax.experimental import topologies
 
 import bayesrep
+from bayesrep.bench.hlo import Loop, read_loops
 from bayesrep.inference import compiling, laplace, problem, settle
 from bayesrep.inference.arrowhead import unscaled
 from bayesrep.inference.nuts import BLOCK, Schedule, build_sampler
@@ -47,60 +47,6 @@ dnn_version_info { major: 9 minor: 8 }
 runtime_version { major: 12 minor: 9 }
 device_description_str: "NVIDIA H100 80GB HBM3"
 """
-SILENT = frozenset(
-    "parameter get-tuple-element tuple constant bitcast after-all add-dependency partition-id "
-    "async-done fusion-done".split()
-)
-"""Instructions that launch nothing."""
-
-
-class Loop(NamedTuple):
-    """Kernels of one turn of a loop, or of the entry; `turns` is 0 where the data decide."""
-
-    depth: int
-    turns: int
-    kernels: int
-
-
-def read_loops(text: str) -> list[Loop]:
-    """Of a compiled program's HLO: its entry, and all loops in it from the outside in."""
-    computations: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in text.splitlines():
-        head = re.match(r"(ENTRY )?%?([\w.\-]+) .*->.*\{\s*$", line)
-        if head:
-            lines = computations.setdefault("ENTRY" if head[1] else head[2], [])
-        elif line.startswith(" "):
-            lines.append(line)
-
-    def walk(name: str, depth: int, turns: int) -> Iterator[Loop]:
-        kernels, inside = 0, []
-        waiting = [name]
-        while waiting:
-            for line in computations.get(waiting.pop(), ()):
-                found = re.match(r"\s+(?:ROOT )?%?[\w.\-]+ = .*?\s([a-z][\w\-]*)\(", line)
-                if found is None or found[1] in SILENT:
-                    continue
-                if found[1] == "call":
-                    waiting.append(_named("to_apply", line))
-                elif found[1] == "while":
-                    known = re.search(r'known_trip_count":?\s*\{"?n"?:"?(\d+)', line)
-                    count = int(known[1]) if known else 0
-                    kernels += 0 if known else 1  # its condition
-                    inside += walk(_named("body", line), depth + 1, count)
-                else:
-                    kernels += 1
-        yield Loop(depth, turns, kernels)
-        yield from inside
-
-    return list(walk("ENTRY", 0, 1))
-
-
-def _named(key: str, line: str) -> str:
-    found = re.search(rf"{key}=%?([\w.\-]+)", line)
-    return found[1] if found else ""
-
-
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 """A jitted function, and its arguments or their shapes."""
 

@@ -13,7 +13,7 @@ from refusals import refusal
 from bayesrep import cli, machine
 from bayesrep.bench import parts, right, speed, subjects, timing
 from bayesrep.bench.advice import advice
-from bayesrep.bench.hlo import Launches, launches
+from bayesrep.bench.hlo import Launches, Loop, launches, read_loops
 from bayesrep.bench.roofline import bound_us
 from bayesrep.bench.show import bench_text
 from bayesrep.bench.subjects import Case, Subjects
@@ -93,6 +93,7 @@ def test_what_nvidia_smi_says(monkeypatch, tmp_path):
 def test_kernels_are_counted():
     # A copy and a fusion in the graph; two a turn, 25 times; two and a condition, who knows.
     assert launches(HLO) == Launches(2 + 2 * 25 + 3, loops=1, waits=1)
+    assert read_loops(HLO) == [Loop(0, 1, 2), Loop(1, 25, 2), Loop(1, 0, 3)]
     assert launches("") == Launches(0)
 
 

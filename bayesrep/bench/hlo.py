@@ -1,12 +1,12 @@
 """How many kernels a compiled program launches, counted in its HLO."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 NO_KERNEL = frozenset(
     {"parameter", "get-tuple-element", "tuple", "constant", "bitcast", "after-all"}
-    | {"add-dependency", "partition-id", "replica-id", "async-done", "copy-done"}
+    | {"add-dependency", "partition-id", "replica-id", "async-done", "copy-done", "fusion-done"}
 )
 """Instructions for which nothing is launched."""
 _HEAD = re.compile(r"(ENTRY )?%?([\w.\-]+) .*->.*\{\s*$")
@@ -14,8 +14,18 @@ _INSTRUCTION = re.compile(r"\s+(?:ROOT )?%?[\w.\-]+ = .*?\s([a-z][\w\-]*)\(")
 _ENTRY = ""
 
 
-@dataclass(frozen=True)
-class Launches:
+class Loop(NamedTuple):
+    """What one turn of a loop launches itself; the entry is the loop of depth 0.
+
+    `turns` is 0 where the end depends on data: at each turn something looks whether to go on.
+    """
+
+    depth: int
+    turns: int
+    kernels: int
+
+
+class Launches(NamedTuple):
     """What one call launches.
 
     Attributes
@@ -26,23 +36,28 @@ class Launches:
     loops
         Loops of a known number of turns.
     waits
-        Loops whose end depends on data: at each turn something looks whether to go on.
+        Loops whose end depends on data.
     """
 
     kernels: int
     loops: int = 0
     waits: int = 0
 
-    def __add__(self, other: "Launches") -> "Launches":
-        """Both, one after the other."""
-        return Launches(
-            self.kernels + other.kernels, self.loops + other.loops, self.waits + other.waits
-        )
-
 
 def launches(text: str) -> Launches:
     """Of the entry computation of a compiled module, as `Compiled.as_text()` prints it."""
-    return _of(_computations(text), _ENTRY)
+    entry, *inner = read_loops(text)
+    kernels, times = entry.kernels, [1]
+    for depth, turns, own in inner:
+        times[depth:] = [times[depth - 1] * max(turns, 1)]
+        kernels += times[depth] * own
+    waits = sum(not loop.turns for loop in inner)
+    return Launches(kernels, len(inner) - waits, waits)
+
+
+def read_loops(text: str) -> list[Loop]:
+    """The entry of a compiled module and all loops in it, from the outside in."""
+    return list(_loops(_computations(text), [_ENTRY], depth=0, turns=1))
 
 
 def _computations(text: str) -> dict[str, list[str]]:
@@ -57,29 +72,30 @@ def _computations(text: str) -> dict[str, list[str]]:
     return found
 
 
-def _of(computations: Mapping[str, Sequence[str]], name: str) -> Launches:
-    total = Launches(0)
-    for line in computations.get(name, ()):
-        instruction = _INSTRUCTION.match(line)
-        if instruction is None or instruction[1] in NO_KERNEL:
-            continue
-        if instruction[1] == "while":
-            total += _loop(computations, line)
-        elif instruction[1] == "call":
-            total += _of(computations, _named("to_apply", line))
-        else:
-            total += Launches(1)
-    return total
-
-
-def _loop(computations: Mapping[str, Sequence[str]], line: str) -> Launches:
-    body = _of(computations, _named("body", line))
-    turns = re.search(r'known_trip_count":?\s*\{"?n"?:"?(\d+)', line)
-    if turns is None:
-        condition = _of(computations, _named("condition", line))
-        return body + condition + Launches(0, waits=1)
-    times = int(turns[1])
-    return Launches(body.kernels * times, 1 + body.loops, body.waits)
+def _loops(
+    computations: Mapping[str, Sequence[str]], names: Sequence[str], *, depth: int, turns: int
+) -> Iterator[Loop]:
+    """A loop of these computations, which call others, and the loops in it."""
+    kernels, inside = 0, list[Loop]()
+    waiting = list(names)
+    while waiting:
+        for line in computations.get(waiting.pop(), ()):
+            instruction = _INSTRUCTION.match(line)
+            if instruction is None or instruction[1] in NO_KERNEL:
+                continue
+            if instruction[1] == "call":
+                waiting.append(_named("to_apply", line))
+            elif instruction[1] == "while":
+                known = re.search(r'known_trip_count":?\s*\{"?n"?:"?(\d+)', line)
+                parts = [
+                    _named(key, line) for key in (("body",) if known else ("body", "condition"))
+                ]
+                count = int(known[1]) if known else 0
+                inside += _loops(computations, parts, depth=depth + 1, turns=count)
+            else:
+                kernels += 1
+    yield Loop(depth, turns, kernels)
+    yield from inside
 
 
 def _named(key: str, line: str) -> str:

@@ -114,8 +114,17 @@ def _sampler(subject: Subject, chains: int, *, batch: bool) -> Sampler:
 def _first_states(subject: Subject, chains: int) -> Any:
     """Where chains begin, made on the CPU, where that is compiled soonest."""
     with Job(len, tuple, jax.devices("cpu")[0]).settings():
-        keys = jax.random.split(jax.random.key(0), chains)
-        return _sampler(subject, chains, batch=True).start(keys)
+        sampler = _sampler(subject, chains, batch=True)
+        return sampler.start(_keys(chains))
+
+
+def _keys(chains: int) -> Any:
+    return Schedule(chains, warmup=0, draws=0).keys(jax.random.key(0))
+
+
+def _of_chains(states: Any, which: Any) -> Any:
+    """The states of one or some of the chains; what is a number all have in common."""
+    return jax.tree.map(lambda leaf: leaf[which] if leaf.ndim else leaf, states)
 
 
 def _block_job(subject: Subject, chains: int, first: Any, device: Any, *, batch: bool) -> Job:
@@ -123,10 +132,10 @@ def _block_job(subject: Subject, chains: int, first: Any, device: Any, *, batch:
     job = Job(len, tuple, device)
     with job.settings():
         sampler = _sampler(subject, chains, batch=batch)
-        key = jax.random.key(0)
+        keys = _keys(chains)
         # NumPyro's kernel knows how deep its trees are once it was started.
-        jax.eval_shape(sampler.start, jax.random.split(key, chains) if batch else key)
-        state = jax.tree.map(lambda leaf: leaf[:chains] if batch else leaf[0], first)
+        jax.eval_shape(sampler.start, keys if batch else keys[0])
+        state = _of_chains(first, slice(chains) if batch else 0)
     given = np.zeros((*((chains,) if batch else ()), BLOCK, 0))
     return replace(job, function=sampler.block, arguments=lambda: (state, subject.setting, given))
 
@@ -151,12 +160,12 @@ def _drawn(outcome: Outcome, chains: int, first: Any) -> dict[str, Any]:
 def _side_by_side(outcome: Compiled, chains: int, first: Any) -> list[tuple[float, float]]:
     """What `_blocks` says of the batch, or of chains in threads, each from where it begins."""
     state, *_ = outcome.arguments
-    if jax.tree.leaves(state)[0].ndim == jax.tree.leaves(first)[0].ndim:
+    if state.hmc.z.ndim == first.hmc.z.ndim:
         return [_blocks(outcome, state)]
 
     def own(chain: int) -> tuple[float, float]:
         with outcome.job.settings():
-            state = jax.tree.map(lambda leaf: leaf[chain], first)
+            state = _of_chains(first, chain)
         return _blocks(outcome, jax.device_put(state, outcome.job.device))
 
     with ThreadPoolExecutor(chains) as pool:
