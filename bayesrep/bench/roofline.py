@@ -13,7 +13,7 @@ from bayesrep.bench.timing import (
     Outcome,
     compile_together,
     error_text,
-    seconds_alone,
+    least_seconds,
 )
 
 TURNS = 1_000
@@ -85,7 +85,7 @@ def _measured(made: Mapping[tuple[str, str], Outcome], name: str) -> dict[str, A
         try:
             if isinstance(outcome, Exception):
                 raise outcome
-            took = seconds_alone(outcome)
+            took = least_seconds(outcome)
         except Exception as error:
             errors.append(f"{what}: {error_text(error)}")
             continue

@@ -89,7 +89,7 @@ def _row(row: Mapping[str, Any]) -> list[str]:
         number(row["us"]),
         number(row["us_alone"]),
         number(row["us"] / row["chains"]),
-        MISSING if bound is None else f"{100 * bound / row['us']:.2g} %",
+        MISSING if bound is None else f"{number(100 * bound / row['us'], 2)} %",
         _kernels(row),
         number(row["compile_s"], 2),
     ]

@@ -53,7 +53,6 @@ class Compiled:
     job: Job
     program: Any
     arguments: tuple[Any, ...]
-    trace_s: float
     compile_s: float
     launches: Launches
     flops: float | None
@@ -92,15 +91,13 @@ def compiled(job: Job) -> Compiled:
         options = compiler_options()  # those of a fit
         function: Any = jax.jit(job.function, compiler_options=options) if plain else job.function
         with TRACING:
-            begin = time.perf_counter()
             lowered = function.lower(*arguments)
-            traced = time.perf_counter() - begin
         begin = time.perf_counter()
         program = lowered.compile()
         took = time.perf_counter() - begin
         flops, size = (_cost(program, name) for name in ("flops", "bytes accessed"))
         counted = launches(program.as_text() or "")
-    return Compiled(job, program, arguments, traced, took, counted, flops, size)
+    return Compiled(job, program, arguments, took, counted, flops, size)
 
 
 def _outcome(waiting: Future[Compiled]) -> Outcome:
@@ -122,40 +119,43 @@ def _cost(program: Any, name: str) -> float | None:
 
 
 def cast(tree: Any, bits: int) -> Any:
-    """A tree with its floats in 32 or 64 bits, whole numbers and keys as they are."""
+    """A tree with its floats in 32 bits where these are asked for, otherwise as it is."""
 
     def one(leaf: Any) -> Any:
-        if jnp.issubdtype(getattr(leaf, "dtype", np.float64), jax.dtypes.prng_key):
-            return leaf
-        array = np.asarray(leaf)
-        return array.astype(f"float{bits}") if array.dtype.kind == "f" else array
+        real = bits == 32 and jnp.issubdtype(leaf.dtype, jnp.floating)
+        return np.asarray(leaf, np.float32) if real else leaf
 
     return jax.tree.map(one, tree)
 
 
-def seconds(call: Callable[[], Any], device: Any) -> float:
-    """Of one call among others: on a CPU calls in a row would share its cores."""
-    return (seconds_alone if device.platform == "cpu" else seconds_in_a_row)(call)
+def seconds_alone(call: Callable[[], Any]) -> float:
+    """Median time of calls that are waited for."""
+    return statistics.median(_each(call))
 
 
-def seconds_alone(call: Callable[[], Any], budget: float = BUDGET) -> float:
-    """Median time of calls that are waited for, 3 to 30 as the budget allows."""
+def least_seconds(call: Callable[[], Any]) -> float:
+    """Of the quickest of them: what a device can do where nothing else runs."""
+    return min(_each(call))
+
+
+def _each(call: Callable[[], Any]) -> list[float]:
+    """Times of calls that are waited for, 3 to 30 as the budget allows."""
     once = _once(call)
     times: list[float] = []
-    for _ in range(int(np.clip(budget / once, 3, 30))):
+    for _ in range(int(np.clip(BUDGET / once, 3, 30))):
         begin = time.perf_counter()
         jax.block_until_ready(call())
         times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+    return times
 
 
-def seconds_in_a_row(call: Callable[[], Any], budget: float = BUDGET) -> float:
+def seconds_in_a_row(call: Callable[[], Any]) -> float:
     """Time of a call among many that are not waited for, as a program's steps are; best of three.
 
     On a GPU a call that is waited for takes the way to it and back besides.
     """
     once = _once(call)
-    count = int(np.clip(budget / 3 / once, 1, 100))
+    count = int(np.clip(BUDGET / 3 / once, 1, 100))
     times: list[float] = []
     for _ in range(3):
         begin = time.perf_counter()

@@ -74,7 +74,10 @@ def draw(found: Mapping[str, Any]) -> Any:
         bounds = [row.get("bound_us") or math.nan for row in own]
         axes.plot(chains, bounds, ".:", color=color, linewidth=1)
     axes.set(xscale="log", yscale="log", xlabel="chains", ylabel="microseconds a gradient")
-    axes.set_title("Dotted: the least by the device's rates", fontsize="medium")
+    axes.set_title(
+        "Dotted: bytes and operations that the compiler counts, at measured rates",
+        fontsize="medium",
+    )
     if rows:
         axes.legend(fontsize="small")
     return figure
