@@ -63,9 +63,11 @@ class Sizes:
     bits: tuple[int, ...] = (64, 32)
     large: int = 10_000_000
     turns: int = 4
+    draws: int = 200  # of a fit's chains, after as many for the warm-up
+    python: bool = True  # what is not compiled takes a minute to be called first
 
 
-QUICK = Sizes(1_000, 5, (5,), (36,), (4,), 5, 1, (64,), 100_000, 2)
+QUICK = Sizes(1_000, 5, (), (), (4,), 5, 1, (64,), 20_000, 2, 100, python=False)
 
 
 class Form(NamedTuple):
@@ -208,6 +210,13 @@ class At:
                 lambda: jax.block_until_ready(function(self.position, self.data))
             )
 
+    def in_python(self) -> dict[str, float]:
+        """Seconds of the density and its gradient operation by operation."""
+        return {
+            "density_python": self.seconds(self.potential),
+            "gradient_python": self.seconds(self.both),
+        }
+
     def in_loop(self, chains: int | None = None) -> float:
         """Seconds of one gradient in a compiled loop as the sampler makes it, for each chain."""
         many = self.both if chains is None else jax.vmap(self.both, in_axes=(0, None))
@@ -286,8 +295,7 @@ def compare(sizes: Sizes) -> list[dict[str, Any]]:
                         "density": at.seconds(jax.jit(at.potential)),
                         "gradient": at.seconds(jax.jit(at.both)),
                         "loop": at.in_loop(),
-                        "density_python": at.seconds(at.potential),
-                        "gradient_python": at.seconds(at.both),
+                        **(at.in_python() if sizes.python else {}),
                         "difference": difference(made[0], form, sites, device, bits),
                     }
                 )
@@ -392,6 +400,8 @@ def sweep_tables(found: dict[str, dict[str, dict[str, float]]]) -> str:
     tables: list[str] = []
     for kind in ("classifiers", "annotators", "chains"):
         points = {name: by for name, by in found.items() if name.startswith(kind)}
+        if not points:
+            continue
         platforms = list(next(iter(points.values())))
         header = [f"gradient in a loop, 64 bits, ms: {kind}"]
         header += [
@@ -424,7 +434,7 @@ def shards(images: int, size: int = 100_000) -> SufficientStatistics:
     return total
 
 
-def fit_cost(large: int, turns: int) -> dict[str, float]:
+def fit_cost(large: int, turns: int, draws: int) -> dict[str, float]:
     """Seconds of a whole fit at 10^4 and at ``large`` images, on the same cells."""
     studies = {"small": shards(10_000), "large": shards(large)}
     studies = {name: on_all_cells(study) for name, study in studies.items()}
@@ -433,7 +443,8 @@ def fit_cost(large: int, turns: int) -> dict[str, float]:
         for name, study in studies.items():
             say(f"fit {turn + 1} of {turns}, {name}")
             begin = time.perf_counter()
-            bayesrep.fit(study, progress=False, draws=200, warmup=200)
+            # Of one length: "auto" makes chains longer until they agree.
+            bayesrep.fit(study, method="nuts", progress=False, draws=draws, warmup=draws)
             if turn:  # the first turn compiles
                 times[name].append(time.perf_counter() - begin)
     return {f"{name}_s": statistics.median(values) for name, values in times.items()}
@@ -500,7 +511,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(comparison_table(rows), end="\n\n", flush=True)
     sweeps = sweep(sizes)
     print(sweep_tables(sweeps), end="\n\n", flush=True)
-    fits = fit_cost(large, sizes.turns)
+    fits = fit_cost(large, sizes.turns, sizes.draws)
     print(fit_table(fits, large))
     if arguments.quick:
         return 0

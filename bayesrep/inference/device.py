@@ -15,6 +15,7 @@ from bayesrep.machine import cores
 
 REPEATS = 5
 WORTH = 2
+"""How many times as fast as the CPU another device has to be."""
 STEPS = 16
 """Of what is timed: as in a trajectory, one after the other without the host."""
 P = ParamSpec("P")
@@ -146,7 +147,7 @@ def together(mesh: Mesh) -> Choice:
 def fastest(devices: Mapping[str, Any], seconds: Mapping[str, float]) -> Choice:
     """The device with the shortest time for one step of every chain.
 
-    Others than the CPU have to be so many times as fast: their programs compile longer.
+    Others than the CPU have to be `WORTH` times as fast: their programs compile longer.
     """
     name = min(seconds, key=lambda key: seconds[key] * (1 if key == "cpu" else WORTH))
     listed = ", ".join(f"{1e3 * value:.2f} ms on {key}" for key, value in seconds.items())
