@@ -181,7 +181,8 @@ def fit(
         the replication's curves predict under each one's selection frequencies.
     device
         "auto" times a few steps on every kind of device that JAX finds and takes the fastest, a
-        GPU if it is twice as fast; or a platform, "cpu" or "gpu". The attribute `device_choice` says why.
+        GPU if it is twice as fast; or a platform, "cpu" or "gpu". The attribute `device_choice`
+        says why.
     devices
         Spread the images of `model="shared-difficulty"` over this many devices of the kind chosen
         (`jax.sharding`); chains then run as one batch. Under `jax.distributed` every process makes
