@@ -19,7 +19,7 @@ import bayesrep
 from bayesrep import cli
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.models import MODELS
-from bayesrep.sweeps import folder, work
+from bayesrep.sweeps import folder, one, work
 from bayesrep.sweeps.grid import read_grid
 from bayesrep.sweeps.one import result_of
 from bayesrep.sweeps.runs import Run, StudyOf
@@ -428,6 +428,17 @@ def test_a_run_that_fails_is_a_row_and_the_others_are_made(grid, tmp_path, capsy
     assert swept(capsys, path, "--out", out)[0] == 1  # nothing is tried again
     table = scores(runs, estimates)
     assert table["failed"].to_list() == [0, 0, 1, 1]
+
+
+def test_a_run_too_large_for_the_memory_is_a_row(grid, tmp_path, capsys, monkeypatch):
+    def refuse(*_, **__):
+        raise RuntimeError("RESOURCE_EXHAUSTED: 105 GiB wanted\nand where")
+
+    monkeypatch.setattr(one, "analyse", refuse)
+    out = tmp_path / "out"
+    assert swept(capsys, grid("method = 'raw'"), "--out", out)[0] == 1
+    (why,) = pl.read_parquet(out / folder.RUNS_TABLE)["error"]
+    assert why == "out of memory: RESOURCE_EXHAUSTED: 105 GiB wanted"
 
 
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")

@@ -40,7 +40,7 @@ Result = dict[str, Any]
 
 
 def result_of(run: Run) -> Result:
-    """Do a run; one that the library refuses has its error and no estimates."""
+    """Do a run; one that is refused or too large for the memory has its error, no estimates."""
     watch = Stopwatch()
     watch.stage("study")
     result: Result = {"versions": versions(), "error": None}
@@ -55,8 +55,17 @@ def result_of(run: Run) -> Result:
             result |= (_fitted if run.fits else _estimated)(run, study, watch)
     except BayesrepError as error:
         result["error"] = reason(error)
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        result["error"] = f"out of memory: {str(error).partition(chr(10))[0][:200]}"
     result["seconds"] = watch.seconds() | result.pop("of_fit", {})
     return result
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether the machine was too small: of Python, or of a device of JAX."""
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
 
 def versions() -> dict[str, str]:
