@@ -295,7 +295,7 @@ def too_large(option, value, largest):
             ("standard-deviation-not-positive", {"option": "bend", "value": 10**400 - 1}),
         ),
         ("fit STUDY --out OUT --draws 99999999999", too_large("draws", 10**11 - 1, 10**6)),
-        ("fit STUDY --out OUT --chains 99999999999", too_large("chains", 10**11 - 1, 1_000)),
+        ("fit STUDY --out OUT --chains 99999999999", too_large("chains", 10**11 - 1, 4_096)),
         (
             "fit STUDY --out OUT --model shared-difficulty --set nodes=99999999",
             too_large("nodes", 10**8 - 1, 1_000),
