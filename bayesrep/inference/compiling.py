@@ -22,9 +22,11 @@ CompilerOptions = dict[str, int | bool]
 @lru_cache(maxsize=8)
 def _options(flags: str, platform: str, *, quick: bool) -> CompilerOptions:
     if platform != "cpu":
-        # Kernels of small products are tried in many forms: an H200 compiles three to seven times
-        # as long for gradients that run 0 to 18 % faster (docs/results/gpu.md).
-        return {"xla_gpu_autotune_level": 0} if "xla_gpu_autotune_level" not in flags else {}
+        # Kernels of small products are tried in many forms, so that an H200 compiles three to seven
+        # times as long for gradients that run 4 to 23 % faster (docs/results/gpu.md). Products by
+        # cuBLAS need no trying; those by Triton compile for some shapes only where they are tried.
+        untried = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
+        return {name: value for name, value in untried.items() if name not in flags}
     # jaxlib 0.10 has a new way to write kernels, which is slow to compile: without it and with
     # fewer passes of LLVM the block of draws of 136 classifiers compiles in 3.4 s instead of 5.8 s
     # and runs as fast. Later versions do not know the first option and gain nothing by the second.
