@@ -43,6 +43,7 @@ from bayesrep.inference.density import build_density
 from bayesrep.inference.nuts import BLOCK, Schedule
 from bayesrep.inference.prior import prior_predictive
 from bayesrep.inference.problem import pose
+from bayesrep.numerics.convergence import divide_chains
 from bayesrep.posterior import read_posterior, write_posterior
 from bayesrep.posterior.files import arviz
 from bayesrep.posterior.groups import cells_along, find_group, place_of_cells
@@ -173,6 +174,17 @@ def test_programs_of_one_model_are_traced_side_by_side(float64):
     with ThreadPoolExecutor(2) as pool:
         values = list(pool.map(value, range(2)))
     assert values[1] - values[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("chains", [4, 31, 36, 64])
+def test_chains_begin_in_the_groups_that_are_compared(chains):
+    schedule = Schedule(chains, warmup=100, draws=12)
+    keys = np.asarray(jax.random.key_data(schedule.keys(jax.random.key(0))))
+    place, own = keys[:, 0], keys[:, 1]
+    assert len(np.unique(own, axis=0)) == chains
+    groups = divide_chains(chains, schedule.superchains or chains)
+    assert [len(np.unique(place[group], axis=0)) for group in groups] == [1] * len(groups)
+    assert len(np.unique(place, axis=0)) == (chains if chains < 32 else 8)
 
 
 @pytest.mark.parametrize("kind", ["all units", "some units", "density"])

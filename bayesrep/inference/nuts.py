@@ -52,6 +52,7 @@ from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.device import in_threads
 from bayesrep.inference.marginal import Estimates, Known, Marginal, Setting, Units
+from bayesrep.numerics.convergence import divide_chains
 from bayesrep.types import Float, Shaped
 
 BLOCK = 25
@@ -119,9 +120,8 @@ class Schedule:
     def keys(self, key: Array) -> Array:
         """Two keys [chain, 2] for each chain: of where it begins, and of all else."""
         own = jax.random.split(key, self.chains)
-        if not self.superchains:
-            return jnp.stack([own, own], axis=1)
-        first = np.arange(self.chains) * self.superchains // self.chains
+        groups = divide_chains(self.chains, self.superchains or self.chains)
+        first = np.concatenate([np.full(len(group), group[0]) for group in groups])
         return jnp.stack([own[first], own], axis=1)
 
     def careful(self, components: int) -> "Schedule":

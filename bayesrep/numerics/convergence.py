@@ -55,7 +55,7 @@ def convergence(
     draws
         Of all chains.
     superchains
-        How many groups of chains in a row, as equal as can be, began at one point each; 0 where
+        How many groups of chains, divided by `divide_chains`, began at one point each; 0 where
         every chain had its own.
     """
     chains, length, count = draws.shape
@@ -70,6 +70,11 @@ def convergence(
         parts = [*pool.map(of_block, range(0, count, BLOCK))]
     rhat, bulk, tail = np.concatenate(parts, axis=1) if parts else np.empty((3, 0))
     return Convergence(rhat if chains > 1 else np.full(count, np.nan), bulk, tail)
+
+
+def divide_chains(chains: int, superchains: int) -> list[Ints]:
+    """The chains of each superchain: in a row, and as many in each as can be."""
+    return np.array_split(np.arange(chains), superchains)
 
 
 def mean_ess(draws: Float[np.ndarray, "chain draw quantity"]) -> Float[np.ndarray, "quantity"]:
@@ -136,7 +141,7 @@ def _rhat(split: Float[np.ndarray, "quantity half n"]) -> Float[np.ndarray, "qua
 def _nested_rhat(
     draws: Float[np.ndarray, "quantity chain draw"], superchains: int
 ) -> Float[np.ndarray, "quantity"]:
-    groups = np.array_split(draws, superchains, axis=1)
+    groups = [draws[:, chains] for chains in divide_chains(draws.shape[1], superchains)]
     between = np.stack([group.mean(axis=(1, 2)) for group in groups]).var(axis=0, ddof=1)
     return np.sqrt(1 + between / np.mean([_spread(group) for group in groups], axis=0))
 
