@@ -12,7 +12,7 @@ from bayesrep.bench.roofline import bound_us, roofline
 from bayesrep.bench.speed import draws, gradients, gradients_in_32_bits, images
 from bayesrep.bench.subjects import FULL, QUICK, Sizes, Subjects
 from bayesrep.bench.timing import error_text
-from bayesrep.inference.device import available, choose
+from bayesrep.inference.device import available, find_platform
 from bayesrep.machine import machine_facts, torch_sees
 from bayesrep.version import __version__
 
@@ -83,8 +83,8 @@ def run_bench(
 def _devices(device: str) -> dict[str, Any]:
     if device == "auto":
         return dict(reversed(available().items()))  # the CPU first
-    chosen = choose(device, 1, lambda _: lambda: None).device
-    return {chosen.platform: chosen}
+    name = find_platform(device)
+    return {name: available()[name]}
 
 
 def _machine() -> dict[str, Any]:

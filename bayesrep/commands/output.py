@@ -4,7 +4,6 @@ Results go to standard output, all else to standard error.
 """
 
 import json
-import math
 import os
 import sys
 from argparse import Namespace
@@ -14,6 +13,7 @@ from typing import Any
 
 from bayesrep.atomic import replaced_file
 from bayesrep.errors import OptionError, plain
+from bayesrep.files.strict_json import finite
 from bayesrep.studies.words import VOICE
 
 DONE = 0
@@ -145,19 +145,7 @@ def as_json(command: str, facts: Mapping[str, Any]) -> str:
 
     What is no number is null: JSON has neither NaN nor infinity.
     """
-    return json.dumps(_finite({"format": f"bayesrep {command} 1", **facts}), allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case Mapping():
-            return {name: _finite(each) for name, each in value.items()}
-        case list() | tuple():
-            return [_finite(each) for each in value]
-        case _:
-            return value
+    return json.dumps(finite({"format": f"bayesrep {command} 1", **facts}), allow_nan=False)
 
 
 def emit_table(

@@ -1,7 +1,10 @@
-"""JSON from files: of bounded size and depth, each key once, nothing that JSON does not know."""
+"""JSON from files: of bounded size and depth, each key once, nothing that JSON does not know.
+
+And of our own: `finite` leaves nothing in it that JSON does not know.
+"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,19 @@ from bayesrep.errors import StudyError, reason
 DEPTH = 100
 BYTES = 2**26  # what is parsed takes up to thirty times as much memory
 BITS = 128  # of a whole number: seeds may have so many
+
+
+def finite(value: Any) -> Any:
+    """A value whose numbers that are not finite are None: JSON has neither NaN nor infinity."""
+    match value:
+        case float():
+            return value if isfinite(value) else None
+        case Mapping():
+            return {name: finite(each) for name, each in value.items()}
+        case list() | tuple():
+            return [finite(each) for each in value]
+        case _:
+            return value
 
 
 def parse(text: str) -> Any:

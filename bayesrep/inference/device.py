@@ -91,7 +91,7 @@ def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], A
     """
     devices = available()
     if device != "auto":
-        name = _platform(device)
+        name = find_platform(device)
         return Choice(devices[name], f"{name}: as asked")
     if len(devices) == 1:
         return Choice(devices["cpu"], "cpu: the only device that JAX finds here")
@@ -104,8 +104,14 @@ def choose(device: str, chains: int, build_steps: Callable[[int], Callable[[], A
     return fastest(devices, times)
 
 
-def _platform(device: str) -> str:
-    """JAX's name of a kind of device that is here."""
+def find_platform(device: str) -> str:
+    """JAX's name of a kind of device that is here.
+
+    Raises
+    ------
+    OptionError
+        If it is not.
+    """
     devices = available()
     name = next((n for n in devices if n == device or (device, n) == ("gpu", "cuda")), None)
     if name is None:
@@ -128,7 +134,7 @@ def spread_over(device: str, count: int) -> Mesh:
     OptionError
         If there are not as many, or a process would be left without one.
     """
-    name = jax.default_backend() if device == "auto" else _platform(device)
+    name = jax.default_backend() if device == "auto" else find_platform(device)
     devices = jax.devices(name)
     owners = [one.process_index for one in devices]
     least = 1 + max(owners.index(process) for process in owners)

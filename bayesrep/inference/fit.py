@@ -96,12 +96,10 @@ METHODS: Mapping[str, Way] = {
 }
 """By what a model's `methods` call it; "cut" is the method "nuts" with cut feedback."""
 CHAINS = 4
-WARMUP = 250, 100
-"""Of a few chains and of many, which learn from each other."""
-DRAWS = 12, 750
-"""Of a chain, at least and at most, where nobody says how many."""
-IN_ALL = 3000
-"""Draws of all chains, between these."""
+WARMUP, WARMUP_OF_MANY = 250, 100
+"""Many chains learn from each other."""
+LEAST_DRAWS, MOST_DRAWS, DRAWS_IN_ALL = 12, 750, 3000
+"""Draws of a chain where nobody says how many, and of all chains between these."""
 LONGER = 1, 4, 16
 """How long chains are made until they agree, where no method is named; dear ones the first two."""
 
@@ -239,7 +237,8 @@ def fit(
     watch.stage("posing")
     of_chains = chains is not None or warmup is not None
     chains = CHAINS if chains is None else chains
-    warmup = WARMUP[chains >= MANY] if warmup is None else warmup
+    if warmup is None:
+        warmup = WARMUP_OF_MANY if chains >= MANY else WARMUP
     draws = _default_draws(chains) if draws is None else draws
     _check(method, feedback, chains, warmup, draws)
     if method == "laplace" and (feedback == "cut" or checkpoint is not None):
@@ -358,8 +357,7 @@ def _ways(problem: Problem, method: str, feedback: str, *, of_chains: bool) -> S
 
 def _default_draws(chains: int) -> int:
     """So many of each chain that all together are enough."""
-    least, most = DRAWS
-    return max(least, min(most, -(-IN_ALL // max(chains, 1))))
+    return min(max(-(-DRAWS_IN_ALL // max(chains, 1)), LEAST_DRAWS), MOST_DRAWS)
 
 
 def _schedule(problem: Problem, chains: int, warmup: int, draws: int) -> Schedule:

@@ -4,7 +4,6 @@ import inspect
 import json
 import warnings
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,9 @@ from bayesrep.errors import (
     reason,
 )
 from bayesrep.estimators.analysis import QUANTITIES, analyse
+from bayesrep.files.strict_json import finite
+from bayesrep.inference.fit import fit
+from bayesrep.machine import versions
 from bayesrep.numerics.estimands import INTERVAL, accuracy_line, bias_corrected_gap
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
@@ -43,7 +45,8 @@ def result_of(run: Run) -> Result:
     """Do a run; one that is refused or too large for the memory has its error, no estimates."""
     watch = Stopwatch()
     watch.stage("study")
-    result: Result = {"versions": versions(), "error": None}
+    made_with = {"bayesrep": __version__, **versions(PACKAGES)}
+    result: Result = {"versions": made_with, "error": None}
     try:
         with warnings.catch_warnings():
             for category in QUIET:
@@ -66,11 +69,6 @@ def result_of(run: Run) -> Result:
 def out_of_memory(error: Exception) -> bool:
     """Whether the machine was too small: of Python, or of a device of JAX."""
     return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
-
-
-def versions() -> dict[str, str]:
-    """What the numbers were made with."""
-    return {"bayesrep": __version__, **{name: version(name) for name in PACKAGES}}
 
 
 def described(study: Study) -> Result:
@@ -111,7 +109,7 @@ def estimates(study: Study, value: Floats, sd: Floats, lower: Floats, upper: Flo
     return {
         "quantity": [each for each in SINGLE for _ in names] + [*TOGETHER],
         "classifier": names * len(SINGLE) + [None] * len(TOGETHER),
-        **{name: _finite(column) for name, column in columns.items()},
+        **{name: finite(column.tolist()) for name, column in columns.items()},
     }
 
 
@@ -133,8 +131,6 @@ def _estimated(run: Run, study: Study, watch: Stopwatch) -> Result:
 
 def _fitted(run: Run, study: Study, watch: Stopwatch) -> Result:
     """Of a posterior, whether or not it has converged."""
-    from bayesrep.inference.fit import fit  # JAX, which estimators without it spare
-
     cut = run.method == "cut"
     method: Any = "nuts" if cut else run.method
     feedback: Any = "cut" if cut else "full"
@@ -190,7 +186,3 @@ def _extreme(values: list[Any], extreme: Any) -> float | None:
     every = np.concatenate([np.ravel(each) for each in values])
     finite = every[np.isfinite(every)]
     return float(extreme(finite)) if finite.size else None
-
-
-def _finite(values: Floats) -> list[float | None]:
-    return [float(each) if np.isfinite(each) else None for each in values]
