@@ -50,24 +50,24 @@ def memory_bytes() -> int | None:
 
 def gpus() -> list[dict[str, str]]:
     """Each GPU as nvidia-smi tells of it, with the newest CUDA of its driver; none without it."""
-    said = _said("nvidia-smi", f"--query-gpu={','.join(QUERIED.values())}", "--format=csv,noheader")
+    said = _ask("nvidia-smi", f"--query-gpu={','.join(QUERIED.values())}", "--format=csv,noheader")
     rows = [[cell.strip() for cell in line.split(",")] for line in said.splitlines()]
     found = [dict(zip(QUERIED, row, strict=True)) for row in rows if len(row) == len(QUERIED)]
-    cuda = re.search(r"CUDA Version:\s*([\d.]+)", _said("nvidia-smi")) if found else None
+    cuda = re.search(r"CUDA Version:\s*([\d.]+)", _ask("nvidia-smi")) if found else None
     return [each | ({"cuda": cuda[1]} if cuda else {}) for each in found]
 
 
 def torch_sees() -> str | None:
-    """Of torch in a process of its own: its version and whether it sees a GPU; None without it."""
+    """Torch's version and whether it sees a GPU, asked in a process of its own; None without it."""
     if find_spec("torch") is None:
         return None
     asked = "import torch; print(torch.__version__, torch.cuda.is_available())"
-    number, _, sees = _said(sys.executable, "-c", asked).strip().partition(" ")
+    number, _, sees = _ask(sys.executable, "-c", asked).strip().partition(" ")
     return f"{number} {'sees a GPU' if sees == 'True' else 'sees no GPU'}" if number else "broken"
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Of the packages among these that are installed."""
+    """Versions of the packages among these that are installed."""
     found: dict[str, str] = {}
     for name in names:
         try:
@@ -90,7 +90,7 @@ def machine_facts(packages: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _said(*command: str) -> str:
+def _ask(*command: str) -> str:
     """Standard output of a program; empty where it is not there, fails or takes too long."""
     program = shutil.which(command[0])
     if program is None:

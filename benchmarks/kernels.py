@@ -51,7 +51,7 @@ Call = tuple[Callable[..., Any], tuple[Any, ...]]
 """A jitted function, and its arguments or their shapes."""
 
 
-def calls_of(model: str, study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
+def list_calls(model: str, study: bayesrep.Study) -> Iterator[tuple[str, Call]]:
     """Programs of a model's fit by name, as a GPU runs them: all chains in one batch."""
     posed = pose(study, model=model, options={})
     data = posed.data()
@@ -111,7 +111,7 @@ def main() -> int:
     pretended = [mock.patch.object(m, "default_platform", return_value="cuda") for m in HERE]
     with jax.enable_x64(new_val=True), pretended[0], pretended[1], pretended[2]:
         for model in ("joint",) if quick else ("joint", "shared-difficulty"):
-            for name, (function, arguments) in calls_of(model, study):
+            for name, (function, arguments) in list_calls(model, study):
                 if quick and "gradient" not in name:
                     continue
                 begin = time.perf_counter()

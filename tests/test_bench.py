@@ -214,8 +214,8 @@ def test_a_program_that_cannot_be_compiled_leaves_the_others():
         "bad": timing.Job(broken, lambda: (np.ones(3),), cpu),
     }
     found = timing.compile_together(jobs)
-    assert speed.timed(found["bad"]) == {"error": "ValueError: not this one"}
-    assert speed.timed(found["good"])["us"] > 0
+    assert speed.time_program(found["bad"]) == {"error": "ValueError: not this one"}
+    assert speed.time_program(found["good"])["us"] > 0
     assert found["good"]().dtype == np.float64
 
 
@@ -251,7 +251,7 @@ def test_advice_is_by_the_numbers():
 
 @pytest.fixture(scope="module")
 def small():
-    """Of the tiny study, whose programs other tests compile."""
+    """The tiny study's, whose programs other tests compile."""
     return Subjects(TINY, zoo.study("tiny"))
 
 
@@ -261,8 +261,8 @@ def test_a_block_of_draws_is_traced(small, batch):
     import jax
 
     cpu = jax.devices("cpu")[0]
-    first = speed._first_states(small.settled(), 2)
-    job = speed._block_job(small.settled(), 2, first, cpu, batch=batch)
+    first = speed._first_states(small.joint_subject(), 2)
+    job = speed._block_job(small.joint_subject(), 2, first, cpu, batch=batch)
     with job.settings():
         _, made = jax.eval_shape(job.function, *job.arguments())
     assert made.num_steps.shape == ((2, 25) if batch else (25,))
@@ -302,7 +302,7 @@ def test_a_small_run(monkeypatch, small):
 
 
 def test_shapes_are_those_asked_for():
-    wide = subjects.tiled(zoo.study("tiny"), 7)
+    wide = subjects.repeat_classifiers(zoo.study("tiny"), 7)
     assert len(wide.classifiers) == 7
     for cells in wide.cells.values():
         assert (cells.correct[:, 3:6] == cells.correct[:, :3]).all()

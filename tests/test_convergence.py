@@ -78,7 +78,7 @@ def test_constants_and_what_is_no_number():
 
 
 def nested(draws: np.ndarray, groups: list[np.ndarray]) -> float:
-    """Of one quantity's scores, by the definition, chain by chain."""
+    """Nested R-hat of one quantity's scores, by the definition, chain by chain."""
     means, spreads = [], []
     for group in groups:
         chains = draws[group]

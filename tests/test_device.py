@@ -41,7 +41,7 @@ ON_THE_SECOND = """
         marginal = Marginal(density)
         setting = marginal.first_setting(data, density.origin())
         assert {d for x in jax.tree.leaves(setting) for d in x.devices()} == {second}
-        program = settle.of_points(lambda s, p: s.data + p[0].sum(), density.units)
+        program = settle.compile_for_points(lambda s, p: s.data + p[0].sum(), density.units)
         found = []
 
         def call(*given):
@@ -49,7 +49,7 @@ ON_THE_SECOND = """
             return found[-1]
 
         points = np.arange(80.0)[:, None]
-        sums = settle.at_points(program._replace(call=call), setting, points)
+        sums = settle.evaluate_points(program._replace(call=call), setting, points)
         np.testing.assert_array_equal(sums, np.repeat(points, 3, axis=1))
         assert len(found) == 10 and {d for x in found for d in x.devices()} == {second}
         chains = nuts._together(pool, Event(), [(lambda: jnp.ones(1).devices(),)] * 3)

@@ -23,8 +23,8 @@ from bayesrep.sweeps import folder, one, work
 from bayesrep.sweeps.grid import read_grid
 from bayesrep.sweeps.one import result_of
 from bayesrep.sweeps.runs import Run, StudyOf
-from bayesrep.sweeps.studies import contents, kept_answers, study_of, with_contents
-from bayesrep.sweeps.tables import scores, varying
+from bayesrep.sweeps.studies import add_contents, contents, keep_answers, study_of
+from bayesrep.sweeps.tables import scores, varying_axes
 
 TINY = "simulate = { images = 500, annotators = 8, classifiers = 3, seed = 1 }"
 WORLD = StudyOf(
@@ -48,7 +48,7 @@ def grid(tmp_path):
 
 def runs_of(path):
     found = read_grid(path)
-    return found.runs(with_contents(found.studies))
+    return found.runs(add_contents(found.studies))
 
 
 def swept(capsys, *words):
@@ -232,7 +232,7 @@ def test_the_command_is_refused_in_one_line(grid, tmp_path):
 @pytest.mark.parametrize("name", ["tiny", "workers"])
 def test_answers_that_are_kept_are_some_of_those_that_there_are(name):
     whole = zoo.study(name)
-    few, some = (kept_answers(whole, n) for n in (3, 5))
+    few, some = (keep_answers(whole, n) for n in (3, 5))
     for role, data in whole.datasets.items():
         three, five = few.datasets[role], some.datasets[role]
         assert set(three.shown) == {3}
@@ -246,15 +246,15 @@ def test_answers_that_are_kept_are_some_of_those_that_there_are(name):
             assert three.answers.counts(len(data.images))[0].tolist() == three.selected.tolist()
     shares = [(s.reference.selected / s.reference.shown).mean() for s in (whole, some)]
     assert shares[1] == pytest.approx(shares[0], abs=0.03)
-    same = [s.reference.selected for s in (kept_answers(whole, 3), few)]
+    same = [s.reference.selected for s in (keep_answers(whole, 3), few)]
     assert np.array_equal(*same)
 
 
 def test_answers_are_not_left_out_where_they_selected_the_images():
     with refused(StudyError, "annotators-kept-of-selecting-counts", {"dataset": "reference"}):
-        kept_answers(zoo.study("kept"), 5)
+        keep_answers(zoo.study("kept"), 5)
     with refused(OptionError, "thinned-annotators-out-of-range", {"fewest": 8}):
-        kept_answers(zoo.study("tiny"), 9)
+        keep_answers(zoo.study("tiny"), 9)
 
 
 def rows_of(result, quantity):
@@ -510,7 +510,7 @@ def test_scores_over_runs_by_hand():
             name: t for name, t in folder.ESTIMATES.items() if name not in ("sd", "classifier")
         },
     )
-    assert varying(runs) == ["method", "chains"]
+    assert varying_axes(runs) == ["method", "chains"]
     naive, two, four = scores(runs, estimates).to_dicts()
     assert (naive["method"], naive["chains"], naive["converged"]) == ("naive", "-", None)
     assert (naive["gap_error"], naive["gap_held"]) == (pytest.approx(0.03), None)

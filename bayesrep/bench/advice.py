@@ -13,10 +13,12 @@ def advice(found: Mapping[str, Any]) -> str:
         return f"Only {only} was measured: there is nothing to choose between."
     if found.get("right", {}).get("verdict") == "WRONG":
         return f"Use --device cpu: {', '.join(others)} does not compute what the CPU computes."
-    return " ".join(f"{_of_draws(found, name)} {_of_images(found, name)}" for name in others)
+    return " ".join(
+        f"{_draws_advice(found, name)} {_images_advice(found, name)}" for name in others
+    )
 
 
-def _of_draws(found: Mapping[str, Any], name: str) -> str:
+def _draws_advice(found: Mapping[str, Any], name: str) -> str:
     rows = found.get("draws", {}).get("rows", ())
     speeds = {(r["device"], r["chains"]): r["draws_per_s"] for r in rows if "draws_per_s" in r}
     cpu = max((value for (device, _), value in speeds.items() if device == "cpu"), default=None)
@@ -36,7 +38,7 @@ def _of_draws(found: Mapping[str, Any], name: str) -> str:
     )
 
 
-def _of_images(found: Mapping[str, Any], name: str) -> str:
+def _images_advice(found: Mapping[str, Any], name: str) -> str:
     rows = found.get("images", {}).get("rows", ())
     times = {r["device"]: r["us"] / r["chains"] for r in reversed(rows) if "us" in r}
     if not {"cpu", name} <= set(times):

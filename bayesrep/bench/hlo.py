@@ -45,7 +45,7 @@ class Launches(NamedTuple):
 
 
 def launches(text: str) -> Launches:
-    """Of the entry computation of a compiled module, as `Compiled.as_text()` prints it."""
+    """What a call of a compiled module launches, from what `Compiled.as_text()` prints."""
     entry, *inner = read_loops(text)
     kernels, times = entry.kernels, [1]
     for depth, turns, own in inner:

@@ -18,7 +18,7 @@ PLAIN_LIMIT = 1e-6
 """The same where a gradient is compared with differences of its density."""
 CHAINS = 4
 STEP = 1e-3
-"""Of differences."""
+"""The step of the differences, along a direction of standard normal numbers."""
 
 
 def right(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def right(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
         {(name, key): job for name, jobs in wanted.items() for key, job in jobs.items()}
     )
     rows = [
-        {"what": str(key), "device": name, **_compared(made[name, key], made["cpu", key])}
+        {"what": str(key), "device": name, **_compare(made[name, key], made["cpu", key])}
         for name in others
         for key in wanted[name]
     ]
@@ -54,7 +54,7 @@ def _verdict(rows: list[dict[str, Any]], limit: float, against: str) -> dict[str
 
 def _jobs(subjects: Subjects, device: Any) -> dict[Case | str, Job]:
     """What is compared, by name: its program for a device."""
-    whole, size = subjects.settled(), subjects.sizes.classifiers
+    whole, size = subjects.joint_subject(), subjects.sizes.classifiers
     with jax.enable_x64(new_val=True), jax.default_device(device):
         tools = programs(whole.problem, whole.data)  # compiled as fits do it there
     cases = [Case("full", size, CHAINS), Case("surrogate", size, CHAINS)]
@@ -75,7 +75,7 @@ def _visits(subject: Subject) -> Callable[..., Any]:
     return jax.vmap(Marginal(subject.tools.density).visit, (None, 0))
 
 
-def _compared(one: Outcome, other: Outcome) -> dict[str, Any]:
+def _compare(one: Outcome, other: Outcome) -> dict[str, Any]:
     """The difference of two programs' results, or what went wrong."""
     try:
         found, wanted = (_results(each) for each in (one, other))
@@ -102,10 +102,12 @@ def difference(found: Any, wanted: Any) -> float:
     What is kept in 32 bits may differ in its last one.
     """
     pairs = zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True)
-    return max((_apart(np.asarray(a), np.asarray(b)) for a, b in pairs if np.size(b)), default=0.0)
+    return max(
+        (_largest(np.asarray(a), np.asarray(b)) for a, b in pairs if np.size(b)), default=0.0
+    )
 
 
-def _apart(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
+def _largest(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
     usable = np.isfinite(wanted)
     if found.shape != wanted.shape or (np.isfinite(found) != usable).any():
         return float("inf")
@@ -118,7 +120,7 @@ def _apart(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
 def _differences(subjects: Subjects) -> dict[str, Any]:
     """The gradient in a direction beside differences of the density along it."""
     case = Case("full", subjects.sizes.classifiers, CHAINS)
-    whole, key = subjects.settled(), ("cpu", case)
+    whole, key = subjects.joint_subject(), ("cpu", case)
     made = subjects.compiled({key: subjects.job(case, jax.devices("cpu")[0])})[key]
     row = {"what": str(case), "device": "cpu"}
     random = np.random.default_rng(0)

@@ -27,7 +27,7 @@ def roofline(devices: Mapping[str, Any]) -> dict[str, Any]:
         (name, what): job for name, device in devices.items() for what, job in _jobs(device).items()
     }
     made = compile_together(jobs)
-    return {"rows": [{"device": name, **_measured(made, name)} for name in devices]}
+    return {"rows": [{"device": name, **_measure(made, name)} for name in devices]}
 
 
 def _jobs(device: Any) -> dict[str, Job]:
@@ -70,7 +70,7 @@ def _turns_by_data(a: Any) -> Any:
     return jax.lax.while_loop(onward, turn, (0.0, a, TURNS * a[0]))[1]
 
 
-def _measured(made: Mapping[tuple[str, str], Outcome], name: str) -> dict[str, Any]:
+def _measure(made: Mapping[tuple[str, str], Outcome], name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     errors: list[str] = []
     for what, scale, key in (

@@ -53,7 +53,7 @@ def _machine(found: Mapping[str, Any]) -> str:
 
 def _right(part: Mapping[str, Any]) -> str:
     if "verdict" not in part:
-        return _failed("Is it right", part)
+        return _failure_text("Is it right", part)
     rows = [
         [row["what"], row["device"], FAILED if "error" in row else f"{row['difference']:.1e}"]
         for row in part["rows"]
@@ -65,14 +65,14 @@ def _right(part: Mapping[str, Any]) -> str:
     return f"{table}\n{part['verdict']}: {against}.{alone}"
 
 
-def _failed(title: str, part: Mapping[str, Any]) -> str:
+def _failure_text(title: str, part: Mapping[str, Any]) -> str:
     return f"{title}: {part['error']}" if "error" in part else ""
 
 
 def _gradients(found: Mapping[str, Any], name: str) -> str:
     part = found.get(name, {})
     if not part.get("rows"):
-        return _failed(TITLES[name], part)
+        return _failure_text(TITLES[name], part)
     header = ["us a gradient", "device", "classifiers", "chains", "all chains", "waited for"]
     header += ["a chain", "of the bound", "kernels", "compiled, s"]
     table = columns(header, [_row(row) for row in part["rows"]])
@@ -113,7 +113,7 @@ def _peak(part: Mapping[str, Any]) -> str:
 
 def _draws(part: Mapping[str, Any]) -> str:
     if not part.get("rows"):
-        return _failed("Draws by NUTS", part)
+        return _failure_text("Draws by NUTS", part)
     header = ["draws by NUTS", "chains", "draws a second", "us a step", "steps a draw"]
     header += ["compiled, s"]
     rows = [[row["device"], f"{row['chains']:,}", *_drawn(row)] for row in part["rows"]]
@@ -129,7 +129,7 @@ def _drawn(row: Mapping[str, Any]) -> Sequence[str]:
 
 def _roofline(part: Mapping[str, Any]) -> str:
     if not part.get("rows"):
-        return _failed("What the device can do", part)
+        return _failure_text("What the device can do", part)
     header = ["at most", "copies, GB/s", "64 bits, Tflop/s", "32 bits, Tflop/s", "a call, us"]
     header += ["a turn, us", "by data, us"]
     rows = [

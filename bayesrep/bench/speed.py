@@ -60,12 +60,12 @@ def _gradients(
     made = subjects.compiled(jobs)
     rows: list[dict[str, Any]] = []
     for name, case in jobs:
-        rows.append({"device": name, **vars(case), **timed(made.pop((name, case)))})
+        rows.append({"device": name, **vars(case), **time_program(made.pop((name, case)))})
         subjects.let_go((name, case))
     return {"rows": rows, "peak_bytes": _peaks(devices)}
 
 
-def timed(outcome: Outcome) -> dict[str, Any]:
+def time_program(outcome: Outcome) -> dict[str, Any]:
     """Microseconds of a call, and what its compilation tells; or what went wrong."""
     if isinstance(outcome, Exception):
         return {"error": error_text(outcome)}
@@ -87,7 +87,7 @@ def draws(subjects: Subjects, devices: Mapping[str, Any]) -> dict[str, Any]:
 
     On a CPU chains run side by side in threads, elsewhere as one batch, as in a fit.
     """
-    subject, of_cpu = subjects.settled(), (min(cores(), MOST_ON_CPU),)
+    subject, of_cpu = subjects.joint_subject(), (min(cores(), MOST_ON_CPU),)
     wanted = [
         (name, chains)
         for name in devices
@@ -123,7 +123,7 @@ def _keys(chains: int) -> Any:
     return Schedule(chains, warmup=0, draws=0).keys(jax.random.key(0))
 
 
-def _of_chains(states: Any, which: Any) -> Any:
+def _take_chains(states: Any, which: Any) -> Any:
     """The states of one or some of the chains; what is a number all have in common."""
     return jax.tree.map(lambda leaf: leaf[which] if leaf.ndim else leaf, states)
 
@@ -136,7 +136,7 @@ def _block_job(subject: Subject, chains: int, first: Any, device: Any, *, batch:
         keys = _keys(chains)
         # NumPyro's kernel knows how deep its trees are once it was started.
         jax.eval_shape(sampler.start, keys if batch else keys[0])
-        state = _of_chains(first, slice(chains) if batch else 0)
+        state = _take_chains(first, slice(chains) if batch else 0)
     given = np.zeros((*((chains,) if batch else ()), BLOCK, 0))
     return replace(job, function=sampler.block, arguments=lambda: (state, subject.setting, given))
 
@@ -166,7 +166,7 @@ def _side_by_side(outcome: Compiled, chains: int, first: Any) -> list[tuple[floa
 
     def own(chain: int) -> tuple[float, float]:
         with outcome.job.settings():
-            state = _of_chains(first, chain)
+            state = _take_chains(first, chain)
         return _blocks(outcome, jax.device_put(state, outcome.job.device))
 
     with ThreadPoolExecutor(chains) as pool:

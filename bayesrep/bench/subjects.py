@@ -158,7 +158,7 @@ class Subjects:
 
     @classmethod
     def of_size(cls, sizes: Sizes) -> "Subjects":
-        """Of a simulated study."""
+        """The subjects of a simulated study."""
         return cls(sizes, simulate_study(images=sizes.images, classifiers=sizes.classifiers))
 
     def compiled(self, jobs: Mapping[Key, Job]) -> dict[Key, Outcome]:
@@ -175,9 +175,9 @@ class Subjects:
     def job(self, case: Case, device: Any) -> Job:
         """A gradient on a device."""
         whole = case.kind == "image-level"
-        return (self.of_images() if whole else self.of(case.classifiers)).gradient(case, device)
+        return (self.image_subject() if whole else self.of(case.classifiers)).gradient(case, device)
 
-    def settled(self) -> Subject:
+    def joint_subject(self) -> Subject:
         """The study's joint model, its surrogate as a fit has it."""
         return self._of("settled")
 
@@ -186,9 +186,11 @@ class Subjects:
 
         A surrogate costs the same whatever it has learnt.
         """
-        return self.settled() if classifiers == self.sizes.classifiers else self._of(classifiers)
+        return (
+            self.joint_subject() if classifiers == self.sizes.classifiers else self._of(classifiers)
+        )
 
-    def of_images(self) -> Subject:
+    def image_subject(self) -> Subject:
         """The model in which classifiers share images' difficulties."""
         return self._of("images")
 
@@ -200,7 +202,7 @@ class Subjects:
 
     def _make(self, key: Any) -> Subject:
         model = "shared-difficulty" if key == "images" else "joint"
-        given = tiled(self.study, key) if isinstance(key, int) else self.study
+        given = repeat_classifiers(self.study, key) if isinstance(key, int) else self.study
         problem = pose(given, model=model, options={})
         data = problem.data()
         tools = programs(problem, data)
@@ -216,7 +218,7 @@ class Subjects:
         return Subject(problem, tools, *numbers)
 
 
-def tiled(study: Study, classifiers: int) -> SufficientStatistics:
+def repeat_classifiers(study: Study, classifiers: int) -> SufficientStatistics:
     """A study's statistics with its classifiers repeated up to a number: shapes decide costs."""
     whole = SufficientStatistics.from_study(study)
     index = np.arange(classifiers) % len(whole.classifiers)

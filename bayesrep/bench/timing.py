@@ -134,7 +134,7 @@ def seconds_alone(call: Callable[[], Any]) -> float:
 
 
 def least_seconds(call: Callable[[], Any]) -> float:
-    """Of the quickest of them: what a device can do where nothing else runs."""
+    """The time of the quickest call: what a device can do where nothing else runs."""
     return min(_each(call))
 
 

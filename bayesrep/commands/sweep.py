@@ -42,7 +42,7 @@ def run(arguments: Namespace) -> int:
     given = [each for each in ("grid", "table", "figure") if getattr(arguments, each) is not None]
     if len(given) != 1 or (given == ["grid"] and arguments.out is None):
         raise OptionError("sweep-takes-grid-or-folder")
-    return {"grid": _swept, "table": _tabulated, "figure": _drawn}[given[0]](arguments)
+    return {"grid": _make_runs, "table": _print_table, "figure": _draw_figure}[given[0]](arguments)
 
 
 def kept(arguments: Namespace) -> str:
@@ -54,7 +54,7 @@ def kept(arguments: Namespace) -> str:
     return f"this makes what is missing: {process.program()} {shlex.join(words)}"
 
 
-def _swept(arguments: Namespace) -> int:
+def _make_runs(arguments: Namespace) -> int:
     if arguments.jobs is not None and arguments.jobs < 1:
         raise OptionError("sweep-jobs-below-one", jobs=arguments.jobs)
     from concurrent.futures.process import BrokenProcessPool
@@ -63,10 +63,10 @@ def _swept(arguments: Namespace) -> int:
     from bayesrep.sweeps.grid import read_grid
 
     grid = read_grid(arguments.grid)
-    runs = grid.runs(studies.with_contents(grid.studies))
+    runs = grid.runs(studies.add_contents(grid.studies))
     out = arguments.out
     folder.begin(out, arguments.grid, runs)
-    done = folder.finished(out, (each.key for each in runs))
+    done = folder.read_results(out, (each.key for each in runs))
     missing = [each for each in runs if each.key not in done]
     if missing:
         gpus = work.count_gpus()
@@ -101,7 +101,7 @@ def _swept(arguments: Namespace) -> int:
     return finding(f"{failed} of {len(runs)} runs failed") if failed else DONE
 
 
-def _tabulated(arguments: Namespace) -> int:
+def _print_table(arguments: Namespace) -> int:
     from bayesrep.sweeps.folder import read_tables
     from bayesrep.sweeps.tables import failures_text, scores, scores_facts, scores_text
 
@@ -113,7 +113,7 @@ def _tabulated(arguments: Namespace) -> int:
     return emit(arguments, text, facts)
 
 
-def _drawn(arguments: Namespace) -> int:
+def _draw_figure(arguments: Namespace) -> int:
     from bayesrep.report.figures import check_format, save_figure
     from bayesrep.sweeps.figures import sweep_figure
     from bayesrep.sweeps.folder import read_tables
@@ -145,7 +145,7 @@ class _Watch:
 
     def heard(self, run: "Run", result: "Result") -> None:
         """Take a finished run."""
-        from bayesrep.sweeps.folder import named
+        from bayesrep.sweeps.folder import describe_place
         from bayesrep.sweeps.work import done_of, forecast
 
         self.left.pop(run.key)
@@ -158,7 +158,7 @@ class _Watch:
         ends = _ends(forecast(self.done, [*self.left.values()], self.jobs)) if self.left else ""
         failed = f"; failed: {result['error']}" if result["error"] else ""
         axes = run.axes()
-        place = named({name: axes.get(name) for name in self.named})
+        place = describe_place({name: axes.get(name) for name in self.named})
         progress_line(f"[{len(self.done)}/{self.total}] {place}: {took}{failed}{ends}")
 
 

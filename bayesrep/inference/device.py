@@ -17,7 +17,7 @@ REPEATS = 5
 WORTH = 2
 """How many times as fast as the CPU another device has to be."""
 STEPS = 16
-"""Of what is timed: as in a trajectory, one after the other without the host."""
+"""How many steps are timed: one after the other without the host, as in a trajectory."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -56,7 +56,7 @@ def default_platform() -> str:
     return jax.default_backend() if device is None else device.platform
 
 
-def in_threads(function: Callable[P, R]) -> Callable[P, R]:
+def keep_settings(function: Callable[P, R]) -> Callable[P, R]:
     """The same function for other threads: with this one's device, and 64-bit floats.
 
     JAX keeps both settings per thread.

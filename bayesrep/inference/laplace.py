@@ -40,7 +40,13 @@ from bayesrep.inference.density import Density, Position
 from bayesrep.inference.marginal import Marginal, Setting, Visits
 from bayesrep.inference.problem import around_mode
 from bayesrep.inference.run import Drawn, Run
-from bayesrep.inference.settle import PointProgram, at_points, looking, of_points, settle
+from bayesrep.inference.settle import (
+    PointProgram,
+    compile_for_points,
+    evaluate_points,
+    looking,
+    settle,
+)
 from bayesrep.numerics.pareto import pareto_smooth, tail_length
 from bayesrep.posterior.verdict import MAX_PARETO_K, MIN_ESS
 from bayesrep.types import Float, Int
@@ -202,7 +208,7 @@ def _nested(run: Run, normal: Whitening) -> Draw:
         shared, log_t = proposal.draw(random, count)
         seen = look(setting, shared)
         keys = jax.random.split(jax.random.key(int(random.integers(2**31))), count)
-        position, log_density, lp = at_points(program, setting, seen, keys)
+        position, log_density, lp = evaluate_points(program, setting, seen, keys)
         return Weighted(shared, position, log_density - log_t, lp)
 
     return draw
@@ -230,7 +236,7 @@ def draw_program(density: Density) -> PointProgram:
         position, lp = marginal.drawn(pick, setting, shared, known)
         return position, log_density, lp
 
-    return of_points(one, density.units)
+    return compile_for_points(one, density.units)
 
 
 def _whole(run: Run, normal: DenseWhitening) -> Draw:

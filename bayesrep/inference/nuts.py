@@ -50,7 +50,7 @@ from numpyro.infer.util import ParamInfo
 from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density, Position
-from bayesrep.inference.device import in_threads
+from bayesrep.inference.device import keep_settings
 from bayesrep.inference.marginal import Estimates, Known, Marginal, Setting, Units
 from bayesrep.numerics.convergence import divide_chains
 from bayesrep.types import Float, Shaped
@@ -559,7 +559,7 @@ def _together(
     jobs: Sequence[tuple[Callable[..., Any], *tuple[Any, ...]]],
 ) -> list[Any]:
     """Results of jobs that run side by side; an interrupt stops them all."""
-    futures = [pool.submit(in_threads(function), *arguments) for function, *arguments in jobs]
+    futures = [pool.submit(keep_settings(function), *arguments) for function, *arguments in jobs]
     try:
         # A signal may arrive in a thread of XLA; only a main thread that wakes up sees it.
         while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done:

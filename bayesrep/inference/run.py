@@ -17,7 +17,7 @@ from bayesrep.inference.arrowhead import Whitening
 from bayesrep.inference.checkpoint import Checkpoint
 from bayesrep.inference.dense import DenseWhitening, Transform
 from bayesrep.inference.density import Density, Draws, Position
-from bayesrep.inference.device import Choice, in_threads
+from bayesrep.inference.device import Choice, keep_settings
 from bayesrep.inference.marginal import Marginal
 from bayesrep.inference.nuts import (
     BLOCK,
@@ -125,7 +125,7 @@ def compiled_meanwhile(run: Run, data: Data, *, held: int = 0) -> Generator[Futu
     leaves, structure = jax.tree.flatten(data)
     shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
 
-    @in_threads
+    @keep_settings
     def ready() -> Sampler:
         return _ready(
             run.tools.density,

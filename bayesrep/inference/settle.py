@@ -26,7 +26,7 @@ from jax import Array
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
 from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density
-from bayesrep.inference.device import default_platform, in_threads
+from bayesrep.inference.device import default_platform, keep_settings
 from bayesrep.inference.marginal import Marginal, Setting, feature_count, sampled_rows
 from bayesrep.inference.mode import Expand
 from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
@@ -279,7 +279,7 @@ def _lowest(
 
 def looking(density: Density) -> Look:
     """The plain way to look."""
-    return lambda setting, points: at_points(look_program(density), setting, points)
+    return lambda setting, points: evaluate_points(look_program(density), setting, points)
 
 
 @lru_cache(maxsize=16)
@@ -290,10 +290,10 @@ def look_program(density: Density) -> PointProgram:
     def one(setting: Setting, point: tuple[Array]) -> Visits:
         return marginal.visit(setting, *point)
 
-    return of_points(one, density.units)
+    return compile_for_points(one, density.units)
 
 
-def of_points(one: Callable[[Setting, Any], Any], units: int) -> PointProgram:
+def compile_for_points(one: Callable[[Setting, Any], Any], units: int) -> PointProgram:
     """Compile a function of a setting and one point for the default device.
 
     A CPU takes points one after the other on every core; others, a batch at a time.
@@ -311,14 +311,14 @@ def of_points(one: Callable[[Setting, Any], Any], units: int) -> PointProgram:
     return PointProgram(jax.jit(some, compiler_options=compiler_options()), size, workers)
 
 
-def at_points(program: PointProgram, setting: Setting, *points: Any) -> Any:
+def evaluate_points(program: PointProgram, setting: Setting, *points: Any) -> Any:
     """Results of a program for points [point, ...]: trees of arrays go in, of NumPy's come out."""
     count = len(jax.tree.leaves(points)[0])
     step = program.size
     size = -(-count // step) * step
     filled = jax.tree.map(lambda leaf: leaf[np.arange(size) % count], points)
 
-    @in_threads
+    @keep_settings
     def some(begin: int) -> Any:
         part = jax.tree.map(lambda leaf: leaf[begin : begin + step], filled)
         return jax.tree.map(np.asarray, program.call(setting, part))

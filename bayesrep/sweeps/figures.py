@@ -9,10 +9,10 @@ import polars as pl
 from bayesrep.report.figures import interval_points, legend_below, panels
 from bayesrep.report.methods import OTHER, POSTERIOR, color_of, label_of
 from bayesrep.sweeps.runs import FITS
-from bayesrep.sweeps.tables import scores, varying
+from bayesrep.sweeps.tables import scores, varying_axes
 
 MARKERS = "osD^vP"
-"""Of methods with one colour, such as those of the posterior."""
+"""They tell methods of one colour apart, such as those of the posterior."""
 
 
 def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
@@ -25,18 +25,18 @@ def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
         bars are as long as 95 % intervals are on average, and coverage is shown where the truth
         is known and there are intervals.
     """
-    axes = varying(runs)
+    axes = varying_axes(runs)
     axis = axes[1] if len(axes) > 1 else "method"
-    table = _over(scores(runs, estimates), axis)
+    table = _average_over(scores(runs, estimates), axis)
     has_coverage = table["single_held"].null_count() < len(table)
     drawing, places = panels(2 + has_coverage)
-    _each_method(places[0], table, axis, _gap)
+    _each_method(places[0], table, axis, _draw_gaps)
     truth = estimates.filter(quantity="mean_gap")["truth"].mean()
     if truth is not None:
         places[0].axhline(100 * float(truth), color="0.3", lw=0.9, ls="--", label="mean truth")  # type: ignore[arg-type]
     places[0].set(ylabel="mean bias-corrected gap (points)")
     if has_coverage:
-        _each_method(places[1], table, axis, _held)
+        _each_method(places[1], table, axis, _draw_coverage)
         places[1].axhline(95, color="0.4", lw=0.8, ls="--")
         places[1].set(ylabel="classifiers whose interval holds the truth (%)", ylim=(-3, 103))
     _times(places[-1], runs, table, axis)
@@ -44,7 +44,7 @@ def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
     return drawing
 
 
-def _over(table: pl.DataFrame, axis: str) -> pl.DataFrame:
+def _average_over(table: pl.DataFrame, axis: str) -> pl.DataFrame:
     """Scores by method and one axis, the others averaged over."""
     means = ("mean_gap", "gap_width", "single_held", "seconds")
     keys = list(dict.fromkeys(("method", axis)))
@@ -82,17 +82,17 @@ def _look(method: str, methods: list[str]) -> dict[str, Any]:
     return {"color": color_of(method), "marker": marker, "label": label_of(method)}
 
 
-def _gap(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
+def _draw_gaps(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
     gap, width = (100 * rows[n].cast(pl.Float64).to_numpy() for n in ("mean_gap", "gap_width"))
     half = np.nan_to_num(width) / 2
     interval_points(axes, x, gap, gap - half, gap + half, **look)
 
 
-def _held(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
+def _draw_coverage(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
     axes.plot(x, 100 * rows["single_held"].cast(pl.Float64).to_numpy(), lw=0, **look)
 
 
-def _seconds(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
+def _draw_seconds(axes: Any, x: Any, rows: pl.DataFrame, look: Any) -> None:
     axes.plot(x, rows["seconds"].cast(pl.Float64).to_numpy(), lw=0, **look)
 
 
@@ -107,5 +107,5 @@ def _times(axes: Any, runs: pl.DataFrame, table: pl.DataFrame, axis: str) -> Non
             axes.plot(rows["size"], rows["seconds"], lw=0, **_look(method, methods))
         axes.set(xscale="log", xlabel="images x classifiers")
     else:
-        _each_method(axes, table, axis, _seconds)
+        _each_method(axes, table, axis, _draw_seconds)
     axes.set(yscale="log", ylabel="seconds a run")

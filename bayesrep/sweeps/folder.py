@@ -28,7 +28,7 @@ FOUND = (
     *("fitted_components", "device_kind", "rhat_max", "ess_min", "divergences", "pareto_k"),
     *("converged", "verdict", "advice", "tried", "error", "versions"),
 )
-"""Of a run's result the columns that are the same whenever it is made."""
+"""The columns of a run's result that are the same whenever it is made."""
 FLOATS = ("rhat_max", "ess_min", "pareto_k")
 WORK = ("estimating", "fitting", "summary")
 """Stages that are a run's own; further ones are parts of "fitting"."""
@@ -65,7 +65,7 @@ def begin(out: Path, file: Path, runs: Sequence[Run]) -> None:
                 file=file,
                 others=len(others),
                 held=len(held["runs"]),
-                run=named(others[0]),
+                run=describe_place(others[0]),
             )
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OptionError("out-not-earlier-run", out=out)
@@ -75,7 +75,7 @@ def begin(out: Path, file: Path, runs: Sequence[Run]) -> None:
     write_json(out / RECORD, {"version": __version__, "runs": asked})
 
 
-def named(axes: Mapping[str, Any]) -> str:
+def describe_place(axes: Mapping[str, Any]) -> str:
     """A place in the grid in a few words."""
     return ", ".join(f"{name}={value}" for name, value in axes.items() if value is not None)
 
@@ -91,7 +91,7 @@ def keep(out: Path, key: str, result: Result) -> None:
     write_json(out / RUNS / f"{key}.json", result)
 
 
-def finished(out: Path, keys: Iterable[str]) -> dict[str, Result]:
+def read_results(out: Path, keys: Iterable[str]) -> dict[str, Result]:
     """What those of the runs came to that are finished; a damaged file is of a run to be made."""
     found: dict[str, Result] = {}
     for key in keys:
@@ -113,7 +113,7 @@ def read_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
     if not (out / RECORD).is_file():
         raise OptionError("sweep-folder-missing", folder=out, file=RECORD)
     asked: dict[str, Any] = _record(out)["runs"]
-    results = finished(out, asked)
+    results = read_results(out, asked)
     if not results:
         raise OptionError("sweep-without-finished-runs", folder=out)
     return (*tables(asked, results), len(asked))
@@ -148,7 +148,7 @@ def tables(
     rows |= {name: _alike([asked[key].get(name) for key in keys]) for name in axes}
     rows |= {name: [_cell(results[key].get(name)) for key in keys] for name in FOUND}
     seconds = [results[key]["seconds"] for key in keys]
-    rows["seconds"] = [spent(each) for each in seconds]
+    rows["seconds"] = [working_seconds(each) for each in seconds]
     rows["ess_per_second"] = [ess_per_second(results[key]) for key in keys]
     rows |= {f"seconds_{n.replace(' ', '_')}": [s.get(n) for s in seconds] for n in stages}
     of_runs = pl.DataFrame(rows, strict=False, infer_schema_length=None)
@@ -175,7 +175,7 @@ def _cell(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict) else value
 
 
-def spent(stages: Mapping[str, float]) -> float:
+def working_seconds(stages: Mapping[str, float]) -> float:
     """Seconds of a run, but for making its study."""
     return round(sum(stages.get(name, 0.0) for name in WORK), 3)
 
@@ -183,7 +183,7 @@ def spent(stages: Mapping[str, float]) -> float:
 def ess_per_second(result: Result) -> float | None:
     """The least effective size by second of the run, but for compiling."""
     size, stages = result.get("ess_min"), result["seconds"]
-    left = spent(stages) - stages.get("compiling", 0.0)
+    left = working_seconds(stages) - stages.get("compiling", 0.0)
     return None if size is None or left <= 0 else size / left
 
 

@@ -87,7 +87,9 @@ def read_grid(file: Path) -> Grid:
     }
     models = [str(model or "joint") for model in axes.get("model", ("joint",))]
     studies = tuple(studies_at(top.at("study"), given["study"]))
-    return Grid(file, studies, axes, _chosen(top.at("options"), given.get("options", {}), models))
+    return Grid(
+        file, studies, axes, _read_options(top.at("options"), given.get("options", {}), models)
+    )
 
 
 def _method(place: Place, value: Any) -> str:
@@ -124,7 +126,9 @@ def _options(model: str) -> Mapping[str, Field[Any]]:
     return {each.name: each for each in fields(MODELS[model].options())}
 
 
-def _chosen(place: Place, given: Any, models: Sequence[str]) -> Mapping[str, tuple[Value, ...]]:
+def _read_options(
+    place: Place, given: Any, models: Sequence[str]
+) -> Mapping[str, tuple[Value, ...]]:
     """Values of the options, each such as every model takes that has the option."""
     takers: dict[str, list[str]] = {}
     for model in models:

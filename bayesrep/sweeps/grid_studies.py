@@ -27,7 +27,7 @@ def studies_at(place: Place, given: Any) -> Iterator[StudyOf]:
             raise OptionError("grid-study-kinds", place=here, kinds=", ".join(KINDS))
         name = stated.text(here.at("name"), table["name"]) if "name" in table else ""
         (kind,) = KINDS & table.keys()
-        find = {"folder": _folders, "simulate": _simulated, "source": _read}[kind]
+        find = {"folder": _folders, "simulate": _simulations, "source": _read}[kind]
         yield from find(here, table, name)
 
 
@@ -38,7 +38,7 @@ def _folders(place: Place, table: Mapping[str, Any], name: str) -> Iterator[Stud
         yield StudyOf("folder", name or str(value), files=(stated.path(inside, value),))
 
 
-def _simulated(place: Place, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
+def _simulations(place: Place, table: Mapping[str, Any], name: str) -> Iterator[StudyOf]:
     stated.check_names(place, table, ("simulate", "name"))
     inside, given = place.at("simulate"), table["simulate"]
     checks: dict[str, Check] = {

@@ -26,7 +26,7 @@ from bayesrep.posterior.verdict import diagnostics
 from bayesrep.progress import Stopwatch
 from bayesrep.studies.study import Study
 from bayesrep.sweeps.runs import Run
-from bayesrep.sweeps.studies import kept_answers, study_of, true_accuracies
+from bayesrep.sweeps.studies import keep_answers, study_of, true_accuracies
 from bayesrep.types import Floats
 from bayesrep.version import __version__
 
@@ -53,9 +53,9 @@ def result_of(run: Run) -> Result:
                 warnings.simplefilter("ignore", category)
             study = study_of(run.study)
             if run.annotators is not None:
-                study = kept_answers(study, run.annotators)
-            result |= described(study)
-            result |= (_fitted if run.fits else _estimated)(run, study, watch)
+                study = keep_answers(study, run.annotators)
+            result |= describe_study(study)
+            result |= (_fit if run.fits else _estimate)(run, study, watch)
     except BayesrepError as error:
         result["error"] = reason(error)
     except Exception as error:
@@ -71,7 +71,7 @@ def out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
 
-def described(study: Study) -> Result:
+def describe_study(study: Study) -> Result:
     """Which study it is, and its size."""
     return {
         "fingerprint": study.fingerprint(),
@@ -113,8 +113,8 @@ def estimates(study: Study, value: Floats, sd: Floats, lower: Floats, upper: Flo
     }
 
 
-def _estimated(run: Run, study: Study, watch: Stopwatch) -> Result:
-    """Of an estimator; intervals are those that the library gives it."""
+def _estimate(run: Run, study: Study, watch: Stopwatch) -> Result:
+    """What an estimator comes to; its intervals are those that the library gives it."""
     watch.stage("estimating")
     settings: dict[str, Any] = dict(run.settings)
     (found,) = analyse(study, [run.method], seed=run.seed or 0, **settings)
@@ -129,8 +129,8 @@ def _estimated(run: Run, study: Study, watch: Stopwatch) -> Result:
     return {"device_kind": "cpu", "estimates": estimates(study, value, nothing, *ends)}
 
 
-def _fitted(run: Run, study: Study, watch: Stopwatch) -> Result:
-    """Of a posterior, whether or not it has converged."""
+def _fit(run: Run, study: Study, watch: Stopwatch) -> Result:
+    """What a fit comes to, whether or not it has converged."""
     cut = run.method == "cut"
     method: Any = "nuts" if cut else run.method
     feedback: Any = "cut" if cut else "full"

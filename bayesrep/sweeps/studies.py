@@ -22,16 +22,16 @@ from bayesrep.sweeps.runs import StudyOf
 from bayesrep.types import Floats, Ints
 
 ANSWERS_SEED = 0
-"""Of which answers are kept."""
+"""Decides which answers are kept, in every sweep the same."""
 
 
 @lru_cache(maxsize=1)  # runs of one study follow one another
 def study_of(asked: StudyOf) -> Study:
     """The study, with all of its answers."""
-    return _made(asked)
+    return _make_study(asked)
 
 
-def _made(asked: StudyOf) -> Study:
+def _make_study(asked: StudyOf) -> Study:
     settings: dict[str, Any] = dict(asked.settings)
     if asked.kind == "folder":
         return read_study(asked.files[0])
@@ -43,10 +43,10 @@ def _made(asked: StudyOf) -> Study:
     return simulate_study(**settings)
 
 
-def with_contents(asked: Sequence[StudyOf]) -> tuple[StudyOf, ...]:
+def add_contents(asked: Sequence[StudyOf]) -> tuple[StudyOf, ...]:
     """The same, each that is read with a digest of its contents: what cannot be read is refused."""
     return tuple(
-        each if each.kind == "simulate" else replace(each, contents=contents(_made(each)))
+        each if each.kind == "simulate" else replace(each, contents=contents(_make_study(each)))
         for each in asked
     )
 
@@ -78,7 +78,7 @@ def true_accuracies(study: Study) -> Floats | None:
     return None
 
 
-def kept_answers(study: Study, annotators: int) -> Study:
+def keep_answers(study: Study, annotators: int) -> Study:
     """The study, had only so many annotators been asked about every image.
 
     Which answers are kept is drawn once, whatever the run: fewer are some of more, and every
@@ -98,11 +98,11 @@ def kept_answers(study: Study, annotators: int) -> Study:
             raise StudyError(
                 "annotators-kept-of-selecting-counts", study=study.name, dataset=data.name
             )
-        sets[role] = _kept(data, annotators, np.random.default_rng([ANSWERS_SEED, number]))
+        sets[role] = _keep_of_set(data, annotators, np.random.default_rng([ANSWERS_SEED, number]))
     return replace(study, datasets=sets)
 
 
-def _kept(data: AnnotatedSet, annotators: int, rng: np.random.Generator) -> AnnotatedSet:
+def _keep_of_set(data: AnnotatedSet, annotators: int, rng: np.random.Generator) -> AnnotatedSet:
     """A data set with so many answers about every image."""
     shown = np.full(len(data.images), annotators, dtype=np.int64)
     answers = data.answers

@@ -15,7 +15,7 @@ MEASURES = (
 """Columns of `scores` after the axes."""
 
 
-def varying(runs: pl.DataFrame) -> list[str]:
+def varying_axes(runs: pl.DataFrame) -> list[str]:
     """The method, and the axes that have several values; seeds are repeats, and no axis.
 
     What a method has no use for does not vary, nor does what another study lacks.
@@ -33,7 +33,7 @@ def _several(runs: pl.DataFrame, axis: str) -> bool:
 
 
 def _owners(runs: pl.DataFrame, axis: str) -> list[str]:
-    """Of every run that which may or may not have an axis: its study, its method, or the sweep."""
+    """What has an axis or lacks it, for every run: its study, its method, or the sweep."""
     if axis in ("study", "annotators"):
         return [""] * len(runs)
     return runs["study" if axis.startswith("study_") else "method"].to_list()
@@ -74,7 +74,7 @@ def scores(runs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
         `single_held` of single classifiers, and their mean widths; medians of `seconds` and
         `ess_per_second`.
     """
-    axes = varying(runs)
+    axes = varying_axes(runs)
     shown = runs.with_columns(*(pl.Series(name, _words(runs, name)) for name in axes))
     gaps, singles = (
         estimates.filter(quantity=name).select(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from bayesrep.inference.compiling import kept_programs
-from bayesrep.sweeps.folder import keep, spent
+from bayesrep.sweeps.folder import keep, working_seconds
 from bayesrep.sweeps.one import Result, result_of
 from bayesrep.sweeps.runs import Run
 
@@ -38,7 +38,9 @@ class Done(NamedTuple):
 
 def done_of(run: Run, result: Result) -> Done:
     """A finished run."""
-    return Done(run.method, size_of(run), spent(result["seconds"]) + result["seconds"]["study"])
+    return Done(
+        run.method, size_of(run), working_seconds(result["seconds"]) + result["seconds"]["study"]
+    )
 
 
 def size_of(run: Run) -> tuple[Any, ...]:
@@ -103,7 +105,7 @@ def make(missing: Sequence[Run], out: Path, *, jobs: int, gpus: int, heard: Hear
     if jobs == 1:
         with kept_programs():
             for run in missing:
-                heard(run, _made(run, out))
+                heard(run, _make_run(run, out))
         return
     context = get_context("spawn")
     places: SimpleQueue[int] = context.SimpleQueue()
@@ -115,7 +117,7 @@ def make(missing: Sequence[Run], out: Path, *, jobs: int, gpus: int, heard: Hear
         waiting, running = iter(missing), dict[Any, Run]()
         while True:
             while len(running) <= jobs and (run := next(waiting, None)) is not None:
-                running[pool.submit(_made, run, out)] = run
+                running[pool.submit(_make_run, run, out)] = run
             if not running:
                 break
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -128,7 +130,7 @@ def make(missing: Sequence[Run], out: Path, *, jobs: int, gpus: int, heard: Hear
     pool.shutdown()
 
 
-def _made(run: Run, out: Path) -> Result:
+def _make_run(run: Run, out: Path) -> Result:
     result = result_of(run)
     keep(out, run.key, result)
     return result

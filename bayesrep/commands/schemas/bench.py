@@ -1,4 +1,4 @@
-"""Of this machine: bench."""
+"""What `bayesrep bench` says of this machine."""
 
 from collections.abc import Mapping
 
