@@ -210,7 +210,7 @@ def test_a_grid_is_refused_in_one_line_before_any_work(text, rule, facts, grid, 
     path.write_text(text)
     violation = refusal(["sweep", path, "--out", tmp_path / "out"])
     check(violation, rule, facts)
-    assert str(path) in violation or rule == "option-above-limit"
+    assert str(path) in violation
     assert not (tmp_path / "out").exists()
 
 
@@ -428,6 +428,28 @@ def test_a_run_that_fails_is_a_row_and_the_others_are_made(grid, tmp_path, capsy
     assert swept(capsys, path, "--out", out)[0] == 1  # nothing is tried again
     table = scores(runs, estimates)
     assert table["failed"].to_list() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda run: run | {"estimates": 3},
+        lambda run: run | {"estimates": None},
+        lambda run: run | {"estimates": {"quantity": run["estimates"]["quantity"]}},
+        lambda run: run | {"estimates": run["estimates"] | {"estimate": [0.5]}},
+        lambda run: run | {"seconds": []},
+        lambda run: [run],
+    ],
+)
+def test_a_damaged_run_is_made_again(grid, tmp_path, capsys, damage):
+    path, out = grid("method = ['raw', 'naive']"), tmp_path / "out"
+    assert swept(capsys, path, "--out", out)[0] == 0
+    wanted = pl.read_parquet(out / folder.ESTIMATES_TABLE)
+    file = sorted((out / folder.RUNS).iterdir())[0]
+    file.write_text(json.dumps(damage(json.loads(file.read_text("utf-8")))), encoding="utf-8")
+    assert len(folder.read_tables(out)[0]) == 1
+    assert swept(capsys, path, "--out", out)[0] == 0
+    assert pl.read_parquet(out / folder.ESTIMATES_TABLE).equals(wanted)
 
 
 def test_a_run_too_large_for_the_memory_is_a_row(grid, tmp_path, capsys, monkeypatch):

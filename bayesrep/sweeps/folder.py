@@ -49,8 +49,7 @@ def begin(out: Path, file: Path, runs: Sequence[Run]) -> None:
         If it is not a sweep's, another version's, or another grid's, or a study has changed.
     """
     asked = json.loads(json.dumps({run.key: run.axes() for run in runs}))
-    if (out / RECORD).is_file():
-        held = _record(out)
+    if (held := _record(out)) is not None:
         if held["version"] != __version__:
             raise OptionError(
                 "sweep-of-another-version", out=out, version=held["version"], current=__version__
@@ -97,9 +96,22 @@ def read_results(out: Path, keys: Iterable[str]) -> dict[str, Result]:
     for key in keys:
         with suppress(StudyError):
             result = strict_json.read(out / RUNS / f"{key}.json")
-            if isinstance(result, dict) and {"seconds", "error"} <= result.keys():
+            if _is_whole(result):
                 found[key] = result
     return found
+
+
+def _is_whole(result: Any) -> bool:
+    """Whether a file holds all that is written of a run; of a failed one, no estimates."""
+    if not isinstance(result, dict) or not {"seconds", "error"} <= result.keys():
+        return False
+    columns = result.get("estimates", {})
+    stages = result["seconds"]
+    if not isinstance(columns, dict) or not isinstance(stages, dict):
+        return False
+    complete = not columns or columns.keys() == ESTIMATES.keys() - {"run"}
+    each = [len(c) if isinstance(c, list) else -1 for c in columns.values()]
+    return complete and -1 not in each and len(set(each)) <= 1
 
 
 def read_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
@@ -110,23 +122,23 @@ def read_tables(out: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
     OptionError
         If the folder is not a sweep's, or nothing is finished.
     """
-    if not (out / RECORD).is_file():
+    record = _record(out)
+    if record is None:
         raise OptionError("sweep-folder-missing", folder=out, file=RECORD)
-    asked: dict[str, Any] = _record(out)["runs"]
+    asked: dict[str, Any] = record["runs"]
     results = read_results(out, asked)
     if not results:
         raise OptionError("sweep-without-finished-runs", folder=out)
     return (*tables(asked, results), len(asked))
 
 
-def _record(out: Path) -> dict[str, Any]:
-    try:
+def _record(out: Path) -> dict[str, Any] | None:
+    """What was asked for in a folder; None if it is no sweep's."""
+    with suppress(StudyError, KeyError, TypeError):
         record = strict_json.read(out / RECORD)
         if isinstance(record["version"], str) and isinstance(record["runs"], dict):
             return record
-    except (StudyError, KeyError, TypeError):
-        pass
-    raise OptionError("out-not-earlier-run", out=out)
+    return None
 
 
 def tables(

@@ -66,7 +66,7 @@ def whole(least: int, most: int = bounds.DRAWS) -> Check:
     def check(place: Place, value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise wrong(place, value, f"a whole number from {least} on")
-        bounds.at_most(place.key, value, most)
+        within(place, bounds.at_most, place.key.rpartition(".")[2], value, most)
         return value
 
     return check
