@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     names = ("image", context)
     if context in ("dataset", "image", "selected"):
         raise OptionError("context-column-reserved", context=context)
-    answers = read_table(arguments.table, text=("dataset", *names))
+    answers = read_table(arguments.table, ("dataset", *names))
     require(answers, (*names, "selected"), where)
     if "dataset" not in answers.columns:
         answers = answers.with_columns(dataset=pl.lit(""))
