@@ -14,7 +14,7 @@ def add(parser: ArgumentParser) -> None:
     option(
         "table",
         type=Path,
-        help="CSV or Parquet, a row an answer: image, selected, context, and dataset if several",
+        help="a table, a row an answer: image, selected, context, and dataset if several",
     )
     option(
         "--context",

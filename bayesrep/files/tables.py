@@ -46,8 +46,7 @@ def read_sheets(path: str | Path, columns: Collection[str] = ()) -> list[Sheet]:
         frame = _opened(path, lambda: parquet.read(file, str(path), (), further=None))
         frame.columns = delimited.name_columns(frame.columns, str(path), rename)
         return [Sheet(Place(str(path)), normalize_cells(frame))]
-    sheets = _opened(path, lambda: delimited.read(file, rename))
-    size = file.stat().st_size
+    sheets, size = _opened(path, lambda: (delimited.read(file, rename), file.stat().st_size))
     for sheet in sheets:
         delimited.check_width(sheet, size)
     return sheets
