@@ -9,6 +9,7 @@ import struct
 import sys
 import tarfile
 import unicodedata
+import warnings
 import zlib
 from pathlib import Path
 
@@ -474,6 +475,32 @@ def test_a_study_names_its_images_by_path_name_or_stem(tmp_path):
     touch(tmp_path, "3/i4.jpeg")
     with refused(PredictionError, "image-name-of-several-files", {"images": ["i4"]}):
         select(list_images(tmp_path), ["i4"], "v2")
+
+
+def test_a_study_names_its_images_by_paths_from_another_folder(tmp_path):
+    """Of files of one name in several folders, and never by what fits two."""
+    touch(tmp_path / "v1", "3/a.png", "11/a.png", "11/b.png")
+    names = ["3/a.png", "11/a.png"]
+    for root, called in (
+        (tmp_path / "v1", [f"val/{name}" for name in names]),
+        (tmp_path / "v1", ["C:\\val\\" + name.replace("/", "\\") for name in names]),
+        (tmp_path, names),
+        (tmp_path / "v1", ["val/b.png"]),
+    ):
+        file = tmp_path / "labels.csv"
+        rows = [f"{at}/{name}.png,{at}" for at, name in ((3, "a"), (11, "a"), (11, "b"))]
+        prefix = "v1/" * (root == tmp_path)
+        file.write_text("image,label\n" + "".join(f"{prefix}{row}\n" for row in rows))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PredictionWarning)  # there is no class 0
+            chosen = select(list_images(root, labels=file), called, "v1")
+        assert chosen.names == tuple(called)
+        assert chosen.labels.tolist() == ([3, 11] if len(called) > 1 else [11])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PredictionWarning)
+        images = list_images(tmp_path / "v1")
+    with refused(PredictionError, "no-file-for-study-image", {"images": ["val/a.png"]}):
+        select(images, ["val/a.png"], "v1")
 
 
 @settings(max_examples=20)

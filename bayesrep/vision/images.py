@@ -181,20 +181,19 @@ def _status(file: str) -> str:
 def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
     """The images that a study counts, under the names it gives them.
 
-    Those are relative paths, file names, or file names without their suffix.
+    Those are relative paths, file names, file names without their suffix, or paths that begin in
+    another folder.
 
     Raises
     ------
     PredictionError
         Where an image of the study is not found, or a name fits several.
     """
-    wanted = [normalize_name(name) for name in names]
-    best = wanted
+    wanted = [normalize_name(name).replace("\\", "/") for name in names]
     paths = [PurePosixPath(name) for name in images.names]
+    best = wanted
     for called in (images.names, [path.name for path in paths], [path.stem for path in paths]):
-        rows: dict[str, list[int]] = {}
-        for row, name in enumerate(called):
-            rows.setdefault(name, []).append(row)
+        rows = _rows_of(called)
         missing = [name for name in wanted if name not in rows]
         if not missing:
             if several := [name for name in wanted if len(rows[name]) > 1]:
@@ -203,6 +202,11 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
                 )
             return replace(images.take([rows[name][0] for name in wanted]), names=tuple(names))
         best = min(best, missing, key=len)
+    for folders in (1, 2, 3, 0):
+        rows = _rows_of([_last(name, folders) for name in images.names])
+        keys = [_last(name, folders) for name in wanted]
+        if len(set(keys)) == len(keys) and all(len(rows.get(key, ())) == 1 for key in keys):
+            return replace(images.take([rows[key][0] for key in keys]), names=tuple(names))
     raise PredictionError(
         "no-file-for-study-image",
         dataset=dataset,
@@ -210,6 +214,18 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
         image_count=len(images),
         example=images.names[0],
     )
+
+
+def _rows_of(called: Sequence[str]) -> dict[str, list[int]]:
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(called):
+        rows.setdefault(name, []).append(row)
+    return rows
+
+
+def _last(name: str, folders: int) -> str:
+    """A path's name with its last folders."""
+    return "/".join(name.split("/")[-folders - 1 :])
 
 
 def _image_set(entries: Sequence[_File], labels: Ints, classes: Classes) -> ImageSet:
