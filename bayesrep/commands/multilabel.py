@@ -43,8 +43,8 @@ def run(arguments: Namespace) -> int:
     by_people = arguments.table in ("people", "judged", "confusion")
     if by_people and arguments.objects is None and arguments.counts is None:
         return lacking(f"multilabel --table {arguments.table}", ["--objects or --counts"])
-    files = arguments.labels or ([arguments.objects] if arguments.objects else None)
-    if not by_people and files is None:
+    files: Sequence[Path] = arguments.labels or list(filter(None, [arguments.objects]))
+    if not by_people and not files:
         return lacking("multilabel", ["--labels or --objects"])
     asked = arguments.dataset or REQUIRED_ROLES[0]
     (answers,) = protocols.read_predictions(arguments.study, (asked,))
