@@ -101,9 +101,9 @@ def _read(dataset: str, folder: Path) -> Predictions:
     check_range(folder / LABELS, labels, len(classes))
     for path, (answers, _) in zip(files, found, strict=True):
         check_range(path, answers, len(classes))
+        refuse_mistake(labels, answers[:, 0], where=f"{folder / LABELS} and {path.name}")
     ranks = min(answers.shape[1] for answers, _ in found)
     stacked = np.stack([answers[:, :ranks] for answers, _ in found])
-    refuse_mistake(labels, stacked[:, :, 0], where=f"{folder / LABELS} and the arrays beside it")
     scores = [scores for _, scores in found if scores is not None]
     confidence = None
     if len(scores) == len(found):

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from bayesrep.errors import PredictionError, StudyError, listing
@@ -316,7 +315,7 @@ def _stem_of(name: str, stems: Collection[str]) -> str | None:
 
 def _from_table(path: Path, classes: Classes) -> ImageSet:
     try:
-        table = tables.read_only(path, rename=lambda names: [name.lower() for name in names]).frame
+        table = tables.read_only(path, ("path", "label")).frame
     except StudyError as error:
         raise PredictionError(error.violation) from error
     if missing := [name for name in ("path", "label") if name not in table.columns]:
@@ -324,23 +323,18 @@ def _from_table(path: Path, classes: Classes) -> ImageSet:
         raise PredictionError("image-table-lacks-columns", path=path, columns=columns)
     if not len(table):
         raise PredictionError("image-table-without-images", path=path)
-    given = table["path"].cast(pl.String).fill_null("").to_list()
     names, labels = (
         normalize_names(table[name]).fill_null("").to_list() for name in ("path", "label")
     )
     if not all(names) or not all(labels):
         raise PredictionError("image-table-cell-empty", path=path)
-    entries = [
-        _File(name, _openable(path.parent, as_given, name))
-        for name, as_given in zip(names, given, strict=True)
-    ]
+    entries = [_File(name, _openable(path.parent, name)) for name in names]
     if missing := [entry.name for entry in entries if not os.path.isfile(entry.file)]:
         raise PredictionError("image-table-names-missing-files", path=path, images=listing(missing))
     return _image_set(entries, class_numbers(labels, names, str(path), classes), classes)
 
 
-def _openable(folder: Path, *spellings: str) -> str:
-    """The first spelling of a file's path that is there, in either of Unicode's forms."""
-    decomposed = [unicodedata.normalize("NFD", spelling) for spelling in spellings]
-    files = [str(folder / spelling) for spelling in (*spellings, *decomposed)]
+def _openable(folder: Path, name: str) -> str:
+    """The path of a file, in the form of Unicode in which it is there."""
+    files = [str(folder / unicodedata.normalize(form, name)) for form in ("NFC", "NFD")]
     return next((file for file in files if os.path.isfile(file)), files[0])
