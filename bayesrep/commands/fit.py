@@ -89,10 +89,12 @@ def run(arguments: Namespace) -> int:
     answer = f"{_answer(study, tree)}\n" if converged else ""
     choice, tried = attributes["components_choice"], attributes["tried"]
     why = "".join(f"{sentence}\n" for sentence in (choice, tried) if sentence)
-    text = (
-        f"{answer}{verdict}\n{why}Written to {arguments.out}\n"
-        f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
+    following = (
+        process.command("summarize", arguments.study, arguments.out)
+        if converged
+        else process.command("diagnose", arguments.out, "--study", arguments.study)
     )
+    text = f"{answer}{verdict}\n{why}Written to {arguments.out}\nNext: {following}"
     facts = {
         "out": str(arguments.out),
         "converged": converged,

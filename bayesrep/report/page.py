@@ -93,11 +93,12 @@ def _front(content: Content) -> Front:
     summary = _summary(study)
     if (opening := content.opening) is None:
         return Front(f"{study.name}: how much of the accuracy drop is real?", summary)
+    caveat = content.caveat
     return Front(
-        title=opening.title,
+        title=f"No answer: {caveat}" if caveat else opening.title,
         summary=summary,
         kicker=study.name,
-        sentence=opening.sentence,
+        sentence=f"No answer, since {caveat}: {opening.sentence}" if caveat else opening.sentence,
         badge=trust.badge if isinstance(trust, Trust) else None,
         figure=opening.figure,
         missing=opening.missing,

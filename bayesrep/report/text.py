@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import plain
+from bayesrep.errors import plain, quoted
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.report.answer import Estimate, is_share
 from bayesrep.report.methods import label_of
@@ -735,10 +735,20 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return plainly_aligned(table) if form == "text" else WRITERS[form](table)
 
 
-def diagnosis_text(diagnosis: "Diagnosis") -> str:
-    """What `bayesrep.diagnose` says: the verdict, sentences, commands, and the table of checks."""
+def diagnosis_text(
+    diagnosis: "Diagnosis", study: str = "STUDY", posterior: str = "posterior.nc"
+) -> str:
+    """What `bayesrep.diagnose` says: the verdict, sentences, commands, and the table of checks.
+
+    Parameters
+    ----------
+    diagnosis
+        What it found.
+    study, posterior
+        Where they are.
+    """
     sentences = [f"- {plain(sentence)}" for sentence in diagnosis.sentences]
-    sentences += remedies(diagnosis.sentences)
+    sentences += remedies(diagnosis.sentences, study, posterior)
     table = aligned([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
     return "\n".join([diagnosis.verdict, "", *sentences, *[""] * bool(sentences), table])
 
@@ -747,14 +757,25 @@ _SETTING = re.compile(r'\b([a-z_]+)=("?)([\w.-]+)\2')
 _OPTIONS = ("model", "method", "feedback", "groups", "datasets")
 
 
-def remedies(sentences: Iterable[str], study: str = "STUDY") -> list[str]:
-    """Commands to paste for the settings that sentences advise, a line each."""
+def remedies(
+    sentences: Iterable[str], study: str = "STUDY", posterior: str = "posterior.nc"
+) -> list[str]:
+    """Commands to paste for the settings that sentences advise, a line each.
+
+    Parameters
+    ----------
+    sentences
+        Of a diagnosis.
+    study, posterior
+        Where they are.
+    """
+    study, posterior = quoted(study), quoted(posterior)
     found: dict[str, None] = {}
     for sentence in sentences:
         for name, _, value in _SETTING.findall(plain(sentence)):
             value = value.rstrip(".")
             if name == "crowd_sd":
-                found[f"summarize {study} posterior.nc --crowd-sd {value}"] = None
+                found[f"summarize {study} {posterior} --crowd-sd {value}"] = None
             elif name in _OPTIONS:
                 found[f"fit {study} --out again.nc --{name} {value}"] = None
             else:

@@ -51,6 +51,8 @@ class Trust(Section):
         "yes", "with care" or "no", as `bayesrep.diagnose` has it.
     assumption
         What no check can see, as a clause.
+    caveat
+        Why the fit has no answer, as a clause; empty where it has one.
     sentences
         What is not as it should be, or cannot be seen.
     unchecked
@@ -67,6 +69,7 @@ class Trust(Section):
 
     verdict: str
     assumption: str
+    caveat: str
     sentences: tuple[str, ...]
     unchecked: str
     checks: pl.DataFrame
@@ -97,6 +100,7 @@ class Trust(Section):
         return cls(
             verdict=found.trust,
             assumption=found.assumption,
+            caveat=_caveat(fitted, found.trust),
             sentences=found.sentences,
             unchecked=AGREEMENT * (len(source.study.classifiers) > 1),
             checks=found.checks,
@@ -140,6 +144,12 @@ class Trust(Section):
         notes = len(self.sentences)
         many = f", {notes} note{'s' * (notes != 1)}" * bool(notes)
         return VERDICTS.get(self.verdict, VERDICTS["with care"])[0], f"{self.verdict}{many}"
+
+
+def _caveat(fitted: Fitted, trust: str) -> str:
+    if not fitted.group.attrs.get("converged"):
+        return "this fit has not converged"
+    return "this fit is not to be used" if trust == "no" else ""
 
 
 def _answers(predictions: pl.DataFrame) -> Floats:
