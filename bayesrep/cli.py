@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from importlib import import_module
+from itertools import takewhile
 from keyword import iskeyword
 from pathlib import Path
 from types import ModuleType
@@ -136,8 +137,8 @@ class _Parser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         """As argparse does; but an option that there is not is told, and nothing else before it."""
         words = list(sys.argv[1:] if args is None else args)
-        if self._subparsers is None:
-            self._refuse_unknown(words[: words.index("--")] if "--" in words else words)
+        before = takewhile(lambda word: word.startswith("-"), words)  # the name of a command
+        self._refuse_unknown(list(before) if self._subparsers else words)
         found, left = super().parse_known_args(words, namespace)
         if left and self._subparsers is None:
             self.error(f"one argument too many: {plain(' '.join(left))}")
@@ -145,7 +146,7 @@ class _Parser(argparse.ArgumentParser):
 
     def _refuse_unknown(self, words: Sequence[str]) -> None:
         known = self._option_string_actions
-        for word in words:
+        for word in takewhile(lambda word: word != "--", words):
             name = word.split("=")[0]
             if name.startswith("--") and not any(each.startswith(name) for each in known):
                 named = [

@@ -124,6 +124,7 @@ def test_a_page_of_images_says_what_the_sections_say(content):
 
 
 def test_numbers_below_zero_have_a_minus_sign():
+    assert real_minus("-1 is -1.5 better (-1)", ["-1", "m"]) == "-1 is −1.5 better (-1)"
     assert real_minus("-0.3 (-1.2 to -0.1), ±-.5") == "−0.3 (−1.2 to −0.1), ±−.5"
     for text in ("`--set x=-1 -2`", "2024-05-01", "a-1", "--seed", "vit -b", "1e-6"):
         assert real_minus(text) == text

@@ -35,6 +35,8 @@ def new_file(path: Path, *, force: bool = False) -> None:
     new_study(path, force=force)
     if path.is_dir():
         raise OptionError("output-is-folder", path=path)
+    if path.exists() and not path.is_file():
+        raise OptionError("output-not-a-file", path=path)
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise OptionError("output-folder-not-writable", path=path, parent=path.parent)
 
