@@ -50,7 +50,8 @@ def tasks_text(kind: str, facts: Mapping[str, Any], where: Mapping[str, Any]) ->
     if "page.html" not in where["files"]:
         lines.append("  (too many tasks for the offline page)")
     lines.append(
-        f"Written to {out}; read the answers with: bayesrep collect read {quoted(out)} FILE..."
+        f"Written to {out}; read the answers with: bayesrep collect read {quoted(out)} FILE "
+        "--out answers.csv"
     )
     return "\n".join(lines)
 

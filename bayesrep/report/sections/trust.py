@@ -12,12 +12,13 @@ from bayesrep.checks.dependence import AGAINST
 from bayesrep.checks.diagnosis import examine
 from bayesrep.checks.finding import p_text
 from bayesrep.checks.predictions import check_predictions
-from bayesrep.errors import OptionError
+from bayesrep.errors import OptionError, quoted
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report import vega
 from bayesrep.report.figures import BLUE, GREY, RED, ROLE_COLORS, legend_below, panels, shades
 from bayesrep.report.sections.section import Block, Figure, Section, Source, Table, rows_of
+from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
@@ -330,20 +331,29 @@ def _commands(fitted: Fitted) -> str:
         "seed": attributes.get("seed"),
         "feedback": "cut" if attributes.get("feedback") == "cut" else None,
         "groups": made.grouping,
+        "datasets": _other_datasets(str(attributes.get("datasets", "[]"))),
     }
-    words = [f"--{name} {value}" for name, value in given.items() if value is not None]
+    told = ((name, str(value)) for name, value in given.items() if value is not None)
+    words = [f"--{name} {quoted(value)}" for name, value in told]
     usual = made.model.options()
     for name, value in vars(made.options).items():
         if value != getattr(usual, name):
             shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            words.append(f"--set {name}={shown}")
+            words.append(f"--set {quoted(f'{name}={shown}')}")
     assumed = f" --crowd-sd {fitted.crowd_sd:g}" if fitted.crowd_sd else ""
+    assumed += "" if attributes.get("converged") else " --allow-unconverged"
     return "\n".join(
         [
             " ".join(["bayesrep fit STUDY --out posterior.nc", *words]),
             f"bayesrep report STUDY posterior.nc --out report.html{assumed}",
         ]
     )
+
+
+def _other_datasets(recorded: str) -> str | None:
+    """The data sets of a fit as they are typed, where they are not those of every fit."""
+    roles = [str(role) for role in json.loads(recorded)]
+    return ",".join(roles) if {*roles} - {*REQUIRED_ROLES} else None
 
 
 def _cell(value: str | float | None) -> str:
