@@ -47,6 +47,7 @@ FOUND: Mapping[str, type] = {
     **dict.fromkeys(("components_choice", "tried"), str),
     "converged": bool,
     "sentences": list,
+    "matching": list,
 }
 """What the tables say, of which the record keeps what is printed."""
 TRUST = ("yes", "with care", "no")
@@ -168,7 +169,7 @@ def _strange(record: Any) -> str | None:
         or isinstance(found, dict)
         and found.keys() == FOUND.keys()
         and all(isinstance(found[name], kind) for name, kind in FOUND.items())
-        and all(isinstance(sentence, str) for sentence in found["sentences"])
+        and all(isinstance(said, str) for said in [*found["sentences"], *found["matching"]])
         and found["trust"] in TRUST,
     }
     wrong = next((name for name, holds in sound.items() if not holds), None)
@@ -430,7 +431,7 @@ def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
         *(f"- {plain(sentence)}" for sentence in sentences),
         *remedies(sentences, str(study), str(posterior)),
         *filter(None, [found["components_choice"], found["tried"]]),
-        *map(plain, found.get("matching", ())),
+        *map(plain, found["matching"]),
         "",
         f"{out}/report.html  everything on one page; open it in a browser",
         *held,
