@@ -521,7 +521,7 @@ EXPORT = "an export of Label Studio"
         ),
         (
             "a.json",
-            '[{"data": {}, "annotations": [{"result": []}]}]',
+            '[{"data": {}, "annotations": [{"completed_by": 1, "result": []}]}]',
             damaged("KeyError", "'task'", EXPORT),
         ),
         (
@@ -548,6 +548,21 @@ def test_files_that_are_none_are_refused_in_one_line(tmp_path, name, text, broke
 
 
 # Pictures.
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["javascript:alert(1)", "data:text/html,x", "www.example.org", "https://a b", "file:///a"],
+)
+def test_links_that_lead_not_to_the_web_are_refused(tmp_path, link):
+    asked = pl.DataFrame({"dataset": "v", "image": ["a", "b"], "label": ["x", "y"]})
+    tasks = plan_grids(asked, None, Design(positive=0, negative=0))
+    collection = Collection("contains", tasks, 2, {})
+    labels = pl.DataFrame({"label": ["x", "y"], "link": ["HTTPS://example.org/x?a=1", link]})
+    with refused(StudyError, "label-link-not-web", {"labels": ["y"]}):
+        write_collection(tmp_path / "c", collection, labels)
+    assert not (tmp_path / "c").exists()
+    write_collection(tmp_path / "c", collection, labels.with_columns(link=pl.lit(" ")))
 
 
 def test_images_of_folders_have_the_folders_labels(tmp_path):
