@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from bayesrep import process
 from bayesrep.commands.examples import epilog
-from bayesrep.commands.output import DONE, FINDING, MISTAKE, say, show_warning, write_tables_as
+from bayesrep.commands.output import DONE, FINDING, MISTAKE, say, show_each_once, write_tables_as
 from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, reason
 from bayesrep.version import __version__
 
@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     with warnings.catch_warnings():
-        warnings.showwarning = show_warning
+        warnings.showwarning = show_each_once()
         return copy_context().run(_run, arguments)  # the format of tables is this command's own
 
 

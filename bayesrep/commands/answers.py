@@ -67,7 +67,7 @@ def run(arguments: Namespace) -> int:
     given = pl.concat(parts, how="diagonal")
     own, answers, left_out = None, given, dict[str, int]()
     if arguments.labels:
-        labels = read_table(arguments.labels)
+        labels = read_table(arguments.labels, ("dataset", "image", "label"))
         own = labelled.own_labels(given, labels, str(arguments.labels), separator)
         answers, left_out = own.answers, dict(own.left_out)
     elif separator is not None:

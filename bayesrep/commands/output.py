@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,14 +103,20 @@ def lacking(command: str, names: Sequence[str]) -> int:
     return MISTAKE
 
 
-def show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
-    """A warning in one line, as `warnings.showwarning`.
+def show_each_once() -> Callable[..., None]:
+    """What shows a command's warnings, each in one line and once, as `warnings.showwarning`.
 
     What a library will change some day is for us to heed, not for who runs a command.
     """
-    if issubclass(category, FutureWarning | DeprecationWarning):
-        return
-    say(VOICE.get()(f"{category.__name__}: {message}"))
+    said: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
+        line = VOICE.get()(f"{category.__name__}: {message}")
+        if not issubclass(category, FutureWarning | DeprecationWarning) and line not in said:
+            said.add(line)
+            say(line)
+
+    return show
 
 
 LeftOut = Mapping[str, Mapping[str, str]]  # images that a study is left without, by data set

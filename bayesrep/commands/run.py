@@ -274,7 +274,7 @@ class _Work:
     def tabulate(self) -> None:
         from bayesrep.atomic import replaced_folder
         from bayesrep.checks.diagnosis import examine
-        from bayesrep.estimators import classifier_table, gap_table
+        from bayesrep.estimators import classifier_table, gap_table, matching_sentences
         from bayesrep.posterior.fitted import Fitted
         from bayesrep.report.closing import drop_sentence
 
@@ -301,6 +301,7 @@ class _Work:
         found["verdict"] = voice(diagnosis.verdict)
         found["sentences"] = list(map(voice, diagnosis.sentences))
         found["assumption"] = voice(diagnosis.assumption)
+        found["matching"] = matching_sentences(self.points)
         for name in ("components_choice", "tried"):
             found[name] = fitted.group.attrs[name]
         with replaced_folder(self.out.resolve() / "tables") as folder:
@@ -346,6 +347,7 @@ def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
         *(f"- {plain(sentence)}" for sentence in sentences),
         *remedies(sentences, f"{out}/study"),
         *filter(None, [found["components_choice"], found["tried"]]),
+        *map(plain, found.get("matching", ())),
         "",
         f"{out}/report.html  everything on one page; open it in a browser",
         f"{out}/tables/      adjusted accuracies, gaps, ranks and pairs as CSV",

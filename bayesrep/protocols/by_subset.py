@@ -4,14 +4,16 @@ Parts are of classes (objects, without dogs, your own) or of images: a list or c
 and the *fast* images, those to which people's median time was at most a minute.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import OptionError, StudyError, listing
-from bayesrep.protocols.comparison import accuracy_rows, side_of
+from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
+from bayesrep.files.names import normalize_names
+from bayesrep.protocols.comparison import Side, accuracy_rows, side_of
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.sources.table_files import read_table, require
 from bayesrep.studies.predictions import Predictions
@@ -30,7 +32,7 @@ def compare_subsets(
     subsets: Mapping[str, Sequence[Bools]],
     *,
     humans: tuple[Predictions, ...] | None = None,
-    sets: tuple[LabelSets, LabelSets] | None = None,
+    sets: tuple[LabelSets | None, ...] | None = None,
     interval: str = "clopper-pearson",
 ) -> pl.DataFrame:
     """Accuracies of classifiers and people on subsets of the images of both data sets.
@@ -41,8 +43,11 @@ def compare_subsets(
         Answers of the same classifiers on both.
     subsets
         Name to two masks over images, [N] of the reference and [N'] of the replication.
-    humans, sets, interval
+    humans, interval
         As `compare` takes them.
+    sets
+        As `compare` takes them; of one of the two there may be none (`read_some_label_sets`), and
+        nothing is said of that one.
 
     Returns
     -------
@@ -54,7 +59,13 @@ def compare_subsets(
     Raises
     ------
     StudyError
-        As `compare`, where a subset has no image, or takes the name "all images".
+        As `compare`, where a subset has no image in either data set, or takes the name "all
+        images".
+
+    Warns
+    -----
+    ProtocolWarning
+        Where a subset has images in one of the data sets alone.
     """
     if ALL in subsets:
         raise StudyError("all-images-name-taken", subset=ALL)
@@ -64,6 +75,10 @@ def compare_subsets(
     given = (None, None) if sets is None else sets
     both = (reference, replication)
     sides = [side_of(*each) for each in zip(both, people, given, strict=True)]
+    if sets is not None:
+        sides = [
+            _unsaid(side) if each is None else side for side, each in zip(sides, sets, strict=True)
+        ]
     names, machines = sides[0].names, len(reference.classifiers)
     kinds = ["classifier"] * machines + ["human"] * (len(names) - machines)
     metric = "top-1" if sets is None else "multi-label"
@@ -74,9 +89,21 @@ def compare_subsets(
             ((side.right & mask).sum(axis=1), (side.answered & mask).sum(axis=1))
             for side, mask in zip(sides, masks, strict=True)
         ]
-        for role, (_, images) in zip(REQUIRED_ROLES, counts, strict=True):
-            if not images.any():
-                raise StudyError("subset-without-answers", subset=name, role=role)
+        empty = [
+            role
+            for role, (_, images) in zip(REQUIRED_ROLES, counts, strict=True)
+            if not images.any()
+        ]
+        if len(empty) == len(counts):
+            raise StudyError("subset-without-answers", subset=name)
+        for role, side in zip(REQUIRED_ROLES, sides, strict=True):
+            if role in empty and side.answered.any():
+                warnings.warn(
+                    f"subset {name!r}: nobody answered an image of it in the {role}, of which "
+                    "nothing is said",
+                    ProtocolWarning,
+                    stacklevel=2,
+                )
         rows = accuracy_rows(names, kinds, metric, counts, interval)
         tables.append(rows.select(pl.lit(name).alias("subset"), pl.all()))
     changes = [
@@ -86,6 +113,12 @@ def compare_subsets(
         for role in REQUIRED_ROLES
     ]
     return pl.concat(tables).with_columns(changes)
+
+
+def _unsaid(side: Side) -> Side:
+    """The same participants, of whose answers nobody knows which are right."""
+    nothing = np.zeros_like(side.answered)
+    return Side(side.names, nothing, nothing)
 
 
 def of_classes(
@@ -114,9 +147,9 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
         Naming the file: no column image, an image twice, or none of the images.
     """
     file = Path(path)
-    table = read_table(file, text=("dataset", "image"))
+    table = read_table(file, ("dataset", "image"))
     require(table, ("image",), str(file))
-    text = table.select(pl.all().cast(pl.String).str.strip_chars().fill_null(""))
+    text = table.select(normalize_names(pl.all()).fill_null(""))
     columns = [name for name in text.columns if name not in ("image", "dataset")]
     if not columns:
         text, columns = text.with_columns(pl.lit("true").alias(file.stem)), [file.stem]
@@ -178,7 +211,7 @@ def fast_images(
     if not seconds > 0:
         raise OptionError("fast-seconds-not-positive", seconds=seconds)
     where = str(path)
-    table = read_table(path, text=("dataset", "image", "task"))
+    table = read_table(path, ("dataset", "image", "task", "seconds"))
     if "image" not in table.columns and "task" in table.columns:
         table = table.rename({"task": "image"})
     require(table, ("image", "seconds"), where)

@@ -164,6 +164,11 @@ def describe_study(study: Study) -> str:
         lines.append(
             f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} points"
         )
+        wrong = [plain(data.name) for data in study.datasets.values() if not data.correct.any()]
+        if wrong:
+            lines.append(
+                f"  no {words.classifier} is ever right on {' and '.join(wrong)}: check the labels"
+            )
     if study.provenance.get("source") == "cifar10h":
         lines.append("  a placebo: both are random parts of one data set, and the true gap is zero")
     return "\n".join(lines)

@@ -42,7 +42,7 @@ def read(path: Path, model: str | None) -> Log:
         Its name, where the user gave one and the table has none.
     """
     where = str(path)
-    table = read_table(path, text=_TEXT)
+    table = read_table(path, _TEXT)
     found = {
         field: next(name for name in names if name in table.columns)
         for field, names in _KNOWN.items()

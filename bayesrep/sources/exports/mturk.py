@@ -16,7 +16,7 @@ from bayesrep.sources.table_files import read_table, require
 def read_mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
     """Batch results: a row an assignment, with inputs and answers of one image or of a grid."""
     where, needed = str(path), ("HITId", "WorkerId")
-    table = read_table(path).with_columns(pl.all().cast(pl.String))
+    table = read_table(path, needed).with_columns(pl.all().cast(pl.String))
     require(table, needed, where)
     if "Answer.taskAnswers" in table.columns:
         table = with_task_answers(table, where, asked)

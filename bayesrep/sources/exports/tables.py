@@ -14,9 +14,9 @@ def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
     names["answer"] = asked.answer or "answer"
     if asked.label:
         names["label"] = asked.label
-    table = read_table(path)
-    require(table, tuple(names.values()), str(path))
     types = {"task": pl.String, "control": pl.String, "seconds": pl.Float64}
+    table = read_table(path, (*names.values(), *types))
+    require(table, tuple(names.values()), str(path))
     more = [
         pl.col(name).cast(kind, strict=False)
         for name, kind in types.items()
