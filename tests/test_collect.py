@@ -521,7 +521,7 @@ EXPORT = "an export of Label Studio"
         ),
         (
             "a.json",
-            '[{"data": {}, "annotations": [{"result": []}]}]',
+            '[{"data": {}, "annotations": [{"completed_by": 1, "result": []}]}]',
             damaged("KeyError", "'task'", EXPORT),
         ),
         (
@@ -548,6 +548,33 @@ def test_files_that_are_none_are_refused_in_one_line(tmp_path, name, text, broke
 
 
 # Pictures.
+
+
+def test_own_labels_and_counts_of_a_table_are_read_as_flags_and_numbers(tmp_path):
+    rows = ["v,1.10,x,yes,3,4", "v,1.10,y,no,2,4", "v,1.1,x,1,4,4", "v,1.1,y,0,0,4"]
+    text = "dataset,image,label,own,selected,shown\n" + "\n".join(rows) + "\n"
+    (tmp_path / "c.csv").write_text(text, encoding="utf-8")
+    out = tmp_path / "l.csv"
+    assert main(["collect", "labels", str(tmp_path / "c.csv"), "--out", str(out)]) == 0
+    table = pl.read_csv(out, infer_schema=False)
+    assert table.select("image", "label", "own").rows() == [
+        ("1.10", "x", "true"), ("1.10", "y", "false"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["javascript:alert(1)", "data:text/html,x", "www.example.org", "https://a b", "file:///a"],
+)
+def test_links_that_lead_not_to_the_web_are_refused(tmp_path, link):
+    asked = pl.DataFrame({"dataset": "v", "image": ["a", "b"], "label": ["x", "y"]})
+    tasks = plan_grids(asked, None, Design(positive=0, negative=0))
+    collection = Collection("contains", tasks, 2, {})
+    labels = pl.DataFrame({"label": ["x", "y"], "link": ["HTTPS://example.org/x?a=1", link]})
+    with refused(StudyError, "label-link-not-web", {"labels": ["y"]}):
+        write_collection(tmp_path / "c", collection, labels)
+    assert not (tmp_path / "c").exists()
+    write_collection(tmp_path / "c", collection, labels.with_columns(link=pl.lit(" ")))
 
 
 def test_images_of_folders_have_the_folders_labels(tmp_path):

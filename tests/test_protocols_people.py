@@ -1,5 +1,8 @@
 """What people see, and what they say of predictions: numbers against their definitions in loops."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +13,9 @@ from bayesrep.protocols import confusion, judged, people_beside, read_people, se
 from bayesrep.report.figure_names import FIGURES
 from bayesrep.report.sections.section import Source
 from bayesrep.report.sections.seen import Seen
+from bayesrep.sources.imagenetv2 import VALIDATION, read_test_set
+from bayesrep.sources.labelled import count_labels
+from bayesrep.sources.raw_answers import decide, read_raw
 from bayesrep.studies.predictions import Predictions
 
 CLASSES = tuple("abcdef")
@@ -96,7 +102,7 @@ def test_what_people_see(world):
 
     assert table["the own label is selected by nobody"] == (sum(mine(i) == 0 for i in asked), 70)
     for text, share in (("as often", 1), ("half as often", 0.5)):
-        expected = sum(max(others[i]) >= share * mine(i) for i in both)
+        expected = sum(max(others[i]) >= share * mine(i) and max(others[i]) > 0 for i in both)
         assert table[f"another label is selected {text}"] == (expected, len(both))
     one = [i for i in asked if i in told and told[i]["number"] == 1]
     several = sum((mine(i) > 0) + sum(f > 0 for f in others[i]) > 1 for i in one)
@@ -156,11 +162,29 @@ def test_what_people_say_of_predictions(world):
         wrong = [i for i in said if said[i][0] != own[i] and (i, own[i]) in frequency]
         theirs = {i: frequency.get((i, said[i][0]), 0.0) for i in wrong}
         assert table["mistakes selected as often as the own label"] == (
-            sum(theirs[i] >= frequency[i, own[i]] for i in wrong), len(wrong),
+            sum(theirs[i] >= frequency[i, own[i]] and theirs[i] > 0 for i in wrong), len(wrong),
         )  # fmt: skip
         assert table["mistakes selected by half or more"] == (
             sum(theirs[i] >= 0.5 for i in wrong), len(wrong),
         )  # fmt: skip
+
+
+def test_a_label_that_nobody_selects_is_not_selected_as_often(tmp_path):
+    # Own labels at 0 of 4: with one other at 0, with one at 1, and alone; then one at 4 beside 2.
+    text = "image,label,selected,shown\n"
+    rows = ["i,a,0,4", "i,b,0,4", "j,a,0,4", "j,b,1,4", "k,a,0,4", "l,a,4,4", "l,b,2,4"]
+    (tmp_path / "c.csv").write_text(text + "\n".join(rows) + "\n", encoding="utf-8")
+    answers = np.array([[[1], [1], [1], [1]], [[2], [2], [2], [0]]])
+    predictions = Predictions("v", list("ijkl"), CLASSES, [0, 0, 0, 0], ("p", "q"), answers)
+    people = read_people(predictions, counts=tmp_path / "c.csv")
+    table = found(seen(predictions, people))
+    assert table["another label is selected as often"] == (1, 3)
+    assert table["another label is selected half as often"] == (2, 3)
+    every = judged(predictions, people)
+    for classifier, expected in (("p", (1, 4)), ("q", (0, 3))):
+        mistakes = found(every.filter(classifier=classifier))
+        assert mistakes["mistakes selected as often as the own label"] == expected
+    assert people_beside(predictions, people).first[2].tolist() == [-1, 1, -1, 0]
 
 
 def test_what_people_take_images_for(world):
@@ -171,7 +195,7 @@ def test_what_people_take_images_for(world):
     for row, image in enumerate(predictions.images.tolist()):
         of = {label: f for (i, label), f in frequency.items() if i == image}
         said = every.first[3, row]
-        if not of:
+        if not any(of.values()):
             assert said == -1
         else:
             best = [label for label, f in of.items() if f == max(of.values())]
@@ -265,3 +289,27 @@ def test_tables_that_cannot_be_are_refused(world, text, broken):
     (folder / "bad.csv").write_text(text, encoding="utf-8")
     with refused(StudyError, *broken):
         read_people(predictions, counts=folder / "bad.csv")
+
+
+DATA = Path(
+    os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+)
+RATERS, NETWORKS = DATA / "reassessed-imagenet" / "raters.npz", DATA / "imagenetv2" / "data"
+
+
+@pytest.mark.skipif(
+    not (RATERS.is_file() and NETWORKS.is_dir()),
+    reason=f"no published files in {DATA}; set BAYESREP_DATA",
+)
+def test_published_answers_about_labels_count_as_by_hand(tmp_path):
+    predictions = read_test_set(NETWORKS, VALIDATION)
+    answers = read_raw("reassessed", RATERS).with_columns(dataset=pl.lit(predictions.dataset))
+    words = {"yes": ["yes"], "no": ["no"], "maybe": ["maybe"], "maybe_is": "no"}
+    count_labels(decide(answers, **words)).write_parquet(tmp_path / "c.parquet")
+    people = read_people(predictions, counts=tmp_path / "c.parquet")
+    table = found(seen(predictions, people))
+    assert table["another label is selected as often"] == (11_668, 24_889)
+    assert table["another label is selected half as often"] == (14_553, 24_889)
+    assert table["the own label is selected by nobody"] == (6_064, 24_889)
+    mistakes = found(judged(predictions, people).filter(classifier="resnet50"))
+    assert mistakes["mistakes selected as often as the own label"] == (3_849, 11_914)

@@ -13,7 +13,9 @@ from refusals import check, refusal, refused
 import bayesrep
 from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
-from bayesrep.sources.raw_answers import EMPTY, Columns, decide, own_labels, read_raw
+from bayesrep.sources.exports.columns import Columns
+from bayesrep.sources.labelled import ask_each
+from bayesrep.sources.raw_answers import EMPTY, decide, read_raw
 
 DATA = Path(
     os.environ.get("BAYESREP_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -48,6 +50,25 @@ def test_a_grid_of_mechanical_turk_is_an_answer_an_image(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("names", [("1.1", "1.10"), ("1e3", "1000"), ("001", "1"), ("1", "1.0")])
+def test_names_that_look_like_numbers_stay_as_they_are_written(tmp_path, names):
+    rows = "".join(f"H{n},W{n},{name},{n}\n" for n, name in enumerate(names))
+    file = _write(tmp_path, "b.csv", f"HITId,WorkerId,Input.image_id,Answer.n\n{rows}")
+    assert tuple(read_raw("mturk", file)["image"]) == names
+    rows = "".join(f"{name},{name},{name},{name},9\n" for name in names)
+    file = _write(tmp_path, "t.csv", f"image,worker,answer,about,seconds\n{rows}")
+    table = read_raw("table", file, Columns(label="about"))
+    for column in ("image", "worker", "answer", "label"):
+        assert tuple(table[column]) == names
+    assert table["seconds"].to_list() == [9.0, 9.0]
+
+
+def test_names_are_the_same_in_every_form_of_unicode_and_without_blanks(tmp_path):
+    text = "image,worker,answer,about\ncaf\u00e9,w,yes,\u00e9\n cafe\u0301 , w ,yes,e\u0301\n"
+    table = read_raw("table", _write(tmp_path, "t.csv", text), Columns(label="about"))
+    assert table.select(pl.col("image", "worker", "label").n_unique()).row(0) == (1, 1, 1)
+
+
 def test_a_box_that_nobody_ticked_has_no_column_but_an_answer(tmp_path):
     text = (
         "HITId,WorkerId,Input.image1,Input.image2,Input.image2_label,Answer.image1\nH,W,a,b,c,on\n"
@@ -74,6 +95,10 @@ def test_forms_of_mechanical_turk_are_columns(tmp_path):
     assert _rows(fits, "worker", "answer") == [("1", "yes"), ("2", "no")]
     box = read_raw("mturk", tmp_path / "b.csv", Columns(answer="Answer.box"))
     assert _rows(box, "worker", "answer") == [("1", EMPTY), ("2", "false")]
+    several = json.dumps([{"fits": {"dog": True, "cat": True, "fox": False}}])
+    table.with_columns(pl.lit(several).alias("Answer.taskAnswers")).write_csv(tmp_path / "b.csv")
+    kinds = read_raw("mturk", tmp_path / "b.csv", Columns(answer="Answer.fits", separator=";"))
+    assert kinds["answer"].to_list() == ["dog;cat"] * 2
 
 
 TASKS = [
@@ -114,7 +139,7 @@ def test_both_exports_of_label_studio_say_the_same(tmp_path, tasks):
         ("x.png", "3", "A|B", "7", 3.5),
         ("x.png", "4", EMPTY, "7", 1.0),
     ]
-    each = read_raw("label-studio", file, Columns(separator="|"))
+    each = ask_each(table.with_columns(dataset=pl.lit("v")), "|")
     assert _rows(each, "worker", "label", "answer") == [
         ("3", "A", "yes"),
         ("3", "B", "yes"),
@@ -249,14 +274,6 @@ def test_half_of_the_maybes_are_yes(words, seed):
 def test_rules_that_say_nothing_are_refused(rule, broken):
     with refused(OptionError, *broken):
         decide(_answers("a"), **rule)
-
-
-def test_answers_about_images_own_labels_and_a_label_never_asked():
-    answers = pl.DataFrame({"dataset": "v", "image": ["x", "x", "y"], "label": ["1", "2", "1"]})
-    labels = pl.DataFrame({"dataset": "v", "image": ["x", "y", "z"], "label": [2, 1, 1]})
-    assert own_labels(answers, labels, "f").rows() == [("v", "x", "2"), ("v", "y", "1")]
-    with refused(StudyError, "label-never-asked-about", {"where": "f", "images": ["y"]}):
-        own_labels(answers, labels.with_columns(label=pl.lit("2")), "f")
 
 
 def test_the_command_writes_a_table_that_import_takes(tmp_path, capsys):

@@ -26,14 +26,16 @@ import polars as pl
 
 from bayesrep.atomic import replaced_folder
 from bayesrep.collect.grids import PLACE
-from bayesrep.errors import StudyError
+from bayesrep.errors import StudyError, listing
 from bayesrep.files import parquet, strict_json
+from bayesrep.files.names import normalize_names
 
 TASKS, LABELS, FACTS = "tasks.parquet", "labels.parquet", "collection.json"
 MOST_ON_A_PAGE = 2_000
 """Tasks that the page holds; of more, only the services' forms are written."""
 Kind = Literal["contains", "classify"]
 _TOLD = ("name", "description", "link")
+_WEB = r"^(?i:https?://[^\s]+)?$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +84,17 @@ def write_collection(
         What to ask.
     labels
         What is said of each label: `label`, and as far as they are known `name`, `description` and
-        `link`. By default a label is its own name.
+        `link`, an address of the web. By default a label is its own name.
 
     Returns
     -------
     list of str
         Names of the files.
+
+    Raises
+    ------
+    StudyError
+        If the descriptions have no column label, or naming labels whose link is something else.
     """
     tasks, kind = collection.tasks, collection.kind
     told = _told(tasks, labels)
@@ -139,12 +146,16 @@ def _told(tasks: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
         if "label" not in labels.columns:
             raise StudyError("label-descriptions-without-label")
         given = labels.select(
-            pl.col("label").cast(pl.String),
+            normalize_names(pl.col("label")),
             *(pl.col(name).cast(pl.String) for name in _TOLD if name in labels.columns),
         ).unique("label", keep="first", maintain_order=True)
         asked = asked.join(given, on="label", how="left", maintain_order="left")
     missing = [pl.lit(None, pl.String).alias(name) for name in _TOLD if name not in asked.columns]
-    asked = asked.with_columns(missing)
+    asked = asked.with_columns(missing).with_columns(pl.col("link").str.strip_chars())
+    # Whoever clicks on it is on a page of a service where people are logged in.
+    web = pl.col("link").fill_null("").str.contains(_WEB)
+    if len(strange := asked.filter(~web)):
+        raise StudyError("label-link-not-web", labels=listing(strange["label"], "label"))
     return asked.with_columns(pl.col("name").fill_null(pl.col("label"))).select("label", *_TOLD)
 
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import polars as pl
 
 from bayesrep.errors import StudyError, listing
+from bayesrep.files.names import normalize_name, normalize_names
 
 KINDS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp"})
 """What browsers show and no script can be in."""
@@ -55,8 +56,8 @@ def labelled_images(dataset: str, folder: str | Path, address: str | None = None
     return pl.DataFrame(
         {
             "dataset": [dataset] * len(images),
-            "image": images,
-            "label": [image.split("/")[0] for image in images],
+            "image": list(map(normalize_name, images)),
+            "label": [normalize_name(image.split("/")[0]) for image in images],
             "own": [True] * len(images),
             "source": [f"{begin}/{quote(image)}" for image in images],
         }
@@ -82,7 +83,7 @@ def found_in(asked: pl.DataFrame, pictures: pl.DataFrame) -> pl.DataFrame:
     by_name = pictures.with_columns(pl.col("image").str.split("/").list.last())
     either = pl.concat([pictures, by_name]).unique(["dataset", "image", "source"])
     either = either.select(*key, "source").group_by(key).agg("source")
-    wanted = asked.drop("source", strict=False).with_columns(pl.col(key).cast(pl.String))
+    wanted = asked.drop("source", strict=False).with_columns(normalize_names(pl.col(key)))
     found = wanted.join(either, on=key, how="left", maintain_order="left")
     rules: Mapping[LiteralString, pl.Expr] = {
         "picture-absent": pl.col("source").is_null(),

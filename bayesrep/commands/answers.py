@@ -6,6 +6,7 @@ from secrets import token_bytes
 
 from bayesrep.commands.options import add_shared, names, seed
 from bayesrep.commands.output import emit, new_table_file, write_table
+from bayesrep.files.names import normalize_name
 
 COLUMNS = ("dataset", "image", "label", "worker", "selected", "task", "control", "seconds")
 
@@ -15,7 +16,7 @@ def named_file(text: str) -> tuple[str, Path]:
     name, separator, file = text.partition("=")
     if not (separator and name and file):
         raise ArgumentTypeError(f"{text!r} is not NAME=FILE, the data set's name and its answers")
-    return name, Path(file)
+    return normalize_name(name), Path(file)
 
 
 def add(parser: ArgumentParser) -> None:
@@ -36,6 +37,7 @@ def add(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="keep answers about images' own labels: a table with dataset, image, label",
     )
+    option("--counts", type=Path, metavar="TABLE", help="how often each label was selected, too")
     for word in ("yes", "no", "maybe"):
         option(f"--{word}", type=names, default=[], metavar="WORD,WORD", help=f"that mean {word}")
     option("--maybe-is", choices=MAYBE, help="what the words of --maybe count as")
@@ -48,41 +50,51 @@ def run(arguments: Namespace) -> int:
     import polars as pl
 
     from bayesrep.report.text import answers_text
-    from bayesrep.sources import raw_answers
-    from bayesrep.sources.table_files import read_table, require
+    from bayesrep.sources import labelled, raw_answers
+    from bayesrep.sources.table_files import read_table
     from bayesrep.studies.worker_answers import code
 
-    out = arguments.out
-    new_table_file(out, force=arguments.force)
+    out, counts, separator = arguments.out, arguments.counts, arguments.separator
+    for path in (out, *([] if counts is None else [counts])):
+        new_table_file(path, force=arguments.force)
     asked = raw_answers.Columns(
-        arguments.image, arguments.worker, arguments.answer, arguments.label, arguments.separator
+        arguments.image, arguments.worker, arguments.answer, arguments.label, separator
     )
     parts = [
         raw_answers.read_raw(arguments.source, file, asked).with_columns(dataset=pl.lit(name))
         for name, file in arguments.files
     ]
-    answers = pl.concat(parts, how="diagonal")
-    read = len(answers)
+    given = pl.concat(parts, how="diagonal")
+    own, answers, left_out = None, given, dict[str, int]()
     if arguments.labels:
         labels = read_table(arguments.labels, ("dataset", "image", "label"))
-        require(labels, ("dataset", "image", "label"), str(arguments.labels))
-        answers = raw_answers.own_labels(answers, labels, str(arguments.labels))
-    about = len(answers)
-    decided = raw_answers.decide(
-        answers,
-        yes=arguments.yes,
-        no=arguments.no,
-        maybe=arguments.maybe,
-        maybe_is=arguments.maybe_is,
-        seed=arguments.seed,
-    )
-    left_out = {"about another label": read - about, "maybe": about - len(decided)}
+        own = labelled.own_labels(given, labels, str(arguments.labels), separator)
+        answers, left_out = own.answers, dict(own.left_out)
+    elif separator is not None:
+        answers = labelled.ask_each(given, separator)
+
+    def decide(table: pl.DataFrame) -> pl.DataFrame:
+        words = {name: getattr(arguments, name) for name in ("yes", "no", "maybe")}
+        rule, seed = arguments.maybe_is, arguments.seed
+        return raw_answers.decide(table, **words, maybe_is=rule, seed=seed)
+
+    decided = decide(answers)
+    left_out["maybe"] = len(answers) - len(decided)
+    of_labels = None
+    if counts is not None:
+        if separator is None:
+            of_labels = labelled.count_labels(decide(given))
+        else:
+            of_labels = labelled.count_choices(given, separator)
+        of_labels = of_labels if own is None else own.mark(of_labels)
     if not arguments.keep_workers:
         salt = token_bytes(32)
         coded = {name: code(name, salt) for name in decided["worker"].unique().to_list()}
         decided = decided.with_columns(pl.col("worker").replace_strict(coded))
     decided = decided.select([name for name in COLUMNS if name in decided.columns])
     write_table(decided, out)
+    if counts is not None and of_labels is not None:
+        write_table(of_labels, counts)
     table = raw_answers.described(decided)
     facts = {"rows": table.to_dicts(), "not_counted": left_out, "out": str(out)}
     return emit(arguments, f"{answers_text(table, left_out)}\nWritten to {out}", facts)

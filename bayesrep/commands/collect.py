@@ -167,7 +167,15 @@ def _asked(arguments: Namespace) -> Any:
             raise OptionError("nothing-to-ask-about")
         return pl.concat(parts)
     table = read_table(arguments.table, ("dataset", "image", "label", "source"))
+    table = _with_flags(table, str(arguments.table))
     return found_in(table, pl.concat(parts)) if parts else table
+
+
+def _with_flags(table: Any, where: str) -> Any:
+    """A table whose column `own`, if it has one, is true or false."""
+    from bayesrep.sources.table_files import flags
+
+    return table.with_columns(flags(table["own"], where)) if "own" in table.columns else table
 
 
 def _said(arguments: Namespace, asked: Any) -> Any:
@@ -316,15 +324,18 @@ def _labels(arguments: Namespace) -> int:
     from bayesrep import collect
     from bayesrep.collect.reading import counted
     from bayesrep.report.collecting import shortlist_text
-    from bayesrep.sources.table_files import read_answers, read_table, require
+    from bayesrep.sources.table_files import read_answers, read_table, require, whole_numbers
 
     for path in (arguments.out, arguments.fates):
         if path is not None:
             new_table_file(path, force=arguments.force)
     table = read_table(arguments.table, ("dataset", "image", "label"))
+    where = str(arguments.table)
     if "shown" not in table.columns:
-        table = counted(read_answers(arguments.table))
-    require(table, ("dataset", "image", "label", "own", "selected", "shown"), str(arguments.table))
+        table = counted(_with_flags(read_answers(arguments.table), where))
+    require(table, ("dataset", "image", "label", "own", "selected", "shown"), where)
+    counts = [whole_numbers(table[name], where) for name in ("selected", "shown")]
+    table = _with_flags(table, where).with_columns(counts)
     wnids = None
     if arguments.wnids is not None:
         numbers = read_table(arguments.wnids, ("label", "wnid"))
@@ -451,7 +462,7 @@ def _classified(arguments: Namespace) -> tuple[Any, Any]:
     else:
         answers, where = read_answers(arguments.table), str(arguments.table)
         require(answers, ("label", "task", "main"), where)
-        answers = answers.with_columns(all_flags(answers["main"], where))
+        answers = _with_flags(answers.with_columns(all_flags(answers["main"], where)), where)
         predictions, name = None, None
     if file is None:
         return answers, None

@@ -4,6 +4,9 @@ Tsipras et al. (2020), sections 4 and 5, from two tables that `bayesrep collect`
 people select each label of an image (the *contains* tasks), and which objects it shows, with the
 main one's label (the *classify* tasks). Either may be of some of the images alone.
 
+A label that nobody selects is never one that is selected as often as another, not even as the
+own label where nobody selects that either.
+
 Intervals are over images: the people are those who were asked.
 """
 
@@ -20,7 +23,7 @@ from bayesrep.errors import StudyError, listing
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.protocols.humans import beside
 from bayesrep.protocols.intervals import proportion_interval
-from bayesrep.sources.table_files import all_flags, read_table, require
+from bayesrep.sources.table_files import all_flags, read_table, require, whole_numbers
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools, Floats
 
@@ -156,12 +159,13 @@ def read_people(
     size, parts = len(predictions.classes), {}
     if counts is not None:
         table, keys = _rows(counts, COUNTS, predictions)
-        shown = table["shown"].to_numpy()
-        selected = table["selected"].to_numpy()
+        selected, shown = (
+            whole_numbers(table[name], str(counts)).to_numpy() for name in ("selected", "shown")
+        )
         if not ((shown > 0) & (selected >= 0) & (selected <= shown)).all():
             raise StudyError("label-counts-not-within-shown", path=counts)
         parts["frequency"] = OfLabels(keys, selected / shown, size)
-        parts["shown"] = OfLabels(keys, shown.astype(np.int64), size)
+        parts["shown"] = OfLabels(keys, shown, size)
     if objects is not None:
         table, keys = _rows(objects, OBJECTS, predictions)
         of = table["object"].cast(pl.Int64, strict=False).fill_null(0).to_numpy()
@@ -246,7 +250,8 @@ def people_beside(predictions: Predictions, people: People) -> Predictions:
         First answers of the classifiers, then of "people, selecting" (the label selected most
         often; the data set's own where others are selected as often) and "people, choosing" (the
         main object's label), as far as they are known: the two of appendix C.4, for `confusion`.
-        Images about which people were not asked are answered by nobody.
+        Images about which people were not asked, or of which they selected no label, are answered
+        by nobody.
     """
     own, said = predictions.labels, dict[str, NDArray[np.int64]]()
     if people.frequency is not None:
@@ -254,6 +259,7 @@ def people_beside(predictions: Predictions, people: People) -> Predictions:
         best = np.full(len(own), -1, dtype=np.int64)
         # In increasing order, the own label last of those that are equal, the last one stays.
         order = np.lexsort((of.label == np.asarray(own)[of.image], of.values))
+        order = order[of.values[order] > 0]
         best[of.image[order]] = of.label[order]
         said["people, selecting"] = best
     if people.main is not None:
@@ -285,6 +291,12 @@ def own_and_other(frequency: OfLabels, own: ArrayLike) -> tuple[Floats, Floats]:
     other = frequency.label != labels[frequency.image]
     np.fmax.at(best, frequency.image[other], frequency.values[other])
     return frequency.at(labels, np.nan), best
+
+
+def _as_often(of: Floats, own: Floats, share: float = 1.0) -> Bools:
+    """Whether labels are selected, and so many times as often as the own ones (NaN: not asked)."""
+    with np.errstate(invalid="ignore"):
+        return (of > 0) & (of >= share * own)
 
 
 def seen(predictions: Predictions, people: People, *, interval: str = "jeffreys") -> pl.DataFrame:
@@ -341,7 +353,7 @@ def _seen(predictions: Predictions, people: People) -> Iterator[tuple[str, str, 
             ("another label is selected as often", "7", 1.0),
             ("another label is selected half as often", "23a", 0.5),
         ):
-            is_so = best[both] >= share * mine[both]
+            is_so = _as_often(best[both], mine[both], share)
             yield text, figure, is_so.sum(), both.sum()
         if people.number is not None:
             one = asked & (people.number == 1)
@@ -384,10 +396,10 @@ def judged(predictions: Predictions, people: People, *, interval: str = "jeffrey
         classifier, statistic, figure (of Tsipras et al.), of, images, share, lower, upper. Accuracy
         on images of several objects and of one: by the data set's label, by those by which most
         people call the objects (figure 4), by the main one's (figure 6); of the answers that are
-        wrong, how many people select at least as often as the own label (figure 11; predictions
-        that nobody was asked about count as selected never); and of the *top-5 corrections*, wrong
-        by top-1 and right by top-5, those whose first answer and label are both seen by people, as
-        different objects (appendix C.1).
+        wrong, how many people select, and at least as often as the own label (figure 11;
+        predictions that nobody was asked about count as selected never); and of the *top-5
+        corrections*, wrong by top-1 and right by top-5, those whose first answer and label are both
+        seen by people, as different objects (appendix C.1).
     """
     rows = list(_judged(predictions, people))
     if not rows:
@@ -434,7 +446,6 @@ def _judged(
         mine: Floats = people.frequency.at(own, np.nan)
         theirs: Floats = people.frequency.at(first, 0.0)
         wrong = answered & ~predictions.correct & ~np.isnan(mine)
-        with np.errstate(invalid="ignore"):
-            as_often = theirs >= mine
+        as_often = _as_often(theirs, mine)
         yield "mistakes selected as often as the own label", "11", *counted(as_often, wrong)
         yield "mistakes selected by half or more", "10", *counted(theirs >= 0.5, wrong)

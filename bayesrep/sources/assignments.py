@@ -15,7 +15,9 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import strict_json
-from bayesrep.sources.raw_answers import who, with_task_answers
+from bayesrep.files.names import normalize_names
+from bayesrep.sources.exports.label_studio import Annotation, count_annotations
+from bayesrep.sources.exports.mturk import with_task_answers
 
 PAGE = "bayesrep answers 1"
 """The format that the offline page writes."""
@@ -59,7 +61,9 @@ def read_assignments(paths: Sequence[str | Path]) -> pl.DataFrame:
         kind = Path(path).suffix.lower()
         if kind not in _KINDS:
             raise StudyError("assignments-file-type-unknown", path=path)
-        part = _KINDS[kind](path).with_columns(file=pl.lit(str(path)))
+        part = _KINDS[kind](path).with_columns(
+            normalize_names(pl.col("task", "worker")), file=pl.lit(str(path))
+        )
         parts.append(_checked(part.select(list(SCHEMA)), str(path)))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
 
@@ -143,7 +147,7 @@ def _json(path: str | Path) -> pl.DataFrame:
     else:
         raise StudyError("answers-file-not-recognised", path=path)
     try:
-        return pl.DataFrame(rows(held), schema=_WITHOUT_FILE, strict=True)
+        return pl.DataFrame(rows(held, str(path)), schema=_WITHOUT_FILE, strict=True)
     except (*_DAMAGED, pl.exceptions.PolarsError) as error:
         raise StudyError(
             "answers-file-damaged",
@@ -157,7 +161,7 @@ def _json(path: str | Path) -> pl.DataFrame:
 _WITHOUT_FILE = {name: kind for name, kind in SCHEMA.items() if name != "file"}
 
 
-def _of_page(held: Any) -> list[dict[str, Any]]:
+def _of_page(held: Any, _: str) -> list[dict[str, Any]]:
     worker = held["worker"]
     return [
         {
@@ -174,42 +178,35 @@ def _of_page(held: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _of_tasks(held: Any) -> list[dict[str, Any]]:
-    return [row for task in held for row in _of_task(task)]
+def _of_tasks(held: Any, where: str) -> list[dict[str, Any]]:
+    """The assignments of all tasks; those that were skipped are none."""
+    return [_assignment(each) for each in count_annotations(held, where)]
 
 
-def _of_task(task: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The assignments of a task; those that were skipped are none."""
-    if "annotations" not in task:
-        said = {name: _choices(task.get(name)) for name in ("selected", "main")}
-        return [_assignment(task["task"], task["annotator"], said, task)]
-    rows: list[dict[str, Any]] = []
-    for each in task["annotations"]:
-        if each.get("was_cancelled"):
-            continue
-        said = {
-            str(result["from_name"]): _choices(result["value"])
-            for result in each["result"]
-            if result["type"] == "choices"
-        }
-        rows.append(_assignment(task["data"]["task"], each["completed_by"], said, each))
-    return rows
-
-
-def _assignment(
-    task: str, person: Any, said: Mapping[str, Sequence[str]], facts: Mapping[str, Any]
-) -> dict[str, Any]:
+def _assignment(each: Annotation) -> dict[str, Any]:
+    said, held = _said(each), each.held
     main = said.get("main", ())
     return {
-        "task": task,
-        "worker": who(person),
+        "task": each.data["task"],
+        "worker": each.worker,
         "selected": [int(place) for place in said.get("selected", ())],
         "main": int(main[0]) if main else None,
-        "seconds": _float(facts.get("lead_time")),
-        "time": _text(facts.get("created_at")),
+        "seconds": _float(held.get("lead_time")),
+        "time": _text(held.get("created_at")),
         "pay": None,
         "rejected": False,
     }
+
+
+def _said(each: Annotation) -> Mapping[str, Sequence[str]]:
+    """The choices of an annotation by control."""
+    if each.held is each.task:
+        return {name: _choices(each.held.get(name)) for name in ("selected", "main")}
+    results = [one for one in each.held["result"] if one["type"] == "choices"]
+    said = {str(one["from_name"]): _choices(one["value"]) for one in results}
+    if len(said) < len(results):
+        raise ValueError("a control was answered twice in one annotation")
+    return said
 
 
 def _choices(value: Any) -> Sequence[str]:

@@ -1,0 +1,278 @@
+"""Label Studio's exports: tasks with their annotations (JSON), or a row an annotation (JSON-MIN).
+
+An annotation holds a result for every control that was used. Those of `HOLDING` can be an answer;
+where a control was answered about several regions of an image, that is one about the image only if
+all say the same. Annotations that were skipped are none, and those marked as ground truth are no
+worker's.
+"""
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from bayesrep.errors import StudyError, TableWarning, listing, plain, reason
+from bayesrep.files import strict_json
+from bayesrep.files.json_parts import as_word
+from bayesrep.sources.exports.columns import Columns, join_choices, tell_anonymous
+
+HOLDING: Mapping[str, str] = {
+    "choices": "choices",
+    "rating": "rating",
+    "number": "number",
+    "taxonomy": "taxonomy",
+    "pairwise": "selected",
+    "textarea": "text",
+}
+"""Types of controls that can hold an answer, and where their values have it."""
+_FREE = "textarea"
+_MIN = "choice"
+_FACTS = frozenset({"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"})
+_UPLOAD = r"^(?:.*/)?upload/(?:\d+/)?[0-9a-f]{8}-"
+
+Said = tuple[str, list[str] | None]
+"""The type of a control, and what was said with it; None where that can be no answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Annotation:
+    """What one worker did of one task.
+
+    Attributes
+    ----------
+    task
+        The task.
+    held
+        The annotation; in JSON-MIN the same as the task.
+    worker
+        Who did it.
+    """
+
+    task: Mapping[str, Any]
+    held: Mapping[str, Any]
+    worker: str
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """What the task is about."""
+        return self.task if self.held is self.task else self.task["data"]
+
+
+def count_annotations(tasks: Iterable[Mapping[str, Any]], where: str) -> list[Annotation]:
+    """The annotations of all tasks that count.
+
+    Parameters
+    ----------
+    tasks
+        As exported, in either form.
+    where
+        The file.
+
+    Warns
+    -----
+    TableWarning
+        If annotations are marked as ground truth, which are left out, or name nobody: each of
+        these is a worker of its own.
+    """
+    found: list[Annotation] = []
+    truths = nameless = 0
+    for task in tasks:
+        small = "annotations" not in task
+        seen = Counter[str]()
+        for held in [task] if small else task["annotations"]:
+            if held.get("was_cancelled"):
+                continue
+            if held.get("ground_truth"):
+                truths += 1
+                continue
+            worker = _who(held.get("annotator" if small else "completed_by"))
+            if worker is None:
+                nameless += 1
+                number = str(held.get("annotation_id" if small else "id"))
+                seen[number] += 1
+                name = f"annotation {number} of task {task.get('id')}, {seen[number]}"
+                worker = f"nobody ({where}: {name})"
+            found.append(Annotation(task, held, worker))
+    tell_anonymous(nameless, where, "completed_by or annotator")
+    if truths:
+        warnings.warn(
+            TableWarning(
+                f"{where}: {truths:,} annotations are marked as ground truth and left out"
+            ),
+            stacklevel=2,
+        )
+    return found
+
+
+def _who(person: Any) -> str | None:
+    """What Label Studio calls someone: a number, or an object that has one; None if nothing."""
+    if isinstance(person, dict):
+        person = person.get("id", person.get("email"))
+    return None if person is None or str(person).strip() == "" else str(person)
+
+
+def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
+    """The answer of every annotation that counts.
+
+    Raises
+    ------
+    StudyError
+        If the file is no export, or it is not clear which control is the answer; naming the task,
+        if a control was answered differently about several regions.
+
+    Warns
+    -----
+    TableWarning
+        As of `count_annotations`; if images were uploaded, whose prefixes are left out.
+    """
+    where, held = str(path), strict_json.read(path)
+    try:
+        annotations = count_annotations(held, where)
+        images = [_image_of(each.data, asked, where) for each in annotations]
+        said = [dict(_said(each, asked)) for each in annotations]
+        control = _control(annotations, said, asked, where)
+        rows = [
+            {
+                "image": image,
+                "worker": each.worker,
+                "answer": _answer(each, of.get(control, []), control, asked, where),
+                "task": str(each.task.get("id")),
+                "seconds": each.held.get("lead_time"),
+            }
+            for each, image, of in zip(annotations, images, said, strict=True)
+        ]
+        schema = {name: pl.String for name in ("image", "worker", "answer", "task")}
+        table = pl.DataFrame(rows, schema={**schema, "seconds": pl.Float64})
+    except (TypeError, KeyError, AttributeError, pl.exceptions.PolarsError) as error:
+        raise StudyError(
+            "not-label-studio-export",
+            path=path,
+            error_type=type(error).__name__,
+            reason=reason(error),
+        ) from None
+    return _without_prefixes(table, where)
+
+
+def _said(each: Annotation, asked: Columns) -> Iterator[tuple[str, list[Said]]]:
+    """By control, what was said with it, a value a region."""
+    if each.held is each.task:
+        for name, value in each.task.items():
+            if name not in _FACTS and name != (asked.image or "image"):
+                yield name, _of_small(value)
+        return
+    found: dict[str, list[Said]] = {}
+    for result in each.held["result"]:
+        if "from_name" in result:
+            said = found.setdefault(str(result["from_name"]), [])
+            kind = str(result["type"])
+            key = HOLDING.get(kind)
+            said.append((kind, None if key is None else _words(result["value"][key])))
+    yield from found.items()
+
+
+def _of_small(value: Any) -> list[Said]:
+    """A value of JSON-MIN, which does not say the type: a list of objects is one of regions."""
+    regions = value if isinstance(value, list) and any(isinstance(x, dict) for x in value) else None
+    said: list[Said] = []
+    for each in [value] if regions is None else regions:
+        if isinstance(each, dict):
+            key = next((key for key in HOLDING.values() if key in each), None)
+            said.append(("region", None) if key is None else ("choices", _words(each[key])))
+        else:
+            said.append(("choices", _words(each)))
+    return said
+
+
+def _words(value: Any) -> list[str]:
+    """A value as words: one, several, or of a taxonomy the path to each."""
+    if value is None:
+        return []
+    parts = value if isinstance(value, list) else [value]
+    paths = (part if isinstance(part, list) else [part] for part in parts)
+    return ["/".join(as_word(each) or "" for each in path) for path in paths]
+
+
+def _control(
+    annotations: Sequence[Annotation],
+    said: Sequence[Mapping[str, Sequence[Said]]],
+    asked: Columns,
+    where: str,
+) -> str:
+    """The control that is the answer; where none was ever used, any name will do."""
+    types = {name: of[0] for each in said for name, of in each.items() if of}
+    if not types:
+        return ""
+    told = [f"{name} ({kind})" for name, (kind, _) in types.items()]
+    small = any(each.held is each.task for each in annotations)
+    if asked.answer or small:
+        name = asked.answer or _MIN
+        if name not in types:
+            raise StudyError(
+                "no-such-control",
+                where=where,
+                control=name,
+                controls=listing(types if small else told, "control"),
+            )
+    else:
+        holding = {name: kind for name, (kind, words) in types.items() if words is not None}
+        chosen = [name for name, kind in holding.items() if kind == "choices"]
+        chosen = chosen or [name for name, kind in holding.items() if kind != _FREE]
+        if len(chosen) > 1:
+            raise StudyError(
+                "answer-control-ambiguous", where=where, controls=listing(chosen, "control")
+            )
+        if not chosen:
+            raise StudyError(
+                "controls-without-answer", where=where, controls=listing(told, "control")
+            )
+        (name,) = chosen
+    if types[name][1] is None:
+        kind = plain(types[name][0])
+        raise StudyError("control-without-answer", where=where, control=plain(name), kind=kind)
+    return name
+
+
+def _answer(each: Annotation, of: Sequence[Said], control: str, asked: Columns, where: str) -> str:
+    """What an annotation says of the image; nothing where the control was not used."""
+    said = [words for _, words in of if words is not None]
+    answers = {join_choices(words, asked, where) for words in said}
+    if len(answers) > 1:
+        raise StudyError(
+            "answers-about-regions",
+            where=where,
+            task=plain(str(each.task.get("id"))),
+            control=plain(control),
+            answers=listing(sorted(answers), "answer"),
+        )
+    return answers.pop() if answers else ""
+
+
+def _image_of(data: Mapping[str, Any], asked: Columns, where: str) -> str:
+    name = asked.image or "image"
+    if name not in data:
+        raise StudyError(
+            "task-without-image", where=where, field=name, fields=", ".join(map(plain, data))
+        )
+    return str(data[name])
+
+
+def _without_prefixes(table: pl.DataFrame, where: str) -> pl.DataFrame:
+    """Images by the names that files had before they were uploaded, unless two become one."""
+    names = table.select("image").unique(maintain_order=True)
+    names = names.with_columns(own=pl.col("image").str.replace(_UPLOAD, ""))
+    changed = names.filter(pl.col("image") != pl.col("own"))
+    if changed.is_empty() or names["own"].is_duplicated().any():
+        return table
+    old, new = changed.row(0)
+    warnings.warn(
+        TableWarning(
+            f"{where}: images are named without the upload's prefix: {plain(old)!r} is "
+            f"{plain(new)!r}"
+        ),
+        stacklevel=2,
+    )
+    return table.with_columns(pl.col("image").str.replace(_UPLOAD, ""))

@@ -1,0 +1,60 @@
+"""raters.npz of Reassessed ImageNet (Beyer et al. 2020): tensor, info, ids."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from bayesrep.errors import StudyError, reason
+from bayesrep.files import npy
+from bayesrep.sources.exports.columns import Columns
+
+RATINGS = ("no", "maybe", "yes")
+"""The last axis of Reassessed ImageNet's tensor."""
+LARGEST = 2**32
+"""Bytes of an archive's arrays."""
+
+
+def read_reassessed(path: str | Path, _: Columns) -> pl.DataFrame:
+    """The tensor [rater, question, answer] of Reassessed ImageNet; questions are image and label.
+
+    The data are Apache-2.0, github.com/google-research/reassessed-imagenet.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sizes = {each.filename: each.file_size for each in archive.infolist()}
+            needed = ("tensor.npy", "info.npy", "ids.npy")
+            if missing := [name for name in needed if name not in sizes]:
+                raise ValueError(f"it has no {missing[0]}")
+            if sum(sizes.values()) > LARGEST:
+                raise ValueError(f"more than {LARGEST // 2**30} GB")
+            arrays: list[np.ndarray[Any, Any]] = []
+            for name in needed:
+                with archive.open(name) as stream:
+                    arrays.append(npy.read(stream, sizes[name]))
+    except OSError as error:
+        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
+    except (ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise StudyError("not-raters-archive", path=path, reason=reason(error)) from None
+    tensor, info, ids = arrays
+    shape = (len(ids), len(info), len(RATINGS))
+    if tensor.shape != shape or info.shape[1:] != (2,) or tensor.dtype.kind not in "fiu":
+        raise StudyError(
+            "ratings-tensor-misshapen",
+            path=path,
+            shape=list(tensor.shape),
+            ratings=", ".join(RATINGS),
+            rater_count=shape[0],
+            question_count=shape[1],
+        )
+    rater, question, answer = np.nonzero(tensor)
+    return pl.DataFrame(
+        {
+            "image": info[question, 0].astype(np.str_),
+            "worker": ids[rater].astype(np.str_),
+            "label": info[question, 1].astype(np.str_),
+            "answer": np.array(RATINGS)[answer],
+        }
+    )

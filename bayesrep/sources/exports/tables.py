@@ -1,0 +1,32 @@
+"""Answers in tables of any kind: a row an answer."""
+
+from pathlib import Path
+
+import polars as pl
+
+from bayesrep.sources.exports.columns import Columns
+from bayesrep.sources.table_files import read_table, require
+
+
+def read_answer_table(path: str | Path, asked: Columns) -> pl.DataFrame:
+    """Any table; its columns by name."""
+    names = {"image": asked.image or "image", "worker": asked.worker or "worker"}
+    names["answer"] = asked.answer or "answer"
+    if asked.label:
+        names["label"] = asked.label
+    types = {"task": pl.String, "control": pl.String, "seconds": pl.Float64}
+    table = read_table(path, (*names.values(), *types))
+    require(table, tuple(names.values()), str(path))
+    more = [
+        pl.col(name).cast(kind, strict=False)
+        for name, kind in types.items()
+        if name in table.columns and name not in names.values()
+    ]
+    chosen = [pl.col(column).cast(pl.String).alias(name) for name, column in names.items()]
+    return table.select(*chosen, *more)
+
+
+def read_crowd_kit(path: str | Path, asked: Columns) -> pl.DataFrame:
+    """crowd-kit's own columns; its tasks are images, its labels answers."""
+    names = Columns(asked.image or "task", asked.worker or "worker", asked.answer or "label", None)
+    return read_answer_table(path, names).drop("task", strict=False)
