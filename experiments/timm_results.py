@@ -52,7 +52,7 @@ def read_results(folder: Path) -> pl.DataFrame:
     """One row for each model, image size and crop: the three accuracies as fractions."""
     joined: pl.DataFrame | None = None
     for name, file in FILES.items():
-        table = read_table(folder / file, text=("model",))
+        table = read_table(folder / file, ("model",))
         require(table, [*KEY, "top1"], str(folder / file))
         if table.select(KEY).is_duplicated().any():
             again = "a model at one size and crop is given twice"

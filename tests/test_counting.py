@@ -1,5 +1,6 @@
 """Counting answers some rows at a time: the counts, the error over workers, and bad tables."""
 
+import gzip
 import json
 
 import numpy as np
@@ -125,12 +126,67 @@ def test_a_parquet_table_that_was_cut_off_is_one_line(tmp_path):
         count_answers([file])
 
 
-def test_tables_of_two_kinds_and_none_are_refused(tmp_path):
-    for paths in ([], ["a.csv", "b.parquet"], ["a.txt"]):
-        with refused(StudyError, "answer-tables-of-mixed-kinds"):
-            count_answers(paths)
+def test_no_table_and_one_that_is_not_there_are_refused(tmp_path):
+    with refused(StudyError, "no-answer-tables"):
+        count_answers([])
     with refused(StudyError, "file-unreadable"):
         count_answers([tmp_path / "none.csv"])
+    with refused(StudyError, "table-file-type-unknown"):
+        count_answers([tmp_path / "answers.docx"])
+
+
+FORMS = {
+    "commas": lambda text: text.encode(),
+    "semicolons.csv": lambda text: text.replace(",", ";").encode(),
+    "tabs.tsv": lambda text: text.replace(",", "\t").encode(),
+    "capitals": lambda text: text.replace("dataset,image", " DataSet ,IMAGE").encode(),
+    "a mark": lambda text: text.encode("utf-8-sig"),
+    "sep": lambda text: b"sep=,\r\n\r\n" + text.replace("\n", "\r\n").encode(),
+    "UTF-16": lambda text: text.encode("utf-16"),
+    "UTF-32": lambda text: text.encode("utf-32"),
+    "Macintosh": lambda text: text.replace("\n", "\r").encode(),
+    "packed.csv.gz": lambda text: gzip.compress(text.encode()),
+    "blanks": lambda text: text.replace("001", " 001  ").encode(),
+    "an index": lambda text: "".join(
+        f"{number - 1 if number else ''},{line}\n" for number, line in enumerate(text.splitlines())
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_counts_are_the_same_however_the_table_is_written(form, tmp_path):
+    rows = [
+        ("v1", image, f"w{worker}", worker < yes)
+        for image, yes in (("001", 3), ("1", 4), ("10", 0))
+        for worker in range(5)
+    ]
+    text = pl.DataFrame(rows, ["dataset", "image", "worker", "selected"], orient="row").write_csv()
+    file = tmp_path / (form if "." in form else "answers.csv")
+    file.write_bytes(FORMS[form](text))
+    counts = count_answers([file]).counts
+    assert counts["image"].to_list() == ["001", "1", "10"]
+    assert counts["selected"].to_list() == [3, 4, 0]
+    assert counts["shown"].to_list() == [5, 5, 5]
+
+
+def test_answers_that_come_twice_are_refused(tmp_path, monkeypatch):
+    table = _answers(3)
+    one, copy, parquet = (tmp_path / name for name in ("a.csv", "copy.csv", "a.parquet"))
+    table.write_csv(one)
+    copy.write_bytes(one.read_bytes())
+    table.write_parquet(parquet)
+    for files in ([one, one], [one, copy]):
+        with refused(StudyError, "same-file-twice", {"path": str(files[1]), "other": str(one)}):
+            count_answers(files)
+    with refused(StudyError, "answers-repeated"):
+        count_answers([one, parquet])  # the same answers, in files that differ
+    pl.concat([table, table.slice(4, 1)]).write_csv(one)
+    again = table.row(4, named=True)
+    who = {"answers": [f"{again['worker']} on {again['image']}"]}
+    for hashes in (2**27, 5):  # also in several passes
+        monkeypatch.setattr("bayesrep.answers.counting.HASHES", hashes)
+        with refused(StudyError, "answers-repeated", who):
+            count_answers([one])
 
 
 def test_a_million_workers_with_one_answer_each_add_nothing(tmp_path):

@@ -100,6 +100,54 @@ def test_every_combination_of_kinds_gives_the_same_study(write, kind, counted, p
     assert study.replication.groups["superclass"].tolist() == ["cats", "dogs"]
 
 
+def test_annotations_may_come_without_the_worker(write):
+    study = read(write(a=annotations().drop("worker"), p=wide()))
+    check_study(study)
+    assert study.reference.answers is None
+    some = annotations().with_columns(
+        worker=pl.when(pl.col("dataset") == "v1").then(pl.col("worker"))
+    )
+    parts = [
+        part.drop("worker") if not part["worker"][0] else part
+        for part in some.partition_by("dataset")
+    ]
+    study = read(write(a=parts[0], b=parts[1], p=wide()))
+    check_study(study)
+    assert study.reference.answers is not None
+    assert study.replication.answers is None
+
+
+def test_counts_without_shown_are_no_annotations(write):
+    """Neither where some were selected more than once, nor where every image stands once."""
+    for selected in (pl.col("selected"), pl.col("selected").clip(0, 1)):
+        with refused(StudyError, "table-kind-incomplete", {"missing": ["shown"]}):
+            read(write(c=counts().select("dataset", "image", selected), p=wide()))
+
+
+def test_predicted_labels_stand_for_correct(write):
+    """The label is the table's own, or that of the images."""
+    labels = images().select("dataset", "image", "label")
+    said = predictions().with_columns(
+        label_1=pl.when("correct").then(pl.lit("01")).otherwise(pl.lit("1"))
+    )
+    said = said.drop("correct")
+    with refused(StudyError, "answers-without-labels"):
+        read(write(c=counts(), p=said))
+    check_study(read(write(c=counts(), p=said, i=labels)))
+    check_study(read(write(c=counts(), p=said.with_columns(label=pl.lit("01")))))
+    beside = said.join(counts(), on=["dataset", "image"]).with_columns(label=pl.lit("01"))
+    check_study(read(write(c=beside)))
+
+
+def test_a_file_given_twice_is_refused(write):
+    paths = write(c=counts(), p=predictions())
+    copy = paths[1].with_name("copy.csv")
+    copy.write_bytes(paths[1].read_bytes())
+    for again in (paths[1], copy):
+        with refused(StudyError, "same-file-twice", {"other": str(paths[1])}):
+            read([*paths, again])
+
+
 def test_the_registry_reads_tables(write):
     study = READERS["tables"](write(c=counts(), p=wide()), **ROLES, name="mine")
     check_study(study)
@@ -259,7 +307,7 @@ BAD = {
     ),
     "not whole": (
         dict(c=edit(counts().cast({"selected": pl.Float64}), 1, selected=1.5)),
-        ("count-not-whole-in-rows", {"column": "selected", "rows": "line 3 (1.5)"}),
+        ("count-not-whole-in-rows", {"column": "selected", "rows": "line 3 ('1.5')"}),
     ),
     "text count": (
         dict(c=edit(counts().cast({"shown": pl.String}), 4, shown="many")),
@@ -279,7 +327,7 @@ BAD = {
     ),
     "bad wide flag": (
         dict(p=edit(wide(), 3, vgg=2)),
-        ("flag-given-as-share", {"column": "vgg", "rows": "line 5 (2)"}),
+        ("flag-given-as-share", {"column": "vgg", "rows": "line 5 ('2')"}),
     ),
     "missing flag": (
         dict(p=edit(predictions(), 2, correct=None)),

@@ -155,7 +155,7 @@ def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
         ),
         (
             "item,model,solved,attempts\na,m,0.5,3\n",
-            ("attempts-column-not-whole", {"column": "solved", "rows": "line 2 (0.5)"}),
+            ("attempts-column-not-whole", {"column": "solved", "rows": "line 2 ('0.5')"}),
         ),
         (
             "item,model,solved,attempts\na,m,1,9e99\n",
@@ -165,7 +165,7 @@ def test_a_table_of_attempts_is_read_as_other_tables_are(tmp_path):
             "item,model,solved,attempts\na,m,1,2\na,m,1,2\n",
             ("attempts-row-repeated", {"items": ["a by m"]}),
         ),
-        ("item,model,solved\na,m,2\n", ("solved-not-true-or-false", {"rows": "line 2 (2)"})),
+        ("item,model,solved\na,m,2\n", ("solved-not-true-or-false", {"rows": "line 2 ('2')"})),
         (
             "item,model,solved,attempts\n,m,1,2\n",
             ("attempts-name-missing", {"column": "image", "rows": "line 2"}),

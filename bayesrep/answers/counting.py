@@ -21,12 +21,19 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import StudyError, listing, reason
+from bayesrep.files.copies import refuse_copies
+from bayesrep.files.names import normalize_names
+from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS, scan
 from bayesrep.numerics.crowd import stretched
 from bayesrep.types import Floats, Ints
 
 _KEY = ["dataset", "image"]
+_NAMES = [*_KEY, "worker"]
+_COLUMNS = [*_NAMES, "selected"]
 ROWS = 2**21
 """Rows that are in memory at a time."""
+HASHES = 2**27
+"""Answers whose hashes are in memory at a time."""
 LARGEST = 2**27
 """The largest number of an image or a worker that has a place of its own."""
 
@@ -54,8 +61,9 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     Parameters
     ----------
     paths
-        CSV or Parquet tables of one kind with the columns dataset, image, worker and selected
-        (true and false, or 1 and 0): one row an answer, of each worker one about an image.
+        Tables with the columns dataset, image, worker and selected (true and false, or 1 and 0):
+        one row an answer, of each worker one about an image. CSV that is UTF-8 and Parquet need not
+        fit into memory; what is compressed, a workbook or of another encoding is read whole.
 
     Raises
     ------
@@ -67,6 +75,7 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
         answers = _scanned(paths, where)
         dense = _dense(answers)
         counts = _checked((_dense_counts if dense else _counts)(answers), where)
+        _refuse_repeats(answers, int(counts["shown"].sum()), where)
         workers = (_dense_workers if dense else _workers)(answers, counts)
     except OSError as error:
         raise StudyError("file-unreadable", path=where, reason=reason(error)) from error
@@ -80,36 +89,33 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
 
 def _scanned(paths: Sequence[str | Path], where: str) -> pl.LazyFrame:
     """Rows of all tables: dataset, image, worker, and selected as 1 or 0, null where it is none."""
-    kinds = {Path(path).suffix.lower() for path in paths}
-    if not paths or len(kinds) != 1 or not kinds <= {".csv", ".parquet"}:
-        raise StudyError("answer-tables-of-mixed-kinds", where=where or "no table")
-    for path in paths:
-        with open(path, "rb"):  # what is missing is an OSError, and not one of polars'
-            pass
-    names = ["dataset", "image", "worker"]
-    if kinds == {".csv"}:
-        every = pl.scan_csv([str(path) for path in paths], infer_schema=False)
-    else:
-        every = pl.scan_parquet([str(path) for path in paths])
+    if not paths:
+        raise StudyError("no-answer-tables")
+    refuse_copies(paths)
+    parts = [_selected(scan(path, _COLUMNS), str(path)) for path in paths]
+    return pl.concat(parts, how="vertical_relaxed")
+
+
+def _selected(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
+    """The columns that count, of one table."""
     schema = every.collect_schema()
-    if missing := [name for name in (*names, "selected") if name not in schema]:
+    if missing := [name for name in _COLUMNS if name not in schema]:
         raise StudyError(
             "answer-table-lacks-columns",
             where=where,
             columns=listing(missing, "column"),
-            needed=", ".join(names),
+            needed=", ".join(_COLUMNS),
         )
     said = pl.col("selected")
     if schema["selected"] == pl.String:
-        word = said.str.strip_chars().str.to_lowercase()
-        yes, no = word.is_in(["true", "1", "yes"]), word.is_in(["false", "0", "no"])
-        said = pl.when(yes).then(1).when(no).then(0)
+        word = said.str.to_lowercase()
+        said = pl.when(word.is_in(TRUE_WORDS)).then(1).when(word.is_in(FALSE_WORDS)).then(0)
     elif schema["selected"] != pl.Boolean:
         said = pl.when(said == 1).then(1).when(said == 0).then(0)
-    return every.select(
-        *(pl.col(name).cast(pl.String) if schema[name].is_float() else name for name in names),
-        said.cast(pl.Int64).alias("selected"),
-    )
+    names = [
+        name if schema[name].is_integer() else normalize_names(pl.col(name)) for name in _NAMES
+    ]
+    return every.select(*names, said.cast(pl.Int64).alias("selected"))
 
 
 def _batches(answers: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -219,6 +225,30 @@ def _checked(counts: pl.DataFrame, where: str) -> pl.DataFrame:
     if counts.select(pl.col(_KEY).null_count()).row(0) != (0, 0):
         raise StudyError("answer-without-dataset-or-image", where=where)
     return counts.select(*_KEY, "selected", "shown").sort(_KEY)
+
+
+def _refuse_repeats(answers: pl.LazyFrame, rows: int, where: str) -> None:
+    """Refuse several answers of one worker about one image, which would count as several people's.
+
+    A pass over the rows for each `HASHES` of them looks for hashes that come twice; only the rows
+    that have one of these are then compared by name.
+    """
+    hashed, parts = pl.struct(_NAMES).hash().alias("hash"), 1 + rows // HASHES
+    for part in range(parts):
+        held: list[np.ndarray[Any, Any]] = []
+        for batch in _batches(answers.select(hashed)):
+            values = batch["hash"].to_numpy()
+            held.append(values if parts == 1 else values[values % parts == part])
+        values = np.sort(np.concatenate(held))
+        if not (twice := values[1:][values[1:] == values[:-1]]).size:
+            continue
+        suspects = answers.filter(hashed.is_in(pl.Series(twice).implode())).select(
+            pl.col(_NAMES).cast(pl.String)
+        )
+        again = suspects.group_by(_NAMES).len().filter(pl.col("len") > 1).drop("len").collect()
+        if len(again):
+            names = [f"{worker} on {image}" for _, image, worker in again.sort(_NAMES).iter_rows()]
+            raise StudyError("answers-repeated", where=where, answers=listing(names, "worker"))
 
 
 def _summed(

@@ -64,7 +64,7 @@ def run(arguments: Namespace) -> int:
     answers = pl.concat(parts, how="diagonal")
     read = len(answers)
     if arguments.labels:
-        labels = read_table(arguments.labels, text=("dataset", "image", "label"))
+        labels = read_table(arguments.labels, ("dataset", "image", "label"))
         require(labels, ("dataset", "image", "label"), str(arguments.labels))
         answers = raw_answers.own_labels(answers, labels, str(arguments.labels))
     about = len(answers)

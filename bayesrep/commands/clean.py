@@ -13,7 +13,7 @@ def add(parser: ArgumentParser) -> None:
     option(
         "table",
         type=Path,
-        help="CSV or Parquet, a row an answer: dataset, image, worker, selected; for some rules "
+        help="a table, a row an answer: dataset, image, worker, selected; for some rules "
         "task, control (positive, negative or nothing), seconds",
     )
     option("--out", type=Path, required=True, metavar="FILE", help="the answers to count, as CSV")

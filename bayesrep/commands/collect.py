@@ -133,7 +133,7 @@ def _contains(arguments: Namespace) -> int:
         address = arguments.address and f"{arguments.address.rstrip('/')}/control"
         controls = labelled_images("control", arguments.controls, address)
     elif arguments.controls is not None:
-        controls = read_table(arguments.controls, text=("image", "label", "source"))
+        controls = read_table(arguments.controls, ("image", "label", "source"))
     tasks = collect.plan_grids(asked, controls, design)
     collection = collect.Collection("contains", tasks, design.workers, asdict(design))
     files = collect.write_collection(arguments.out, collection, _said(arguments, asked))
@@ -166,7 +166,7 @@ def _asked(arguments: Namespace) -> Any:
         if not parts:
             raise OptionError("nothing-to-ask-about")
         return pl.concat(parts)
-    table = read_table(arguments.table, text=("dataset", "image", "label", "source"))
+    table = read_table(arguments.table, ("dataset", "image", "label", "source"))
     return found_in(table, pl.concat(parts)) if parts else table
 
 
@@ -178,7 +178,7 @@ def _said(arguments: Namespace, asked: Any) -> Any:
     from bayesrep.sources.table_files import read_table
 
     if arguments.labels is not None:
-        return read_table(arguments.labels, text=("label", "name", "description", "link", "wnid"))
+        return read_table(arguments.labels, ("label", "name", "description", "link", "wnid"))
     known = wordnet.descriptions()
     return known if asked["label"].cast(pl.String).is_in(known["label"].to_list()).any() else None
 
@@ -321,13 +321,13 @@ def _labels(arguments: Namespace) -> int:
     for path in (arguments.out, arguments.fates):
         if path is not None:
             new_table_file(path, force=arguments.force)
-    table = read_table(arguments.table, text=("dataset", "image", "label"))
+    table = read_table(arguments.table, ("dataset", "image", "label"))
     if "shown" not in table.columns:
         table = counted(read_answers(arguments.table))
     require(table, ("dataset", "image", "label", "own", "selected", "shown"), str(arguments.table))
     wnids = None
     if arguments.wnids is not None:
-        numbers = read_table(arguments.wnids, text=("label", "wnid"))
+        numbers = read_table(arguments.wnids, ("label", "wnid"))
         require(numbers, ("label", "wnid"), str(arguments.wnids))
         wnids = dict(numbers.select(pl.col("label", "wnid").cast(pl.String).fill_null("")).rows())
     chosen = collect.shortlist(table, wnids, annotators=arguments.annotators)
@@ -457,7 +457,7 @@ def _classified(arguments: Namespace) -> tuple[Any, Any]:
         return answers, None
     if not its_fates:
         columns = ("dataset", "image", "label", "fate")
-        fates = read_table(file, text=columns)
+        fates = read_table(file, columns)
         require(fates, columns, str(file))
         if any(fates.select(columns).null_count().row(0)):
             raise OptionError("fates-cell-empty", file=file)
@@ -527,7 +527,7 @@ def _review(arguments: Namespace) -> int:
     answers = read_predictions(arguments.study, ranks=1, **given(arguments, read_predictions))
     judged = []
     for path in arguments.judged:
-        table = read_table(path, text=KEY)
+        table = read_table(path, KEY)
         require(table, (*KEY, "right"), str(path))
         blank = table["right"].cast(pl.String).fill_null("").str.strip_chars() == ""
         table = table.filter(~blank)

@@ -14,7 +14,7 @@ def add(parser: ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="TABLE",
-        help="CSV or Parquet, a row an answer: dataset, image, worker, selected",
+        help="a table, a row an answer: dataset, image, worker, selected",
     )
     option("--out", type=Path, required=True, metavar="counts.csv", help="CSV or Parquet")
     add_shared(parser, "--force")

@@ -14,7 +14,7 @@ def add(parser: ArgumentParser) -> None:
     option(
         "table",
         type=Path,
-        help="CSV or Parquet, a row an answer: image, selected, context, and dataset if several",
+        help="a table, a row an answer: image, selected, context, and dataset if several",
     )
     option(
         "--context",
@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     names = ("image", context)
     if context in ("dataset", "image", "selected"):
         raise OptionError("context-column-reserved", context=context)
-    answers = read_table(arguments.table, text=("dataset", *names))
+    answers = read_table(arguments.table, ("dataset", *names))
     require(answers, (*names, "selected"), where)
     if "dataset" not in answers.columns:
         answers = answers.with_columns(dataset=pl.lit(""))

@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
     if (arguments.images is None) == (arguments.per_class is None):
         raise OptionError("one-of-images-per-class")
     where, names = str(arguments.table), ("dataset", "image")
-    table = read_table(arguments.table, text=(*names, "label"))
+    table = read_table(arguments.table, (*names, "label"))
     needed = (*names, "selected", "shown", *(("label",) if arguments.per_class else ()))
     require(table, needed, where)
     table = table.with_columns(

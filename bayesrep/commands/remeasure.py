@@ -78,7 +78,7 @@ def _counts(path: Path, rule: str | None) -> Iterator[tuple[str, Any, Any, Any]]
             yield data.name, data.selected, data.shown, data.selection
         return
     told = None if rule is None else Selection.of(rule)
-    table = read_table(path, text=("dataset", "item", "image"))
+    table = read_table(path, ("dataset", "item", "image"))
     if "solved" in table.columns:
         for each in read_attempts(path):
             yield f"{each.classifier} on {each.dataset}", each.solved, each.attempts, told

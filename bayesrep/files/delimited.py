@@ -1,20 +1,26 @@
 """Tables as spreadsheets and scripts write them: separators, encodings, compression, workbooks.
 
-Text is read as UTF-8, with a mark or without, as UTF-16 with its mark, and, where it is neither, as
-Windows-1252, which holds all of Latin-1 that can be printed; the last is warned of, since nothing
-in a file says so. What is compressed may not swell beyond `LARGEST`, and what is in a workbook is
-data: no formula is computed.
+Every cell is text, as it is written: what looks like a number may be a name, and a reader asks for
+numbers where it means them. Text is read as UTF-8, with a mark or without, as UTF-16 and UTF-32
+with their marks, and, where it is none of these, as Windows-1252, which holds all of Latin-1 that
+can be printed; the last is warned of, since nothing in a file says so. Lines end in LF, CR LF or
+CR. What is compressed may not swell beyond `SWELLING`, and what is in a workbook is data: no
+formula is computed, and no size that it states is believed.
 """
 
 import codecs
 import csv
 import gzip
 import io
+import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import date, datetime, time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +28,23 @@ import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, Violation, plain, reason
 from bayesrep.files import parquet
+from bayesrep.files.names import normalize_cells, normalize_name
 from bayesrep.files.places import Place
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-LARGEST_TEXT, SWELLING = 2**26, 200
+LARGEST_TEXT, SWELLING = 2**26, 50
 """Bytes that a compressed table may hold in any case, and times those of its file."""
 
 _CHUNK = 2**22
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_LONGEST_HEADER = 2**22
+_MARKS = {  # the longer ones first, since that of UTF-32 begins with that of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_UNNAMED = "\0"
+"""How the name of a column begins that has none, and that of no other does."""
 
 Rename = Callable[[list[str]], list[str]]
 
@@ -50,18 +65,35 @@ class Sheet:
     frame: pl.DataFrame
 
 
-def read(file: Path, *, text: Collection[str] = (), rename: Rename | None = None) -> list[Sheet]:
+@dataclass(frozen=True)
+class _Header:
+    """The header of a text: names of the columns, and where it stands.
+
+    `begin` and `end` are in bytes, `line` the number of its first line.
+    """
+
+    names: list[str]
+    separator: str
+    begin: int
+    end: int
+    line: int
+
+
+def read(file: Path, rename: Rename) -> list[Sheet]:
     """Read every table of a file whose name ends in one of `TEXTUAL`; a text holds one.
 
     Parameters
     ----------
     file
         The file.
-    text
-        Columns that are text whatever they look like, so that the image 007 keeps its zeros.
     rename
         From the names that stand in the header, without blanks around them, to those of the
         columns.
+
+    Returns
+    -------
+    list of Sheet
+        All columns as text without blanks around it, null where a cell is empty.
 
     Raises
     ------
@@ -73,12 +105,65 @@ def read(file: Path, *, text: Collection[str] = (), rename: Rename | None = None
     Warns
     -----
     TableWarning
-        If it is read as Windows-1252.
+        If it is read as Windows-1252; if a column of a workbook holds dates among other things.
     """
     if file.suffix.lower() == ".xlsx":
-        return _workbook(file, text, rename)
+        return _workbook(file, rename)
     where = str(file)
-    return [_parsed(_utf_8(_contents(file), where), where, text, rename)]
+    return [_parsed(_utf_8(_contents(file), where), where, rename)]
+
+
+def scan(file: Path, rename: Rename) -> pl.LazyFrame:
+    """Scan the one table of a file, of which not all need be in memory where it is plain UTF-8.
+
+    Parameters
+    ----------
+    file, rename
+        As for `read`, a workbook of one sheet.
+
+    Raises
+    ------
+    StudyError, OSError
+        As `read`.
+    """
+    if file.suffix.lower() in (".gz", ".xlsx") or not _is_plain(file):
+        return only(read(file, rename), file).frame.lazy()
+    with open(file, "rb") as stream:
+        header = _header(stream.read(_LONGEST_HEADER), str(file), rename)
+        stream.seek(0)
+        before = stream.read(header.end).count(b"\n") + 1
+    return pl.scan_csv(
+        file,
+        has_header=False,
+        skip_lines=before,
+        schema=dict.fromkeys(header.names, pl.String()),
+        separator=header.separator,
+        glob=False,
+    )
+
+
+def only(sheets: list[Sheet], path: str | Path) -> Sheet:
+    """The one table of a file; a workbook of several is refused."""
+    if len(sheets) > 1:
+        names = ", ".join(sheet.place.name for sheet in sheets)
+        raise StudyError("several-sheets-in-workbook", path=path, sheets=names)
+    return sheets[0]
+
+
+def _is_plain(file: Path) -> bool:
+    """Whether a file is UTF-8 text without zeros, of lines that do not end in CR alone."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    returns = lines = False
+    with open(file, "rb") as stream:
+        for chunk in iter(partial(stream.read, _CHUNK), b""):
+            try:
+                decoder.decode(chunk)
+            except UnicodeDecodeError:
+                return False
+            if b"\0" in chunk:
+                return False
+            returns, lines = returns or b"\r" in chunk, lines or b"\n" in chunk
+    return lines or not returns
 
 
 def _contents(file: Path) -> bytes:
@@ -97,17 +182,23 @@ def _contents(file: Path) -> bytes:
 
 
 def _utf_8(data: bytes, where: str) -> bytes:
-    """Text as UTF-8 without a mark."""
-    if data.startswith(codecs.BOM_UTF8):
-        data = data[len(codecs.BOM_UTF8) :]
-    if data.startswith(_UTF_16):
-        try:
-            return data.decode("utf-16").encode()
-        except UnicodeError as error:
-            raise StudyError("utf16-text-damaged", where=where) from error
+    """Text as UTF-8 without a mark, its lines ending in LF."""
+    data = _decoded(data, where)
     if b"\0" in data:
         raise StudyError("table-text-holds-zeros", where=where)
-    if (bad := _first_fault(data)) is None:
+    return data if b"\n" in data else data.replace(b"\r", b"\n")
+
+
+def _decoded(data: bytes, where: str) -> bytes:
+    if data.startswith(codecs.BOM_UTF8):
+        data = data[len(codecs.BOM_UTF8) :]
+    for mark, encoding in _MARKS.items():
+        if data.startswith(mark):
+            try:
+                return data.decode(encoding).encode()
+            except UnicodeError as error:
+                raise StudyError("marked-text-damaged", where=where, encoding=encoding) from error
+    if b"\0" in data or (bad := _first_fault(data)) is None:
         return data
     try:
         decoded = data.decode("cp1252")
@@ -140,50 +231,34 @@ def _first_fault(data: bytes) -> int | None:
     return None
 
 
-def _parsed(data: bytes, where: str, text: Collection[str], rename: Rename | None) -> Sheet:
-    """The one table of a text."""
-    begin, line = 0, 1
-    stated = None
-    while True:  # blank lines, and `sep=;` of some spreadsheets, stand before a header
+def _header(data: bytes, where: str, rename: Rename) -> _Header:
+    """Find the header of a text, behind what may stand before it."""
+    begin, line, stated = len(codecs.BOM_UTF8) * data.startswith(codecs.BOM_UTF8), 1, None
+    while True:  # blank lines, and `sep=;` of some spreadsheets
         end = data.find(b"\n", begin)
         head = data[begin : len(data) if end < 0 else end].strip()
         if head[:4].lower() == b"sep=" and len(head) == 5:
             stated = head[4:].decode("ascii", "replace")
-        elif head or end < 0:
+        elif head:
             break
-        begin, line = end + 1, line + 1
         if end < 0:
-            break
-    data = data[begin:]
-    if not data.strip():
-        raise StudyError("table-file-empty", where=where)
-    separator = stated or separator_of(head.decode())
-    header = _first_record(data)
-    try:
-        raw = next(csv.reader(io.StringIO(header.decode()), delimiter=separator))
-    except (csv.Error, StopIteration, TypeError) as error:
-        raise StudyError("table-header-unreadable", where=where) from error
-    names = _names(raw, where, rename)
-    plain_names = [f"c{place}" for place in range(len(names))]
-    types: dict[str, Any] = {
-        plain_name: pl.String()
-        for plain_name, name in zip(plain_names, names, strict=True)
-        if name in text
-    }
-    body = separator.join(plain_names).encode() + data[len(header) :]
-    try:
-        frame = pl.read_csv(
-            body, separator=separator, schema_overrides=types, infer_schema_length=None
-        )
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise StudyError(_fault(data, separator, len(names), where, line, error)) from error
-    frame.columns = names
-    return Sheet(Place(where, "line", line + 1), _tidy(frame, where))
+            raise StudyError("table-file-empty", where=where)
+        begin, line = end + 1, line + 1
+    record = _first_record(data[begin:])
+    text = record.decode("utf-8", "replace")
+    separator = stated or max(SEPARATORS, key=lambda each: len(_fields(text, each) or ()))
+    raw = _fields(text, separator)
+    if raw is None:
+        raise StudyError("table-header-unreadable", where=where)
+    return _Header(name_columns(raw, where, rename), separator, begin, begin + len(record), line)
 
 
-def separator_of(header: str) -> str:
-    """What parts the columns of a header: what makes most of them."""
-    return max(SEPARATORS, key=lambda each: len(next(csv.reader([header], delimiter=each), [])))
+def _fields(record: str, separator: str) -> list[str] | None:
+    """What stands between the separators of one record; None where it is none."""
+    try:
+        return next(csv.reader(io.StringIO(record, newline=""), delimiter=separator), None)
+    except (csv.Error, TypeError):
+        return None
 
 
 def _first_record(data: bytes) -> bytes:
@@ -194,12 +269,25 @@ def _first_record(data: bytes) -> bytes:
     return data[: len(data) if end < 0 else end].rstrip(b"\r")
 
 
-def _names(raw: Iterable[str], where: str, rename: Rename | None) -> list[str]:
+def _parsed(data: bytes, where: str, rename: Rename) -> Sheet:
+    """The one table of a text."""
+    header = _header(data, where, rename)
+    numbered = [f"c{place}" for place in range(len(header.names))]
+    body = header.separator.join(numbered).encode() + data[header.end :]
+    try:
+        frame = pl.read_csv(body, separator=header.separator, infer_schema=False)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise StudyError(_fault(data, header, where, error)) from error
+    frame.columns = header.names
+    return Sheet(Place(where, "line", header.line + 1), _tidy(frame, where))
+
+
+def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
     """Names of columns, each once; those that have none get one that no header can have."""
-    stripped = [name.strip() for name in raw]
-    names = rename(stripped) if rename else stripped
-    named = [name for name in names if name]
-    if repeated := sorted({name for name in named if named.count(name) > 1}):
+    stripped = [normalize_name(name) for name in raw]
+    names = rename(stripped)
+    times = Counter(name for name in names if name)
+    if repeated := sorted(name for name, count in times.items() if count > 1):
         said = [old for old, new in zip(stripped, names, strict=True) if new == repeated[0]]
         raise StudyError(
             "column-name-repeated",
@@ -207,47 +295,41 @@ def _names(raw: Iterable[str], where: str, rename: Rename | None) -> list[str]:
             column=repeated[0],
             headings=", ".join(map(repr, said)),
         )
-    return [name or f"\0{place}" for place, name in enumerate(names)]
+    return [name or f"{_UNNAMED}{place}" for place, name in enumerate(names)]
 
 
 def _tidy(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     """Without what spreadsheets and data frames leave: empty columns, an index, empty last rows."""
-    for name in frame.columns:
-        unnamed = name.startswith("\0")
-        if unnamed and _is_blank(frame[name]):
-            frame = frame.drop(name)
-        elif (unnamed or name == "Unnamed: 0") and _is_index(frame[name]):
-            frame = frame.drop(name)
+    frame, left = normalize_cells(frame), list[str]()
+    for column in frame:
+        unnamed = column.name.startswith(_UNNAMED)
+        blank = unnamed and column.null_count() == len(column)
+        if blank or ((unnamed or column.name == "Unnamed: 0") and _is_index(column)):
+            left.append(column.name)
         elif unnamed:
-            place = int(name[1:]) + 1
+            place = int(column.name[1:]) + 1
             raise StudyError("column-without-name", where=where, column_number=place)
+    frame = frame.drop(left)
     if frame.width and frame.height:
-        blank = pl.all_horizontal(pl.all().cast(pl.String).fill_null("").str.strip_chars().eq(""))
-        last = frame.tail(1).select(blank).item()
-        while last:
-            frame = frame.head(frame.height - 1)
-            last = frame.height and frame.tail(1).select(blank).item()
+        places = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
+        frame = frame.head(int(places[-1]) + 1 if len(places) else 0)
     return frame
-
-
-def _is_blank(column: pl.Series) -> bool:
-    return column.cast(pl.String).fill_null("").str.strip_chars().eq("").all()
 
 
 def _is_index(column: pl.Series) -> bool:
     """Whether a column only numbers the rows."""
-    return column.dtype.is_integer() and column.to_list() == list(range(len(column)))
+    return column.to_list() == [str(number) for number in range(len(column))]
 
 
-def _fault(
-    data: bytes, separator: str, width: int, where: str, first: int, error: BaseException
-) -> Violation:
+def _fault(data: bytes, header: _Header, where: str, error: BaseException) -> Violation:
     """In one line, why a text is no table."""
+    width, separator = len(header.names), header.separator
     try:
-        rows = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
+        body = io.StringIO(data[header.begin :].decode(), newline="")
+        rows = csv.reader(body, delimiter=separator)
         for row in rows:
             if len(row) > width:
-                line = first - 1 + rows.line_num
+                line = header.line - 1 + rows.line_num
                 facts = {
                     "where": where,
                     "line": line,
@@ -264,7 +346,7 @@ def _fault(
     return Violation("text-table-damaged", where=where, reason=reason(error))
 
 
-def _workbook(file: Path, text: Collection[str], rename: Rename | None) -> list[Sheet]:
+def _workbook(file: Path, rename: Rename) -> list[Sheet]:
     """Every sheet of a workbook that holds something."""
     try:
         from openpyxl import load_workbook
@@ -278,9 +360,7 @@ def _workbook(file: Path, text: Collection[str], rename: Rename | None) -> list[
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions that are not read
             book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
-            sheets = [
-                (each.title, list(each.iter_rows(values_only=True))) for each in book.worksheets
-            ]
+            sheets = [(each.title, _rows(each)) for each in book.worksheets]
             book.close()
     except OSError:
         raise
@@ -288,50 +368,74 @@ def _workbook(file: Path, text: Collection[str], rename: Rename | None) -> list[
         raise
     except Exception as error:  # whatever a damaged archive makes openpyxl meet
         raise StudyError("workbook-damaged", where=where, reason=reason(error)) from error
-    full = [(title, rows) for title, rows in sheets if any(any(map(_said, row)) for row in rows)]
+    full = [(title, rows) for title, rows in sheets if any(rows)]
     if not full:
         raise StudyError("table-file-empty", where=where)
     return [
-        _sheet(rows, where if len(full) == 1 else f"{where}, sheet {title!r}", text, rename)
+        _sheet(rows, where if len(full) == 1 else f"{where}, sheet {title!r}", rename)
         for title, rows in full
     ]
 
 
-def _said(cell: Any) -> bool:
-    return cell is not None and str(cell).strip() != ""
+_Cells = dict[int, tuple[str, bool]]
+"""The cells of a row that say something, by column: the text, and whether it is a date."""
 
 
-def _sheet(
-    rows: list[tuple[Any, ...]], where: str, text: Collection[str], rename: Rename | None
-) -> Sheet:
-    """A sheet's rows as columns; numbers stay numbers where a whole column holds them."""
-    start = next(place for place, row in enumerate(rows) if any(map(_said, row)))
-    header = ["" if cell is None else str(cell) for cell in rows[start]]
-    names = _names(header, where, rename)
+def _rows(sheet: Any) -> list[_Cells]:
+    """The rows of a sheet, however large it says that it is."""
+    sheet.reset_dimensions()
+    return [
+        {
+            place: (text, isinstance(cell.value, date | time))
+            for place, cell in enumerate(row)
+            if cell.value is not None and (text := _text(cell)).strip()
+        }
+        for row in sheet.iter_rows()
+    ]
+
+
+def _text(cell: Any) -> str:
+    """A cell as it is shown: a whole number without decimals, and with zeros that fill it up."""
+    value = cell.value
+    if isinstance(value, datetime) and value.time() == time():
+        return value.date().isoformat()
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        filled = re.fullmatch(r"0+", cell.number_format or "")
+        return str(value).zfill(len(filled[0]) if filled else 1)
+    return str(value)
+
+
+def _sheet(rows: list[_Cells], where: str, rename: Rename) -> Sheet:
+    """A sheet's rows as columns."""
+    start = next(place for place, row in enumerate(rows) if row)
     body = rows[start + 1 :]
-    columns = {
-        name: _column([row[place] if place < len(row) else None for row in body], name in text)
-        for place, name in enumerate(names)
-    }
-    frame = _tidy(pl.DataFrame(columns), where)
-    return Sheet(Place(where, "line", start + 2), frame)
-
-
-def _column(cells: list[Any], as_text: bool) -> pl.Series:  # noqa: FBT001
-    held = {type(cell) for cell in cells} - {type(None)}
-    if not as_text and held <= {int, float}:
-        return pl.Series(cells, dtype=pl.Float64 if float in held else pl.Int64, strict=False)
-    if not as_text and held == {bool}:
-        return pl.Series(cells, dtype=pl.Boolean)
-    return pl.Series([_text(cell) for cell in cells], dtype=pl.String)
-
-
-def _text(cell: Any) -> str | None:
-    """A cell as it is typed: a whole number without decimals."""
-    if cell is None:
-        return None
-    whole = isinstance(cell, float) and cell.is_integer()
-    return str(int(cell)) if whole else str(cell)
+    used = sorted({place for row in rows[start:] for place in row})
+    header = [rows[start].get(place, ("", False))[0] for place in used]
+    names = name_columns(header, where, rename)
+    names = [
+        f"{_UNNAMED}{place}" if not title else name
+        for place, title, name in zip(used, header, names, strict=True)
+    ]
+    place = Place(where, "line", start + 2)
+    columns: list[pl.Series] = []
+    for number, name in zip(used, names, strict=True):
+        cells = [row.get(number) for row in body]
+        texts = pl.Series(name, [cell and cell[0] for cell in cells], dtype=pl.String)
+        dates = pl.Series([cell[1] if cell else None for cell in cells], dtype=pl.Boolean)
+        if dates.any() and not dates.all():
+            warnings.warn(
+                TableWarning(
+                    f"{where}: column {name!r} holds dates among other things "
+                    f"({place.rows(dates.fill_null(value=False), texts)}): Excel makes them of "
+                    "names such as MAR1; if these are names, write them anew in cells that are "
+                    "formatted as text"
+                ),
+                stacklevel=2,
+            )
+        columns.append(texts)
+    return Sheet(place, _tidy(pl.DataFrame(columns), where))
 
 
 def check_width(sheet: Sheet, size: int) -> None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import polars as pl
 
 _Column = TypeVar("_Column", pl.Series, pl.Expr)
+_Frame = TypeVar("_Frame", pl.DataFrame, pl.LazyFrame)
 
 
 def normalize_name(name: str) -> str:
@@ -21,3 +22,9 @@ def normalize_name(name: str) -> str:
 def normalize_names(column: _Column) -> _Column:
     """A column of names as every reader has them; what is missing stays missing."""
     return column.cast(pl.String).str.normalize("NFC").str.strip_chars()
+
+
+def normalize_cells(frame: _Frame) -> _Frame:
+    """A table all of whose texts are as names are; one that is empty then is missing."""
+    text = normalize_names(pl.col(pl.String))
+    return frame.with_columns(pl.when(text != "").then(text))

@@ -1,65 +1,104 @@
-"""Tables in files of any kind: CSV and its kin, workbooks and Parquet."""
+"""Tables in files of any kind: CSV and its kin, workbooks and Parquet.
 
-from collections.abc import Collection
+Columns of Parquet have their types; all others are text (`bayesrep.files.delimited`). Of both, text
+is without blanks around it and in NFC (`bayesrep.files.names`), so that names in a table are what
+they are in any other.
+"""
+
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
 
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import delimited, parquet
-from bayesrep.files.delimited import Rename, Sheet
+from bayesrep.files.delimited import Sheet
+from bayesrep.files.names import normalize_cells
 from bayesrep.files.places import TEXTUAL, Place
 
 ENDINGS = (*TEXTUAL, ".parquet")
 TRUE_WORDS, FALSE_WORDS = ["true", "1", "1.0", "yes"], ["false", "0", "0.0", "no"]
 """What a column of flags may say, in small letters."""
+_SPELLINGS = {"data_set": "dataset"}
+
+_T = TypeVar("_T")
 
 
-def read_sheets(
-    path: str | Path, *, text: Collection[str] = (), rename: Rename | None = None
-) -> list[Sheet]:
+def read_sheets(path: str | Path, columns: Collection[str] = ()) -> list[Sheet]:
     """Read every table of a file.
 
     Parameters
     ----------
     path
         A file whose name ends in one of `ENDINGS`.
-    text
-        Columns that are text whatever they look like, so that the image 007 keeps its zeros.
-    rename
-        From the names of a header to those of the columns.
+    columns
+        Names of columns that mean something: `fold_headings` finds them.
 
     Raises
     ------
     StudyError
         In one line, naming the file and what to do.
     """
-    file, where = Path(path), str(path)
-    kind = where.lower()
-    try:
-        if kind.endswith(".parquet"):
-            if not file.is_file():
-                open(file, "rb").close()  # the reason why not
-            frame = parquet.read(file, where, (), further=None)
-            if rename:
-                frame.columns = rename(frame.columns)
-            return [Sheet(Place(where), frame)]
-        if not kind.endswith(TEXTUAL):
-            known = ", ".join((*TEXTUAL[:3], ".xlsx", ".parquet"))
-            raise StudyError("table-file-type-unknown", path=path, choices=known)
-        sheets = delimited.read(file, text=text, rename=rename)
-    except OSError as error:
-        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
-    size = file.stat().st_size
+    file, rename = Path(path), partial(fold_headings, columns=columns)
+    if file.name.lower().endswith(".parquet"):
+        frame = _opened(path, lambda: parquet.read(file, str(path), (), further=None))
+        frame.columns = delimited.name_columns(frame.columns, str(path), rename)
+        return [Sheet(Place(str(path)), normalize_cells(frame))]
+    sheets, size = _opened(path, lambda: (delimited.read(file, rename), file.stat().st_size))
     for sheet in sheets:
         delimited.check_width(sheet, size)
     return sheets
 
 
-def read_only(
-    path: str | Path, *, text: Collection[str] = (), rename: Rename | None = None
-) -> Sheet:
+def read_only(path: str | Path, columns: Collection[str] = ()) -> Sheet:
     """Read the one table of a file; see `read_sheets`."""
-    sheets = read_sheets(path, text=text, rename=rename)
-    if len(sheets) > 1:
-        names = ", ".join(sheet.place.name for sheet in sheets)
-        raise StudyError("several-sheets-in-workbook", path=path, sheets=names)
-    return sheets[0]
+    return delimited.only(read_sheets(path, columns), path)
+
+
+def scan(path: str | Path, columns: Collection[str] = ()) -> pl.LazyFrame:
+    """Scan the one table of a file, of which not all need be in memory; see `read_sheets`."""
+    file, rename = Path(path), partial(fold_headings, columns=columns)
+    if not file.name.lower().endswith(".parquet"):
+        return normalize_cells(_opened(path, lambda: delimited.scan(file, rename)))
+    frame = _opened(path, lambda: pl.scan_parquet(file, glob=False))
+    held = frame.collect_schema().names()
+    names = delimited.name_columns(held, str(path), rename)
+    return normalize_cells(frame.rename(dict(zip(held, names, strict=True))))
+
+
+def _opened(path: str | Path, read: Callable[[], _T]) -> _T:
+    """What is read from a file that is there and of a kind that is known."""
+    if not str(path).lower().endswith(ENDINGS):
+        known = ", ".join((*TEXTUAL[:3], ".xlsx", ".parquet"))
+        raise StudyError("table-file-type-unknown", path=path, choices=known)
+    try:
+        with open(path, "rb"):  # the reason why not, of whatever reads it then
+            pass
+        return read()
+    except OSError as error:
+        raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
+
+
+def fold_headings(headings: list[str], columns: Collection[str]) -> list[str]:
+    """The names of columns: of those that mean something, whatever their case, blanks and hyphens.
+
+    Parameters
+    ----------
+    headings
+        As they stand in a file.
+    columns
+        The names that mean something. One that stands in the file as it is is not looked for.
+    """
+    known, taken = {_fold(name): name for name in columns}, set(headings)
+    names: list[str] = []
+    for heading in headings:
+        name = known.get(_fold(heading), heading)
+        names.append(heading if name in taken - {heading} else name)
+    return names
+
+
+def _fold(name: str) -> str:
+    folded = name.lower().replace(" ", "_").replace("-", "_")
+    return _SPELLINGS.get(folded, folded)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.files.names import normalize_names
 from bayesrep.protocols.comparison import accuracy_rows, side_of
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.sources.table_files import read_table, require
@@ -114,9 +115,9 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
         Naming the file: no column image, an image twice, or none of the images.
     """
     file = Path(path)
-    table = read_table(file, text=("dataset", "image"))
+    table = read_table(file, ("dataset", "image"))
     require(table, ("image",), str(file))
-    text = table.select(pl.all().cast(pl.String).str.strip_chars().fill_null(""))
+    text = table.select(normalize_names(pl.all()).fill_null(""))
     columns = [name for name in text.columns if name not in ("image", "dataset")]
     if not columns:
         text, columns = text.with_columns(pl.lit("true").alias(file.stem)), [file.stem]
@@ -178,7 +179,7 @@ def fast_images(
     if not seconds > 0:
         raise OptionError("fast-seconds-not-positive", seconds=seconds)
     where = str(path)
-    table = read_table(path, text=("dataset", "image", "task"))
+    table = read_table(path, ("dataset", "image", "task", "seconds"))
     if "image" not in table.columns and "task" in table.columns:
         table = table.rename({"task": "image"})
     require(table, ("image", "seconds"), where)

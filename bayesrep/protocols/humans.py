@@ -40,7 +40,7 @@ def read_humans(path: str | Path, *predictions: Predictions) -> tuple[Prediction
         labeler to one image.
     """
     where = str(path)
-    table = read_table(path, text=("dataset", *_COLUMNS, *_CROWD_KIT))
+    table = read_table(path, ("dataset", *_COLUMNS, *_CROWD_KIT))
     if "labeler" not in table.columns:
         new = {old: new for old, new in _CROWD_KIT.items() if old in table.columns}
         table = table.rename({o: n for o, n in new.items() if n not in table.columns})

@@ -176,7 +176,7 @@ def _categories(path: Path, dataset: str, places: Mapping[str, int]) -> Iterator
     """Yield every category that a table names, with its image."""
     if path.suffix.lower() == ".json":
         return
-    table = read_table(path, text=("dataset", "image", "label", "category"))
+    table = read_table(path, ("dataset", "image", "label", "category"))
     if "category" not in table.columns or "image" not in table.columns:
         return
     if "dataset" in table.columns:
@@ -190,7 +190,7 @@ def _categories(path: Path, dataset: str, places: Mapping[str, int]) -> Iterator
 def _table_sets(
     path: Path, dataset: str, places: Mapping[str, int]
 ) -> Iterator[tuple[str, Sequence[Any]]]:
-    table = read_table(path, text=("dataset", "image", "label"))
+    table = read_table(path, ("dataset", "image", "label"))
     require(table, ("image", "label"), str(path))
     if "dataset" in table.columns:
         table = table.filter(pl.col("dataset").cast(pl.String) == dataset)

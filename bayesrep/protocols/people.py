@@ -203,7 +203,7 @@ def _rows(
 ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
     """The rows about the images, in the order of their keys, and these."""
     text = ("dataset", "image", "label", "main_label")
-    table = read_table(path, text=text)
+    table = read_table(path, text)
     require(table, columns, str(path))
     if "dataset" in table.columns:
         table = table.filter(pl.col("dataset").cast(pl.String) == predictions.dataset)

@@ -58,7 +58,7 @@ def read_groups(path: str | Path, classes: Sequence[str]) -> dict[str, NDArray[n
     if file.suffix.lower() == ".npy":
         rows = _superclasses(file)
     else:
-        table = read_table(file, text=("class",))
+        table = read_table(file, ("class",))
         require(table, ("class",), str(file))
         if len(table.columns) < 2:
             raise StudyError("no-grouping-column", file=file)

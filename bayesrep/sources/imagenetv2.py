@@ -229,7 +229,7 @@ def _top5(path: Path, images: int, classes: int) -> Ints:
 
 
 def _read_counts(path: Path) -> pl.DataFrame:
-    frame = read_table(path, text=("dataset", "image"))
+    frame = read_table(path, _COUNTS)
     require(frame, _COUNTS, str(path))
     converted = [texts(frame[name], str(path)) for name in _COUNTS[:2]]
     converted += [whole_numbers(frame[name], str(path)) for name in _COUNTS[2:]]

@@ -76,7 +76,7 @@ def _annotations(path: Path, where: str) -> pl.DataFrame:
     """Read the needed columns: url and dataset as text, all others as booleans."""
     table: dict[str, NDArray[Any]] | pl.DataFrame
     if path.suffix.lower() in (".csv", ".parquet"):
-        table = read_table(path, text=_COLUMNS[:2])
+        table = read_table(path, _COLUMNS)
     else:
         table = read_frame(path)
     names = list(table) if isinstance(table, dict) else table.columns

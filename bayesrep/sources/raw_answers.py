@@ -183,7 +183,7 @@ def _table(path: str | Path, asked: Columns) -> pl.DataFrame:
     names["answer"] = asked.answer or "answer"
     if asked.label:
         names["label"] = asked.label
-    table = read_table(path, text=(*names.values(), "task"))
+    table = read_table(path, (*names.values(), "task"))
     require(table, tuple(names.values()), str(path))
     more = [
         name
@@ -205,7 +205,7 @@ def _crowd_kit(path: str | Path, asked: Columns) -> pl.DataFrame:
 def _mturk(path: str | Path, asked: Columns) -> pl.DataFrame:
     """Batch results: a row an assignment, with inputs and answers of one image or of a grid."""
     where, needed = str(path), ("HITId", "WorkerId")
-    table = read_table(path, text=("HITId", "WorkerId"))
+    table = read_table(path, ("HITId", "WorkerId"))
     require(table, needed, where)
     table = table.with_columns(pl.all().cast(pl.String))
     if "Answer.taskAnswers" in table.columns:

@@ -21,7 +21,7 @@ def read_selection(path: Path) -> list[tuple[int, int, float]]:
         Naming the file, the column and the rows.
     """
     where = str(path)
-    table = read_table(path)
+    table = read_table(path, ("selected", "shown", "probability"))
     require(table, ("selected", "shown"), where)
     if "probability" not in table.columns:
         table = table.with_columns(probability=pl.lit(1.0))

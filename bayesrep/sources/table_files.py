@@ -12,6 +12,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import tables
+from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS
 from bayesrep.studies import rules
@@ -21,9 +22,9 @@ _ABSENT = ["", "nan", "none", "null", "na", "n/a"]
 _DECIMAL_COMMA, _GROUPED = r"^([+-]?\d+),(\d+)$", r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
 
 
-def read_table(path: str | Path, *, text: Collection[str] = ()) -> pl.DataFrame:
+def read_table(path: str | Path, columns: Collection[str] = ()) -> pl.DataFrame:
     """Read the one table of a file; see `bayesrep.files.tables`."""
-    return tables.read_only(path, text=text).frame
+    return tables.read_only(path, columns).frame
 
 
 def read_answers(path: str | Path) -> pl.DataFrame:
@@ -40,14 +41,14 @@ def read_answers(path: str | Path) -> pl.DataFrame:
         Naming the rows and the column.
     """
     where, named = str(path), ("dataset", "image", "worker")
-    table = read_table(path, text=(*named, *COLUMNS, "task", "control"))
+    table = read_table(path, (*named, *COLUMNS, "selected", "task", "control", "seconds"))
     table = table.rename(in_our_words(table.columns))
     require(table, (*named, "selected"), where)
     columns = [*(texts(table[name], where) for name in named), all_flags(table["selected"], where)]
     if "task" in table.columns:
         columns.append(texts(table["task"], where))
     if "control" in table.columns:
-        control = table["control"].cast(pl.String).str.strip_chars().replace("", None)
+        control = normalize_names(table["control"])
         strange = ~control.is_in(["positive", "negative"]).fill_null(value=True)
         _refuse(strange, control, "control-unknown", where)
         columns.append(control)
@@ -74,7 +75,7 @@ def require(frame: pl.DataFrame, columns: Collection[str], where: str | Place) -
 
 def texts(column: pl.Series, where: str | Place) -> pl.Series:
     """A column as text without blanks around it; rows without a value are refused."""
-    text = column.cast(pl.String).str.strip_chars()
+    text = normalize_names(column)
     missing = text.is_null() | (text == "")
     if missing.any():
         raise StudyError(
@@ -94,12 +95,11 @@ def flags(column: pl.Series, where: str | Place) -> pl.Series:
     """
     if column.dtype == pl.Boolean:
         return column
-    if column.dtype.is_numeric():
-        yes, no = column == 1, column == 0
-        absent = column.cast(pl.Float64).is_nan().fill_null(value=True)
-    else:
-        word = column.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
-        yes, no, absent = (word.is_in(words) for words in (TRUE_WORDS, FALSE_WORDS, _ABSENT))
+    word = column.cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
+    yes, no, absent = (word.is_in(words) for words in (TRUE_WORDS, FALSE_WORDS, _ABSENT))
+    if not (yes | no | absent).all():  # 1.00 and 0e0 are numbers, too
+        number = _numbers(column)
+        yes, no = (each | (number == x).fill_null(value=False) for each, x in ((yes, 1), (no, 0)))
     wrong = ~(yes | no | absent).fill_null(value=True)
     _refuse(wrong, column, _flag_rule(column, wrong), where)
     return yes.set(absent, None)
@@ -175,7 +175,7 @@ def seconds(column: pl.Series, where: str | Place) -> pl.Series:
 
     Times without a zone are taken to be of one, and cannot be compared with others that have one.
     """
-    if column.dtype.is_numeric():
+    if not _numbers(column).null_count():
         return numbers(column, where)
     given = column.cast(pl.String)
     zoned = given.str.contains(r"(Z|[+-]\d\d:?\d\d)$").fill_null(value=False)

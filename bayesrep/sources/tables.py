@@ -1,10 +1,12 @@
 """Your own annotations and predictions: tables, recognised by their columns.
 
     counts        dataset, image, selected, shown
-    annotations   dataset, image, worker, selected: one row per answer
+    annotations   dataset, image, worker, selected: one row per answer; without the worker where
+                  nobody knows who answered
     predictions   dataset, image, classifier, correct: one row per image and classifier; with the
                   answers themselves, label_1 ... label_5 (the most probable first), probability_1
-                  ... probability_5, and label, where no table of images gives it
+                  ... probability_5, and label, where no table of images gives it; without correct,
+                  label_1 is right where it is the image's label
     predictions   dataset, image and one column of true and false per classifier, where none of the
                   column names above (nor label) occurs
     images        dataset, image, label, and any further columns as groups of images
@@ -28,7 +30,7 @@ that is one to one (`bayesrep.sources.matching`). What is wrong is found all at 
 lists it, and a reader raises the first.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +42,7 @@ from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, did_you_mean, listing, nearest
 from bayesrep.files import parquet
+from bayesrep.files.copies import refuse_copies
 from bayesrep.files.delimited import Sheet
 from bayesrep.files.places import Place
 from bayesrep.files.tables import read_sheets
@@ -77,10 +80,12 @@ _KINDS = {
     "images": (*_KEY, "label"),
     _WIDE: _KEY,
 }
-_TEXT = (*_KEY, *COLUMNS, "task", "worker", "time", "classifier", "label", *LABELS)
-_NAMES = {*_TEXT, *PROBABILITIES, "selected", "shown", "correct", "position"}
-_SPELLINGS = {"data_set": "dataset"}
-"""Other ways to write a column's name, once in small letters with _ for blanks and hyphens."""
+_NAMES = (
+    *(*_KEY, *COLUMNS, "task", "worker", "selected", "shown", "position", "time"),
+    *("classifier", "correct", "label", *LABELS, *PROBABILITIES),
+)
+_INSTEAD = {_LONG: ("correct", LABELS[0]), "annotations": ("worker", None)}
+"""Of a kind, a column that it can be without, where it has another in its place, or anyway."""
 _CROWD_KIT = {"task": "image", "label": "selected"}
 
 
@@ -282,7 +287,7 @@ def _of_kind(
 ) -> Generator[Violation, None, tuple[list[_Table], bool]]:
     """A table of a kind that is known, which is also what a message calls it."""
     place, (rows, others) = Place(kind), _in_our_words(frame)
-    if kind == _LONG and not {"classifier", "correct"} & set(rows.columns):
+    if kind == _LONG and not {"classifier", "correct", LABELS[0]} & set(rows.columns):
         kind = _WIDE
     checked = yield from _attempt(partial(_with_columns, rows, kind, place))
     if checked is None:
@@ -300,10 +305,11 @@ def _of_kind(
 
 def _with_columns(rows: pl.DataFrame, kind: str, place: Place) -> pl.DataFrame:
     """The columns of a kind, if they are there and of types that tables of files have."""
-    require(rows, _KINDS[kind], str(place))
+    if _lacks(kind, rows.columns) or rows.is_empty():
+        require(rows, _KINDS[kind], str(place))
     if kind not in (_WIDE, "images"):  # whose other columns are classifiers and groups
         further = f"^({'|'.join(('position', 'time', *LABELS, *PROBABILITIES))})$"
-        rows = rows.select(pl.col(*_KINDS[kind], further))
+        rows = rows.select(pl.col(f"^({'|'.join(_KINDS[kind])})$", further))
     if line := parquet.strange_type(rows, rows.columns, str(place)):
         raise StudyError(line)
     return rows
@@ -369,9 +375,10 @@ def _read(
     paths: Sequence[str | Path], called: Mapping[str, str], *needed: str
 ) -> Generator[Violation, None, _Found | None]:
     """Read every file and set them beside each other; yield what is wrong, whatever of it is."""
-    sound, named, every = True, True, list[_Table]()
+    sound, every = True, list[_Table]()
+    named = (yield from _attempt(partial(_refuse_copies, paths))) is not None
     for path in paths:
-        sheets = yield from _attempt(partial(read_sheets, path, text=_TEXT, rename=_column_names))
+        sheets = yield from _attempt(partial(read_sheets, path, _NAMES))
         named &= sheets is not None
         for sheet in sheets or ():
             found, whole = yield from _tables(sheet)
@@ -380,6 +387,11 @@ def _read(
             named &= bool(found)
     tables = _Tables(every, called)
     return (yield from _together(tables, paths, needed, sound=sound, named=named))
+
+
+def _refuse_copies(paths: Sequence[str | Path]) -> bool:
+    refuse_copies(paths)
+    return True
 
 
 def _together(
@@ -417,6 +429,10 @@ def _together(
         if counted is not None:
             counts[role] = counted
     tables, alike = yield from _named_alike(tables, counts)
+    graded = yield from _attempt(partial(_graded, tables))
+    if graded is None:
+        return None
+    tables = graded
     classifiers = yield from _classifiers(tables)
     parts: dict[str, tuple[Bools | None, dict[str, NDArray[np.str_]] | None]] = {}
     for role, counted in counts.items():
@@ -502,17 +518,6 @@ def _dataset_violations(tables: _Tables) -> Iterator[Violation]:
                 )
 
 
-def _column_names(header: list[str]) -> list[str]:
-    """Names of columns that mean something, whatever their case, blanks and hyphens."""
-    taken = set(header)
-    names: list[str] = []
-    for name in header:
-        folded = name.lower().replace(" ", "_").replace("-", "_")
-        folded = _SPELLINGS.get(folded, folded)
-        names.append(folded if folded in _NAMES and folded not in taken - {name} else name)
-    return names
-
-
 def _tables(sheet: Sheet) -> Generator[Violation, None, tuple[list[_Table], bool]]:
     """Find a table's kind by its columns, and convert these; each kind that it is.
 
@@ -520,7 +525,7 @@ def _tables(sheet: Sheet) -> Generator[Violation, None, tuple[list[_Table], bool
     wrong is found.
     """
     (frame, others), place = _in_our_words(sheet.frame), sheet.place
-    kind = yield from _attempt(partial(_kind, frame.columns, place))
+    kind = yield from _attempt(partial(_kind, frame, place))
     if kind is None:
         return [], False
     if not (yield from rules.checked(_row_violations(frame, place))):
@@ -529,7 +534,7 @@ def _tables(sheet: Sheet) -> Generator[Violation, None, tuple[list[_Table], bool
     found: list[_Table] = []
     if kind == "counts":
         sound &= yield from rules.checked(_count_violations(rows, place, sound=sound))
-        if set(_KINDS[_LONG]) <= set(frame.columns):
+        if _lacks(_LONG, frame.columns) == []:
             answers, right = yield from _converted(frame, _LONG, place)
             sound &= right
             found.append(_Table(_LONG, answers, str(place), place, others))
@@ -557,11 +562,22 @@ def _row_violations(frame: pl.DataFrame, place: Place) -> Iterator[Violation]:
             )
 
 
-def _kind(columns: Sequence[str], place: Place) -> str:
-    present = set(columns)
+def _lacks(kind: str, columns: Collection[str]) -> list[str]:
+    """The columns that a kind needs and are not there."""
+    left_out, instead = _INSTEAD.get(kind, (None, None))
+    missing = [name for name in _KINDS[kind] if name not in columns]
+    return [name for name in missing if name != left_out or (instead and instead not in columns)]
+
+
+def _kind(frame: pl.DataFrame, place: Place) -> str:
+    columns, present = frame.columns, set(frame.columns)
     for kind in ("annotations", "counts", _LONG):
         if set(_KINDS[kind]) <= present:
             return kind
+    if not _lacks(_LONG, columns) and not present & {"worker", "selected"}:
+        return _LONG
+    if not _lacks("annotations", columns) and _are_answers(frame):
+        return "annotations"
     named = {column for kind in _KINDS.values() for column in kind} - set(_KEY)
     if set(_KEY) < present:
         if "label" in present and not present & (named - {"label"}):
@@ -569,6 +585,18 @@ def _kind(columns: Sequence[str], place: Place) -> str:
         if not present & named:
             return _WIDE
     raise StudyError(_unknown(columns, place))
+
+
+def _are_answers(frame: pl.DataFrame) -> bool:
+    """Whether rows are single answers of people without names, and not counts without `shown`."""
+    several = frame.select(_KEY).is_duplicated().any()
+    if not several or {"shown", *_KINDS[_LONG]} & set(frame.columns) - set(_KEY):
+        return False
+    try:
+        all_flags(frame["selected"], "")
+    except StudyError:
+        return False
+    return True
 
 
 def _unknown(columns: Sequence[str], place: Place) -> Violation:
@@ -620,7 +648,8 @@ def _converted(
     frame: pl.DataFrame, kind: str, place: Place
 ) -> Generator[Violation, None, tuple[pl.DataFrame, bool]]:
     """The columns that count, each in its type, and whether none has values that are wrong."""
-    extra = [column for column in frame.columns if column not in _KINDS[kind]]
+    own = [name for name in _KINDS[kind] if name in frame.columns]
+    extra = [column for column in frame.columns if column not in own]
     types = {"shown": whole_numbers, "correct": all_flags}
     types["selected"] = whole_numbers if kind == "counts" else all_flags
     if kind == _WIDE:
@@ -635,7 +664,7 @@ def _converted(
         extra = []
     columns: list[pl.Series] = []
     sound = True
-    for name in (*_KINDS[kind], *extra):
+    for name in (*own, *extra):
         convert = types.get(name, texts)
         column = yield from _attempt(partial(convert, frame[name], place))
         sound &= column is not None
@@ -722,7 +751,7 @@ def _annotated(
 def _answers_by_worker(tables: _Tables, dataset: str, images: pl.Series) -> WorkerAnswers | None:
     """The annotations of one data set, where it is they that were counted."""
     rows = [t.of(dataset) for t in tables.of("annotations") if t.of(dataset).height]
-    if not rows:
+    if not rows or any("worker" not in table.columns for table in rows):
         return None
     places = pl.DataFrame({"image": images, "row": np.arange(len(images), dtype=np.int32)})
     answers = pl.concat(rows, how="diagonal")
@@ -747,7 +776,8 @@ def _counts(tables: _Tables, dataset: str) -> Generator[Violation, None, _Table 
         return None
     (kind,) = kinds
     key = ["image"] if kind == "counts" else ["worker", "image"]
-    sound = yield from rules.checked(_repeated(counted, key, where, dataset))
+    named = [t for t in counted if set(key) <= set(t.frame.columns)]
+    sound = not named or (yield from rules.checked(_repeated(named, key, where, dataset)))
     rows = pl.concat([table.of(dataset) for table in counted], how="diagonal_relaxed")
     if kind == "annotations":
         rows = rows.group_by("image", maintain_order=True).agg(
@@ -785,6 +815,22 @@ def _named_alike(
             table = table if frame is None else replace(table, frame=frame)
         others.append(table)
     return replace(tables, tables=others), alike
+
+
+def _graded(tables: _Tables) -> _Tables:
+    """The tables with `correct` where predictions are labels: whether the first is the image's."""
+    return replace(tables, tables=[_with_correct(table, tables) for table in tables.tables])
+
+
+def _with_correct(table: _Table, tables: _Tables) -> _Table:
+    if table.kind != _LONG or "correct" in table.frame.columns:
+        return table
+    frame = table.frame
+    if "label" not in frame.columns:
+        labels = _labels(tables)
+        frame = frame.join(labels, on=_KEY, how="left", maintain_order="left")
+    correct = frame[LABELS[0]].eq(frame["label"]).fill_null(value=False)
+    return replace(table, frame=table.frame.with_columns(correct=correct))
 
 
 def _predicted(tables: _Tables) -> dict[str, list[str]]:
@@ -969,18 +1015,20 @@ def _answered(tables: _Tables) -> list[Predictions]:
     for dataset in filter(partial(_is_predicted, tables), tables.datasets.values()):
         rows = pl.concat([table.of(dataset).select("image", "classifier", *kept) for table in long])
         if "label" not in kept:
-            rows = rows.join(_labels(tables, dataset), on="image", how="left")
+            labels = _labels(tables).filter(pl.col("dataset") == dataset).drop("dataset")
+            rows = rows.join(labels, on="image", how="left")
         answers.append(_predictions(rows, dataset))
     return answers
 
 
-def _labels(tables: _Tables, dataset: str) -> pl.DataFrame:
+def _labels(tables: _Tables) -> pl.DataFrame:
+    """The labels of all images: dataset, image, label."""
     described = tables.of("images")
     if not described:
         raise StudyError(
             "answers-without-labels", where=_files([table.where for table in tables.of(_LONG)])
         )
-    return pl.concat([table.of(dataset).select("image", "label") for table in described])
+    return pl.concat([table.frame.select(*_KEY, "label") for table in described]).unique(_KEY)
 
 
 def _predictions(rows: pl.DataFrame, dataset: str) -> Predictions:

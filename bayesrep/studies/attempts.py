@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, Violation, listing
 from bayesrep.files import parquet, tables
 from bayesrep.files.delimited import Sheet
+from bayesrep.files.names import normalize_names
 from bayesrep.files.places import Place
 from bayesrep.studies import rules
 from bayesrep.studies.words import in_our_words
@@ -32,7 +33,7 @@ from bayesrep.types import Ints
 ATTEMPTS = "attempts.parquet"
 _NAMES = ["dataset", "image", "classifier"]
 _COUNTS = ["solved", "attempts"]
-_TEXT = (*_NAMES, "item", "question", "model")
+_KNOWN = (*_NAMES, *_COUNTS, "item", "question", "model", "correct")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +148,7 @@ def of_table(
         )
     if not len(table):
         raise StudyError("attempts-table-empty", where=place)
-    table = table.with_columns(pl.col(_NAMES).cast(pl.String))
+    table = table.with_columns(normalize_names(pl.col(_NAMES)))
     for name in _NAMES:
         if (absent := table[name].is_null() | (table[name] == "")).any():
             raise StudyError(
@@ -239,4 +240,4 @@ def _each(table: pl.DataFrame, place: Place) -> pl.DataFrame:
 def _table(path: Path) -> Sheet:
     if not str(path).lower().endswith(tables.ENDINGS):
         raise StudyError("neither-study-nor-table", path=path)
-    return tables.read_only(path, text=_TEXT, rename=lambda names: [each.lower() for each in names])
+    return tables.read_only(path, _KNOWN)

@@ -55,7 +55,7 @@ def from_table(path: str | Path, task: str, known: pl.Series) -> Counted:
         Where the table lacks columns, names an item twice, or none that is known.
     """
     where = str(path)
-    table = read_table(path, text=("dataset", "image", "item", "question"))
+    table = read_table(path, ("dataset", "image", "item", "question"))
     table = table.rename(in_our_words(table.columns, ("image",)))
     require(table, ("dataset", *_COUNTS), where)
     columns = [item_keys(texts(table["image"], where))]

@@ -31,6 +31,7 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
     "scorer": ("judge", "scorer"),
     "metric": ("metric",),
 }
+_NAMES = tuple(name for names in _KNOWN.values() for name in names)
 _NEEDED = ("item", "model", "score")
 OPTIONS: Mapping[str, str] = {"item": "item", "model": "model", "score": "score", "task": "dataset"}
 """What a user may say which column is, and how the option is called."""
@@ -74,7 +75,7 @@ def read(
         if kind == ".parquet" and any("." in name for name in chosen.values()):
             table = parquet.read(path, where, list(dict.fromkeys(chosen.values())))
         else:
-            table = read_table(path)
+            table = read_table(path, (*_NAMES, *chosen.values()))
         found = _columns(table.columns, chosen, model, where)
         require(table, list(found.values()), where)
         table = table.select(

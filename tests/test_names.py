@@ -1,0 +1,266 @@
+"""A name is text, without blanks around it and in NFC, and the same in every reader."""
+
+import unicodedata
+import warnings
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from refusals import refused
+
+from bayesrep import StudyError
+from bayesrep.answers import count_answers
+from bayesrep.errors import TableWarning
+from bayesrep.files.names import normalize_name, normalize_names
+from bayesrep.files.tables import fold_headings, read_only, read_sheets, scan
+from bayesrep.protocols.subsets import read_groups
+from bayesrep.sources.raw_answers import read_raw
+from bayesrep.sources.table_files import read_answers
+from bayesrep.sources.tables import read_tables
+from bayesrep.studies.attempts import read_attempts
+
+NAMES = [
+    "1",
+    "01",
+    "001",
+    "1.0",
+    "1.10",
+    "1.1",
+    "1e3",
+    "1000",
+    "true",
+    "True",
+    "1,000",
+    "nan",
+    "+1",
+]
+"""Names that are one and the same, or nothing, to who takes them for numbers."""
+DECOMPOSED = unicodedata.normalize("NFD", "café")
+
+
+def _write(table, path):
+    if path.suffix == ".xlsx":
+        openpyxl = pytest.importorskip("openpyxl")
+        book = openpyxl.Workbook()
+        for row in (table.columns, *table.iter_rows()):
+            book.active.append(row)
+        book.save(path)
+    else:
+        (table.write_parquet if path.suffix == ".parquet" else table.write_csv)(path)
+    return path
+
+
+def _answers(names=NAMES):
+    rows = [("v1", name, worker, worker == "w1") for name in names for worker in ("w1", "w2")]
+    return pl.DataFrame(rows, ["dataset", "image", "worker", "selected"], orient="row")
+
+
+def _renamed(table, **columns):
+    return table.rename({new: old for old, new in columns.items()})
+
+
+def _mturk(table, path):
+    names = {"image": "Input.image", "worker": "WorkerId", "selected": "Answer.said"}
+    _write(table.rename(names).with_columns(HITId=pl.lit("task")), path)
+    return read_raw("mturk", path)["image"]
+
+
+def _passk(table, path):
+    names = {"selected": "solved", "worker": "attempt"}
+    _write(table.rename(names).with_columns(model=pl.lit("m")), path)
+    (attempts,) = read_attempts(path)
+    return pl.Series(attempts.images)
+
+
+READERS = {
+    "answers": lambda table, path: read_answers(_write(table, path))["image"],
+    "count": lambda table, path: count_answers([_write(table, path)]).counts["image"],
+    "answers table": lambda table, path: read_raw(
+        "table", _write(table.rename({"selected": "answer"}), path)
+    )["image"],
+    "mturk": _mturk,
+    "passk": _passk,
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "xlsx", "parquet"])
+@pytest.mark.parametrize("reader", READERS)
+def test_what_looks_like_a_number_is_a_name_in_every_reader(reader, kind, tmp_path):
+    found = READERS[reader](_answers(), tmp_path / f"a.{kind}")
+    assert sorted(found.unique()) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_blanks_and_unicode_forms_make_no_second_name(reader, tmp_path):
+    images = [" 000", "000\u00a0", "café", DECOMPOSED]
+    table = _answers(["000", "café"]).with_columns(image=pl.Series(images))
+    found = READERS[reader](table, tmp_path / "a.csv")
+    assert sorted(found.unique()) == ["000", "café"]
+
+
+def test_groups_of_images_are_names(tmp_path):
+    """1.1 and 1.10 were one group twice as large, and 001, 1 another."""
+    images = [f"i{number}" for number in range(8)]
+    both = [(name, image) for name in ("v1", "v2") for image in images]
+    keys = pl.DataFrame(both, ["dataset", "image"], orient="row")
+    version, code = ["1.1", "1.10", "2.0", "2"] * 4, ["001", "010", "100", "1"] * 4
+    study = read_tables(
+        [
+            _write(keys.with_columns(selected=3, shown=5), tmp_path / "c.csv"),
+            _write(keys.with_columns(m=1), tmp_path / "p.csv"),
+            _write(
+                keys.with_columns(
+                    label=pl.lit("x"), version=pl.Series(version), code=pl.Series(code)
+                ),
+                tmp_path / "i.csv",
+            ),
+        ],
+        reference="v1",
+        replication="v2",
+    )
+    assert study.reference.groups["version"].tolist() == version[:8]
+    assert study.reference.groups["code"].tolist() == code[:8]
+
+
+def test_subsets_of_classes_are_names(tmp_path):
+    path = tmp_path / "groups.csv"
+    path.write_text("class,set\n01,1.1\n1,1.10\n10,01\n", encoding="utf-8")
+    groups = read_groups(path, ["01", "1", "10", "x"])
+    assert groups["set"].tolist() == ["1.1", "1.10", "01", ""]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
+def test_a_name_is_the_same_alone_and_in_a_column_and_when_it_is_read_again(name):
+    once = normalize_name(name)
+    if not any(0x1C <= ord(each) <= 0x1F for each in name):  # which polars does not strip
+        assert normalize_names(pl.Series([name])).item() == once
+    assert normalize_name(once) == once
+    assert normalize_name(unicodedata.normalize("NFD", name)) == once
+
+
+@given(st.sets(st.text("abc_ -ABC", min_size=1, max_size=6).map(str.strip), max_size=5))
+def test_headings_are_found_whatever_their_case_and_blanks(headings):
+    known = ("data_a", "b", "HITId")
+    found = fold_headings([*headings, "hitid"], known)
+    assert found[-1] == "HITId"
+    assert all(new in (old, *known) for old, new in zip(headings, found, strict=False))
+    assert fold_headings(["b", "B"], known) == ["b", "B"]  # the one that stands there is meant
+
+
+# ---- workbooks
+
+
+def _book(path, rows, *, dimension=None, formats=None):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    for place, form in (formats or {}).items():
+        book.active[place].number_format = form
+    book.save(path)
+    if dimension:
+        _declare(path, dimension)
+    return path
+
+
+def _declare(path, dimension):
+    """State a size that is not a sheet's."""
+    import re
+    import zipfile
+
+    with zipfile.ZipFile(path) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    name = "xl/worksheets/sheet1.xml"
+    changed, times = re.subn(
+        rb'<dimension ref="[^"]*"', f'<dimension ref="{dimension}"'.encode(), held[name]
+    )
+    assert times == 1
+    with zipfile.ZipFile(path, "w") as archive:
+        for each, text in held.items():
+            archive.writestr(each, changed if each == name else text)
+
+
+@pytest.mark.parametrize("dimension", [None, "A1:D3", "A1:B2", "A1", "A1:XFD1048576"])
+def test_all_rows_and_columns_of_a_workbook_are_read_whatever_size_it_states(dimension, tmp_path):
+    rows = [("dataset", "image", "worker", "selected")]
+    rows += [
+        ("v1", f"{image:03}", f"w{worker}", worker % 2) for image in range(6) for worker in range(4)
+    ]
+    table = read_answers(_book(tmp_path / "a.xlsx", rows, dimension=dimension))
+    assert table.rows() == [(*names, bool(said)) for *names, said in rows[1:]]
+
+
+def test_a_stray_cell_far_away_costs_nothing_and_one_with_a_name_is_a_column(tmp_path):
+    path = _book(tmp_path / "a.xlsx", [("image", "n"), ("a", 1), ("b", 2)])
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.load_workbook(path)
+    book.active["XFD1"] = "far"
+    book.save(path)
+    assert read_only(path).frame.to_dict(as_series=False) == {
+        "image": ["a", "b"],
+        "n": ["1", "2"],
+        "far": [None, None],
+    }
+    book.active["XFD1"], book.active["XFC3"] = None, "lost"
+    book.save(path)
+    with refused(StudyError, "column-without-name", {"column_number": 16383}):
+        read_only(path)
+
+
+def test_numbers_are_read_as_a_workbook_shows_them(tmp_path):
+    rows = [("image", "n"), (7, 1.0), (12, 2.5), (1234, 3)]
+    path = _book(tmp_path / "a.xlsx", rows, formats={"A2": "000", "A3": "000", "A4": "000"})
+    frame = read_only(path).frame
+    assert frame["image"].to_list() == ["007", "012", "1234"]
+    assert frame["n"].to_list() == ["1", "2.5", "3"]
+
+
+def test_dates_among_names_are_warned_of(tmp_path):
+    from datetime import datetime
+
+    day = datetime(2026, 3, 1)
+    path = _book(tmp_path / "a.xlsx", [("image", "time"), ("SEPT", day), (day, day), (None, day)])
+    with pytest.warns(TableWarning, match=r"column 'image' .*line 3 \('2026-03-01'\)"):
+        frame = read_only(path).frame
+    assert frame["image"].to_list() == ["SEPT", "2026-03-01", None]
+    assert frame["time"].to_list() == ["2026-03-01"] * 3  # a column of dates is one
+
+
+# ---- texts
+
+
+@pytest.mark.parametrize("read", [read_only, scan])
+def test_damaged_texts_are_one_line(read, tmp_path):
+    path = tmp_path / "a.csv"
+    for data, rule in {
+        b"\xff\xfe\x00\x00a\x00": "marked-text-damaged",
+        b"\xff\xfea\x00,": "marked-text-damaged",
+        b"a,b\n1,\x002\n": "table-text-holds-zeros",
+        "\ufeffa,\0b\n1,2\n".encode("utf-16"): "table-text-holds-zeros",
+        b"\n \r\n\n": "table-file-empty",
+        b"sep=;": "table-file-empty",
+        b'"' + b"a" * 200_000 + b'",b\n1,2\n': "table-header-unreadable",
+    }.items():
+        path.write_bytes(data)
+        with refused(StudyError, rule):
+            read(path)
+
+
+def test_many_empty_columns_are_left_out(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(
+        b"".join(line + b"," * 16_000 + b"\n" for line in (b"image,n", b"a,1", b"b,2"))
+    )
+    assert read_only(path).frame.rows() == [("a", "1"), ("b", "2")]
+
+
+def test_a_file_in_windows_letters_is_scanned_with_a_warning(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("image,n\ncafé,1\n".encode("cp1252"))
+    with pytest.warns(TableWarning, match="Windows-1252"):
+        assert scan(path).collect().rows() == [("café", "1")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path.write_text("image,n\ncafé,1\n", encoding="utf-8")
+        assert read_sheets(path)[0].frame.rows() == [("café", "1")]
