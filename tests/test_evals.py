@@ -633,8 +633,14 @@ def test_the_fixture_of_helm(fixtures):
     expected = [
         next(s["mean"] for s in each["stats"] if s["name"]["name"] == "exact_match")
         for each in contents
+        if each["stats"][0]["name"]["split"] == "test"
     ]
     assert log.records["score"].cast(pl.Float64).to_list() == expected
+    assert [note.split("; ")[1] for note in log.notes] == ["left out: 1 of the split 'valid'"]
+    quasi = only(fixtures, "*per_instance_stats.json", metric=("quasi_exact_match",))
+    assert quasi.records["score"].cast(pl.Float64).mean() == pytest.approx(1 / 9)  # HELM's own
+    valid = only(fixtures, "*stats.json", metric=("exact_match",), split=("valid",))
+    assert valid.records["item"].to_list() == ["id11"]
 
 
 def test_the_fixture_of_every_eval_ever(fixtures):

@@ -107,7 +107,13 @@ def test_deep_nesting_huge_numbers_and_long_lines_are_refused(tmp_path, monkeypa
 
 @pytest.mark.parametrize(
     ("odd", "told"),
-    [(float("nan"), "NaN"), ("maybe", "maybe"), ([0, 1], "[0, 1]"), ({"a": 1}, '{"a": 1}')],
+    [
+        (float("inf"), "Infinity"),
+        (float("-inf"), "-Infinity"),
+        ("maybe", "maybe"),
+        ([0, 1], "[0, 1]"),
+        ({"a": 1}, '{"a": 1}'),
+    ],
 )
 def test_scores_that_are_none(tmp_path, odd, told):
     files = lm_eval(tmp_path)
@@ -115,12 +121,35 @@ def test_scores_that_are_none(tmp_path, odd, told):
     refuse(files, "score-not-a-verdict", {"items": ["2"], "score": told})
 
 
-def test_an_item_without_a_score_is_counted(tmp_path):
+@pytest.mark.parametrize("none", [None, float("nan"), "nan", "None", "", "N/A"])
+def test_an_item_without_a_score_is_counted(tmp_path, none):
     files = lm_eval(tmp_path, items=60)
-    changed(files[0], lambda row: {**row, "exact_match": None} if row["doc_id"] == 2 else row)
+    files += [makers.lm_eval(tmp_path, "mm", task, items=60) for task in TASKS]
+    changed(files[0], lambda row: {**row, "exact_match": none} if row["doc_id"] == 2 else row)
     found = read_evaluations(files, **BOTH)
+    assert found.answers[0].images.tolist() == [str(n) for n in range(60) if n != 2]
     told = ("'m'", "'2'", "60", "'old'", "left out")
     assert any(all(each in note for each in told) for note in found.notes)
+
+
+def test_what_no_model_was_scored_on_is_left_out_however_much_it_is(tmp_path):
+    """NaN is what Inspect writes of a sample that its scorer did not score."""
+    files = []
+    for task in TASKS:
+        header, samples = makers.inspect_parts("m", task, items=12)
+        for sample in samples:
+            sample["scores"]["match"]["value"] = "NaN" if sample["id"] % 4 == 2 else 1.0
+        text = json.dumps({**header, "samples": samples}).replace('"NaN"', "NaN")
+        (tmp_path / f"{task}.json").write_text(text)
+        files.append(tmp_path / f"{task}.json")
+    found = read_evaluations(files, **BOTH)
+    assert found.answers[0].images.tolist() == ["0", "1", "3", "4", "5", "7", "8", "9", "11"]
+    assert found.answers[0].correct.all()
+    told = "items '2', '6', '10' of the 12 of 'old': scored of no model (NaN); left out"
+    assert told in found.notes
+    other = makers.inspect_json(tmp_path, "other", "old", items=12)
+    files += [other, makers.inspect_json(tmp_path, "other", "new", items=12)]
+    refuse(files, "model-lacks-scores", {"model": "m", "items": ["2", "6", "10"]})
 
 
 def test_an_item_without_a_name_is_refused(tmp_path):
@@ -141,6 +170,18 @@ def test_one_item_with_two_scores(tmp_path):
     files[0].write_text("\n".join([*lines, other]))
     told = {"items": ["3"], "dataset": "old", "model": "m"}
     assert "samples_old_" in refuse(files, "item-scored-several-times", told).facts["file"]
+
+
+def test_filters_that_are_not_named_are_no_attempts(tmp_path):
+    files = lm_eval(tmp_path)
+    for file in files:
+        changed(file, lambda row: {k: v for k, v in row.items() if k != "filter"})
+    lines = files[0].read_text().splitlines()
+    row = json.loads(lines[3])
+    other = json.dumps({**row, "exact_match": 1 - row["exact_match"]})
+    files[0].write_text("\n".join([*lines, other]))
+    told = refuse(files, "filters-not-named", {"items": ["3"], "dataset": "old", "model": "m"})
+    assert "--repeats" not in told
 
 
 # One model beside another
@@ -249,7 +290,8 @@ def test_a_bomb_in_an_archive_is_not_unpacked(tmp_path):
         kept = [each for each in entries("old") if each[0] != name]
         bomb = archive(tmp_path / "b.eval", [*kept, (name, "[" + " " * 2**25 + "]")])
         assert bomb.stat().st_size < 2**16
-        refuse([bomb], "log-entry-too-large", {"entry": name, "unpacked_bytes": 33_554_434})
+        told = refuse([bomb], "log-entry-too-large", {"entry": name})
+        assert told.facts["unpacked_bytes"] > 33_554_434
 
 
 def test_a_header_that_lies_about_sizes_is_no_log(tmp_path):
@@ -409,7 +451,7 @@ def test_tables_without_what_they_need(tmp_path):
     table = pl.DataFrame({"item": ["a"], "model": ["m"], "score": [float("nan")], "task": ["old"]})
     table = pl.concat([table, table.with_columns(task=pl.lit("new"))])
     table.write_parquet(tmp_path / "s.parquet")
-    refuse([tmp_path / "s.parquet"], "score-not-a-verdict", {"score": "NaN", "items": ["a"]})
+    refuse([tmp_path / "s.parquet"], "logs-without-scores")
 
 
 def test_more_solved_than_attempted_and_counts_that_are_none(tmp_path):

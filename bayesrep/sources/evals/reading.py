@@ -240,6 +240,30 @@ def read_evaluations(
     return Evaluations(study, answers, _attempts(verdicts, tasks), tuple(notes), facts)
 
 
+def why_refused(logs: Sequence[Log], records: pl.DataFrame, asked: Asked) -> dict[str, Exception]:
+    """Of every data set that could not be imported as it is: what would be said of it.
+
+    Parameters
+    ----------
+    logs, records
+        As read, with all data sets.
+    asked
+        What was chosen.
+    """
+    refused: dict[str, Exception] = {}
+    for (name,), rows in records.group_by("task", maintain_order=True):
+        task = str(name)
+        try:
+            joined.check_one_data_set(logs, rows, task, asked.key)
+            verdicts, *_ = _verdicts(logs, rows, asked, None, repeats=False)
+            known, _ = _scored(rows, verdicts["item"], task)
+            models = verdicts["model"].unique(maintain_order=True).to_list()
+            joined.common_items(verdicts, known, models, task, common=False)
+        except (StudyError, OptionError) as error:
+            refused[task] = error
+    return refused
+
+
 def _scored(records: pl.DataFrame, solved: pl.Series, task: str) -> tuple[pl.Series, list[str]]:
     """The items of a data set but those that no model's log scored, and a sentence about these."""
     items = records["item"].unique(maintain_order=True)
