@@ -11,8 +11,9 @@ from refusals import refused
 
 from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
-from bayesrep.files import json_parts
-from bayesrep.sources.evals import read_evaluations
+from bayesrep.files import json_parts, strict_json
+from bayesrep.sources.evals import inspect_logs, read_evaluations
+from bayesrep.sources.evals.inspect_logs import zipfile as zipped
 
 _spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.py"))
 makers = module_from_spec(_spec)
@@ -37,8 +38,8 @@ def changed(file, change):
     file.write_text("".join(json.dumps(line) + "\n" for line in lines if line is not None))
 
 
-def archive(file, entries, **options):
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, **options) as made:
+def archive(file, entries, packed=zipfile.ZIP_DEFLATED):
+    with zipped.ZipFile(file, "w", packed) as made:
         for name, contents in entries:
             made.writestr(name, contents)
     return file
@@ -273,6 +274,63 @@ def test_names_that_could_steer_a_terminal_or_a_page(tmp_path, capsys):
     assert all(name.isprintable() for name in study.reference.images.tolist())
 
 
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize("field", ["task", "model", "id", "scorer", "metric"])
+def test_half_a_surrogate_pair_in_a_name_of_inspect(tmp_path, field):
+    header, samples = makers.inspect_parts("m", "old")
+    if field in header["eval"]:
+        header["eval"][field] += HALF
+    for sample in samples:
+        if field == "id":
+            sample["id"] = f"{sample['id']}{HALF}"
+        if field == "scorer":
+            sample["scores"] = {HALF: sample["scores"]["match"]}
+        if field == "metric":
+            sample["scores"]["match"]["value"] = {HALF: "C"}
+    (tmp_path / "b.json").write_text(json.dumps({**header, "samples": samples}))
+    refuse([tmp_path / "b.json"], "text-not-unicode", {"where": str(tmp_path / "b.json")})
+    parts = [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
+    file = archive(tmp_path / "b.eval", parts)
+    refuse([file], "text-not-unicode", {"where": str(file)})
+
+
+def test_half_a_surrogate_pair_in_a_name_of_helm(tmp_path):
+    file = makers.helm(tmp_path, "a/m", "old", perturbed=("typos",))
+    rows = file.read_text()
+    for old, new in (("exact_match", f"exact{HALF}"), ("typos", HALF), ("id3", f"id3{HALF}")):
+        changed = json.loads(rows.replace(f'"{old}"', json.dumps(new)))
+        file.write_text(json.dumps(changed))
+        refuse([file], "text-not-unicode", {"where": str(file)}, filter="none")
+    file.write_text(rows)
+    state = file.with_name("scenario_state.json")
+    state.write_text(json.dumps({"adapter_spec": {"model": HALF}}))
+    refuse([file], "text-not-unicode", {"where": str(state)})
+
+
+@pytest.mark.parametrize("field", ["exact_match", "doc_id", "filter"])
+def test_half_a_surrogate_pair_in_lines(tmp_path, field):
+    files = lm_eval(tmp_path)
+    changed(files[0], lambda row: {**row, field: HALF})
+    refuse(files, "text-not-unicode", {"where": str(files[0])})
+    changed(files[0], lambda row: {**row, "metrics": [HALF], HALF: 1.0})
+    refuse(files, "text-not-unicode", {"where": str(files[0])})
+    file = makers.every(tmp_path, model_id=HALF)
+    refuse([file], "text-not-unicode", {"where": str(file)})
+
+
+def test_half_a_surrogate_pair_where_nothing_is_used_is_none_of_our_business(tmp_path):
+    files = lm_eval(tmp_path, target=f"4{HALF}")
+    files += [makers.inspect_json(tmp_path, "n", task) for task in TASKS]
+    for file in files[2:]:
+        log = json.loads(file.read_text())
+        for sample in log["samples"]:
+            sample["messages"] = [f"4{HALF}"]
+        file.write_text(json.dumps(log))
+    assert read_evaluations(files, **BOTH, key="id").answers[0].correct.any()
+
+
 def test_a_question_as_a_key_is_shortened_and_stays_unique(tmp_path):
     rows = [(t, "why " * 200 + str(n), "m", n % 2) for t in TASKS for n in range(5)]
     table = pl.DataFrame(rows, ["dataset", "question", "model", "score"], orient="row")
@@ -292,6 +350,75 @@ def test_a_bomb_in_an_archive_is_not_unpacked(tmp_path):
         assert bomb.stat().st_size < 2**16
         told = refuse([bomb], "log-entry-too-large", {"entry": name})
         assert told.facts["unpacked_bytes"] > 33_554_434
+
+
+PACKED = [zipfile.ZIP_DEFLATED, zipped.ZIP_ZSTANDARD]
+
+
+@pytest.mark.parametrize("packed", PACKED)
+def test_what_is_read_of_an_archive_has_one_bound(tmp_path, packed):
+    """Entries that are each small enough, and not all together."""
+    blank = "[" + " " * 2**24 + "]"
+    parts = [(f"_journal/summaries/{n}.json", blank) for n in range(1, 25)]
+    for kept, least in ((parts[:2], 2**25), (parts, 24 * 2**24)):
+        bomb = archive(tmp_path / "b.eval", [*kept, entries("old")[1]], packed)
+        told = refuse([bomb], "log-entry-too-large")
+        assert told.facts["unpacked_bytes"] > least
+
+
+def test_more_entries_or_samples_than_any_log_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(inspect_logs, "ENTRIES", 5)
+    many = [(f"samples/{n}.json", "") for n in range(4)]
+    told = refuse(
+        [archive(tmp_path / "b.eval", [*many, *entries("old")])],
+        "log-with-many-samples",
+        {"noun": "entries", "most": 5},
+    )
+    assert str(tmp_path) in told
+    for file in (
+        archive(tmp_path / "c.eval", entries("old")),
+        makers.inspect_json(tmp_path, "m", "old"),
+    ):
+        refuse([file], "log-with-many-samples", {"noun": "samples", "most": 5})
+    monkeypatch.setattr(inspect_logs, "_DIRECTORY", 100)
+    refuse([tmp_path / "c.eval"], "log-archive-damaged")
+
+
+def test_the_bounds_that_security_md_states_are_those_of_the_code():
+    page = (Path(__file__).parents[1] / "SECURITY.md").read_text(encoding="utf-8")
+    said = " ".join(page.split())
+    for stated in (
+        f"JSON may be {strict_json.BYTES >> 20} MB large",
+        f"{strict_json.DEPTH} lists deep",
+        f"{json_parts.LARGEST >> 20} MB in JSON",
+        f"lines of {json_parts.LONGEST >> 20} MB",
+        f"{inspect_logs.ENTRIES:,} entries",
+    ):
+        assert stated in said
+
+
+def test_lists_may_be_as_deep_in_a_log_as_in_any_json(tmp_path):
+    files = [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
+    log = json.loads(files[0].read_text())
+    for depth, deep in ((96, False), (101, True)):
+        inner = 0
+        for _ in range(depth):
+            inner = [inner]
+        files[0].write_text(json.dumps({**log, "stats": inner}))
+        if deep:
+            refuse(files, "json-file-damaged", {"reason": "lists and objects more than 100 deep"})
+        else:
+            assert read_evaluations(files, **BOTH)
+
+
+@pytest.mark.parametrize("packed", PACKED)
+def test_a_damaged_entry_is_one_line(tmp_path, packed):
+    file = archive(tmp_path / "b.eval", entries("old"), packed)
+    contents = bytearray(file.read_bytes())
+    start = contents.index(b"summaries.json") + 40
+    contents[start : start + 20] = bytes(20)
+    file.write_bytes(contents)
+    refuse([file], "log-archive-damaged", {"path": str(file)})
 
 
 def test_a_header_that_lies_about_sizes_is_no_log(tmp_path):

@@ -25,6 +25,9 @@ BLOCK = 2**21
 LONGEST = 2**26
 """Bytes of one line."""
 
+_HALF = re.compile(
+    rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]", re.DOTALL
+)
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -242,7 +245,12 @@ def _lines_before(path: str | Path, end: int) -> int:
 def _at_once(
     block: bytes, wanted: Mapping[str, Sequence[str]], once: Collection[str]
 ) -> pl.DataFrame | None:
-    """The fields as polars finds them, which takes the first of a key given twice; None if odd."""
+    """The fields as polars finds them, which takes the first of a key given twice; None if odd.
+
+    Of half a surrogate pair, which is no text, polars makes another one.
+    """
+    if (b"\\ud" in block or b"\\uD" in block) and _HALF.search(block):
+        return None
     try:
         table = pl.read_ndjson(block, schema=_schema(list(wanted.values())))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
