@@ -798,11 +798,18 @@ def comparison_finding(table: pl.DataFrame, lines: pl.DataFrame, names: Sequence
     span = ends(*((low, high) if gap >= 0 else (-high, -low)), digits=2)
     chance = " It may be chance." if low <= 0 <= high else ""
     one, other = map(plain, names)
+    if size == "0.00":
+        are = "is" if len(rows) == 1 else "are"
+        found = f"{who} {are} as accurate on {other} as on {one} (95 % of the gap {span})."
+        return f"{found}{chance}{_NO_REASON}"
     on_average = " on average" if len(rows) > 1 else ""
     return (
-        f"{who} {verb} {size} points{on_average} from {one} to {other} (95 % {span}).{chance} "
-        "Accuracies alone do not say why."
+        f"{who} {verb} {size} points{on_average} from {one} to {other} (95 % {span}).{chance}"
+        f"{_NO_REASON}"
     )
+
+
+_NO_REASON = " Accuracies alone do not say why."
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
