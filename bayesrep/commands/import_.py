@@ -193,13 +193,13 @@ def _group(text: str) -> tuple[str, tuple[str, ...]]:
 def run(arguments: Namespace) -> int:
     if arguments.source == "sql":
         return _statement(arguments)
-    listing_logs = arguments.source == "evals" and arguments.files and arguments.out is None
-    if not arguments.files or (arguments.out is None and not listing_logs):
+    out: Path | None = arguments.out
+    if not arguments.files or (out is None and arguments.source != "evals"):
         raise OptionError("import-needs-file-and-out", source=arguments.source)
     for name in ("dialect", "annotations", "predictions"):
         if getattr(arguments, name) is not None:
             raise OptionError("option-foreign-to-source", source=arguments.source, option=name)
-    if listing_logs:
+    if out is None:
         return _contents(arguments)
     from bayesrep.report.text import describe_study
     from bayesrep.sources.evals import Evaluations
@@ -210,7 +210,6 @@ def run(arguments: Namespace) -> int:
     from bayesrep.studies.study import Study
     from bayesrep.studies.writing import awaits_counts
 
-    out = arguments.out
     counts_alone = arguments.source == "tables" and awaits_counts(out)
     if not counts_alone:
         new_study(out, force=arguments.force)
