@@ -583,7 +583,7 @@ def test_answers_without_labels_are_one_clear_error(tmp_path):
     for changed, broken in (
         (table.drop("label"), ("answers-without-labels",)),
         (
-            table.with_columns(probability_1=pl.lit("1.5")),
+            table.with_columns(probability_1=pl.lit('1.5')),
             (
                 "probability-out-of-range-in-rows",
                 {
