@@ -583,12 +583,13 @@ def test_answers_without_labels_are_one_clear_error(tmp_path):
     for changed, broken in (
         (table.drop("label"), ("answers-without-labels",)),
         (
-            table.with_columns(probability_1=pl.lit('1.5')),
+            table.with_columns(probability_1=pl.lit("1.5")),
             (
                 "probability-out-of-range-in-rows",
                 {
                     "column": "probability_1",
-                    "rows": "lines 2 ('1.5'), 3 ('1.5'), 4 ('1.5'), 5 ('1.5'), 6 ('1.5'), ... (10 lines)",
+                    "rows": "lines 2 ('1.5'), 3 ('1.5'), 4 ('1.5'), 5 ('1.5'), 6 ('1.5'), "
+                    "... (10 lines)",
                 },
             ),
         ),

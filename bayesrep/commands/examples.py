@@ -35,9 +35,9 @@ SOURCES: Mapping[str, tuple[str, str]] = {
     "tables": (
         "Your own tables, CSV, TSV, Excel, Parquet or gzipped: counts (dataset, image, selected, "
         "shown) or annotations (dataset, image, selected, and worker where known), predictions "
-        "(dataset, image, classifier, correct, or label_1, the label that was predicted), and images "
-        "with labels or groups where there are any. Columns are told by their names; `bayesrep check` "
-        "lists all that is wrong with them.",
+        "(dataset, image, classifier, correct, or label_1, the label that was predicted), and "
+        "images with labels or groups where there are any. Columns are told by their names; "
+        "`bayesrep check` lists all that is wrong with them.",
         f"import tables {TABLES} --out my-study",
     ),
     "evals": (

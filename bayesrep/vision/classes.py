@@ -13,7 +13,8 @@ from pathlib import Path
 import polars as pl
 
 from bayesrep.errors import PredictionError, StudyError, listing
-from bayesrep.files import delimited
+from bayesrep.files import tables
+from bayesrep.files.names import normalize_names
 from bayesrep.studies.folder import RANKS
 from bayesrep.studies.imagenet import CLASSES, synsets
 
@@ -94,7 +95,7 @@ def read_classes(path: str | Path) -> Classes:
     if not file.is_file():
         raise PredictionError("class-table-missing", file=file)
     try:
-        table = delimited.read(file, text=_COLUMNS)[0].frame
+        table = tables.read_only(file, _COLUMNS).frame
     except StudyError as error:
         raise PredictionError(error.violation) from error
     if missing := [name for name in _COLUMNS[:2] if name not in table.columns]:
@@ -102,9 +103,7 @@ def read_classes(path: str | Path) -> Classes:
             "class-table-lacks-columns", file=file, columns=listing(missing, "column")
         )
     table = table.select(
-        pl.col(name).cast(pl.String).str.strip_chars().fill_null("")
-        for name in _COLUMNS
-        if name in table.columns
+        normalize_names(pl.col(name)).fill_null("") for name in _COLUMNS if name in table.columns
     )
     order = _order(file, table["index"].to_list())
     names = [table["name"][row] for row in order]
