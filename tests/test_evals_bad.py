@@ -380,6 +380,10 @@ def test_more_entries_or_samples_than_any_log_are_refused(tmp_path, monkeypatch)
         makers.inspect_json(tmp_path, "m", "old"),
     ):
         refuse([file], "log-with-many-samples", {"noun": "samples", "most": 5})
+    monkeypatch.setattr(inspect_logs, "ENTRIES", 100)
+    monkeypatch.setattr(inspect_logs, "SCORES", 11)
+    file = makers.inspect_json(tmp_path, "m", "old", scorers=("match", "judge"))
+    refuse([file], "log-with-many-samples", {"noun": "scores", "most": 11})
     monkeypatch.setattr(inspect_logs, "_DIRECTORY", 100)
     refuse([tmp_path / "c.eval"], "log-archive-damaged")
 
@@ -392,7 +396,9 @@ def test_the_bounds_that_security_md_states_are_those_of_the_code():
         f"{strict_json.DEPTH} lists deep",
         f"{json_parts.LARGEST >> 20} MB in JSON",
         f"lines of {json_parts.LONGEST >> 20} MB",
+        f"{inspect_logs.ALWAYS >> 20} MB or {inspect_logs.RATIO} times what they are packed",
         f"{inspect_logs.ENTRIES:,} entries",
+        f"{inspect_logs.SCORES:,} scores",
     ):
         assert stated in said
 

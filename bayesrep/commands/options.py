@@ -200,7 +200,7 @@ def speak_of(posterior: Any) -> None:
 
 
 def speak_of_answers(path: Path, answers: Iterable[Any]) -> None:
-    """Speak in the words of answers that await their counts, as far as it is known whose they are."""
+    """Speak in the words of answers that await their counts, as far as these are known."""
     from bayesrep.studies.manifest import read_provenance
 
     voice = Voice(VOCABULARIES[vocabulary_of(read_provenance(path))])

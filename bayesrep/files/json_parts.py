@@ -41,7 +41,7 @@ def read_text(path: str | Path) -> str:
     return as_text(contents, str(path))
 
 
-def as_text(contents: bytes, where: str) -> str:
+def as_text(contents: bytes | bytearray, where: str) -> str:
     """Bytes of bounded number as text; a StudyError says where they are from."""
     if len(contents) > LARGEST:
         raise StudyError("json-text-too-large", where=where, most_megabytes=LARGEST // 2**20)

@@ -38,6 +38,8 @@ _PARTS = re.compile(r"_journal/summaries/(\d{1,9})\.json")
 ALWAYS, RATIO = 2**24, 200  # what is read of a log may have so many bytes, or so many times packed
 ENTRIES = 2**18
 """Entries of an archive, of which each sample is one; and samples of a log."""
+SCORES = 2**22
+"""Scores of all samples of a log."""
 _DIRECTORY = 2**26  # bytes of the list of entries
 _PACKED = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93}  # the last is Zstandard
 _OUTSIDE = re.compile(r"[/\\]|[A-Za-z]:|(?:.*[/\\])?\.\.(?:[/\\]|$)", re.DOTALL)
@@ -167,7 +169,7 @@ def _text(archive: zipfile.ZipFile, name: str, where: str) -> str:
     with archive.open(name) as stream:
         while piece := stream.read(2**12):
             contents += piece
-    return json_parts.as_text(bytes(contents), f"{where}, {name}")
+    return json_parts.as_text(contents, f"{where}, {name}")
 
 
 def _check_status(header: Mapping[Any, Any], where: str) -> None:
@@ -188,7 +190,11 @@ def _log(
     if not isinstance(facts, dict) or not facts.get("task") or not facts.get("model"):
         raise StudyError("log-without-task-or-model", where=where)
     given = iter(samples)
-    rows = [row for sample in islice(given, ENTRIES) for row in _rows(sample, where)]
+    rows: list[tuple[Any, ...]] = []
+    for sample in islice(given, ENTRIES):
+        rows += _rows(sample, where)
+        if len(rows) > SCORES:
+            raise StudyError("log-with-many-samples", where=where, noun="scores", most=SCORES)
     if next(given, None) is not None:
         raise StudyError("log-with-many-samples", where=where, noun="samples", most=ENTRIES)
     if not rows:
