@@ -213,6 +213,17 @@ def test_what_import_refuses_is_not_called_comparable(tmp_path, odd, state, told
     assert told in raw.missing
 
 
+def test_groups_that_logs_know_are_data_sets(tmp_path):
+    parts = {"bench": ["b_x", "b_y"], "redux": ["r_x", "r_y"], "b_part": ["b_x"], "gone": ["z"]}
+    for tasks in parts.values():
+        for task in tasks[: 2 * (tasks != ["z"])]:
+            lm_eval(tmp_path, "m", task)
+    file = tmp_path / "m" / "results.json"
+    file.write_text(json.dumps({"results": {}, "model_name": "m", "group_subtasks": parts}))
+    raw = of_logs(tmp_path)["raw comparison"]
+    assert raw.because == "1 model, 60 on bench and 60 on redux items"
+
+
 def test_a_model_that_lacks_half_is_not_called_comparable(tmp_path):
     for task in ("old", "new"):
         lm_eval(tmp_path, "whole", task)

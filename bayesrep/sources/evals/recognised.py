@@ -120,6 +120,23 @@ def _in_groups(logs: Sequence[Log], asked: Asked) -> list[Log]:
     return [replace(found[0], notes=[*told, *found[0].notes]), *found[1:]]
 
 
+def in_known_groups(logs: Sequence[Log]) -> list[Log]:
+    """The logs, of which the tasks of every whole group that is known are one data set.
+
+    Parameters
+    ----------
+    logs
+        As `read_logs` returns them. Of groups that share tasks the largest counts.
+    """
+    held = {task for log in logs for task in log.records["task"].unique()}
+    groups: dict[str, tuple[str, ...]] = {}
+    for name, members in sorted(logs[0].groups.items(), key=lambda each: -len(each[1])):
+        if name not in held and held.issuperset(members):
+            groups[name] = members
+            held.difference_update(members)
+    return _in_groups(logs, Asked(groups=groups))
+
+
 def _files(given: str | Path) -> Iterator[_File]:
     path, model = Path(given), None
     name, equals, rest = str(given).partition("=")
