@@ -10,7 +10,7 @@ import polars as pl
 
 from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing, plain
-from bayesrep.files.names import normalize_names
+from bayesrep.files.names import normalize_name, normalize_names
 
 COLUMNS: Mapping[str, Any] = {
     "task": pl.String(),  # the data set
@@ -141,7 +141,8 @@ def recorded(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.Da
     word = pl.col("score").str.strip_chars().str.to_lowercase()
     score = pl.when(word == UNSCORED.lower()).then(pl.lit(UNSCORED)).otherwise("score")
     table = table.with_columns(
-        *(normalize_names(table[name]) for name in (*_NAMES, "item")),
+        *(_each_once(table[name].fill_null(""), _named) for name in _NAMES),
+        normalize_names(table["item"]),
         pl.when(~word.is_in(_ABSENT)).then(score).alias("score"),
     )
     for name in ("task", "model", "item"):
@@ -150,8 +151,6 @@ def recorded(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.Da
             rows = listing((missing.arg_true() + 1).to_list(), "record")
             noun = {"task": "data set"}.get(name, name)
             raise StudyError("record-field-missing", where=where, field=noun, records=rows)
-    for name in _NAMES:
-        table = table.with_columns(_each_once(table[name].fill_null(""), plain))
     return table.with_columns(item_keys(table["item"])).select(list(COLUMNS))
 
 
@@ -171,6 +170,11 @@ def item_keys(items: pl.Series) -> pl.Series:
 def _each_once(column: pl.Series, function: Callable[[str], str]) -> pl.Series:
     names = column.unique().to_list()
     return column.replace(dict(zip(names, map(function, names), strict=True)))
+
+
+def _named(text: str) -> str:
+    """A name as every reader has it, as a terminal may show it."""
+    return plain(normalize_name(text))
 
 
 def _short(text: str) -> str:
