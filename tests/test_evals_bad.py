@@ -1,6 +1,7 @@
 """Logs that are damaged, forged or contradict themselves: one line each, that says what to do."""
 
 import json
+import os
 import zipfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -318,6 +319,20 @@ def test_half_a_surrogate_pair_in_lines(tmp_path, field):
     refuse(files, "text-not-unicode", {"where": str(files[0])})
     file = makers.every(tmp_path, model_id=HALF)
     refuse([file], "text-not-unicode", {"where": str(file)})
+
+
+def test_names_of_files_that_are_no_text(tmp_path):
+    """Bytes that are no UTF-8 in a file's name are half surrogate pairs to Python."""
+    name = os.fsdecode(b"s\xff.csv")
+    try:
+        makers.scores(tmp_path, kind="csv").rename(tmp_path / name)
+    except OSError:
+        return  # a file system that has no such names
+    found = read_evaluations([tmp_path / name], **BOTH)
+    assert found.provenance["files"] == [r"s\udcff.csv"]
+    (tmp_path / name).write_text("item,model,score\nq1,m,1\n")
+    with refused(StudyError, "text-not-unicode", {"text": os.fsdecode(b"s\xff")}):
+        read_evaluations([tmp_path / name], **BOTH)
 
 
 def test_half_a_surrogate_pair_where_nothing_is_used_is_none_of_our_business(tmp_path):

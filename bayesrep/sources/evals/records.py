@@ -10,6 +10,7 @@ import polars as pl
 
 from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing, plain
+from bayesrep.files.json_parts import as_word
 from bayesrep.files.names import normalize_name, normalize_names
 
 COLUMNS: Mapping[str, Any] = {
@@ -127,9 +128,14 @@ def recorded(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.Da
     Raises
     ------
     StudyError
-        Where a row has no item, no model or no data set.
+        Where a row has no item, no model or no data set, or a name is no text.
     """
-    absent = {"attempt": 1, "scorer": "", "metric": "", "filter": "", **same}
+    given = {
+        name: each if isinstance(each, int) else as_word(each, where)
+        for name, each in same.items()
+        if name not in table.columns
+    }
+    absent = {"attempt": 1, "scorer": "", "metric": "", "filter": "", **given}
     added = [
         pl.lit(absent.get(name), dtype=kind).alias(name)
         for name, kind in COLUMNS.items()
