@@ -1,14 +1,20 @@
 """Files and folders that appear whole or not at all, and where those go that are only kept."""
 
+import errno
 import os
 import platform
+import re
 import shutil
+import signal
 import stat
+import threading
 import uuid
 import zlib
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
+from types import FrameType
 
 from bayesrep.machine import cores
 
@@ -87,13 +93,26 @@ def make_room(files: Iterable[Path], most: int) -> None:
         total -= size
 
 
+PLACED: ContextVar[list[Path] | None] = ContextVar("PLACED", default=None)
+"""Where somebody wants to know: all that has taken its place, in order."""
+
+
 @contextmanager
 def replaced_file(target: Path) -> Generator[Path]:
-    """A new file beside `target` that takes its place, whatever is there, if the block succeeds."""
+    """A new file beside `target` that takes its place, whatever is there, if the block succeeds.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be written; it names `target`, whoever was writing.
+    """
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
-        yield partial
-        os.replace(partial, target)
+        with writing_to(target, by_way_of=partial):
+            yield partial
+            with _uninterrupted():
+                os.replace(partial, target)
+                _is_placed(target)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -102,23 +121,120 @@ def replaced_file(target: Path) -> Generator[Path]:
 def replaced_folder(target: Path) -> Generator[Path]:
     """A new folder beside `target` that takes its place, whatever is there, if the block succeeds.
 
-    Its parents are created.
+    Its parents are created. An interrupt in the moment in which folders are exchanged is heard
+    after it: there is one folder before and one afterwards.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be written; it names `target` or what is to be in it.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
     token = uuid.uuid4().hex[:8]
     partial = target.with_name(f".{target.name}.{token}.partial")
     previous = target.with_name(f".{target.name}.{token}.previous")
     try:
-        partial.mkdir()
-        yield partial
-        if target.exists():
-            target.rename(previous)
+        with writing_to(target, by_way_of=partial):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial.mkdir()
+            yield partial
+            with _uninterrupted():
+                _exchange(target, partial, previous)
+                _is_placed(target)
+    finally:
+        with _uninterrupted():
+            _remove(partial)
+
+
+def _exchange(target: Path, partial: Path, previous: Path) -> None:
+    """Put one folder in another's place, which goes; or leave all as it is."""
+    if os.path.lexists(target):
+        target.rename(previous)
+    try:
         partial.rename(target)
-    except BaseException:  # Ctrl-C too must leave the old study and nothing half-written
-        if previous.exists() and not target.exists():
+    except BaseException:
+        if os.path.lexists(previous):
             previous.rename(target)
         raise
+    _remove(previous)
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink() or path.is_file():
+        path.unlink(missing_ok=True)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_placed(target: Path) -> None:
+    placed = PLACED.get()
+    if placed is not None:
+        placed.append(target)
+
+
+@contextmanager
+def _uninterrupted() -> Generator[None]:
+    """Signals that ask for the end of the process are heard after the block.
+
+    Only the main thread hears any.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    heeded = {n: act for n, act in usual.items() if act not in (signal.SIG_IGN, None)}
+
+    def hear(number: int, _: FrameType | None) -> None:
+        heard.append(number)
+
+    try:
+        for number in heeded:
+            signal.signal(number, hear)
+        yield
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        if target.exists():
-            shutil.rmtree(previous, ignore_errors=True)
+        for number, act in heeded.items():
+            signal.signal(number, act)
+        for number in heard[:1]:
+            act = usual[signal.Signals(number)]
+            if callable(act):
+                act(number, None)
+            else:
+                signal.raise_signal(number)
+
+
+ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What the system says where a file cannot grow, and most libraries pass on without its name."""
+_NUMBERED = re.compile(r"\(os error (\d+)\)|\berrno = (\d+)")
+"""How Rust and HDF5 tell the system's number."""
+
+
+@contextmanager
+def writing_to(target: Path, *, by_way_of: Path | None = None) -> Generator[None]:
+    """Name `target` where it cannot be written, in whatever words a library says so.
+
+    Raises
+    ------
+    OSError
+        Which names it.
+    """
+    try:
+        yield
+    except Exception as error:
+        partial = target if by_way_of is None else by_way_of
+        found = _unwritten(error, partial)
+        if found is None:
+            raise
+        number, inside = found
+        raise OSError(number, os.strerror(number), str(target / inside)) from error
+
+
+def _unwritten(error: Exception, partial: Path) -> tuple[int, Path] | None:
+    """The system's number for what is wrong with a file or folder, and where in it."""
+    named = getattr(error, "filename", None)
+    number = getattr(error, "errno", None)
+    if isinstance(named, str | os.PathLike) and isinstance(number, int):
+        path = Path(named)
+        return (number, path.relative_to(partial)) if path.is_relative_to(partial) else None
+    if number is None and (told := _NUMBERED.search(str(error))):
+        number = int(told[1] or told[2])
+    return (number, Path()) if number in ROOM else None

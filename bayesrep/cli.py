@@ -8,22 +8,32 @@ the usage, an option, the data or a file, and one line says which; 130 or 143: i
 """
 
 import argparse
-import os
 import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from importlib import import_module
+from itertools import takewhile
 from keyword import iskeyword
+from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from bayesrep import process
+from bayesrep.atomic import PLACED
 from bayesrep.commands.examples import epilog
-from bayesrep.commands.output import DONE, FINDING, MISTAKE, say, show_warning, write_tables_as
-from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, reason
+from bayesrep.commands.output import (
+    DONE,
+    FINDING,
+    MISTAKE,
+    open_streams,
+    say,
+    show_each_once,
+    write_tables_as,
+)
+from bayesrep.errors import BayesrepError, ConvergenceError, did_you_mean, plain, reason
 from bayesrep.version import __version__
 
 COMMANDS: Mapping[str, str] = {
@@ -83,6 +93,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
 }
 """Under which headings the help lists commands; those that are in none come last."""
 FORMATS = ("text", "markdown", "latex")
+NOTHING_KEPT = "nothing was written"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -108,20 +119,50 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     with warnings.catch_warnings():
-        warnings.showwarning = show_warning
+        warnings.showwarning = show_each_once()
         return copy_context().run(_run, arguments)  # the format of tables is this command's own
 
 
 def run_process() -> NoReturn:
     """Run the process's own command and end it: the script `bayesrep`."""
+    open_streams()
     process.run(main)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that answers a mistyped option at the command whose option it was to be."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """As argparse does; but an option that there is not is told, and nothing else before it."""
+        words = list(sys.argv[1:] if args is None else args)
+        before = takewhile(lambda word: word.startswith("-"), words)  # the name of a command
+        self._refuse_unknown(list(before) if self._subparsers else words)
+        found, left = super().parse_known_args(words, namespace)
+        if left and self._subparsers is None:
+            self.error(f"one argument too many: {plain(' '.join(left))}")
+        return found, left
+
+    def _refuse_unknown(self, words: Sequence[str]) -> None:
+        known = self._option_string_actions
+        for word in takewhile(lambda word: word != "--", words):
+            name = word.split("=")[0]
+            if name.startswith("--") and not any(each.startswith(name) for each in known):
+                named = [
+                    each.metavar
+                    for each in self._get_positional_actions()
+                    if isinstance(each.metavar, str) and f"--{each.dest}" == name
+                ]
+                hint = f"; {named[0]} is given without it" if named else did_you_mean(name, known)
+                self.error(plain(f"there is no option {name}{hint}"))
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of all commands, of which only the one that is asked for is imported."""
     asked = next((word for word in words if word in COMMANDS), None)
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="bayesrep",
         usage=None if asked else "bayesrep [-h] [--version] COMMAND ...",
         description=f"How much of a benchmark's accuracy drop is real?\n\n{_listed()}",
@@ -181,15 +222,27 @@ def _run(arguments: argparse.Namespace) -> int:
     """Run a parsed command; what is wrong with its data, options or files becomes one line."""
     try:
         write_tables_as(arguments.format)
-        status = arguments.module.run(arguments)
-        sys.stdout.flush()
-        return status
+        PLACED.set([])
+        return arguments.module.run(arguments)
     except (Exception, KeyboardInterrupt) as error:
         if not isinstance(error, KeyboardInterrupt) and not process.stopped():
             return _refused(error)
-        kept = getattr(arguments.module, "kept", None)
-        say(f"interrupted; {kept(arguments) if kept else 'nothing was written'}")
+        say(f"interrupted; {_kept(arguments)}")
         return process.INTERRUPTED
+
+
+def _kept(arguments: argparse.Namespace) -> str:
+    """What an interrupt leaves: what had been written to a place that was given, or what goes on.
+
+    What is written besides, as into a cache, is nobody's concern.
+    """
+    given = [each.absolute() for each in vars(arguments).values() if isinstance(each, Path)]
+    placed = [p for p in PLACED.get() or () if any(p.absolute().is_relative_to(g) for g in given)]
+    kept: Callable[[argparse.Namespace], str] | None = getattr(arguments.module, "kept", None)
+    told = kept(arguments) if kept else NOTHING_KEPT
+    if told == NOTHING_KEPT and placed:
+        return f"{', '.join(map(str, placed))} had been written"
+    return told
 
 
 def _refused(error: Exception) -> int:
@@ -199,7 +252,6 @@ def _refused(error: Exception) -> int:
             say(reason(error))
             return FINDING if isinstance(error, ConvergenceError) else MISTAKE
         case BrokenPipeError():
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return DONE
         case OSError():
             say(f"{getattr(error, 'filename', None) or 'a file'}: {reason(error)}")

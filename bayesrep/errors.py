@@ -6,6 +6,7 @@ else is raised is a mistake of ours. Its rule says what is wrong; `rules.toml` h
 every rule.
 """
 
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -188,7 +189,13 @@ class IdentificationWarning(EstimateWarning):
 
 
 def reason(error: BaseException) -> str:
-    """What an exception says in one line, for use inside a message of our own."""
+    """What an exception says in one line, for use inside a message of our own.
+
+    Of what others raise that is the first line; our own messages are one line, and a line break in
+    one is part of a name.
+    """
+    if isinstance(error, BayesrepError):
+        return plain(str(error))
     said = getattr(error, "strerror", None)
     try:
         lines = (said if isinstance(said, str) and said.strip() else str(error)).split("\n")
@@ -205,6 +212,18 @@ def kind_and_reason(error: BaseException) -> str:
 def plain(text: str) -> str:
     r"""A text that cannot steer a terminal: the unprintable is escaped, as in `\x1b`."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def quoted(word: str) -> str:
+    r"""A word as a shell reads it: with `$'\x0a'` for what a terminal must not see."""
+    if word.isprintable():
+        return shlex.quote(word)
+    shown = (c if c.isprintable() and c not in "\\'" else _in_bytes(c) for c in word)
+    return f"$'{''.join(shown)}'"
+
+
+def _in_bytes(character: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
 class Listing(str):

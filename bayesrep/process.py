@@ -9,7 +9,6 @@ crashes the process after its last message.
 import gc
 import os
 import select
-import shlex
 import shutil
 import signal
 import socket
@@ -20,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
+
+from bayesrep.errors import quoted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 130  # what `run`'s command returns where it was interrupted: 128 + SIGINT
@@ -129,13 +130,24 @@ def program() -> str:
     return _typed(called) if called.stem == "bayesrep" else "bayesrep"
 
 
+def command(*words: object) -> str:
+    """A whole command, as this process's user can type it.
+
+    Parameters
+    ----------
+    *words
+        What follows the program's name, unquoted.
+    """
+    return " ".join([program(), *(quoted(str(word)) for word in words)])
+
+
 def _typed(path: Path) -> str:
     """A program as it is typed: by its name where the shell finds it, else by its path."""
     found = shutil.which(path.name)
     if found is not None and Path(found).absolute() == path.absolute():
         return path.name
     here, whole = Path.cwd(), path.absolute()
-    return shlex.quote(str(whole.relative_to(here) if whole.is_relative_to(here) else whole))
+    return quoted(str(whole.relative_to(here) if whole.is_relative_to(here) else whole))
 
 
 def stopped() -> bool:

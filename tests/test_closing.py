@@ -22,6 +22,7 @@ from bayesrep.report.text import (
     FORMAT,
     columns,
     estimates_table,
+    listed,
     pairs_table,
     remedies,
     side_by_side,
@@ -118,10 +119,10 @@ def test_tables_for_papers_escape_names(paper_format):
     header, rows = ["name", "95 %"], [["res_net|50&\\", "1 ± \N{MINUS SIGN}2"]]
     paper_format("markdown")
     assert columns(header, rows) == (
-        "| name | 95 % |\n| --- | ---: |\n| res_net\\|50&\\ | 1 ± \N{MINUS SIGN}2 |"
+        "| name | 95 % |\n| --- | ---: |\n| res_net\\|50&\\\\ | 1 ± \N{MINUS SIGN}2 |"
     )
     assert columns(["-1", "x"], [["vit -b", "-1.5 (-2 to -.5)"], ["2024-05-01", "-"]]) == (
-        "| −1 | x |\n| --- | ---: |\n| vit -b | −1.5 (−2 to −.5) |\n| 2024-05-01 | - |"
+        "| -1 | x |\n| --- | ---: |\n| vit -b | −1.5 (−2 to −.5) |\n| 2024-05-01 | - |"
     )
     paper_format("latex")
     assert columns(["n", "x"], [["a", "-1.5"]]).splitlines()[4] == r"a & $-$1.5 \\"
@@ -134,6 +135,32 @@ def test_tables_for_papers_escape_names(paper_format):
         r"\bottomrule",
         r"\end{tabular}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("a|b", r"a\|b"),
+        ("</script><script>x", r"\</script\>\<script\>x"),
+        ("[click](javascript:x)", r"\[click\](javascript:x)"),
+        ("![x](y)", r"!\[x\](y)"),
+        ("*bold* `code` ~~gone~~", r"\*bold\* \`code\` \~\~gone\~\~"),
+        ("_soft_ but tf_net", r"\_soft\_ but tf_net"),
+        ("&lt; & $x$", r"\&lt; & \$x\$"),
+        ("-1", "-1"),
+        ("-1 to -2", "-1 to -2"),
+    ],
+)
+def test_a_name_is_text_in_markdown_in_any_column(paper_format, name, written):
+    paper_format("markdown")
+    shown = {"one": "{one}", "other": "{other}", "by": "{by:.1f}"}
+    text = listed([{"one": name, "other": name, "by": -1.5}], shown)
+    assert text.splitlines()[2] == f"| {written} | {written} | \N{MINUS SIGN}1.5 |"
+
+
+def test_a_name_that_looks_like_a_number_is_none_in_latex(paper_format):
+    paper_format("latex")
+    assert columns(["n", "x"], [["-1", "-1"]]).splitlines()[4] == r"-1 & $-$1 \\"
 
 
 def test_methods_are_columns_and_some_of_many_are_shown():

@@ -360,7 +360,7 @@ def test_one_replication_cell_takes_all_the_mass():
 def test_thinning_is_exact(shown: int, data: st.DataObject):
     selected = data.draw(st.integers(0, shown))
     kept = data.draw(st.integers(1, shown))
-    (row,) = thinning_matrix(np.array([selected]), np.array([shown]), kept)
+    (row,) = thinning_matrix(np.array([selected]), np.array([shown]), kept).toarray()
     exact = [
         Fraction(comb(selected, k) * comb(shown - selected, kept - k), comb(shown, kept))
         for k in range(kept + 1)
@@ -373,13 +373,14 @@ def test_thinning_is_exact(shown: int, data: st.DataObject):
 def test_keeping_all_annotators_changes_nothing():
     selected = np.arange(41)
     matrix = thinning_matrix(selected, np.full(41, 40), 40)
-    np.testing.assert_array_equal(matrix, np.eye(41))
+    np.testing.assert_array_equal(matrix.toarray(), np.eye(41))
 
 
 def test_thinning_twice_is_thinning_once():
     selected, shown = np.array([0, 3, 9, 12]), np.array([12, 12, 10, 12])
     twice = thinning_matrix(selected, shown, 7) @ thinning_matrix(np.arange(8), np.full(8, 7), 3)
-    np.testing.assert_allclose(twice, thinning_matrix(selected, shown, 3), rtol=1e-12, atol=1e-15)
+    once = thinning_matrix(selected, shown, 3)
+    np.testing.assert_allclose(twice.toarray(), once.toarray(), rtol=1e-12, atol=1e-15)
 
 
 # --- the table --------------------------------------------------------------------------------
@@ -507,7 +508,8 @@ def test_gaps_and_the_line():
         expected = stats.linregress(rows_["reference_accuracy"], rows_["adjusted_accuracy"])
         assert (found["slope"], found["intercept"]) == pytest.approx(line)
         assert line == pytest.approx((expected.slope, expected.intercept))
-    assert gaps["lower"].null_count() == len(gaps)
+    without = gaps.filter(pl.col("lower").is_null())["method"].unique()
+    assert set(without) == {"raw", "naive"}  # the jackknife always has its scatter over images
 
 
 def test_one_classifier_has_no_line():

@@ -471,6 +471,10 @@ def test_verdict_names_the_worst_quantity():
     bad = Diagnostics(array([1.0, 1.2]), array([900.0, 80.0]), array([900.0, 800.0]))
     verdict = judge(bad, 3, 100)
     assert not verdict.converged
+    nested = replace(bad, nested=True)
+    assert "nested R-hat of a[y] is 1.200" in judge(nested, 0, 100).sentence
+    assert "The chains agree: R-hat," in judge(fine, 0, 100).sentence
+    assert "nested R-hat, effective" in judge(replace(fine, nested=True), 0, 100).sentence
     for words in ("R-hat of a[y] is 1.200", "bulk ESS of a[y] is 80", "3 of 100 draws diverged"):
         assert words in verdict.sentence
 

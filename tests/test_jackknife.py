@@ -11,7 +11,15 @@ from scipy import stats
 
 from bayesrep import Study, SufficientStatistics, estimate
 from bayesrep.errors import EstimateWarning, OptionError
-from bayesrep.estimators import InterpolationWarning, Jackknife, Naive
+from bayesrep.estimators import (
+    InterpolationWarning,
+    Jackknife,
+    Naive,
+    analyse,
+    estimate_gaps,
+    matching_facts,
+    matching_sentences,
+)
 from bayesrep.estimators.annotators import compare_annotators, linearity
 from bayesrep.estimators.naive import matched_accuracy, thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
@@ -239,3 +247,142 @@ def test_one_annotator_leaves_the_jackknife_out_of_the_default():
     assert set(table["method"]) == {"raw", "naive", "em-spline"}
     with refused(OptionError, "jackknife-of-one-annotator"):
         estimate(study, methods="jackknife")
+
+
+# --- sparse images ----------------------------------------------------------------------------
+
+
+def ragged_study(few: dict[int, int], images: int = 200, usual: int = 12) -> Study:
+    """As many annotators for all reference images, but some (their row: how many)."""
+    study = study_of(images=images, annotators=usual)
+    data = []
+    for role, each in study.datasets.items():
+        shown, selected = each.shown.copy(), each.selected.copy()
+        if role == "reference":
+            for row, number in few.items():
+                shown[row], selected[row] = number, min(selected[row], number)
+        data.append({"selected": selected, "shown": shown, "correct": each.correct})
+    return Study.from_arrays(reference=data[0], replication=data[1], classifiers=["a", "b", "c"])
+
+
+def matched(study: Study, annotators: int, keep: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Equation 4 on n' annotators by SciPy, of the reference's images that are kept."""
+    counts = np.arange(annotators + 1)
+    first, other = (
+        stats.hypergeom.pmf(
+            counts, each.shown[:, None], each.selected[:, None], np.full((1, 1), annotators)
+        )
+        for each in study.datasets.values()
+    )
+    mass = first[keep].mean(axis=0)
+    accuracy = other.T @ study.replication.correct / other.sum(axis=0)[:, None]
+    return mass @ accuracy
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
+@pytest.mark.parametrize("few", [{7: 2}, {3: 1, 90: 5}])
+def test_few_sparse_images_are_left_out_of_both(few: dict[int, int]):
+    """At most 1 % of 200 images: the others keep their 12 annotators, in both estimates."""
+    study = ragged_study(few)
+    keep = np.ones(200, dtype=bool)
+    keep[list(few)] = False
+    full, part = (matched(study, n, keep) for n in (12, 11))
+    naive, jackknife = analyse(study, "naive, jackknife")
+    count = len(study.classifiers)
+    np.testing.assert_allclose(naive.values[:count], full, rtol=1e-10)
+    np.testing.assert_allclose(jackknife.values[:count], full - 11 * (part - full), rtol=1e-8)
+    assert naive.kept is not None
+    assert naive.kept.annotators == 12
+    assert naive.kept.left_out == {"reference": len(few), "replication": 0}
+    fewest = min(few.values())
+    with_all = study.reference.correct.mean(axis=0) - matched(
+        study, fewest, np.ones(200, dtype=bool)
+    )
+    assert naive.gap_of_all == pytest.approx(with_all.mean(), rel=1e-10)
+    (sentence,) = matching_sentences([naive])
+    assert f"{len(few)} of 400" in sentence
+    assert f"naive {100 * with_all.mean():.2f} points" in sentence
+    row = matching_facts([jackknife])[0]
+    assert (row["annotators"], row["fewest_annotators"]) == (12, fewest)
+    assert (row["gap_of_all_images"] is None) == (fewest == 1)
+    with pytest.warns(EstimateWarning, match="left out"):
+        estimate(study, "naive")
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
+def test_more_than_a_hundredth_are_few_annotators_for_all():
+    """Three of 200 images have 4: all are thinned to 4, and none is left out."""
+    study = ragged_study({0: 4, 1: 4, 2: 4})
+    (naive,) = analyse(study, "naive")
+    assert naive.kept is not None
+    assert (naive.kept.annotators, naive.kept.dropped, naive.gap_of_all) == (4, 0, None)
+    expected = matched(study, 4, np.ones(200, dtype=bool))
+    np.testing.assert_allclose(naive.values[:3], expected, rtol=1e-10)
+    with refused(ValueError, "thinned-annotators-out-of-range", {"annotators": 5, "fewest": 4}):
+        estimate(study, "naive(annotators=5)")
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
+def test_all_numbers_of_annotators_are_of_the_same_images():
+    study = ragged_study({7: 2})
+    keep = np.arange(200) != 7
+    table = compare_annotators(study)
+    assert table["annotators"].max() == 12
+    for n in (1, 2, 12):
+        rows = table.filter(pl.col("annotators") == n)["naive"].to_numpy()
+        np.testing.assert_allclose(rows, matched(study, n, keep), rtol=1e-10)
+
+
+# --- its noise --------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
+def test_many_annotators_cost_no_more_than_few():
+    """A thinning to all but one of 100,000 holds two numbers a cell, and the noise is said."""
+    study = study_of(images=50, annotators=100_000)
+    replicates = whole(study)
+    (one,) = analyse(study, "jackknife")
+    assert len(thinned_counts(replicates, 99_999).selected) <= 4 * 50
+    k, n = study.reference.selected, 100_000
+    counts = thinned_counts(replicates, n - 1)
+    mass = np.zeros(n)
+    np.add.at(mass, np.maximum(k - 1, 0), k / n)
+    np.add.at(mass, np.minimum(k, n - 1), 1 - k / n)
+    np.testing.assert_allclose(counts.reference[0], mass[counts.selected], rtol=1e-6)
+    assert one.noisy
+    (_, sentence) = matching_sentences([one])
+    assert "says nothing here; jackknife(delete=50000) is less noisy" in sentence
+
+
+def test_the_jackknifes_gap_comes_with_its_scatter_over_images():
+    """Of a bootstrap of 50, without one being asked for; of the same seed it is the same."""
+    study = study_of(images=400)
+    (one,) = analyse(study, "jackknife", seed=3)
+    (asked,) = analyse(study, "jackknife", bootstrap=50, seed=3)
+    assert one.gap_error == pytest.approx(asked.gap_error)
+    gaps = estimate_gaps(study, "jackknife", seed=3).row(0, named=True)
+    assert gaps["upper"] - gaps["estimate"] == pytest.approx(stats.norm.ppf(0.975) * one.gap_error)
+    (naive,) = analyse(study, "naive")
+    assert np.isnan(naive.gap_error)
+    (without,) = analyse(SufficientStatistics.of(study), "jackknife")
+    assert np.isnan(without.gap_error)
+
+
+def test_a_study_where_nothing_is_right_says_so():
+    """And no number of it comes out of a division by nothing, which pytest would refuse."""
+    study = study_of()
+    right, *wrong = (
+        {"selected": each.selected, "shown": 6, "correct": each.correct & keep}
+        for each, keep in (
+            (study.reference, True),
+            (study.reference, False),
+            (study.replication, False),
+        )
+    )
+    for reference, where in ((wrong[0], "reference and the replication"), (right, "replication")):
+        made = Study.from_arrays(
+            reference=reference, replication=wrong[1], classifiers=["a", "b", "c"]
+        )
+        with pytest.warns(EstimateWarning, match=f"ever right on the {where}: check the labels"):
+            table = estimate(made, "raw, naive, jackknife")
+        assert not table["adjusted_accuracy"].to_numpy().any()

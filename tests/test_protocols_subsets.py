@@ -10,8 +10,10 @@ from refusals import check, refusal, refused
 
 from bayesrep import OptionError, StudyError, cli
 from bayesrep.collect.review import review
+from bayesrep.errors import ProtocolWarning
 from bayesrep.protocols import (
     class_subsets,
+    co_occurrence,
     compare,
     compare_subsets,
     fast_images,
@@ -136,8 +138,14 @@ def test_subsets_of_images_are_read(both, tmp_path):
     table.select("image").head(4).write_csv(tmp_path / "few.csv")
     (name,) = read_image_subsets(tmp_path / "few.csv", *both)
     assert name == "few"
-    with refused(StudyError, "subset-without-answers", {"subset": "day"}):
-        compare_subsets(*both, {"day": found["day"]})
+    with pytest.warns(ProtocolWarning, match="'day': nobody answered an image of it in the repl"):
+        day = compare_subsets(*both, {"day": found["day"]}).filter(subset="day")
+    assert day["reference_images"].to_list() == (both[0].answered & found["day"][0]).sum(1).tolist()
+    nothing = ("replication_accuracy", "replication_change", "gap", "gap_lower")
+    assert all(day[name].null_count() == len(day) for name in nothing)
+    never = [mask & False for mask in found["day"]]
+    with refused(StudyError, "subset-without-answers", {"subset": "never"}):
+        compare_subsets(*both, {"never": never})
     with refused(StudyError, "all-images-name-taken"):
         compare_subsets(*both, {ALL: found["day"]})
     pl.concat([table, table.head(1)]).write_csv(tmp_path / "twice.csv")
@@ -183,6 +191,75 @@ def test_images_that_all_miss(both, world, capsys):
     counted = Counter((row["dataset"], row["missed_by"]) for row in rows)
     assert counted["v1", "all classifiers"] == sum(expected)
     assert counted["v1", "everybody"] <= counted["v1", "all people"]
+
+
+@pytest.mark.filterwarnings("always::bayesrep.errors.ProtocolWarning")
+@pytest.mark.parametrize("role", [0, 1])
+def test_one_labelled_data_set_is_answered_for_and_the_other_named(both, world, capsys, role):
+    folder, _, sets = world
+    name = both[role].dataset
+    some = pl.read_csv(folder / "sets.csv").filter(dataset=name)
+    some.write_csv(folder / "some.csv")
+    labels = read_label_sets([folder / "some.csv"], both[role])
+    shared = ["compare", folder / "study", "--labels", folder / "some.csv", "--json"]
+    status, out, error = run(capsys, *shared, "--table", "missed")
+    assert status == 0
+    assert f"no label set of any image of {both[1 - role].dataset!r}" in error
+    rows = json.loads(out)["rows"]
+    expected = both[role].images[missed_by_all(both[role], labels)].tolist()
+    assert [(row["dataset"], row["image"]) for row in rows] == [(name, i) for i in expected]
+    status, out, error = run(capsys, *shared, "--table", "subsets")
+    assert status == 0
+    assert error.count("of which nothing is said") == 1
+    known, other = [("reference", "replication"), ("replication", "reference")][role]
+    right = labels.contain(both[role].first) & both[role].answered
+    images = (both[role].answered & labels.known & (labels.sizes > 0)).sum(axis=1)
+    for row, hits, of in zip(json.loads(out)["rows"], right.sum(axis=1), images, strict=False):
+        assert row[f"{known}_accuracy"] == pytest.approx(hits / of)
+        assert row[f"{other}_accuracy"] is row["gap"] is None
+    status, out, _ = run(capsys, *shared[:-1], "--table", "subsets")
+    assert status == 0
+    assert "multi-label" in out
+    pl.DataFrame({"image": ["x"], "label": [CLASSES[0]]}).write_csv(folder / "none.csv")
+    of_none = ["compare", folder / "study", "--labels", folder / "none.csv", "--table", "missed"]
+    check(refusal(of_none), "label-sets-of-other-images", {"dataset": "v1"})
+    more = ["multilabel", *shared[1:], "--table", "co-occurrence"]
+    status, out, error = run(capsys, *more)
+    assert status == 0
+    assert (f"no label set of any image of {both[0].dataset!r}" in error) == (role == 1)
+    assert json.loads(out)["rows"] == co_occurrence(both[role], labels).to_dicts()
+    if role:
+        violation = refusal([*more, "--dataset", "reference"])
+        check(violation, "label-sets-of-other-images", {"dataset": "v1"})
+
+
+@pytest.mark.filterwarnings("always::bayesrep.errors.ProtocolWarning")
+def test_objects_are_label_sets_of_the_labels_that_name_one(both, world, capsys):
+    """Of the candidates of an image those by which an object is called are right, no others."""
+    folder, *_ = world
+    rows = [
+        (image, CLASSES[(n + at) % len(CLASSES)], at != 1, 1 + (at == 2))
+        for n, image in enumerate(both[0].images.tolist())
+        for at in range(3)
+    ]
+    table = pl.DataFrame(rows, ["image", "label", "names", "object"], orient="row")
+    table = table.with_columns(
+        selected=1, objects=2, main_label=pl.col("label").first().over("image")
+    )
+    table.write_csv(folder / "objects.csv")
+    sets = read_label_sets([folder / "objects.csv"], both[0])
+    expected = {(image, label) for image, label, named, _ in rows if named}
+    found = zip(both[0].images[sets.image].tolist(), sets.label.tolist(), strict=True)
+    assert {(image, both[0].classes[label]) for image, label in found} == expected
+    base = ["multilabel", folder / "study", "--table", "co-occurrence", "--json"]
+    status, out, _ = run(capsys, *base, "--objects", folder / "objects.csv")
+    assert status == 0
+    assert json.loads(out)["rows"] == co_occurrence(both[0], sets).to_dicts()
+    missed = ["compare", folder / "study", "--table", "missed", "--json"]
+    status, out, _ = run(capsys, *missed, "--labels", folder / "objects.csv")
+    assert status == 0
+    images = both[0].images[missed_by_all(both[0], sets)].tolist()
+    assert [row["image"] for row in json.loads(out)["rows"]] == images
 
 
 def test_the_command_prints_everybody_on_subsets(world, capsys):

@@ -124,6 +124,7 @@ def test_a_page_of_images_says_what_the_sections_say(content):
 
 
 def test_numbers_below_zero_have_a_minus_sign():
+    assert real_minus("-1 is -1.5 better (-1)", ["-1", "m"]) == "-1 is −1.5 better (-1)"
     assert real_minus("-0.3 (-1.2 to -0.1), ±-.5") == "−0.3 (−1.2 to −0.1), ±−.5"
     for text in ("`--set x=-1 -2`", "2024-05-01", "a-1", "--seed", "vit -b", "1e-6"):
         assert real_minus(text) == text
@@ -152,8 +153,12 @@ def test_every_section_is_there_and_nothing_is_missing(content):
 
 def test_the_title_is_the_finding_and_the_trust_is_beside_it(content, study):
     shown, trust = content[Answer], content[Trust]
-    html = page(content)
     title = headline(shown.drop, classifiers=3)
+    html = page(content)  # of chains that are too short
+    assert f"<title>No answer: this fit has not converged – {study.name}</title>" in html
+    assert f"No answer, since this fit has not converged: {answer_for(study, shown.drop)}" in html
+    content = having(content, replace(trust, caveat=""))
+    html = page(content)
     assert f"<title>{title} – {study.name}</title>" in html
     assert f'<meta property="og:title" content="{title}">' in html
     assert f'id="told">{answer_for(study, shown.drop)}</p>' in html
@@ -495,6 +500,9 @@ def test_the_command_writes_whole_files_and_refuses_to_replace(study, tmp_path, 
     out, posterior = tmp_path / "report.html", zoo.posterior_path("tiny", **zoo.SHORT)
     arguments = ["report", str(tmp_path / "study"), str(posterior), "--out", str(out)]
     arguments += ["--bootstrap", "0"]
+    check(refusal(arguments), "not-converged")
+    assert not out.exists()
+    arguments += ["--allow-unconverged"]
     assert main([*arguments, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["out"] == str(out)
@@ -503,6 +511,14 @@ def test_the_command_writes_whole_files_and_refuses_to_replace(study, tmp_path, 
     assert {name: facts[name] for name in written} == written
     check(refusal(arguments), "output-path-exists", {"path": str(out)})
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    # A fit that has not converged says so before its answer, on the page too.
+    assert main([*arguments, "--force"]) == 0
+    _, caveat, answer, *_ = capsys.readouterr().out.splitlines()
+    assert caveat == "No answer, since this fit has not converged:"
+    assert answer == facts["answer"]
+    head = out.read_text(encoding="utf-8").partition("</h1>")[0]
+    assert "No answer: this fit has not converged" in head
+    assert facts["headline"] not in head
 
 
 def test_two_thousand_classifiers_fit_into_ten_megabytes(content, tmp_path):

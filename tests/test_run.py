@@ -1,7 +1,12 @@
 """`bayesrep run`: all of it in one folder, nothing made twice, a changed table noticed."""
 
+import functools
 import json
+import shutil
 import warnings
+from collections import Counter
+from pathlib import Path
+from random import Random
 
 import polars as pl
 import pytest
@@ -11,6 +16,7 @@ from refusals import check, refusal
 import bayesrep
 from bayesrep import cli
 from bayesrep.commands import run as command
+from bayesrep.files.seals import seals
 
 MADE = ("study", "posterior.nc", "tables", "figures", "report.html", "run.json")
 TABLES = ("estimates", "estimated-gaps", "adjusted", "gaps", "ranks", "pairs")
@@ -94,12 +100,151 @@ def test_tables_in_report_out_and_nothing_twice(capsys, tables, monkeypatch):
     monkeypatch.undo()
 
     # What somebody removed is made again, and what it takes is not.
-    (out / "report.html").unlink()
+    whole = (out / "report.html").stat().st_size
     monkeypatch.setattr(command._Work, "fit", never)
-    status, _, err = run(capsys, tables)
-    assert status == 0
-    assert "[2/5] fitting: done before" in err
-    assert (out / "report.html").exists()
+    for ruin in (Path.unlink, lambda path: path.write_bytes(b"")):
+        ruin(out / "report.html")
+        status, _, err = run(capsys, tables)
+        assert status == 0
+        assert "[2/5] fitting: done before" in err
+        assert "up to date" not in err
+        assert (out / "report.html").stat().st_size == pytest.approx(whole, rel=0.01)
+
+
+@pytest.fixture
+def finished(tables):
+    """A folder in which all stages are done, though of fewer words than a real one."""
+    out = tables / "finished"
+    out.mkdir()
+    for place in command.STAGES.values():
+        file = out / place if "." in place else out / place / "part.csv"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(place)
+    record = {
+        "asked": command._asked(cli._parser(words := typed(tables)).parse_args(words)),
+        "seconds": dict.fromkeys(command.STAGES, 0.5),
+        "seals": {name: seals(out, place) for name, place in command.STAGES.items()},
+        "found": {
+            **dict.fromkeys(command.FOUND, ""),
+            **{"answer": "Four points.", "sentences": ["Read on."], "trust": "yes"},
+            "converged": True,
+        },
+    }
+    (out / "run.json").write_text(json.dumps(record))
+    yield out
+    shutil.rmtree(out)
+
+
+@pytest.mark.parametrize(
+    ("place", "ruin", "made"),
+    [
+        ("report.html", "lost", ["report"]),
+        ("report.html", "empty", ["report"]),
+        ("figures/part.csv", "lost", ["figures", "report"]),
+        ("tables/part.csv", "lost", ["tables", "figures", "report"]),
+        ("tables/part.csv", "empty", ["tables", "figures", "report"]),
+        ("posterior.nc", "empty", ["posterior", "tables", "figures", "report"]),
+        ("study/part.csv", "empty", [*command.STAGES]),
+        ("study", "lost", [*command.STAGES]),
+        ("tables/part.csv", "changed", []),
+        ("posterior.nc", "changed", []),
+    ],
+)
+def test_what_is_ruined_is_made_again_and_what_is_changed_is_named(
+    capsys, tables, finished, monkeypatch, place, ruin, made
+):
+    """A file that is gone or empty, with all that comes after it; one that was edited is kept."""
+    heard = []
+
+    def make(work, number, text, _):
+        name = [*command.STAGES][number - 1]
+        if name not in work.record["seconds"]:
+            heard.append(name)
+            work.record["seconds"][name] = 1.0
+
+    monkeypatch.setattr(command._Work, "stage", make)
+    path = finished / place
+    if ruin == "changed":
+        path.write_text("another")
+    elif ruin == "empty":
+        path.write_text("")
+    elif path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    status, text, err = run(capsys, tables, out="finished")
+    assert (status, heard) == (0, made)
+    assert text.startswith("Four points.\n")
+    assert ("nothing was made again" in err) == (made == [])
+    assert "up to date" not in err
+    assert (f"{path} has changed since it was made" in err) == (ruin == "changed")
+    assert path.exists() == (ruin != "lost")
+
+
+def test_a_change_is_not_overwritten_in_silence(capsys, tables, finished, monkeypatch):
+    monkeypatch.setattr(command._Work, "stage", lambda *_: None)
+    table = finished / "tables" / "part.csv"
+    table.write_text("another")
+    (finished / "study" / "part.csv").unlink()
+    _, _, err = run(capsys, tables, out="finished")
+    assert f"{table} has changed since it was made, and is made anew" in err
+
+
+def nested(value, path=()):
+    """Every place in a value of JSON."""
+    inside = value.items() if isinstance(value, dict) else ()
+    yield path
+    for name, each in inside:
+        yield from nested(each, (*path, name))
+
+
+ODD = (None, 0, -1, 1e300, "", "-inf", [], {}, [1], True, {"study": "x"}, "../../x", ["a", None])
+
+
+def test_a_record_that_is_not_ours_is_refused_in_one_line(capsys, tables, finished, monkeypatch):
+    """150 changes of a sound one, of which none may be a traceback."""
+    monkeypatch.setattr(command._Work, "stage", lambda *_: None)
+    random, file = Random(7), finished / "run.json"
+    sound = json.loads(file.read_text())
+    places = [path for path in nested(sound) if path]
+    outcomes = Counter()
+    for _ in range(150):
+        record = json.loads(json.dumps(sound))
+        *way, name = random.choice(places)
+        inside = functools.reduce(lambda value, step: value[step], way, record)
+        act = random.randrange(4)
+        if act == 0:
+            del inside[name]
+        elif act == 1:
+            inside[random.choice(("more", "../x", "tables"))] = inside[name]
+        else:
+            inside[name] = random.choice(ODD)
+        text = json.dumps(record)
+        file.write_text(text[: random.randrange(len(text))] if random.random() < 0.1 else text)
+        status, _, err = run(capsys, tables, out="finished")
+        outcomes[status] += 1
+        assert status in (0, 1, 2)
+        assert len(err.splitlines()) == 1 or status != 2, err
+    assert outcomes[2] > 100
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"found": "-inf"}, "found"),
+        ({"seconds": [1.0]}, "seconds"),
+        ({"seconds": {"study": float("1e999")}}, None),
+        ({"found": {"answer": ""}}, "found"),
+        ({"seals": {name: {"../counts.csv": ""} for name in command.STAGES}}, "seals"),
+        ({"asked": {"contents": {}, "options": [], "version": "1"}}, "asked"),
+    ],
+)
+def test_the_part_of_a_record_that_is_not_ours_is_named(tables, finished, change, field):
+    record = json.loads((finished / "run.json").read_text())
+    (finished / "run.json").write_text(json.dumps(record | change))
+    told = f"what run.json holds as {field!r} is not of run"
+    expected = {"differences": told if field else "run.json cannot be read"}
+    check(refusal(typed(tables, out="finished")), "run-of-other-inputs", expected)
 
 
 def test_what_differs_is_refused_and_said(capsys, tables, monkeypatch):
@@ -113,7 +258,8 @@ def test_what_differs_is_refused_and_said(capsys, tables, monkeypatch):
     monkeypatch.setattr(command, "_told", lambda arguments, record: 0)
     (out / "run.json").write_text("{}")
     differs = "run-of-other-inputs"
-    unread = {"out": str(out), "differences": "run.json cannot be read"}
+    strange = "what run.json holds as 'asked' is not of run"
+    unread = {"out": str(out), "differences": strange}
     check(refusal(typed(tables, out="two")), differs, unread)
     status, _, err = run(capsys, tables, "--force", out="two")
     assert status == 0

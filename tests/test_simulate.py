@@ -1,11 +1,14 @@
 """The simulated study: facts it imitates and a truth that quadrature confirms."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from refusals import refused
 from scipy import integrate, stats
 
 from bayesrep import OptionError, simulate_study
+from bayesrep.choices import Process
 from bayesrep.studies.scenarios import find_scenario
 from bayesrep.studies.simulate import (
     PROCESSES,
@@ -104,3 +107,15 @@ def test_bad_arguments(arguments):
     told = {name: str(v) if isinstance(v, tuple) else v for name, v in arguments.items()}
     with refused(OptionError, rule, told):
         simulate_study(**arguments)
+
+
+def test_a_simulated_study_says_by_its_name_how_it_was_made():
+    names = {
+        process: simulate_study(process=process, images=20, classifiers=2).name
+        for process in get_args(Process)
+    }
+    assert names == {
+        "outside": "simulated (outside the fitted family)",
+        "non-monotone": "simulated (non-monotone curves, outside the fitted family)",
+        "inside": "simulated (inside the fitted family)",
+    }

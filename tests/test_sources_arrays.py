@@ -74,6 +74,24 @@ def test_counts_are_added_without_naming_the_data_sets_again(tmp_path, capsys):
     assert read_study(tmp_path / "study").replication.name == "new"
 
 
+def test_labels_that_count_from_one_are_refused(tmp_path):
+    """Not one answer is out of range where there are more answers than labels say: 0 to K."""
+    for name, first in (("old", 1), ("new", 0)):
+        folder = tmp_path / name
+        folder.mkdir()
+        labels = np.arange(60) % 6
+        np.save(folder / "labels.npy", labels + first)
+        np.save(folder / "net.npy", np.where(np.arange(60) < 54, labels, (labels + 3) % 6))
+    facts = {"mistake": "the labels count from 1", "accuracy": 0.0, "otherwise": 0.9}
+    with refused(StudyError, "class-numbers-not-alike", facts):
+        read_answers([tmp_path / "old", tmp_path / "new"])
+    np.save(tmp_path / "old" / "labels.npy", labels)
+    assert [len(each.labels) for each in read_answers([tmp_path / "old", tmp_path / "new"])] == [
+        60,
+        60,
+    ]
+
+
 def test_class_numbers_do_as_well(tmp_path):
     paths = folders(tmp_path, top=True)
     for path in paths:

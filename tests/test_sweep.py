@@ -19,12 +19,12 @@ import bayesrep
 from bayesrep import cli
 from bayesrep.errors import OptionError, StudyError
 from bayesrep.models import MODELS
-from bayesrep.sweeps import folder, one, work
+from bayesrep.sweeps import figures, folder, one, work
 from bayesrep.sweeps.grid import read_grid
 from bayesrep.sweeps.one import result_of
 from bayesrep.sweeps.runs import Run, StudyOf
 from bayesrep.sweeps.studies import add_contents, contents, keep_answers, study_of
-from bayesrep.sweeps.tables import scores, varying_axes
+from bayesrep.sweeps.tables import advice_text, count_runs, scores, varying_axes
 
 TINY = "simulate = { images = 500, annotators = 8, classifiers = 3, seed = 1 }"
 WORLD = StudyOf(
@@ -285,6 +285,18 @@ def test_an_estimate_is_the_librarys():
     assert rows_of(result, "mean_gap")["truth"][0] == pytest.approx(truth)
 
 
+def test_what_an_estimate_rests_on_is_said_in_the_table_too():
+    run = Run(WORLD, "em-spline(components=4)", seed=0)
+    result = result_of(run)
+    assert "4 components have 11 parameters" in result["advice"]
+    asked = {run.key: run.axes()}
+    runs, _ = folder.tables(asked, {run.key: result})
+    (line,) = advice_text(runs)
+    assert line.startswith("em-spline(components=4), 1 of 1 runs: ")
+    assert advice_text(folder.tables(asked, {run.key: {**result, "advice": ""}})[0]) == []
+    assert [count_runs(number) for number in (0, 1, 1200)] == ["0 runs", "1 run", "1,200 runs"]
+
+
 FIT = {
     "nuts": (("chains", 2), ("draws", 100), ("warmup", 100)),
     "laplace": (),
@@ -464,8 +476,10 @@ def test_a_run_too_large_for_the_memory_is_a_row(grid, tmp_path, capsys, monkeyp
 
 
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
-def test_errors_and_coverage_by_hand(grid, tmp_path, capsys):
+def test_errors_and_coverage_by_hand(grid, tmp_path, capsys, monkeypatch):
     path, out = grid("method = ['raw', 'jackknife']\nannotators = ['all', 5]"), tmp_path / "out"
+    drawn = []  # methods by axes: those without intervals have no place where coverage is shown
+    monkeypatch.setattr(figures, "_draw_coverage", lambda *drew: drawn.append(drew[3]["label"]))
     status, said, _ = swept(capsys, path, "--out", out, "--json")
     assert status == 0
     facts = json.loads(said)
@@ -494,6 +508,7 @@ def test_errors_and_coverage_by_hand(grid, tmp_path, capsys):
     assert printed.splitlines()[0].split()[:3] == ["method", "annotators", "runs"]
     assert json.loads(swept(capsys, "--table", out, "--json")[1])["rows"] == facts["rows"]
     assert swept(capsys, "--figure", out)[0] == 0
+    assert drawn == ["jackknife"]
     assert (out / "figure.png").stat().st_size > 10_000
     check(refusal(["sweep", "--figure", out]), "output-path-exists")
     svg = tmp_path / "figure.svg"

@@ -139,6 +139,26 @@ def test_predicted_labels_stand_for_correct(write):
     check_study(read(write(c=beside)))
 
 
+def test_predicted_labels_that_count_from_one_are_refused(write):
+    """Also where one classifier of several does, and never where labels are names."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for dataset in ("v1", "v2"):
+        for image, label in enumerate(rng.integers(0, 10, 200).tolist()):
+            for name, shift in (("good", 0), ("bad", 1)):
+                said = label if rng.random() < 0.8 else int(rng.integers(10))
+                rows.append((dataset, f"i{image}", name, str(label), str(said + shift)))
+    columns = ["dataset", "image", "classifier", "label", "label_1"]
+    said = pl.DataFrame(rows, columns, orient="row")
+    counted = said.select("dataset", "image").unique().with_columns(selected=1, shown=2)
+    with refused(StudyError, "class-numbers-not-alike", {"mistake": "the labels are one too low"}):
+        read(write(c=counted, p=said))
+    study = read(write(c=counted, p=said.filter(classifier="good")))
+    assert 0.75 < study.reference.correct.mean() < 0.9
+    named = said.with_columns(pl.format("class {}", pl.col("label", "label_1")))
+    assert read(write(c=counted, p=named)).reference.correct[:, 1].mean() < 0.3
+
+
 def test_a_file_given_twice_is_refused(write):
     paths = write(c=counts(), p=predictions())
     copy = paths[1].with_name("copy.csv")

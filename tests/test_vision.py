@@ -689,7 +689,10 @@ def test_a_pickle_in_a_checkpoint_is_never_executed(tmp_path, pictures):
     folder_.mkdir()
     torch.save({"state_dict": Evil()}, folder_ / "test_vit.pth")
     (folder_ / "test_resnet.pt").write_bytes(pickle.dumps(Evil()))
-    for name, file in (("test_vit", "test_vit.pth"), ("test_resnet", "test_resnet.pt")):
+    torch.save(Evil(), folder_ / "test_efficientnet.bin", _use_new_zipfile_serialization=False)
+    (folder_ / "test_convnext.safetensors").write_bytes(pickle.dumps(Evil()))
+    for file in sorted(each.name for each in folder_.iterdir()):
+        name = file.partition(".")[0]
         with refused(PredictionError, "weights-file-unreadable", {"file": str(folder_ / file)}):
             predict(pictures, tmp_path / "study", folder_, [name])
     assert not (tmp_path / "executed").exists()

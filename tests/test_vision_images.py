@@ -1,5 +1,6 @@
 """Where images lie and which class they show: every layout, and the known ways to get it wrong."""
 
+import gzip
 import io
 import json
 import os
@@ -7,6 +8,8 @@ import re
 import struct
 import sys
 import tarfile
+import unicodedata
+import warnings
 import zlib
 from pathlib import Path
 
@@ -17,10 +20,11 @@ from hypothesis import strategies as st
 from refusals import refused
 from scipy.io import loadmat, savemat
 
-from bayesrep.errors import PredictionError, PredictionWarning
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError
+from bayesrep.studies.class_order import find_mistake, refuse_mistake
 from bayesrep.studies.imagenet import CLASSES, class_index, synsets
 from bayesrep.vision.images import list_images, select
-from bayesrep.vision.labels import likely_mistake, read_labels
+from bayesrep.vision.labels import read_labels
 from bayesrep.vision.meta_mat import read_wnids
 from bayesrep.vision.tars import members
 
@@ -473,6 +477,32 @@ def test_a_study_names_its_images_by_path_name_or_stem(tmp_path):
         select(list_images(tmp_path), ["i4"], "v2")
 
 
+def test_a_study_names_its_images_by_paths_from_another_folder(tmp_path):
+    """Of files of one name in several folders, and never by what fits two."""
+    touch(tmp_path / "v1", "3/a.png", "11/a.png", "11/b.png")
+    names = ["3/a.png", "11/a.png"]
+    for root, called in (
+        (tmp_path / "v1", [f"val/{name}" for name in names]),
+        (tmp_path / "v1", ["C:\\val\\" + name.replace("/", "\\") for name in names]),
+        (tmp_path, names),
+        (tmp_path / "v1", ["val/b.png"]),
+    ):
+        file = tmp_path / "labels.csv"
+        rows = [f"{at}/{name}.png,{at}" for at, name in ((3, "a"), (11, "a"), (11, "b"))]
+        prefix = "v1/" * (root == tmp_path)
+        file.write_text("image,label\n" + "".join(f"{prefix}{row}\n" for row in rows))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PredictionWarning)  # there is no class 0
+            chosen = select(list_images(root, labels=file), called, "v1")
+        assert chosen.names == tuple(called)
+        assert chosen.labels.tolist() == ([3, 11] if len(called) > 1 else [11])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PredictionWarning)
+        images = list_images(tmp_path / "v1")
+    with refused(PredictionError, "no-file-for-study-image", {"images": ["val/a.png"]}):
+        select(images, ["val/a.png"], "v1")
+
+
 @settings(max_examples=20)
 @given(st.permutations(range(CLASSES)), st.sampled_from(["text", "positions", "from one", "none"]))
 def test_the_mistaken_order_is_found(order, mistake):
@@ -487,12 +517,12 @@ def test_the_mistaken_order_is_found(order, mistake):
     }[mistake]
     labels = wrong[truth]
     keep = labels < CLASSES
-    found = likely_mistake(labels[keep], predicted[keep])
+    found = find_mistake(labels[keep], predicted[keep], CLASSES)
     if mistake == "none":
         assert found is None
     else:
         assert found is not None
-        assert found[1] > 0.6
+        assert found.otherwise > 0.6 > 3 * found.accuracy
 
 
 def test_fingerprint_follows_files_and_names(tmp_path):
@@ -502,3 +532,175 @@ def test_fingerprint_follows_files_and_names(tmp_path):
     assert list_images(tmp_path).take([1]).fingerprint() != before
     touch(tmp_path, "1/b.jpg", data=b"other")
     assert list_images(tmp_path).fingerprint() != before
+
+
+# Labels that could belong to other images
+
+
+def numbered_labels(path, count):
+    path.write_text("".join(f"{at % 7}\n" for at in range(count)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("names", "first", "second"),
+    [
+        ([f"{at}.png" for at in range(12)], "10.png", "2.png"),
+        (["v_9.jpg", "v_10.jpg", "v_0.jpg"], "v_10.jpg", "v_9.jpg"),
+        (["B.png", "a.png", "c.png"], "B.png", "a.png"),
+        (["x/b.png", "y/a.png"], "y/a.png", "x/b.png"),
+    ],
+)
+def test_labels_by_line_are_refused_where_the_order_of_names_is_open(
+    tmp_path, names, first, second
+):
+    """10.png is before 2.png as text, and behind it for whoever counts."""
+    file = numbered_labels(tmp_path / "labels.txt", len(names))
+    facts = {"path": str(file), "image": first, "other_image": second}
+    with refused(PredictionError, "unnamed-labels-order-open", facts):
+        read_labels(file, names)
+
+
+def test_labels_by_line_go_by_padded_numbers(tmp_path):
+    file = numbered_labels(tmp_path / "labels.txt", 12)
+    names = [f"{at:02d}.png" for at in range(12)]
+    assert read_labels(file, names[::-1]).tolist() == [at % 7 for at in range(12)][::-1]
+    tail = [f"{at}.png" for at in (100, 102, 101)]
+    assert read_labels(numbered_labels(file, 3), tail).tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.txt", "labels.tsv"])
+def test_a_label_for_one_of_two_files_of_one_name_is_refused(tmp_path, name):
+    names = [f"{folder}/{at}.png" for folder in ("batchA", "batchB") for at in range(2)]
+    by = {"labels.csv": ",", "labels.txt": " ", "labels.tsv": "\t"}[name]
+    file = tmp_path / name
+    head = f"image{by}label\n" * (name != "labels.txt")
+    rows = [("0.png", 0), ("1.png", 1), ("0.png", 2)]
+    file.write_text(head + "".join(f"{image}{by}{label}\n" for image, label in rows))
+    with refused(PredictionError, "image-labelled-twice", {"image": "0.png", "labels": "0, 2"}):
+        read_labels(file, names)
+    file.write_text(head + "".join(f"{image}{by}{label}\n" for image, label in rows[:2]))
+    facts = {"label_name": "0.png", "image": names[0], "other_image": names[2]}
+    with refused(PredictionError, "label-of-several-images", facts):
+        read_labels(file, names)
+    rows = [(image, at) for at, image in enumerate(names)]
+    file.write_text(head + "".join(f"{image}{by}{label}\n" for image, label in rows))
+    assert read_labels(file, names).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_webdataset_names_with_dots_have_their_own_labels(tmp_path, packed):
+    samples = {f"flickr.{at}": at - 100 for at in (100, 101, 102)}
+    held = {}
+    for stem, label in samples.items():
+        held |= {f"{stem}.png": b"pixels", f"{stem}.cls": str(label).encode()}
+    if packed:
+        place = archive(tmp_path / "a.tar", held)
+    else:
+        place = tmp_path / "a"
+        place.mkdir()
+        for name, data in held.items():
+            (place / name).write_bytes(data)
+    images = list_images(place)
+    assert labelled(images) == {f"{stem}.png": label for stem, label in samples.items()}
+
+
+def test_one_cls_file_labels_one_image(tmp_path):
+    shared = {"a.left.png": b"", "a.right.png": b"", "a.cls": b"0"}
+    facts = {"cls_file": "a.cls", "image": "a.left.png", "other_image": "a.right.png"}
+    with refused(PredictionError, "images-share-cls-file", facts):
+        list_images(archive(tmp_path / "a.tar", shared))
+    alone = {"a.left.png": b"", "a.cls": b"0"}
+    assert labelled(list_images(archive(tmp_path / "b.tar", alone))) == {"a.left.png": 0}
+    twice = tmp_path / "c.tar"
+    with tarfile.open(twice, "w") as tar:
+        for name, data in (("a.png", b""), ("a.cls", b"0"), ("a.cls", b"1")):
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    with refused(PredictionError, "cls-file-repeated", {"cls_file": "a.cls"}):
+        list_images(twice)
+
+
+@pytest.mark.filterwarnings("ignore:.*counting from 0")
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("mark.csv", "\ufeffimage,label\na.png,3\nb.png,7\n".encode()),
+        ("semicolons.csv", b"Image;Label\r\na.png;3\r\nb.png;7\r\n"),
+        ("wide.csv", "image,label\na.png,3\nb.png,7\n".encode("utf-16")),
+        ("tabs.tsv", b"FILENAME\tCLASS\na.png\t3\nb.png\t7\n"),
+        ("packed.csv.gz", gzip.compress(b"image,label\na.png,3\nb.png,7\n")),
+        ("mark.txt", "\ufeffa.png 3\nb.png 7\n".encode()),
+        ("wide.txt", "a.png 3\nb.png 7\n".encode("utf-16")),
+        ("table.txt", b"image;label\na.png;3\nb.png;7\n"),
+    ],
+)
+def test_labels_as_spreadsheets_write_them(tmp_path, name, data):
+    file = tmp_path / name
+    file.write_bytes(data)
+    assert read_labels(file, ["b.png", "a.png"]).tolist() == [7, 3]
+
+
+@pytest.mark.filterwarnings("ignore:.*counting from 0")
+def test_names_are_the_same_in_both_forms_of_unicode(tmp_path):
+    """As macOS writes them and as others do; the files stay what they are called."""
+    apart, whole = (unicodedata.normalize(form, "café.png") for form in ("NFD", "NFC"))
+    assert apart != whole
+    touch(tmp_path / "images" / "3", apart)
+    images = list_images(tmp_path / "images")
+    assert images.names == (f"3/{whole}",)
+    assert images.read(0).endswith(b".png")
+    for called in (apart, whole, f"3/{apart}"):
+        chosen = select(images, [called], "v1")
+        assert chosen.names == (called,)
+        assert chosen.read(0) == images.read(0)
+    for form in (apart, whole):
+        table = tmp_path / "images.csv"
+        table.write_text(f"path,label\nimages/3/{form},5\n")
+        assert labelled(list_images(table)) == {f"images/3/{whole}": 5}
+        assert list_images(table).read(0) == images.read(0)
+        (tmp_path / "labels.txt").write_text(f"{form} 4\n")
+        assert read_labels(tmp_path / "labels.txt", images.names).tolist() == [4]
+
+
+# Class numbers that labels and answers do not mean alike
+
+
+def one_off(size=60, count=10, right=0.8):
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, count, size)
+    return labels, np.where(rng.random((3, size)) < right, labels, rng.integers(0, count, size))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.str_])
+@pytest.mark.parametrize("move", [1, -1])
+def test_class_numbers_from_one_on_one_side_are_refused(kind, move):
+    labels, answers = one_off()
+    shifted = (labels + 1, answers) if move == 1 else (labels, answers + 1)
+    what = "the labels count from 1" if move == 1 else "the labels are one too low"
+    wrong, right = np.mean(shifted[0] == shifted[1]), np.mean(labels == answers)
+    assert right > 0.8 > 4 * wrong
+    facts = {"mistake": what, "accuracy": wrong, "otherwise": right}
+    with refused(StudyError, "class-numbers-not-alike", facts):
+        refuse_mistake(*(each.astype(kind) for each in shifted), where="here")
+
+
+def test_classes_numbered_in_the_order_of_text_are_refused():
+    labels, answers = one_off(count=30)
+    as_text = np.argsort(np.array(sorted(range(30), key=str)))
+    with refused(StudyError, "class-numbers-not-alike", {"otherwise": np.mean(labels == answers)}):
+        refuse_mistake(as_text[labels], answers, where="here")
+
+
+def test_what_is_no_mistake_of_numbers_is_left_alone():
+    labels, answers = one_off()
+    for pair in (
+        (labels, answers),
+        (labels + 1, answers + 1),
+        (labels + 1, one_off(right=0)[1]),  # no reading makes it right
+        (labels[:10] + 1, answers[:, :10]),  # too few
+        (np.where(labels > 4, 2, 1), np.where(answers > 4, 1, 0)),  # of two classes
+        (np.char.add("c", (labels + 1).astype(str)), answers.astype(str)),  # names
+    ):
+        refuse_mistake(*pair, where="here")

@@ -75,14 +75,14 @@ def _check_agreement(group: xr.Dataset) -> Finding:
         )
         return Finding(check, "one chain", wanted, "with care", sentence)
     rhat, size = float(rhats.max()), float(sizes.min())
-    value = f"R-hat {rhat:.3f}, ESS {size:.0f}"
+    value = f"{tests.agreement} {rhat:.3f}, ESS {size:.0f}"
     if rhat > MAX_RHAT or size < LEAST_ESS:
         sentence = f"{verdict.sentence} This concerns the adjusted accuracies themselves."
         return Finding(check, value, wanted, "no", sentence)
     if size < MIN_ESS:
         sentence = (
-            f"{verdict.sentence} The chains agree on the adjusted accuracies (R-hat {rhat:.3f}), "
-            "but the ends of their intervals are not settled."
+            f"{verdict.sentence} The chains agree on the adjusted accuracies ({tests.agreement} "
+            f"{rhat:.3f}), but the ends of their intervals are not settled."
         )
         return Finding(check, value, wanted, "with care", sentence)
     if not verdict.converged:

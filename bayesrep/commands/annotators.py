@@ -25,6 +25,7 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    from bayesrep.estimators import analyse, matching_facts, matching_sentences
     from bayesrep.estimators.annotators import compare_annotators, extrapolate, linearity
     from bayesrep.estimators.other_images import half_the_images
     from bayesrep.report.closing import annotators_sentence
@@ -35,8 +36,15 @@ def run(arguments: Namespace) -> int:
     study = read_study(arguments.study)
     table = compare_annotators(study)
     line = linearity(table)
-    facts: dict[str, Any] = {"linearity": asdict(line) if line else None}
-    text = f"{annotators_table(table, line)}\n\n{annotators_sentence(table, line)}"
+    methods = ("naive",) if table["annotators"].max() == 1 else ("naive", "jackknife")
+    analyses = analyse(study, methods, **given(arguments, analyse))
+    facts: dict[str, Any] = {
+        "linearity": asdict(line) if line else None,
+        "matching": matching_facts(analyses),
+    }
+    matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))
+    answer = annotators_sentence(table, line, analyses[-1].gap_error)
+    text = f"{annotators_table(table, line)}\n\n{matching}{answer}"
     if arguments.forward:
         keep_compiled()
         told = extrapolate(study, arguments.forward, **given(arguments, extrapolate))

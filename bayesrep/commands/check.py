@@ -1,6 +1,5 @@
 """`bayesrep check`: list every broken rule of a study, or of the tables of one to be."""
 
-import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,9 +54,9 @@ def _check_files(arguments: Namespace) -> int:
     said = describe_study(found) if isinstance(found, Study) else _counted(found)
     named = [word for role, name in roles.items() for word in (f"--{role}", name)]
     named += [word for text in arguments.further or () for word in ("--further", text)]
-    typed = shlex.join([*map(str, arguments.paths), *named])
-    then = "run" if isinstance(found, Study) else "import tables"
-    text = f"{said}\nNo rule is broken.\nNext: {process.program()} {then} {typed} --out FOLDER"
+    then = ("run",) if isinstance(found, Study) else ("import", "tables")
+    following = process.command(*then, *arguments.paths, *named, "--out", "FOLDER")
+    text = f"{said}\nNo rule is broken.\nNext: {following}"
     return emit(arguments, text, facts)
 
 

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from bayesrep.commands.options import add_shared, names, seed
-from bayesrep.commands.output import emit, new_file
+from bayesrep.commands.output import emit, new_file, write_csv
 from bayesrep.errors import OptionError
 
 
@@ -32,7 +32,6 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     from bayesrep.answers.quality import Asked, clean_answers
-    from bayesrep.atomic import replaced_file
     from bayesrep.report.text import cleaned_text
     from bayesrep.sources.table_files import read_answers
 
@@ -44,7 +43,6 @@ def run(arguments: Namespace) -> int:
     answers = read_answers(arguments.table)
     asked = Asked(arguments.seconds, arguments.answers, arguments.seed)
     cleaned = clean_answers(answers, arguments.rules, asked)
-    with replaced_file(arguments.out) as partial:
-        cleaned.kept.write_csv(partial)
+    write_csv(cleaned.kept, arguments.out)
     facts = {"rows": cleaned.dropped.to_dicts(), "effect": cleaned.effect.to_dicts()}
     return emit(arguments, cleaned_text(cleaned), {**facts, "out": str(arguments.out)})

@@ -49,7 +49,13 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.protocols import compare, read_humans, read_label_sets, read_predictions
+    from bayesrep.protocols import (
+        compare,
+        read_humans,
+        read_label_sets,
+        read_predictions,
+        read_some_label_sets,
+    )
     from bayesrep.protocols.humans import with_published
     from bayesrep.report.subsets import subsets_text
     from bayesrep.report.text import (
@@ -80,16 +86,17 @@ def run(arguments: Namespace) -> int:
     if arguments.table == "confusion":
         table = _confusion(arguments, both, humans)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)
+    if arguments.table in ("subsets", "missed"):
+        some = read_some_label_sets(arguments.labels, *both) if arguments.labels else None
+        if arguments.table == "subsets":
+            table = _subsets(arguments, both, humans, some)
+            return emit_table(arguments, table, subsets_text(table), left_out=left_out)
+        table = _missed(both, humans, some)
+        return emit_table(arguments, table, rows_table(table), left_out=left_out)
     sets = None
     if arguments.labels:
         one, other = (read_label_sets(arguments.labels, data) for data in both)
         sets = one, other
-    if arguments.table == "subsets":
-        table = _subsets(arguments, both, humans, sets)
-        return emit_table(arguments, table, subsets_text(table), left_out=left_out)
-    if arguments.table == "missed":
-        table = _missed(both, humans, sets)
-        return emit_table(arguments, table, rows_table(table), left_out=left_out)
     options = {**given(arguments, compare), "humans": humans, "sets": sets}
     comparison = compare(*both, **options)
     if arguments.table != "accuracies":
@@ -131,7 +138,7 @@ def _subsets(arguments: Namespace, both: Any, humans: Any, sets: Any) -> Any:
 
     groups = read_groups(arguments.classes, both[0].classes) if arguments.classes else None
     masks = class_subsets(both[0].classes, groups)
-    subsets = {name: each for name, each in of_classes(masks, *both).items() if _in_all(each)}
+    subsets = {name: each for name, each in of_classes(masks, *both).items() if _in_any(each)}
     if arguments.subsets is not None:
         subsets |= read_image_subsets(arguments.subsets, *both)
     if arguments.fast is not None:
@@ -141,8 +148,8 @@ def _subsets(arguments: Namespace, both: Any, humans: Any, sets: Any) -> Any:
     return compare_subsets(both[0], both[1], subsets, **options)
 
 
-def _in_all(masks: Any) -> bool:
-    return all(mask.any() for mask in masks)
+def _in_any(masks: Any) -> bool:
+    return any(mask.any() for mask in masks)
 
 
 def _missed(both: Any, humans: Any, sets: Any) -> Any:
@@ -153,6 +160,8 @@ def _missed(both: Any, humans: Any, sets: Any) -> Any:
 
     rows = []
     for place, (data, labels) in enumerate(zip(both, sets, strict=True)):
+        if labels is None:
+            continue
         wrong = {"all classifiers": missed_by_all(data, labels)}
         if humans is not None:
             wrong["all people"] = missed_by_all(humans[place], labels)

@@ -41,13 +41,14 @@ def script_of(shell: str, commands: Mapping[str, str]) -> str:
     commands
         Each command with its module's name.
     """
-    from bayesrep.report.figure_names import FIGURES
+    from bayesrep.report.catalogue import entries
 
     options: dict[str, Options] = {}
     for name, module in commands.items():
         options |= _options(name, module)
+    figures = tuple(dict.fromkeys(each.name for each in entries() if each.name))
     # No choices of the parser, whose message would list all of them.
-    options["figure"] = {**options["figure"], "": tuple(FIGURES)}
+    options["figure"] = {**options["figure"], "": figures}
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](options)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import bayesrep
 from bayesrep.commands.options import add_shared, read_study
-from bayesrep.commands.output import emit, new_file
+from bayesrep.commands.output import emit, new_file, write_csv
 
 
 def add(parser: ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
 
         others = aggregate_answers(study, seed=arguments.seed or 0)
     if arguments.workers:
-        crowd.workers.write_csv(arguments.workers)
+        write_csv(crowd.workers, arguments.workers)
     facts = {
         "rows": crowd.datasets.to_dicts(),
         "in_common": crowd.in_common,

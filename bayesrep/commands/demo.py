@@ -7,6 +7,8 @@ from bayesrep import process
 from bayesrep.commands.options import add_shared, given
 from bayesrep.commands.output import emit, progress_line
 
+FITTED = ("study", "posterior.nc")
+
 
 def add(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="write tables and figures here")
@@ -28,7 +30,6 @@ def run(arguments: Namespace) -> int:
         text += (
             f"\n\nWritten to {arguments.out}: study/, posterior.nc, estimates.csv, demo.json, "
             "adjusted-accuracy.png and .svg, report.html (open it in a browser)\n"
-            f"Next: {process.program()} summarize {arguments.out}/study "
-            f"{arguments.out}/posterior.nc"
+            f"Next: {process.command('summarize', *(arguments.out / n for n in FITTED))}"
         )
     return emit(arguments, text, demo_facts(demo))

@@ -33,7 +33,8 @@ def run(arguments: Namespace) -> int:
     }
     from bayesrep.report.text import diagnosis_text
 
-    emit(arguments, diagnosis_text(diagnosis), facts, study.left_out if study else None)
+    text = diagnosis_text(diagnosis, str(arguments.study or "STUDY"), str(arguments.posterior))
+    emit(arguments, text, facts, study.left_out if study else None)
     if diagnosis.trust == "no":
         return finding(f"{arguments.posterior}: do not trust this fit")
     return 0

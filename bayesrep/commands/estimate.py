@@ -24,7 +24,14 @@ def add(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from bayesrep.estimators import METHODS, analyse, classifier_table, gap_table
+    from bayesrep.estimators import (
+        METHODS,
+        analyse,
+        classifier_table,
+        gap_table,
+        matching_facts,
+        matching_sentences,
+    )
     from bayesrep.report.answer import measured_drop
     from bayesrep.report.closing import estimate_sentence
     from bayesrep.report.text import gaps_table, side_by_side
@@ -36,9 +43,11 @@ def run(arguments: Namespace) -> int:
     analyses = analyse(study, progress=not arguments.no_progress, **options)
     table, gaps = classifier_table(analyses), gap_table(analyses)
     parts = gaps_table(gaps, clear=measured_drop(study).above)
+    matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))
     text = (
         f"Accuracy at the reference's selection frequencies, in percent:\n\n"
         f"{side_by_side(table, top)}\n\nMean over classifiers and line:\n\n{parts}\n\n"
-        f"{estimate_sentence(study, gaps)}"
+        f"{matching}{estimate_sentence(study, gaps)}"
     )
-    return emit_table(arguments, table, text, {"gaps": gaps.to_dicts()}, study.left_out)
+    facts = {"gaps": gaps.to_dicts(), "matching": matching_facts(analyses)}
+    return emit_table(arguments, table, text, facts, study.left_out)

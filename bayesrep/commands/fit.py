@@ -10,8 +10,11 @@ import bayesrep
 from bayesrep import process
 from bayesrep.choices import Feedback, Method
 from bayesrep.commands.options import add_shared, given, imported_beside, read_study, setting
-from bayesrep.commands.output import emit, finding, new_file
+from bayesrep.commands.output import emit, finding, new_file, say
 from bayesrep.progress import Stopwatch
+
+CHAINS, ENOUGH = 4, 800
+"""Chains where none are asked for, and draws of all below which their worth is told."""
 
 
 def add(parser: ArgumentParser) -> None:
@@ -66,6 +69,8 @@ def add(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     new_file(arguments.out, force=arguments.force)
+    if why := _too_short(arguments):
+        say(why)
     from bayesrep.files import trial
 
     watch = Stopwatch()
@@ -89,10 +94,12 @@ def run(arguments: Namespace) -> int:
     answer = f"{_answer(study, tree)}\n" if converged else ""
     choice, tried = attributes["components_choice"], attributes["tried"]
     why = "".join(f"{sentence}\n" for sentence in (choice, tried) if sentence)
-    text = (
-        f"{answer}{verdict}\n{why}Written to {arguments.out}\n"
-        f"Next: {process.program()} summarize {arguments.study} {arguments.out}"
+    following = (
+        process.command("summarize", arguments.study, arguments.out)
+        if converged
+        else process.command("diagnose", arguments.out, "--study", arguments.study)
     )
+    text = f"{answer}{verdict}\n{why}Written to {arguments.out}\nNext: {following}"
     facts = {
         "out": str(arguments.out),
         "converged": converged,
@@ -103,6 +110,18 @@ def run(arguments: Namespace) -> int:
     }
     emit(arguments, text, facts, study.left_out)
     return 0 if converged else finding("the fit was written but has not converged")
+
+
+def _too_short(arguments: Namespace) -> str:
+    """That chains as short as asked can hardly pass the checks, where that is so."""
+    of_chains = arguments.method == "nuts" or arguments.chains or arguments.warmup
+    total = (arguments.chains or CHAINS) * (arguments.draws or ENOUGH)
+    if not of_chains or arguments.draws is None or total >= ENOUGH:
+        return ""
+    return (
+        f"{total:,} draws in all can hardly pass the checks, which want the worth of 400 "
+        "independent ones of every quantity; leave --draws out for 3,000 in all"
+    )
 
 
 def _answer(study: "bayesrep.Study", tree: Any) -> str:

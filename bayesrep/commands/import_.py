@@ -24,7 +24,7 @@ from bayesrep.choices import Key
 from bayesrep.commands.examples import SOURCES, source_epilog
 from bayesrep.commands.options import SHARED, add_shared, by_role, names, seed
 from bayesrep.commands.output import emit, new_study
-from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.errors import OptionError, StudyError, listing, plain
 
 # Each of some readers.
 OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
@@ -338,7 +338,7 @@ def _of_logs(arguments: Namespace, found: Any, out: Path) -> int:
             f"Answers of {models:,} model{'s' * (models != 1)} on {both}",
             f"Written to {out}; for a study it awaits counts: import again with --judges, "
             "--solvers or --counts",
-            f"Next: {process.program()} compare {out}",
+            f"Next: {process.command('compare', out)}",
         ]
     else:
         lines = [describe_study(found.study), f"Written to {out}"]
@@ -356,21 +356,22 @@ def _of_logs(arguments: Namespace, found: Any, out: Path) -> int:
 
 def _without_counts(answers: Sequence[Any], out: Path) -> str:
     """What was written of published answers, and what is to be done next."""
-    names, program = [each.dataset for each in answers], process.program()
+    names = [plain(each.dataset) for each in answers]
     return (
         f"Answers of {len(answers[0].classifiers)} classifiers on {' and '.join(names)}\n"
         f"Written to {out}\n"
-        f"Next: {program} compare {out}, {program} multilabel {out} --labels FILE, or add counts: "
-        f"{program} import tables counts.csv --out {out}"
+        f"Next: {process.command('compare', out)}\n"
+        f"With labels: {process.command('multilabel', out, '--labels', 'FILE')}\n"
+        f"With counts: {process.command('import', 'tables', 'counts.csv', '--out', out)}"
     )
 
 
 def _without_predictions(datasets: Mapping[str, Any], out: Path) -> str:
     """What was written of tables of counts, and what is to be done next."""
-    counted = ", ".join(f"{data.name} ({len(data.images):,} images)" for data in datasets.values())
-    names = " and ".join(data.name for data in datasets.values())
-    return (
-        f"{counted}\nWritten to {out}\n"
-        f"Next: {process.program()} predict --study {out} --dataset NAME --images PATH "
-        f"--classifiers NAMES, for {names}"
+    counted = ", ".join(
+        f"{plain(data.name)} ({len(data.images):,} images)" for data in datasets.values()
     )
+    names = " and ".join(plain(data.name) for data in datasets.values())
+    options = ("--dataset", "NAME", "--images", "PATH", "--classifiers", "NAMES")
+    following = process.command("predict", "--study", out, *options)
+    return f"{counted}\nWritten to {out}; predictions are wanted of {names}\nNext: {following}"

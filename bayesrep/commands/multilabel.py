@@ -1,12 +1,15 @@
 """`bayesrep multilabel`: accuracy by all labels that are right on an image."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from bayesrep.choices import Empty
 from bayesrep.commands.options import add_protocol, add_shared, given
 from bayesrep.commands.output import emit_table, lacking, new_table
+from bayesrep.errors import StudyError
+from bayesrep.studies.rules import REQUIRED_ROLES
 
 
 def add(parser: ArgumentParser) -> None:
@@ -17,10 +20,14 @@ def add(parser: ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="label sets: real.json, or tables with the columns image and label",
+        help="label sets: real.json, tables of image and label, or those of `collect objects`",
     )
     add_shared(parser, "--objects", "--counts")
-    option("--dataset", default="reference", metavar="NAME", help="role or name (reference)")
+    option(
+        "--dataset",
+        metavar="NAME",
+        help="role or name (the reference, or the replication where that alone has label sets)",
+    )
     add_shared(parser, "--classes", "--by")
     option("--empty", choices=get_args(Empty), help="images on which no label is right (exclude)")
     option("--trials", type=int, help="random sets of classes, for p-values (1000)")
@@ -36,9 +43,11 @@ def run(arguments: Namespace) -> int:
     by_people = arguments.table in ("people", "judged", "confusion")
     if by_people and arguments.objects is None and arguments.counts is None:
         return lacking(f"multilabel --table {arguments.table}", ["--objects or --counts"])
-    if not by_people and arguments.labels is None:
-        return lacking("multilabel", ["--labels"])
-    (answers,) = protocols.read_predictions(arguments.study, (arguments.dataset,))
+    files: Sequence[Path] = arguments.labels or list(filter(None, [arguments.objects]))
+    if not by_people and not files:
+        return lacking("multilabel", ["--labels or --objects"])
+    asked = arguments.dataset or REQUIRED_ROLES[0]
+    (answers,) = protocols.read_predictions(arguments.study, (asked,))
     if by_people:
         said = protocols.read_people(answers, **given(arguments, protocols.read_people))
         if arguments.table == "confusion":
@@ -50,7 +59,7 @@ def run(arguments: Namespace) -> int:
             table = of(answers, said, **given(arguments, of))
         left_out = images_left_out(arguments.study)
         return emit_table(arguments, table, rows_table(table), left_out=left_out)
-    sets = protocols.read_label_sets(arguments.labels, answers)
+    answers, sets = _labelled(arguments, files, answers)
     left_out, file = images_left_out(arguments.study), arguments.classes
     if arguments.table == "co-occurrence":
         grouping = read_grouping(file, answers.classes, arguments.by)
@@ -62,3 +71,20 @@ def run(arguments: Namespace) -> int:
     options = given(arguments, protocols.multilabel)
     table = protocols.multilabel(answers, sets, subsets=subsets, **options)
     return emit_table(arguments, table, multilabel_table(table), left_out=left_out)
+
+
+def _labelled(arguments: Namespace, files: Sequence[Path], answers: Any) -> tuple[Any, Any]:
+    """The answers and label sets of the data set asked for, or else of that which has any."""
+    from bayesrep import protocols
+
+    try:
+        return answers, protocols.read_label_sets(files, answers)
+    except StudyError as error:
+        if arguments.dataset or error.violation.rule != "label-sets-of-other-images":
+            raise
+        try:
+            (other,) = protocols.read_predictions(arguments.study, (REQUIRED_ROLES[1],))
+            _, sets = protocols.read_some_label_sets(files, answers, other)
+        except StudyError:
+            raise error from None
+        return other, sets

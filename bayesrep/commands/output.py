@@ -3,11 +3,14 @@
 Results go to standard output, all else to standard error.
 """
 
+import codecs
+import io
 import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,8 @@ def new_file(path: Path, *, force: bool = False) -> None:
     new_study(path, force=force)
     if path.is_dir():
         raise OptionError("output-is-folder", path=path)
+    if path.exists() and not path.is_file():
+        raise OptionError("output-not-a-file", path=path)
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise OptionError("output-folder-not-writable", path=path, parent=path.parent)
 
@@ -43,10 +48,19 @@ def new_table_file(path: Path, *, force: bool = False) -> None:
     new_file(path, force=force)
 
 
+def write_csv(table: Any, path: Path) -> None:
+    """Write a table as CSV, whole or not at all."""
+    with replaced_file(path) as partial:
+        table.write_csv(partial)
+
+
 def write_table(table: Any, path: Path) -> None:
     """Write a table as CSV or Parquet, which its name says, whole or not at all."""
-    with replaced_file(path) as partial:
-        (table.write_csv if path.suffix.lower() == ".csv" else table.write_parquet)(partial)
+    if path.suffix.lower() == ".csv":
+        write_csv(table, path)
+    else:
+        with replaced_file(path) as partial:
+            table.write_parquet(partial)
 
 
 def write_batches(parts: Iterable[Any], path: Path) -> None:
@@ -71,6 +85,69 @@ def new_table(arguments: Namespace) -> None:
     """Refuse, before any work, a --csv that cannot be written."""
     if arguments.csv:
         new_file(arguments.csv, force=arguments.force)
+
+
+TYPED: Mapping[str, str] = {
+    **{"−": "-", "–": "-", "±": "+/-", "×": "x", "≤": "<=", "≥": ">=", "…": "...", "→": "->"},
+    **{"²": "^2", "³": "^3", "√": "sqrt ", "·": "*", "∝": "~"},
+}
+"""What is typed for characters of ours that a terminal's encoding may lack."""
+
+
+def open_streams() -> None:
+    r"""Let the process's streams take any text, and be there where whoever began it closed them.
+
+    What an encoding lacks is written as it is typed, or as an escape: a minus sign as a hyphen, a
+    name's letter as in `\xe9`. What is written to a closed stream is lost, as it is wanted.
+    """
+    codecs.register_error("bayesrep", _typed)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = getattr(sys, name)
+        if stream is None:
+            _close_to_nothing(number)
+            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))
+        elif number and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="bayesrep")
+
+
+def _close_to_nothing(number: int) -> None:
+    """Keep a stream's number from the next file that is opened, which would get what is printed."""
+    with suppress(OSError):
+        os.fstat(number)
+        return
+    null = os.open(os.devnull, os.O_RDWR)  # the least number that is free
+    if null != number:
+        os.dup2(null, number)
+        os.close(null)
+
+
+def _typed(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that cannot be encoded, as a handler of `codecs`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end]
+    escaped = (TYPED.get(c) or c.encode("ascii", "backslashreplace").decode() for c in lost)
+    return "".join(escaped), error.end
+
+
+@contextmanager
+def _standard_output() -> Generator[None]:
+    """Print, and name the stream where it cannot be written; nothing is tried again at the end.
+
+    Raises
+    ------
+    OSError
+        As a full disk does; `BrokenPipeError` where nobody reads any more.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise OSError(error.errno, error.strerror, "standard output") from error
 
 
 def say(message: str, program: str = "bayesrep") -> None:
@@ -103,14 +180,20 @@ def lacking(command: str, names: Sequence[str]) -> int:
     return MISTAKE
 
 
-def show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
-    """A warning in one line, as `warnings.showwarning`.
+def show_each_once() -> Callable[..., None]:
+    """What shows a command's warnings, each in one line and once, as `warnings.showwarning`.
 
     What a library will change some day is for us to heed, not for who runs a command.
     """
-    if issubclass(category, FutureWarning | DeprecationWarning):
-        return
-    say(VOICE.get()(f"{category.__name__}: {message}"))
+    said: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
+        line = VOICE.get()(f"{category.__name__}: {message}")
+        if not issubclass(category, FutureWarning | DeprecationWarning) and line not in said:
+            said.add(line)
+            say(line)
+
+    return show
 
 
 LeftOut = Mapping[str, Mapping[str, str]]  # images that a study is left without, by data set
@@ -128,16 +211,20 @@ def emit(
 
         text = "\n".join([text, *left_out_lines(left_out)])
         facts = {**facts, "left_out": left_out}
-    print(_shown(arguments, text, facts))
+    with _standard_output():
+        print(_shown(arguments, text, facts))
     return DONE
 
 
 def _shown(arguments: Namespace, text: str, facts: Mapping[str, Any]) -> str:
-    """What standard output gets: the facts as JSON, or the text."""
+    """What standard output gets: the facts as JSON, or the text, which steers no terminal."""
     if arguments.json:
         return as_json(arguments.command, facts)
-    paths = (str(each) for each in vars(arguments).values() if isinstance(each, Path))
-    return VOICE.get().beside(paths)(text)
+    paths = [str(each) for each in vars(arguments).values() if isinstance(each, Path)]
+    for path in paths:
+        text = text.replace(path, plain(path))  # a line break in it is no end of a line
+    said = VOICE.get().beside(paths)(text)
+    return "\n".join(map(plain, said.split("\n")))
 
 
 def as_json(command: str, facts: Mapping[str, Any]) -> str:
@@ -157,5 +244,5 @@ def emit_table(
 ) -> int:
     """Write the table where --csv says, and print it as text, or as JSON with further facts."""
     if arguments.csv:
-        table.write_csv(arguments.csv)
+        write_csv(table, arguments.csv)
     return emit(arguments, text, {"rows": table.to_dicts(), **(facts or {})}, left_out)

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from bayesrep.commands.options import add_shared, given, read_study
-from bayesrep.commands.output import emit, new_table
+from bayesrep.commands.output import emit, new_table, write_csv
 from bayesrep.errors import OptionError
 
 
@@ -38,7 +38,7 @@ def run(arguments: Namespace) -> int:
     options["size"] = arguments.per_class if options["by_class"] else arguments.images
     found = rematch(study, **options)
     if arguments.csv:
-        found.by_answers.write_csv(arguments.csv)
+        write_csv(found.by_answers, arguments.csv)
     source = found.by_source
     facts = {
         "by_answers": found.by_answers.to_dicts(),

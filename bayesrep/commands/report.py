@@ -15,7 +15,7 @@ from bayesrep.commands.options import (
     read_study,
 )
 from bayesrep.commands.output import emit, finding, new_file
-from bayesrep.errors import OptionError
+from bayesrep.errors import OptionError, plain
 
 if TYPE_CHECKING:
     from bayesrep.report.conditions import Condition
@@ -38,7 +38,8 @@ def add(parser: ArgumentParser) -> None:
     option(
         "--images", type=Path, metavar="FOLDER", help="pictures of the reference, some to be shown"
     )
-    add_shared(parser, "--objects", "--counts", "--crowd-sd", "--no-progress", "--seed", "--force")
+    add_shared(parser, "--objects", "--counts", "--crowd-sd", "--allow-unconverged")
+    add_shared(parser, "--no-progress", "--seed", "--force")
 
 
 def run(arguments: Namespace) -> int:
@@ -59,6 +60,10 @@ def run(arguments: Namespace) -> int:
 
     file = arguments.posterior
     posterior = None if file is None else read_draws(file)
+    if posterior is not None:
+        from bayesrep.posterior.fitted import Fitted
+
+        Fitted(study, posterior).trusted(allow_unconverged=arguments.allow_unconverged)
     options: dict[str, Any] = {**given(arguments, gather), "posterior": posterior}
     if arguments.images is not None:
         from bayesrep.report.gallery import Pictures
@@ -73,12 +78,14 @@ def run(arguments: Namespace) -> int:
     numbers = numbers_of(content)
     failed = [found for each in conditions if (found := each.finding(numbers))]
     write_page(content, arguments.out)
-    lines = [f"Written to {arguments.out}", str(numbers["answer"] or "")]
+    caveat = f"No answer, since {content.caveat}:" if content.caveat else ""
+    lines = [f"Written to {arguments.out}", caveat, str(numbers["answer"] or "")]
     for why in dict.fromkeys(content.missing.values()):
         names = (name for name, each in content.missing.items() if each == why)
         lines.append(f"Not shown ({', '.join(names)}): {why}")
     facts = {"out": str(arguments.out), "failed": failed, **numbers}
-    status = emit(arguments, "\n".join(filter(None, lines)), facts, study.left_out)
+    text = "\n".join(map(plain, filter(None, lines)))
+    status = emit(arguments, text, facts, study.left_out)
     return finding(f"failed: {'; '.join(failed)}") if failed else status
 
 

@@ -1,8 +1,8 @@
 """`bayesrep run`: tables in, report out: every step in one folder, none made twice."""
 
-import hashlib
 import inspect
 import json
+import math
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
@@ -27,13 +27,30 @@ from bayesrep.commands.options import (
 )
 from bayesrep.commands.output import DONE, emit, finding, progress_line, say
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
+from bayesrep.files.seals import are_seals, broken, digest, seals
 from bayesrep.studies.words import VOICE, Voice
 
 RECORD = "run.json"
 FIGURES = ("answer", "accuracies", "frequencies", "curves")
-STAGES = ("study", "posterior", "tables", "figures", "report")
-MADE = ("study", "posterior.nc", "checkpoint", "tables", "figures", "report.html", RECORD)
+STAGES: Mapping[str, str] = {
+    "study": "study",
+    "posterior": "posterior.nc",
+    "tables": "tables",
+    "figures": "figures",
+    "report": "report.html",
+}
+"""What is made one after the other, and its name in the folder."""
+MADE = (*STAGES.values(), "checkpoint", RECORD)
 """Names in the folder that are ours, and are removed where all is to be made anew."""
+FOUND: Mapping[str, type] = {
+    **dict.fromkeys(("answer", "trust", "verdict", "assumption"), str),
+    **dict.fromkeys(("components_choice", "tried"), str),
+    "converged": bool,
+    "sentences": list,
+    "matching": list,
+}
+"""What the tables say, of which the record keeps what is printed."""
+TRUST = ("yes", "with care", "no")
 LATER = ("numpyro", "scipy.stats", "xarray")
 """What later stages import for long."""
 
@@ -65,8 +82,10 @@ def add(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     asked = _asked(arguments)
     record = _begun(arguments, asked)
-    if set(record["seconds"]) >= set(STAGES) and _complete(arguments.out):
-        say(f"{arguments.out} is up to date; nothing was made again")
+    changed = _examine(arguments.out, record)
+    if len(record["seconds"]) == len(STAGES):
+        state = "" if changed else f"{arguments.out} is up to date; "
+        say(f"{state}nothing was made again")
         return _told(arguments, record)
     keep_compiled()
     work = _Work(arguments, record, watch=not arguments.no_progress)
@@ -88,8 +107,7 @@ def _asked(arguments: Namespace) -> dict[str, Any]:
     contents: dict[str, str] = {}
     for file in arguments.files:
         try:
-            with open(file, "rb") as stream:
-                contents[str(file.resolve())] = hashlib.file_digest(stream, "sha256").hexdigest()
+            contents[str(file.resolve())] = digest(file)
         except OSError as error:
             raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
     return {"contents": contents, "options": options, "version": bayesrep.__version__}
@@ -103,21 +121,22 @@ def _begun(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
     OptionError
         If the folder is not one of ours, or was made of something else and is not to be replaced.
     """
-    out, new = arguments.out, {"asked": asked, "seconds": {}}
+    out, new = arguments.out, {"asked": asked, "seconds": {}, "seals": {}}
     if out.exists() and not (out / RECORD).is_file():
         if not out.is_dir() or any(out.iterdir()):
             raise OptionError("out-not-earlier-run", out=out)
     elif out.exists():
         from bayesrep.files import strict_json
 
+        old: Any = None
         try:
-            old: Any = strict_json.read(out / RECORD)
-            differs = _differences(old["asked"], asked)
-            record = {**new, **{name: old[name] for name in ("seconds", "found") if name in old}}
-        except (BayesrepError, KeyError, TypeError, AttributeError):
-            differs, record = [f"{RECORD} cannot be read"], new
+            old = strict_json.read(out / RECORD)
+            strange = _strange(old)
+            differs = [strange] if strange else _differences(old["asked"], asked)
+        except BayesrepError:
+            differs = [f"{RECORD} cannot be read"]
         if not differs and not arguments.force:
-            return record
+            return old
         if not arguments.force:
             raise OptionError("run-of-other-inputs", out=out, differences="; ".join(differs))
         say("; ".join([*differs, f"everything in {out} is made anew"]))
@@ -125,6 +144,62 @@ def _begun(arguments: Namespace, asked: Mapping[str, Any]) -> dict[str, Any]:
     out.mkdir(parents=True, exist_ok=True)
     _write(out, new)
     return new
+
+
+def _strange(record: Any) -> str | None:
+    """What of a record is not as this command writes it, as a clause."""
+    if not isinstance(record, dict):
+        return f"{RECORD} is no record of run"
+    asked, seconds, seals, found = (
+        record.get(name) for name in ("asked", "seconds", "seals", "found")
+    )
+    sound = {
+        "asked": isinstance(asked, dict)
+        and isinstance(asked.get("options"), dict)
+        and isinstance(asked.get("version"), str)
+        and _are_texts(asked.get("contents")),
+        "seconds": isinstance(seconds, dict)
+        and all(name in STAGES and _is_time(each) for name, each in seconds.items()),
+        "seals": isinstance(seals, dict)
+        and isinstance(seconds, dict)
+        and seals.keys() == seconds.keys()
+        and all(name in STAGES and are_seals(s, STAGES[name]) for name, s in seals.items()),
+        "found": found is None
+        and not (isinstance(seconds, dict) and "tables" in seconds)
+        or isinstance(found, dict)
+        and found.keys() == FOUND.keys()
+        and all(isinstance(found[name], kind) for name, kind in FOUND.items())
+        and all(isinstance(said, str) for said in [*found["sentences"], *found["matching"]])
+        and found["trust"] in TRUST,
+    }
+    wrong = next((name for name, holds in sound.items() if not holds), None)
+    return None if wrong is None else f"what {RECORD} holds as {wrong!r} is not of run"
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < math.inf
+
+
+def _examine(out: Path, record: dict[str, Any]) -> bool:
+    """Whether a file is not as it was made; what is lost is forgotten, to be made again.
+
+    With all that comes after it. What somebody has changed is left as it is, and said.
+    """
+    found = {name: broken(out, sealed) for name, sealed in record["seals"].items()}
+    again = next((n for n in STAGES if n not in found or found[n].lost), None)
+    late = () if again is None else [*STAGES][[*STAGES].index(again) :]
+    for name in late:
+        record["seconds"].pop(name, None)
+        record["seals"].pop(name, None)
+    for name, each in found.items():
+        left = "is made anew" if name in late else "is left as it is (--force makes all anew)"
+        for file in each.changed:
+            say(f"{out / file} has changed since it was made, and {left}")
+    return any(each.changed for each in found.values())
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -164,10 +239,6 @@ def _write(out: Path, record: Mapping[str, Any]) -> None:
         partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
-def _complete(out: Path) -> bool:
-    return all((out / name).exists() for name in MADE if name != "checkpoint")
-
-
 class _Work:
     """The stages, and what one of them hands to the next where both are made now."""
 
@@ -184,17 +255,15 @@ class _Work:
 
     def stage(self, number: int, text: str, make: Callable[[], None]) -> None:
         """Do a stage unless it was done, and say so."""
-        name, seconds = STAGES[number - 1], self.record["seconds"]
-        where = self.out / {"posterior": "posterior.nc", "report": "report.html"}.get(name, name)
-        if name in seconds and where.exists():
+        name, seconds = [*STAGES][number - 1], self.record["seconds"]
+        if name in seconds:
             self.say(f"[{number}/{len(STAGES)}] {text}: done before")
             return
-        for later in STAGES[number - 1 :]:
-            seconds.pop(later, None)
         self.say(f"[{number}/{len(STAGES)}] {text} ...")
         begin = time.monotonic()
         make()
         seconds[name] = round(time.monotonic() - begin, 1)
+        self.record["seals"][name] = seals(self.out, STAGES[name])
         _write(self.out, self.record)
         self.say(f"[{number}/{len(STAGES)}] {text}: {seconds[name]:.1f} s")
 
@@ -274,7 +343,7 @@ class _Work:
     def tabulate(self) -> None:
         from bayesrep.atomic import replaced_folder
         from bayesrep.checks.diagnosis import examine
-        from bayesrep.estimators import classifier_table, gap_table
+        from bayesrep.estimators import classifier_table, gap_table, matching_sentences
         from bayesrep.posterior.fitted import Fitted
         from bayesrep.report.closing import drop_sentence
 
@@ -301,6 +370,7 @@ class _Work:
         found["verdict"] = voice(diagnosis.verdict)
         found["sentences"] = list(map(voice, diagnosis.sentences))
         found["assumption"] = voice(diagnosis.assumption)
+        found["matching"] = matching_sentences(self.points)
         for name in ("components_choice", "tried"):
             found[name] = fitted.group.attrs[name]
         with replaced_folder(self.out.resolve() / "tables") as folder:
@@ -314,8 +384,9 @@ class _Work:
         from bayesrep.report.figures import save_figure
 
         VOICE.set(Voice.of(self.study))
+        drawn = FIGURES if self.record["found"]["converged"] else ()
         with replaced_folder(self.out.resolve() / "figures") as folder:
-            for name in FIGURES:
+            for name in drawn:
                 taken = {"seed": self.arguments.seed, "points": self.points}
                 options = chosen_options(name, asked={}, taken=taken)
                 try:
@@ -339,19 +410,33 @@ def _told(arguments: Namespace, record: Mapping[str, Any]) -> int:
     from bayesrep.report.text import remedies
 
     out, found = arguments.out, record["found"]
+    study, posterior = out / STAGES["study"], out / STAGES["posterior"]
     sentences: Sequence[str] = found["sentences"]
+    held = (
+        [
+            f"{out}/tables/      adjusted accuracies, gaps, ranks and pairs as CSV",
+            f"{out}/figures/     {', '.join(FIGURES)} as PDF and PNG",
+        ]
+        if found["converged"]
+        else [f"{out}/tables/      point estimates as CSV"]
+    )
+    following = (
+        process.command("pairs", study, posterior)
+        if found["converged"]
+        else process.command("diagnose", posterior, "--study", study)
+    )
     lines = [
         plain(found["answer"]),
         plain(found["verdict"]),
         *(f"- {plain(sentence)}" for sentence in sentences),
-        *remedies(sentences, f"{out}/study"),
+        *remedies(sentences, str(study), str(posterior)),
         *filter(None, [found["components_choice"], found["tried"]]),
+        *map(plain, found["matching"]),
         "",
         f"{out}/report.html  everything on one page; open it in a browser",
-        f"{out}/tables/      adjusted accuracies, gaps, ranks and pairs as CSV",
-        f"{out}/figures/     {', '.join(FIGURES)} as PDF and PNG",
-        f"{out}/study, {out}/posterior.nc  for any other command, such as",
-        f"  {process.program()} pairs {out}/study {out}/posterior.nc",
+        *held,
+        f"{study}, {posterior}  for any other command, such as",
+        f"  {following}",
     ]
     facts = {**found, "out": str(out), "seconds": record["seconds"]}
     emit(arguments, "\n".join(lines), facts)

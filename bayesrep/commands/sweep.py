@@ -1,6 +1,5 @@
 """`bayesrep sweep`: every run of a grid of studies, methods and options, and what they come to."""
 
-import shlex
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
@@ -48,10 +47,9 @@ def run(arguments: Namespace) -> int:
 def kept(arguments: Namespace) -> str:
     if arguments.grid is None:
         return "nothing was written"
-    words = ["sweep", str(arguments.grid), "--out", str(arguments.out)]
-    if arguments.jobs is not None:
-        words += ["--jobs", str(arguments.jobs)]
-    return f"this makes what is missing: {process.program()} {shlex.join(words)}"
+    jobs = () if arguments.jobs is None else ("--jobs", arguments.jobs)
+    again = process.command("sweep", arguments.grid, "--out", arguments.out, *jobs)
+    return f"this makes what is missing: {again}"
 
 
 def _make_runs(arguments: Namespace) -> int:
@@ -79,7 +77,14 @@ def _make_runs(arguments: Namespace) -> int:
     else:
         say(f"{out} is up to date; nothing was made again")
     of_runs, estimates = folder.write_tables(out)
-    from bayesrep.sweeps.tables import failures_text, scores, scores_facts, scores_text
+    from bayesrep.sweeps.tables import (
+        advice_text,
+        count_runs,
+        failures_text,
+        scores,
+        scores_facts,
+        scores_text,
+    )
 
     table = scores(of_runs, estimates)
     failed = int(of_runs["error"].count())
@@ -87,7 +92,8 @@ def _make_runs(arguments: Namespace) -> int:
         scores_text(table),
         "",
         *failures_text(of_runs),
-        f"{len(runs)} runs, {len(missing)} made now: {out}/{folder.RUNS_TABLE} and "
+        *advice_text(of_runs),
+        f"{count_runs(len(runs))}, {len(missing)} made now: {out}/{folder.RUNS_TABLE} and "
         f"{out}/{folder.ESTIMATES_TABLE}",
     ]
     facts: dict[str, Any] = {
@@ -98,17 +104,26 @@ def _make_runs(arguments: Namespace) -> int:
         "rows": scores_facts(table),
     }
     emit(arguments, "\n".join(text), facts)
-    return finding(f"{failed} of {len(runs)} runs failed") if failed else DONE
+    return finding(f"{failed} of {count_runs(len(runs))} failed") if failed else DONE
 
 
 def _print_table(arguments: Namespace) -> int:
     from bayesrep.sweeps.folder import read_tables
-    from bayesrep.sweeps.tables import failures_text, scores, scores_facts, scores_text
+    from bayesrep.sweeps.tables import (
+        advice_text,
+        count_runs,
+        failures_text,
+        scores,
+        scores_facts,
+        scores_text,
+    )
 
     runs, estimates, asked = read_tables(arguments.table)
     table = scores(runs, estimates)
-    more = [f"{len(runs)} of {asked} runs are finished"] if len(runs) < asked else []
-    text = "\n".join([scores_text(table), *([""] if more else []), *failures_text(runs), *more])
+    more = [*failures_text(runs), *advice_text(runs)]
+    if len(runs) < asked:
+        more.append(f"{len(runs)} of {count_runs(asked)} finished")
+    text = "\n".join([scores_text(table), *([""] if more else []), *more])
     facts = {"runs": asked, "finished": len(runs), "rows": scores_facts(table)}
     return emit(arguments, text, facts)
 

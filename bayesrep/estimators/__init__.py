@@ -8,7 +8,14 @@ from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.methods import ESTIMATORS, METHODS
 from bayesrep.estimators.naive import Naive
 from bayesrep.estimators.raw import Raw
-from bayesrep.estimators.tables import classifier_table, estimate, estimate_gaps, gap_table
+from bayesrep.estimators.tables import (
+    classifier_table,
+    estimate,
+    estimate_gaps,
+    gap_table,
+    matching_facts,
+    matching_sentences,
+)
 
 __all__ = [
     "ESTIMATORS",
@@ -27,4 +34,6 @@ __all__ = [
     "estimate",
     "estimate_gaps",
     "gap_table",
+    "matching_facts",
+    "matching_sentences",
 ]

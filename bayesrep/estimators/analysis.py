@@ -11,12 +11,13 @@ from scipy.special import ndtri
 
 from bayesrep import bounds
 from bayesrep.choices import BootstrapInterval as Interval
-from bayesrep.errors import EstimateWarning, OptionError
-from bayesrep.estimators.estimator import Estimates, Estimator
+from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
+from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.intervals import acceleration, bca, percentile
 from bayesrep.estimators.jackknife import Jackknife
+from bayesrep.estimators.kept import Kept, usual_annotators
 from bayesrep.estimators.methods import METHODS, resolve
-from bayesrep.estimators.naive import fewest_annotators
+from bayesrep.estimators.naive import Naive
 from bayesrep.estimators.replicates import Replicates, without_each_image
 from bayesrep.estimators.replicates import bootstrap as bootstrap_images
 from bayesrep.numerics.estimands import (
@@ -34,6 +35,10 @@ from bayesrep.types import Float, Floats
 QUANTITIES = ("bias_corrected_gap", "selection_gap", "share_explained", "slope", "intercept")
 """What is estimated of all classifiers together: the means over classifiers of the two terms of
 equation 2, the second's share of the raw gap, and the line of adjusted on reference accuracy."""
+
+JACKKNIFED = 50
+"""Bootstrap replicates of the images that say what the jackknife is worth where none are asked
+for: it multiplies the images' noise by the number of annotators."""
 
 _CHUNK = 16_384  # images whose leave-one-out values are computed at a time
 
@@ -59,6 +64,15 @@ class Analysis:
     own_interval
         95 % of the adjusted accuracies by the estimator's own standard error, such as the
         jackknife's over annotators; NaN where it knows none.
+    error
+        Standard errors over images, by the bootstrap; NaN where there is none. The jackknife has
+        them in any case, of `JACKKNIFED` replicates, if there are images to resample.
+    kept
+        With how many annotators the images were matched, and how many were left out; None for
+        methods that take the counts as they are.
+    gap_of_all
+        The mean bias-corrected gap with the images that were left out, all of them thinned to the
+        fewest annotators of any; None where none were, or where that cannot be had.
     """
 
     method: str
@@ -66,6 +80,29 @@ class Analysis:
     values: Float[np.ndarray, "quantity"]
     interval: Float[np.ndarray, "2 quantity"]
     own_interval: Float[np.ndarray, "2 classifier"]
+    error: Float[np.ndarray, "quantity"]
+    kept: Kept | None = None
+    gap_of_all: float | None = None
+
+    @property
+    def gap(self) -> float:
+        """The mean bias-corrected gap."""
+        return float(self.values[-len(QUANTITIES)])
+
+    @property
+    def gap_error(self) -> float:
+        """Its standard error over images, NaN where that is not known."""
+        return float(self.error[-len(QUANTITIES)])
+
+    @property
+    def drop(self) -> float:
+        """The mean accuracy drop as measured, of which the gap is what is left."""
+        return self.gap + float(self.values[1 - len(QUANTITIES)])
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the gap's standard error over images is larger than the drop itself."""
+        return self.gap_error > abs(self.drop)
 
 
 def analyse(
@@ -87,32 +124,33 @@ def analyse(
     Returns
     -------
     list of Analysis
-        One for each method (of the default, without the jackknife where an image
-        has one annotator), for [bayesrep.estimators.classifier_table][] and
-        [bayesrep.estimators.gap_table][].
+        One for each method (of the default, without the jackknife where more than
+        1 % of the images of a data set have one annotator), for
+        [bayesrep.estimators.classifier_table][] and [bayesrep.estimators.gap_table][].
     """
     estimators = resolve(methods)
     resampled = _to_resample(study, bootstrap, interval)
     statistics = SufficientStatistics.of(study)
     whole = Replicates.of(statistics)
-    if methods == METHODS and fewest_annotators(whole) == 1:
+    if methods == METHODS and usual_annotators(whole) == 1:
         warnings.warn(
             EstimateWarning(
-                "jackknife: left out, since it takes two annotators or more of every image, and "
-                "some have one"
+                "jackknife: left out, since it takes two annotators or more of an image, and more "
+                "than 1 % have one"
             ),
             stacklevel=2,
         )
         del estimators[Jackknife.name]
     analyses = [
-        _without_bootstrap(name, statistics, whole, estimator(whole, seed=seed))
+        _without_bootstrap(name, statistics, whole, estimator, seed)
         for name, estimator in estimators.items()
     ]
     if resampled is None:
-        return analyses
+        return _jackknifed(analyses, estimators, study, seed=seed)
     apply = partial(_apply, estimators, seed=seed, progress=progress)
     replicates = apply(bootstrap_images(resampled, statistics, size=bootstrap, seed=seed))
     values = {name: quantities(*accuracies) for name, accuracies in replicates.items()}
+    analyses = [replace(one, error=_spread(values[one.method])) for one in analyses]
     if interval == "percentile":
         return [replace(one, interval=percentile(values[one.method])) for one in analyses]
     without = apply(without_each_image(statistics))
@@ -121,6 +159,30 @@ def analyse(
         replace(one, interval=bca(one.values, values[one.method], skewness[one.method]))
         for one in analyses
     ]
+
+
+def _jackknifed(
+    analyses: list[Analysis],
+    estimators: Mapping[str, Estimator],
+    study: Study | SufficientStatistics,
+    *,
+    seed: int,
+) -> list[Analysis]:
+    """The same, with the scatter over images of what the jackknife says of all classifiers."""
+    jackknives = {name: each for name, each in estimators.items() if isinstance(each, Jackknife)}
+    if not jackknives or not isinstance(study, Study):
+        return analyses
+    blocks = bootstrap_images(study, analyses[0].statistics, size=JACKKNIFED, seed=seed)
+    found = _apply(jackknives, blocks, seed=seed, progress=False)
+
+    return [
+        replace(one, error=_spread(quantities(*found[one.method]))) if one.method in found else one
+        for one in analyses
+    ]
+
+
+def _spread(values: Float[np.ndarray, "version quantity"]) -> Float[np.ndarray, "quantity"]:
+    return values.std(axis=0, ddof=1) if len(values) > 1 else np.full(values.shape[1], np.nan)
 
 
 def quantities(
@@ -162,15 +224,31 @@ def _to_resample(
 
 
 def _without_bootstrap(
-    name: str, statistics: SufficientStatistics, whole: Replicates, estimates: Estimates
+    name: str, statistics: SufficientStatistics, whole: Replicates, estimator: Estimator, seed: int
 ) -> Analysis:
+    estimates = estimator(whole, seed=seed)
     adjusted, error = estimates.value[0], estimates.standard_error
     if error is None:
         error = np.full_like(adjusted, np.nan)
     own = adjusted + np.outer(ndtri(INTERVAL), error)
     accuracies = whole.reference.accuracy()[0], whole.replication.accuracy()[0], adjusted
+    values = quantities(*accuracies)
     interval = np.pad(own, ((0, 0), (0, len(QUANTITIES))), constant_values=np.nan)
-    return Analysis(name, statistics, quantities(*accuracies), interval, own)
+    unknown, kept = np.full_like(values, np.nan), estimates.kept
+    of_all = _gap_of_all(estimator, whole, kept) if kept is not None and kept.dropped else None
+    return Analysis(name, statistics, values, interval, own, unknown, kept, of_all)
+
+
+def _gap_of_all(estimator: Estimator, whole: Replicates, kept: Kept) -> float | None:
+    """The mean bias-corrected gap with all images, thinned to the fewest annotators of any."""
+    if not isinstance(estimator, Naive | Jackknife):
+        return None
+    if isinstance(estimator, Jackknife) and kept.fewest <= estimator.delete:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InterpolationWarning)  # said of the images that are kept
+        adjusted = replace(estimator, annotators=kept.fewest)(whole).value
+    return float(bias_corrected_gap(whole.reference.accuracy(), adjusted).mean())
 
 
 def _apply(

@@ -25,7 +25,8 @@ from bayesrep.errors import EstimateWarning, InterpolationWarning, OptionError
 from bayesrep.estimators.em_spline import EMSpline, fit_parametric
 from bayesrep.estimators.intervals import percentile
 from bayesrep.estimators.jackknife import corrected
-from bayesrep.estimators.naive import fewest_annotators, matched_accuracy, thinned_counts
+from bayesrep.estimators.kept import take_annotated, usual_annotators
+from bayesrep.estimators.naive import matched_accuracy, thinned_counts
 from bayesrep.estimators.replicates import Replicates, bootstrap
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -42,7 +43,7 @@ class Linearity:
     Attributes
     ----------
     annotators, half
-        n, the most that every image has, and n/2, rounded up.
+        n, the most that 99 % of the images have, and n/2, rounded up.
     r_squared
         Of the line through the naive estimates of n' = n/2..n, equal weights.
     jackknife, jackknife_from_half
@@ -72,8 +73,9 @@ def compare_annotators(study: Study | SufficientStatistics) -> pl.DataFrame:
     -------
     polars.DataFrame
         One row per n' and classifier: annotators, classifier, reference_accuracy, naive, jackknife
-        (delete one; null for n' = 1). n is the most annotators that every image has; each image's
-        own are thinned to n' in exact expectation.
+        (delete one; null for n' = 1). n is the most annotators that 99 % of the images of each data
+        set have (images with fewer are left out); each image's own are thinned to n' in exact
+        expectation.
 
     Warns
     -----
@@ -189,7 +191,8 @@ def extrapolate(
     study
         A study, or its sufficient statistics.
     numbers
-        Of annotators. By default n, the most that every image has, and 2, 4 and 10 times as many.
+        Of annotators. By default n, the most that 99 % of the images have, and 2, 4 and 10 times as
+        many.
     seed
         Of the mixtures' starts.
 
@@ -216,7 +219,7 @@ def extrapolate(
     statistics = SufficientStatistics.of(study)
     whole = Replicates.of(statistics)
     if numbers is None:
-        most = fewest_annotators(whole)
+        most = usual_annotators(whole)
         numbers = [most, 2 * most, 4 * most, 10 * most]
     if min(numbers, default=0) < 1 or max(numbers) > MOST:
         raise OptionError("annotator-numbers-out-of-range", most=MOST, numbers=list(numbers))
@@ -240,8 +243,9 @@ def extrapolate(
 
 def _naive(versions: Replicates) -> Float[np.ndarray, "annotators version classifier"]:
     """Naive estimates of every version for n' = 1..n."""
-    n = fewest_annotators(versions)
+    n = usual_annotators(versions)
+    taken = take_annotated(versions, n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
-        fewer = [matched_accuracy(thinned_counts(versions, count)) for count in range(1, n)]
-    return np.stack([*fewer, matched_accuracy(thinned_counts(versions, n))])
+        fewer = [matched_accuracy(thinned_counts(taken, count)) for count in range(1, n)]
+    return np.stack([*fewer, matched_accuracy(thinned_counts(taken, n))])

@@ -55,8 +55,8 @@ class EMSpline:
     quadrature
         "exact" integrals in equation 8, or the "published" left sum, which misses mass at the ends.
     annotators
-        n': fit the counts that n' annotators per image would have given, in expectation; the
-        default is all that each image has, different as they may be.
+        n': fit the counts that n' annotators per image would have given, in expectation, images
+        with fewer being left out; the default is all that each image has, different as they may be.
     """
 
     components: int = 3
@@ -79,7 +79,7 @@ class EMSpline:
         Raises
         ------
         OptionError
-            Where `annotators` is less than 1, or more than some image has.
+            Where `annotators` is less than 1, or more than 99 % of the images have.
 
         Warns
         -----

@@ -16,6 +16,7 @@ from typing import (
 import numpy as np
 
 from bayesrep.errors import OptionError
+from bayesrep.estimators.kept import Kept
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.types import Float
 
@@ -30,10 +31,13 @@ class Estimates:
         Row 0 is the study's own.
     standard_error : float64 [C] or None
         Of row 0, where the estimator knows one without a bootstrap.
+    kept
+        With how many annotators images were matched, where they were.
     """
 
     value: Float[np.ndarray, "version classifier"]
     standard_error: Float[np.ndarray, "classifier"] | None = None
+    kept: Kept | None = None
 
 
 @runtime_checkable

@@ -20,7 +20,9 @@ and in its exact form, θ being linearised in the counts,
 with h the change of θ when image x is counted at k'. It says how much other annotators would have
 changed the estimate, not other images: use the bootstrap for those.
 
-Where images have different n, all are first thinned to the fewest annotators of any (see `naive`).
+Where images have different n, all are first thinned to the n' of `naive`, and the same images are
+left out, of both estimates. The noise of both is multiplied by n: with many annotators or few
+images it drowns what is extrapolated, which `Analysis.error` says.
 """
 
 import warnings
@@ -28,13 +30,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from bayesrep.errors import InterpolationWarning, OptionError
 from bayesrep.estimators.estimator import Estimates
+from bayesrep.estimators.kept import Kept
 from bayesrep.estimators.naive import (
     ThinnedCounts,
     accuracy_by_count,
-    kept,
     matched_accuracy,
     thinned_counts,
 )
@@ -52,7 +55,8 @@ class Jackknife:
     Attributes
     ----------
     annotators
-        n, the number of annotators per image to start from; default: the most that every image has.
+        n, the number of annotators per image to start from, images with fewer being left out; by
+        default the most that 99 % of the images of each data set have.
     delete
         d, how many of them to leave out: 1 is the paper's; more is less noisy and more biased.
     """
@@ -71,7 +75,8 @@ class Jackknife:
         OptionError
             Where `delete` is not between 1 and n − 1.
         """
-        n = kept(self.annotators, replicates)
+        kept = Kept.of(replicates, self.annotators)
+        n = kept.annotators
         if not 1 <= self.delete < n:
             raise OptionError(
                 "jackknife-of-one-annotator" if n == 1 else "jackknife-delete-out-of-range",
@@ -79,15 +84,15 @@ class Jackknife:
                 most=n - 1,
                 annotators=n,
             )
-        counts = thinned_counts(replicates, n)
+        taken = kept.take(replicates)
+        counts = thinned_counts(taken, n)
         whole = matched_accuracy(counts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
-            part = matched_accuracy(thinned_counts(replicates, n - self.delete))
-        study = ThinnedCounts(*(field[:1] for field in counts))
-        return Estimates(
-            corrected(whole, part, n, self.delete), _standard_error(study, self.delete)
-        )
+            part = matched_accuracy(thinned_counts(taken, n - self.delete))
+        study = ThinnedCounts(n, counts.selected, *(field[:1] for field in counts[2:]))
+        error = _standard_error(study, self.delete)
+        return Estimates(corrected(whole, part, n, self.delete), error, kept)
 
 
 def corrected(whole: Floats, part: Floats, annotators: int | Ints, delete: int) -> Floats:
@@ -97,10 +102,16 @@ def corrected(whole: Floats, part: Floats, annotators: int | Ints, delete: int) 
 
 def _standard_error(study: ThinnedCounts, delete: int) -> Float[np.ndarray, "classifier"]:
     """The jackknife standard error over annotators of a study, its only version."""
-    n = study.reference.shape[1] - 1
-    thinning = thinning_matrix(np.arange(n + 1), np.full(n + 1, n), n - delete)
+    n = study.annotators
+    thinning = thinning_matrix(study.selected, np.full(len(study.selected), n), n - delete)
+    counts = np.unique(thinning.indices)
+    thinning = thinning[:, counts]
     part = ThinnedCounts(
-        study.reference @ thinning, study.replication @ thinning, thinning.T @ study.correct
+        n - delete,
+        counts,
+        study.reference @ thinning,
+        study.replication @ thinning,
+        (thinning.T @ study.correct[0])[None],
     )
     (accuracy,), _ = accuracy_by_count(part)
     reference = part.reference[0] / part.reference.sum()
@@ -117,7 +128,7 @@ def _standard_error(study: ThinnedCounts, delete: int) -> Float[np.ndarray, "cla
 
 
 def _variance(
-    thinning: Float[np.ndarray, "count thinned"], h: Float[np.ndarray, "thinned classifier"]
+    thinning: sparse.csr_array, h: Float[np.ndarray, "thinned classifier"]
 ) -> Float[np.ndarray, "count classifier"]:
     """Variance of h over the thinned count, given each count."""
     mean = thinning @ h

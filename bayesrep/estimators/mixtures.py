@@ -12,7 +12,8 @@ import numpy as np
 from bayesrep import bounds
 from bayesrep.errors import IdentificationWarning, OptionError
 from bayesrep.estimators.betas import MEANS, LogBetas
-from bayesrep.estimators.naive import thinned_counts
+from bayesrep.estimators.kept import Kept
+from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
 from bayesrep.numerics.noisy_matching import BetaMixture
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -100,14 +101,20 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
     replicates
         The versions of the study.
     annotators
-        n', to count what n' annotators per image would have said, in expectation; by default, what
-        all did say.
+        n', to count what n' annotators per image would have said, in expectation, of the images
+        that have as many; by default, what all did say.
+
+    Raises
+    ------
+    OptionError
+        Where `annotators` is less than 1, or more than 99 % of the images have.
     """
     if annotators is not None:
-        counts = thinned_counts(replicates, annotators)
+        taken = Kept.of(replicates, annotators).take(replicates)
+        counts = at_every_count(thinned_counts(taken, annotators))
         shown = np.full(annotators + 1, annotators)
         images = np.stack([counts.reference, counts.replication])
-        return CellTable(np.arange(annotators + 1), shown, images, counts.correct)
+        return CellTable(counts.selected, shown, images, counts.correct)
     reference, replication = replicates.reference, replicates.replication
     selected, shown = all_counts(np.concatenate([reference.shown, replication.shown]))
 
@@ -253,17 +260,21 @@ def _optima(study: MixtureFit) -> LogBetas:
 
 def _warn_if_unidentified(table: CellTable, components: int) -> None:
     parameters = 3 * components - 1
-    for role, images in zip(REQUIRED_ROLES, table.images[:, 0], strict=True):
-        counts = int((images > 0).sum())
-        if parameters > counts - 1:
-            warnings.warn(
-                IdentificationWarning(
-                    f"em-spline: {components} components have {parameters} parameters, but the "
-                    f"{role}'s {counts} distinct counts determine at most {counts - 1}; the "
-                    "estimate rests on the form of the mixture; choose fewer components"
-                ),
-                stacklevel=4,
-            )
+    counts = (table.images[:, 0] > 0).sum(axis=-1)
+    few = {role: n for role, n in zip(REQUIRED_ROLES, counts, strict=True) if parameters >= n}
+    if not few:
+        return
+    held = " and ".join(f"the {role}'s {count}" for role, count in few.items())
+    fewest = min(few.values())
+    enough = f" (components={fewest // 3})" if fewest >= 3 else ""
+    warnings.warn(
+        IdentificationWarning(
+            f"em-spline: {components} components have {parameters} parameters, but {held} distinct "
+            f"counts determine at most {fewest - 1}; the estimate rests on the form of the "
+            f"mixture; choose fewer components{enough}"
+        ),
+        stacklevel=4,
+    )
 
 
 def log_shares(fit: MixtureFit, table: CellTable) -> Float[np.ndarray, "2 version cell"]:

@@ -6,31 +6,35 @@ Equation 4 of Engstrom et al. (2020), section 5.1:
 
 It needs every image to have the same n. Matching on k / n across different n would compare
 readings of different noise: 3 of 3 is weaker evidence of s near 1 than 40 of 40, yet has the same
-k / n. So all images are thinned to n' annotators, at most the fewest that any image of either data
-set has, in exact expectation over which annotators are forgotten. Where all images share n and
-n' = n, that is equation 4 itself; smaller n' give the curves of the paper's figure 5c.
+k / n. So all images are thinned to n' annotators, by default the most that 99 % of the images of
+each data set have (`kept`; images with fewer are left out), in exact expectation over which
+annotators are forgotten. Where all images share n and n' = n, that is equation 4 itself; smaller n'
+give the curves of the paper's figure 5c.
 """
 
 import warnings
 from dataclasses import dataclass
-from operator import index
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from bayesrep.errors import InterpolationWarning
 from bayesrep.estimators.estimator import Estimates
+from bayesrep.estimators.kept import Kept
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.thinning import thinning_matrix
-from bayesrep.types import Bool, Float, Floats
+from bayesrep.types import Bool, Float, Floats, Int
 
 
 class ThinnedCounts(NamedTuple):
-    """Images of both data sets at each count 0..n' of n' annotators, in B versions.
+    """Images of both data sets at counts k' of n' annotators, in B versions.
 
-    In expectation over which n' were asked; `correct` is of the replication.
+    In expectation over which n' were asked; `correct` is of the replication. `annotators` is n',
+    and `selected` are the counts, in order, that some cell of the study can come to.
     """
 
+    annotators: int
+    selected: Int[np.ndarray, "count"]
     reference: Float[np.ndarray, "version count"]
     replication: Float[np.ndarray, "version count"]
     correct: Float[np.ndarray, "version count classifier"]
@@ -47,8 +51,9 @@ class Naive:
     Attributes
     ----------
     annotators
-        n', the number of annotators per image to match with. The default is the most that every
-        image has; fewer show how the estimate's bias depends on their number.
+        n', the number of annotators per image to match with; images with fewer are left out. The
+        default is the most that 99 % of the images of each data set have; fewer show how the
+        estimate's bias depends on their number.
     """
 
     annotators: int | None = None
@@ -62,25 +67,16 @@ class Naive:
         Raises
         ------
         OptionError
-            Where `annotators` is less than 1, or more than some image has.
+            Where `annotators` is less than 1, or more than 99 % of the images have.
 
         Warns
         -----
         InterpolationWarning
             Where accuracies of the study itself had to be interpolated.
         """
-        n = kept(self.annotators, replicates)
-        return Estimates(matched_accuracy(thinned_counts(replicates, n)))
-
-
-def fewest_annotators(replicates: Replicates) -> int:
-    """The most annotators n' that every image of both data sets has."""
-    return int(min(replicates.reference.shown.min(), replicates.replication.shown.min()))
-
-
-def kept(annotators: int | None, replicates: Replicates) -> int:
-    """The given n', or the most that every image has."""
-    return fewest_annotators(replicates) if annotators is None else index(annotators)
+        kept = Kept.of(replicates, self.annotators)
+        counts = thinned_counts(kept.take(replicates), kept.annotators)
+        return Estimates(matched_accuracy(counts), kept=kept)
 
 
 def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:
@@ -95,12 +91,31 @@ def thinned_counts(replicates: Replicates, annotators: int) -> ThinnedCounts:
     selected = np.concatenate([reference.selected, replication.selected])
     shown = np.concatenate([reference.shown, replication.shown])
     matrix = thinning_matrix(selected, shown, annotators)
-    to_reference, to_replication = np.split(matrix, [len(reference.shown)])
+    counts = np.unique(matrix.indices)
+    matrix = matrix[:, counts]
+    cells = len(reference.shown)
+    to_reference, to_replication = matrix[:cells], matrix[cells:]
+    versions, many, classifiers = replication.correct.shape
+    correct = replication.correct.transpose(1, 0, 2).reshape(many, -1)
     return ThinnedCounts(
+        annotators,
+        counts,
         reference.images @ to_reference,
         replication.images @ to_replication,
-        to_replication.T @ replication.correct,
+        (to_replication.T @ correct).reshape(-1, versions, classifiers).transpose(1, 0, 2),
     )
+
+
+def at_every_count(counts: ThinnedCounts) -> ThinnedCounts:
+    """The same at all counts 0..n'."""
+    every = np.arange(counts.annotators + 1)
+
+    def spread(values: Floats) -> Floats:
+        whole = np.zeros((values.shape[0], len(every), *values.shape[2:]))
+        whole[:, counts.selected] = values
+        return whole
+
+    return ThinnedCounts(counts.annotators, every, *map(spread, counts[2:]))
 
 
 def matched_accuracy(counts: ThinnedCounts) -> Float[np.ndarray, "version classifier"]:
@@ -109,7 +124,7 @@ def matched_accuracy(counts: ThinnedCounts) -> Float[np.ndarray, "version classi
     accuracy, known = accuracy_by_count(counts)
     missing = np.where(known[0], 0.0, mass[0])
     if missing.any():
-        warnings.warn(_interpolated(missing), stacklevel=3)
+        warnings.warn(_interpolated(missing, counts), stacklevel=3)
     return np.einsum("bk,bkc->bc", mass, accuracy)
 
 
@@ -126,7 +141,7 @@ def accuracy_by_count(
         accuracy = counts.correct / counts.replication[:, :, None]
     for row in np.flatnonzero(~known.all(axis=1)):
         have = np.flatnonzero(known[row])
-        position = np.interp(np.arange(known.shape[1]), have, np.arange(len(have)))
+        position = np.interp(counts.selected, counts.selected[have], np.arange(len(have)))
         below = np.floor(position).astype(np.intp)
         above = np.minimum(below + 1, len(have) - 1)
         share = (position - below)[:, None]
@@ -135,10 +150,11 @@ def accuracy_by_count(
     return accuracy, known
 
 
-def _interpolated(missing: Floats) -> InterpolationWarning:
-    counts = np.flatnonzero(missing)
-    named = ", ".join(str(count) for count in counts[:5]) + (", ..." if len(counts) > 5 else "")
+def _interpolated(missing: Floats, counts: ThinnedCounts) -> InterpolationWarning:
+    lacking = counts.selected[missing > 0]
+    named = ", ".join(map(str, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
     return InterpolationWarning(
         f"naive: {missing.sum():.2%} of the reference has selected = {named} of "
-        f"{len(missing) - 1}, where the replication has no image; accuracies there are interpolated"
+        f"{counts.annotators}, where the replication has no image; accuracies there are "
+        "interpolated"
     )

@@ -14,7 +14,8 @@ import polars as pl
 
 from bayesrep import bounds
 from bayesrep.errors import InterpolationWarning, OptionError, StudyError
-from bayesrep.estimators.naive import Naive, fewest_annotators
+from bayesrep.estimators.kept import take_annotated, usual_annotators
+from bayesrep.estimators.naive import matched_accuracy, thinned_counts
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.estimands import INTERVAL, NORMAL
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -133,12 +134,12 @@ def half_the_images(study: Study, *, repeats: int = REPEATS, seed: int = 0) -> p
     if min(sizes) < 2 or not study.classifiers:
         raise StudyError("halves-without-images-or-classifier")
     whole = SufficientStatistics.of(study)
-    naive = Naive(fewest_annotators(Replicates.of(whole)))
-    found = [(0, *sizes, _gap(whole, naive))]
+    annotators = usual_annotators(Replicates.of(whole))
+    found = [(0, *sizes, _gap(whole, annotators))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # said of all images already
         for number, statistics in enumerate(_halves(study, sizes, repeats, seed), 1):
-            found.append((number, *(-(-size // 2) for size in sizes), _gap(statistics, naive)))
+            found.append((number, *(-(-size // 2) for size in sizes), _gap(statistics, annotators)))
     names = ["repeat", "reference_images", "replication_images", "gap"]
     table = pl.DataFrame(found, names, orient="row")
     return table.with_columns(change=pl.col("gap") - pl.col("gap").first())
@@ -153,6 +154,7 @@ def _halves(
         yield statistics_on(study, dict(zip(REQUIRED_ROLES, rows, strict=True)))
 
 
-def _gap(statistics: SufficientStatistics, naive: Naive) -> float:
-    adjusted = naive(Replicates.of(statistics)).value[0]
+def _gap(statistics: SufficientStatistics, annotators: int) -> float:
+    taken = take_annotated(Replicates.of(statistics), annotators)
+    adjusted = matched_accuracy(thinned_counts(taken, annotators))[0]
     return float((statistics.accuracy("reference") - adjusted).mean())

@@ -57,6 +57,13 @@ class CellCounts:
         """Plain accuracy of each classifier in each version."""
         return self.correct.sum(axis=1) / self.images.sum(axis=1)[:, None]
 
+    def shown_to(self, annotators: int) -> "CellCounts":
+        """The cells of images with at least so many annotators."""
+        kept = self.shown >= annotators
+        return CellCounts(
+            self.selected[kept], self.shown[kept], self.images[:, kept], self.correct[:, kept]
+        )
+
     def with_rows(
         self,
         images: Float[np.ndarray, "more cell"],

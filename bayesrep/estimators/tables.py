@@ -1,14 +1,21 @@
 """Tables of what methods say: a row per classifier, or per quantity of all together."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.special import ndtri
 
+from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.analysis import QUANTITIES, Analysis, Interval, analyse
 from bayesrep.estimators.estimator import Estimator
+from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.methods import METHODS
-from bayesrep.numerics.estimands import bias_corrected_gap, selection_gap
+from bayesrep.numerics.estimands import INTERVAL, bias_corrected_gap, selection_gap
+from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
 
@@ -64,12 +71,15 @@ def estimate(
     -----
     InterpolationWarning, IdentificationWarning
         Where the counts do not determine an estimate; the text says what was done.
+    EstimateWarning
+        If naive matching leaves out images that few annotators saw, the jackknife's noise is larger
+        than the drop, or no classifier is ever right.
     """
-    return classifier_table(
-        analyse(
-            study, methods, bootstrap=bootstrap, interval=interval, seed=seed, progress=progress
-        )
+    analyses = analyse(
+        study, methods, bootstrap=bootstrap, interval=interval, seed=seed, progress=progress
     )
+    _warn(analyses)
+    return classifier_table(analyses)
 
 
 def estimate_gaps(
@@ -94,15 +104,21 @@ def estimate_gaps(
     -------
     polars.DataFrame
         One row per method and quantity: method, quantity, estimate, lower, upper (null without a
-        bootstrap). The quantities: bias_corrected_gap and selection_gap (means over classifiers of
+        bootstrap, but for the jackknife, which always resamples the images some times). The
+        quantities: bias_corrected_gap and selection_gap (means over classifiers of
         the terms of equation 2), share_explained (the second's share of the raw gap), slope and
         intercept of the line of adjusted on reference accuracy.
+
+    Warns
+    -----
+    EstimateWarning
+        As `estimate`.
     """
-    return gap_table(
-        analyse(
-            study, methods, bootstrap=bootstrap, interval=interval, seed=seed, progress=progress
-        )
+    analyses = analyse(
+        study, methods, bootstrap=bootstrap, interval=interval, seed=seed, progress=progress
     )
+    _warn(analyses)
+    return gap_table(analyses)
 
 
 def classifier_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
@@ -113,6 +129,84 @@ def classifier_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
 def gap_table(analyses: Sequence[Analysis]) -> pl.DataFrame:
     """The table of [bayesrep.estimate_gaps][]."""
     return pl.concat([_gaps(analysis) for analysis in analyses])
+
+
+def matching_sentences(analyses: Sequence[Analysis]) -> list[str]:
+    """With how many annotators images were matched, which were not, and what noise is left.
+
+    And where nothing can be told, since no classifier is ever right.
+    """
+    return [
+        *_wrong_sentences(analyses),
+        *_kept_sentences(analyses),
+        *_noise_sentences(analyses),
+    ]
+
+
+def matching_facts(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
+    """The same as a row a method that matches counts."""
+    return [
+        {
+            "method": one.method,
+            "annotators": one.kept.annotators,
+            "images_left_out": dict(one.kept.left_out),
+            "fewest_annotators": one.kept.fewest,
+            "gap_of_all_images": one.gap_of_all,
+            "gap_standard_error": None if np.isnan(one.gap_error) else one.gap_error,
+        }
+        for one in analyses
+        if one.kept is not None
+    ]
+
+
+def _warn(analyses: Sequence[Analysis]) -> None:
+    left_out = [one for one in analyses if one.kept is not None and one.kept.dropped]
+    told = _wrong_sentences(analyses), _kept_sentences(left_out), _noise_sentences(analyses)
+    for sentence in chain(*told):
+        warnings.warn(EstimateWarning(sentence), stacklevel=3)
+
+
+def _wrong_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
+    statistics = analyses[0].statistics
+    wrong = [role for role in REQUIRED_ROLES if not statistics.accuracy(role).any()]
+    if wrong:
+        yield f"No classifier is ever right on the {' and the '.join(wrong)}: check the labels."
+
+
+def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
+    alike: dict[tuple[int, int], list[Analysis]] = {}
+    for one in analyses:
+        if one.kept is not None:
+            alike.setdefault((one.kept.annotators, one.kept.dropped), []).append(one)
+    for (annotators, dropped), same in alike.items():
+        names = ", ".join(one.method for one in same)
+        kept = same[0].kept
+        matched = f"{names}: images are matched with n' = {annotators:,} annotators each"
+        if kept is None or not dropped:
+            yield f"{matched}."
+            continue
+        told = [
+            f"{one.method} {100 * one.gap_of_all:.2f}" for one in same if one.gap_of_all is not None
+        ]
+        instead = f"the gap would be: {', '.join(told)} points" if told else "there is no estimate"
+        yield (
+            f"{matched}; {dropped:,} of {kept.images:,} {'has' if dropped == 1 else 'have'} fewer "
+            f"and {'is' if dropped == 1 else 'are'} left out. With all images "
+            f"(n' = {kept.fewest:,}) {instead}."
+        )
+
+
+def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
+    for one in analyses:
+        if one.kept is None or not one.method.startswith(Jackknife.name) or not one.noisy:
+            continue
+        number, half = one.kept.annotators, one.kept.annotators // 2
+        less = f"; jackknife(delete={half}) is less noisy" if one.method == Jackknife.name else ""
+        yield (
+            f"{one.method}: its standard error over images, {100 * one.gap_error:.1f} points, is "
+            f"larger than the drop of {100 * abs(one.drop):.2f}, since it multiplies the images' "
+            f"noise by n' = {number:,}: it says nothing here{less if half > 1 else ''}."
+        )
 
 
 def _classifiers(analysis: Analysis) -> pl.DataFrame:
@@ -137,12 +231,15 @@ def _classifiers(analysis: Analysis) -> pl.DataFrame:
 
 def _gaps(analysis: Analysis) -> pl.DataFrame:
     last = np.s_[len(analysis.statistics.classifiers) :]
+    values, interval = analysis.values[last], analysis.interval[:, last]
+    normal = values + np.outer(ndtri(INTERVAL), analysis.error[last])
+    lower, upper = np.where(np.isnan(interval), normal, interval)
     return pl.DataFrame(
         {
             "method": [analysis.method] * len(QUANTITIES),
             "quantity": QUANTITIES,
-            "estimate": analysis.values[last],
-            "lower": analysis.interval[0, last],
-            "upper": analysis.interval[1, last],
+            "estimate": values,
+            "lower": lower,
+            "upper": upper,
         }
     ).fill_nan(None)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bayesrep.atomic import replaced_file, writing_to
 from bayesrep.clusters import join_cluster
 from bayesrep.errors import OptionError, reason
 from bayesrep.machine import cores
@@ -77,7 +78,7 @@ class Spread:
     def _keep(self, name: str, result: Any) -> None:
         self._held[name] = result
         if self._kept is not None:
-            with self._kept.open("a", encoding="utf-8") as stream:
+            with writing_to(self._kept), self._kept.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps({"key": name, "result": result}) + "\n")
 
     def _made(self, work: Work, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
@@ -128,13 +129,13 @@ def _read(path: Path, identity: str) -> dict[str, Any]:
     """Results in a file, whose first line says whose they are; a last line cut short is removed."""
     mine = hashlib.sha256(identity.encode()).hexdigest()[:16]
     if not path.exists():
-        path.write_text(json.dumps({"of": mine}) + "\n", encoding="utf-8")
+        _write(path, json.dumps({"of": mine}) + "\n")
         return {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         if lines and not lines[-1].endswith("\n"):
             lines.pop()
-            path.write_text("".join(lines), encoding="utf-8")
+            _write(path, "".join(lines))
         first, *rest = map(json.loads, lines)
         if first["of"] != mine:
             raise OptionError("kept-work-of-another-plan", path=path)
@@ -143,3 +144,8 @@ def _read(path: Path, identity: str) -> dict[str, Any]:
         if isinstance(error, OptionError):
             raise
         raise OptionError("kept-work-unreadable", path=path, reason=reason(error)) from error
+
+
+def _write(path: Path, text: str) -> None:
+    with replaced_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")

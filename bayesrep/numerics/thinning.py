@@ -9,10 +9,11 @@ different n become comparable without simulating anything: counts are replaced b
 """
 
 import numpy as np
+from scipy import sparse
 
 from bayesrep.errors import OptionError
 from bayesrep.numerics.binomial import log_binomial
-from bayesrep.types import Float, Int
+from bayesrep.types import Int
 
 Counts = Int[np.ndarray, "cell"]
 
@@ -24,9 +25,7 @@ def check_annotators(annotators: int, shown: Counts) -> None:
         raise OptionError("thinned-annotators-out-of-range", annotators=annotators, fewest=smallest)
 
 
-def thinning_matrix(
-    selected: Counts, shown: Counts, annotators: int
-) -> Float[np.ndarray, "cell {annotators}+1"]:
+def thinning_matrix(selected: Counts, shown: Counts, annotators: int) -> sparse.csr_array:
     """The probability of each thinned count for each cell.
 
     Parameters
@@ -37,6 +36,12 @@ def thinning_matrix(
         n', at least 1 and at most the smallest `shown`. Where n = n' a row is exactly 1 at k and 0
         elsewhere.
 
+    Returns
+    -------
+    float64 [cell, annotators + 1]
+        Only what is possible is held: of few that are forgotten few are selected, so that many
+        annotators cost no more than few.
+
     Raises
     ------
     OptionError
@@ -44,6 +49,12 @@ def thinning_matrix(
     """
     check_annotators(annotators, shown)
     k, n = selected[:, None], shown[:, None]
-    kept = np.arange(annotators + 1)[None, :]
+    first, last = np.maximum(k - (n - annotators), 0), np.minimum(k, annotators)
+    reached = first + np.arange(int((last - first).max()) + 1)
+    possible = reached <= last
+    kept = np.where(possible, reached, last)
     log_ways = log_binomial(k, kept) + log_binomial(n - k, annotators - kept)
-    return np.exp(log_ways - log_binomial(n, annotators))
+    probability = np.exp(log_ways - log_binomial(n, annotators))
+    rows = np.concatenate([[0], np.cumsum(possible.sum(axis=1))])
+    shape = (len(selected), annotators + 1)
+    return sparse.csr_array((probability[possible], kept[possible], rows), shape=shape)

@@ -121,6 +121,10 @@ def write_posterior(posterior: Posterior, path: str | Path, *, force: bool = Fal
         raise PosteriorError("file-not-writable", path=target, reason=reason(error)) from None
 
 
+def _as_python(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
 @in_arviz
 def read_posterior(path: str | Path) -> xr.DataTree:
     """Read what `write_posterior` wrote, wholly into memory.
@@ -141,6 +145,8 @@ def read_posterior(path: str | Path) -> xr.DataTree:
             warnings.simplefilter("error", xr.SerializationWarning)
             with xr.open_datatree(source, engine="h5netcdf") as opened:
                 posterior = opened.load()
+        for group in posterior.subtree:  # numbers as Python's, as they are before they are written
+            group.attrs = {name: _as_python(value) for name, value in group.attrs.items()}
         broken = next(violations(posterior), None)
     except Exception as error:  # three libraries on a stranger's file raise nearly anything
         strange = Violation("posterior-file-unreadable", reason=reason(error))

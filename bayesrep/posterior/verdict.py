@@ -19,7 +19,7 @@ LEAST_BFMI = 0.3
 MAX_PARETO_K = 0.7
 FEW_ANNOTATORS = 3
 MUCH_ELSEWHERE = 0.01  # of the posterior, around other modes than that of the draws
-GOOD = "The chains agree: R-hat, effective sizes and divergences are fine."
+GOOD = "The chains agree: {}, effective sizes and divergences are fine."
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,25 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics:
-    """R-hat, bulk and tail ESS of every variable of the posterior."""
+    """R-hat, bulk and tail ESS of every variable of the posterior.
+
+    Attributes
+    ----------
+    rhat, ess_bulk, ess_tail
+        By the variables' names.
+    nested
+        Whether R-hat compares groups of chains that began together.
+    """
 
     rhat: Mapping[str, xr.DataArray]
     ess_bulk: Mapping[str, xr.DataArray]
     ess_tail: Mapping[str, xr.DataArray]
+    nested: bool = False
+
+    @property
+    def agreement(self) -> str:
+        """What R-hat is called."""
+        return "nested R-hat" if self.nested else "R-hat"
 
 
 SOURCE = "adjusted_accuracy"
@@ -69,7 +83,11 @@ def diagnostics(group: xr.Dataset) -> Diagnostics:
     def of_all(kind: int) -> Mapping[str, xr.DataArray]:
         return {str(name): made[str(name)][kind] for name in group.data_vars}
 
-    return Diagnostics(*map(of_all, range(3)))
+    return Diagnostics(*map(of_all, range(3)), nested=_nests(superchains, group.sizes["chain"]))
+
+
+def _nests(superchains: int, chains: int) -> bool:
+    return 1 < superchains <= chains
 
 
 def _converged(draws: xr.DataArray, superchains: int) -> list[xr.DataArray]:
@@ -77,7 +95,7 @@ def _converged(draws: xr.DataArray, superchains: int) -> list[xr.DataArray]:
     dims, shape = draws.dims[2:], draws.shape[2:]
     names = {dim: draws.coords[dim].values for dim in dims if dim in draws.coords}
     values = draws.values.reshape(*draws.shape[:2], math.prod(shape))
-    told = superchains if 1 < superchains <= len(values) else 0
+    told = superchains if _nests(superchains, len(values)) else 0
     found = convergence(values, told)
     return [xr.DataArray(each.reshape(shape), names, dims) for each in found]
 
@@ -113,7 +131,7 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
     problems: list[str] = []
     name, value = _worst(checks.rhat, largest=True)
     if value > MAX_RHAT:
-        problems.append(f"R-hat of {name} is {value:.3f} (at most {MAX_RHAT} wanted)")
+        problems.append(f"{checks.agreement} of {name} is {value:.3f} (at most {MAX_RHAT} wanted)")
     for kind, sizes in (("bulk", checks.ess_bulk), ("tail", checks.ess_tail)):
         name, value = _worst(sizes, largest=False)
         if value < MIN_ESS:
@@ -121,7 +139,7 @@ def judge(checks: Diagnostics, divergences: int, draws: int) -> Verdict:
     if divergences:
         problems.append(f"{divergences} of {draws} draws diverged")
     if not problems:
-        return Verdict(converged=True, sentence=GOOD)
+        return Verdict(converged=True, sentence=GOOD.format(checks.agreement))
     remedy = "run longer (more warmup and draws)"
     if divergences:
         remedy += ", or use fewer mixture components"

@@ -22,7 +22,7 @@ from bayesrep.protocols.intervals import (
     paired_difference,
     proportion_interval,
 )
-from bayesrep.protocols.label_sets import LabelSets, read_label_sets
+from bayesrep.protocols.label_sets import LabelSets, read_label_sets, read_some_label_sets
 from bayesrep.protocols.lines import fit_lines, line_band, resampled_accuracies
 from bayesrep.protocols.matched import MatchedAccuracy, match
 from bayesrep.protocols.multi_label import multilabel
@@ -62,6 +62,7 @@ __all__ = [
     "read_humans",
     "read_image_subsets",
     "read_label_sets",
+    "read_some_label_sets",
     "read_people",
     "read_predictions",
     "resampled_accuracies",

@@ -4,15 +4,16 @@ Parts are of classes (objects, without dogs, your own) or of images: a list or c
 and the *fast* images, those to which people's median time was at most a minute.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
 from bayesrep.files.names import normalize_names
-from bayesrep.protocols.comparison import accuracy_rows, side_of
+from bayesrep.protocols.comparison import Side, accuracy_rows, side_of
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.sources.table_files import read_table, require
 from bayesrep.studies.predictions import Predictions
@@ -31,7 +32,7 @@ def compare_subsets(
     subsets: Mapping[str, Sequence[Bools]],
     *,
     humans: tuple[Predictions, ...] | None = None,
-    sets: tuple[LabelSets, LabelSets] | None = None,
+    sets: tuple[LabelSets | None, ...] | None = None,
     interval: str = "clopper-pearson",
 ) -> pl.DataFrame:
     """Accuracies of classifiers and people on subsets of the images of both data sets.
@@ -42,8 +43,11 @@ def compare_subsets(
         Answers of the same classifiers on both.
     subsets
         Name to two masks over images, [N] of the reference and [N'] of the replication.
-    humans, sets, interval
+    humans, interval
         As `compare` takes them.
+    sets
+        As `compare` takes them; of one of the two there may be none (`read_some_label_sets`), and
+        nothing is said of that one.
 
     Returns
     -------
@@ -55,7 +59,13 @@ def compare_subsets(
     Raises
     ------
     StudyError
-        As `compare`, where a subset has no image, or takes the name "all images".
+        As `compare`, where a subset has no image in either data set, or takes the name "all
+        images".
+
+    Warns
+    -----
+    ProtocolWarning
+        Where a subset has images in one of the data sets alone.
     """
     if ALL in subsets:
         raise StudyError("all-images-name-taken", subset=ALL)
@@ -65,6 +75,10 @@ def compare_subsets(
     given = (None, None) if sets is None else sets
     both = (reference, replication)
     sides = [side_of(*each) for each in zip(both, people, given, strict=True)]
+    if sets is not None:
+        sides = [
+            _unsaid(side) if each is None else side for side, each in zip(sides, sets, strict=True)
+        ]
     names, machines = sides[0].names, len(reference.classifiers)
     kinds = ["classifier"] * machines + ["human"] * (len(names) - machines)
     metric = "top-1" if sets is None else "multi-label"
@@ -75,9 +89,21 @@ def compare_subsets(
             ((side.right & mask).sum(axis=1), (side.answered & mask).sum(axis=1))
             for side, mask in zip(sides, masks, strict=True)
         ]
-        for role, (_, images) in zip(REQUIRED_ROLES, counts, strict=True):
-            if not images.any():
-                raise StudyError("subset-without-answers", subset=name, role=role)
+        empty = [
+            role
+            for role, (_, images) in zip(REQUIRED_ROLES, counts, strict=True)
+            if not images.any()
+        ]
+        if len(empty) == len(counts):
+            raise StudyError("subset-without-answers", subset=name)
+        for role, side in zip(REQUIRED_ROLES, sides, strict=True):
+            if role in empty and side.answered.any():
+                warnings.warn(
+                    f"subset {name!r}: nobody answered an image of it in the {role}, of which "
+                    "nothing is said",
+                    ProtocolWarning,
+                    stacklevel=2,
+                )
         rows = accuracy_rows(names, kinds, metric, counts, interval)
         tables.append(rows.select(pl.lit(name).alias("subset"), pl.all()))
     changes = [
@@ -87,6 +113,12 @@ def compare_subsets(
         for role in REQUIRED_ROLES
     ]
     return pl.concat(tables).with_columns(changes)
+
+
+def _unsaid(side: Side) -> Side:
+    """The same participants, of whose answers nobody knows which are right."""
+    nothing = np.zeros_like(side.answered)
+    return Side(side.names, nothing, nothing)
 
 
 def of_classes(

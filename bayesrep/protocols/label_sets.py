@@ -6,6 +6,7 @@ Read from
   there are several data sets, dataset; an image with no right label has one row without a label; a
   column category may say of a row why there are several (such as "several objects", "synonym or
   subset" or "unclear": Shankar et al., 2020, section 3.1);
+* the table of `bayesrep collect objects`, of which the labels that name an object are right;
 * JSON: a mapping of image to a list of labels, or the published `real.json` of Beyer et al.
   (2020), "Are we done with ImageNet?": a list of lists in the order of the ImageNet validation
   images, ILSVRC2012_val_00000001.JPEG first.
@@ -27,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrep.errors import ProtocolWarning, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.protocols.class_names import class_numbers
-from bayesrep.sources.table_files import read_table, require
+from bayesrep.sources.table_files import all_flags, read_table, require
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Bools
 
@@ -100,6 +101,56 @@ def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> La
     ProtocolWarning
         Where some of the images have no set; they are left out.
     """
+    sets = _read(paths, predictions)
+    if sets is None:
+        raise _of_others(paths, predictions)
+    return sets
+
+
+def read_some_label_sets(
+    paths: Sequence[str | Path], *predictions: Predictions
+) -> tuple[LabelSets | None, ...]:
+    """Read the label sets of the data sets that have any, None for the others.
+
+    Raises
+    ------
+    StudyError
+        As `read_label_sets`, where none of them has any.
+
+    Warns
+    -----
+    ProtocolWarning
+        As `read_label_sets`, and where a data set has none.
+    """
+    found = tuple(_read(paths, data) for data in predictions)
+    if all(sets is None for sets in found):
+        raise _of_others(paths, predictions[0])
+    for data, sets in zip(predictions, found, strict=True):
+        if sets is None:
+            warnings.warn(
+                f"{_where(paths)}: no label set of any image of {data.dataset!r}, of which nothing "
+                "is said",
+                ProtocolWarning,
+                stacklevel=2,
+            )
+    return found
+
+
+def _where(paths: Sequence[str | Path]) -> str:
+    return ", ".join(map(str, paths))
+
+
+def _of_others(paths: Sequence[str | Path], predictions: Predictions) -> StudyError:
+    return StudyError(
+        "label-sets-of-other-images",
+        where=_where(paths),
+        dataset=predictions.dataset,
+        example=str(predictions.images[0]),
+    )
+
+
+def _read(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets | None:
+    """The label sets of a data set's images, None where no image has one."""
     places = {name: row for row, name in enumerate(predictions.images.tolist())}
     known = np.zeros(len(places), dtype=np.bool_)
     pairs: list[tuple[int, int]] = []
@@ -117,21 +168,15 @@ def read_label_sets(paths: Sequence[str | Path], predictions: Predictions) -> La
             raise StudyError("second-label-set", path=path, images=listing(twice))
         known[[places[image] for image, _ in sets]] = True
         pairs += [(places[image], numbers[label]) for image, each in sets for label in each]
-    where = ", ".join(map(str, paths))
     if not known.any():
-        raise StudyError(
-            "label-sets-of-other-images",
-            where=where,
-            dataset=predictions.dataset,
-            example=str(predictions.images[0]),
-        )
+        return None
     if not known.all():
         missing = predictions.images[~known].tolist()
         warnings.warn(
-            f"{where}: no label set of {listing(missing)} of {predictions.dataset!r}; "
+            f"{_where(paths)}: no label set of {listing(missing)} of {predictions.dataset!r}; "
             f"accuracies are those on the other {known.sum():,}",
             ProtocolWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     image, label = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     return LabelSets(known, image, label, len(predictions.classes), categories)
@@ -195,6 +240,8 @@ def _table_sets(
     if "dataset" in table.columns:
         table = table.filter(pl.col("dataset").cast(pl.String) == dataset)
     rows = table.select(pl.col("image", "label").cast(pl.String))
+    if {"object", "names"} <= set(table.columns):
+        rows = rows.filter(all_flags(table["names"], str(path)))
     rows = rows.filter(pl.col("image").is_in(list(places)))
     if (repeated := rows.filter(rows.is_duplicated())).height:
         images = listing(repeated["image"].unique(maintain_order=True))

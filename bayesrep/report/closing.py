@@ -45,8 +45,18 @@ def components_sentence(table: pl.DataFrame) -> str:
     )
 
 
-def annotators_sentence(table: pl.DataFrame, line: Linearity | None) -> str:
-    """Whether more annotators would change the answer."""
+def annotators_sentence(
+    table: pl.DataFrame, line: Linearity | None, error: float | None = None
+) -> str:
+    """Whether more annotators would change the answer.
+
+    Parameters
+    ----------
+    table, line
+        Of `compare_annotators` and `linearity`.
+    error
+        Standard error over images of the jackknife's mean gap, where it is known.
+    """
     last = table.filter(pl.col("annotators") == pl.col("annotators").max())
     count = int(last["annotators"][0])
     naive, jackknife = (
@@ -61,10 +71,15 @@ def annotators_sentence(table: pl.DataFrame, line: Linearity | None) -> str:
     moved = naive - jackknife
     way = "fall" if moved > 0 else "rise"
     verdict = "yes, more would change it" if abs(moved) >= 0.002 else "no, more would hardly"
+    told = ""
+    if error is not None:
+        told = f" (standard error over images {points(error)})"
+        if abs(moved) < 2 * error:
+            verdict = "which is within its noise, so that cannot be told"
     return (
         f"From {count} to ever more annotators the gap that naive matching leaves would {way} from "
-        f"{points(naive)} to about {points(jackknife)} points: {verdict}. EM + spline and the "
-        "joint model allow for the noise of so many as there are."
+        f"{points(naive)} to about {points(jackknife)} points{told}: {verdict}. EM + spline and "
+        "the joint model allow for the noise of so many as there are."
     )
 
 

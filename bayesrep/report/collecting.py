@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from bayesrep.errors import quoted
 from bayesrep.report.text import Cell, listed
 
 if TYPE_CHECKING:
@@ -48,7 +49,10 @@ def tasks_text(kind: str, facts: Mapping[str, Any], where: Mapping[str, Any]) ->
     lines += [f"  {text}" for name, text in forms if name in where["files"]]
     if "page.html" not in where["files"]:
         lines.append("  (too many tasks for the offline page)")
-    lines.append(f"Written to {out}; read the answers with: bayesrep collect read {out} FILE...")
+    lines.append(
+        f"Written to {out}; read the answers with: bayesrep collect read {quoted(out)} FILE "
+        "--out answers.csv"
+    )
     return "\n".join(lines)
 
 

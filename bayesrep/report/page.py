@@ -85,7 +85,8 @@ def page(content: Content) -> str:
     data: dict[str, Any] = {"numbers": numbers_of(content)}
     if (opening := content.opening) is not None:
         data.update(opening.data)
-    return page_of(_front(content), list(content.blocks()), data, content.voice)
+    names = content.study.classifiers
+    return page_of(_front(content), list(content.blocks()), data, content.voice, names)
 
 
 def _front(content: Content) -> Front:
@@ -93,11 +94,12 @@ def _front(content: Content) -> Front:
     summary = _summary(study)
     if (opening := content.opening) is None:
         return Front(f"{study.name}: how much of the accuracy drop is real?", summary)
+    caveat = content.caveat
     return Front(
-        title=opening.title,
+        title=f"No answer: {caveat}" if caveat else opening.title,
         summary=summary,
         kicker=study.name,
-        sentence=opening.sentence,
+        sentence=f"No answer, since {caveat}: {opening.sentence}" if caveat else opening.sentence,
         badge=trust.badge if isinstance(trust, Trust) else None,
         figure=opening.figure,
         missing=opening.missing,
@@ -109,8 +111,12 @@ def page_of(
     blocks: Sequence[Block],
     data: Mapping[str, Any] | None = None,
     voice: Voice = PLAIN,
+    names: Sequence[str] = (),
 ) -> str:
-    """Parts under one title as HTML, with the script that draws their figures, in a voice."""
+    """Parts under one title as HTML, with the script that draws their figures, in a voice.
+
+    Of `names` nothing is changed: one that looks like a number is none.
+    """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -123,8 +129,10 @@ def page_of(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
 
+    odd = [name for name in names if real_minus(name) != name]
+
     def say(text: str) -> str:
-        return real_minus(voice(text))
+        return real_minus(voice(text), odd)
 
     environment.filters |= {"code": _with_code, "say": say}
     front, blocks = _worded(front, say), [worded(block, say) for block in blocks]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from bayesrep.errors import plain
+from bayesrep.errors import plain, quoted
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.report.answer import Estimate, is_share
 from bayesrep.report.methods import label_of
@@ -30,6 +30,11 @@ FORMAT: ContextVar[str] = ContextVar("FORMAT", default="text")
 """How tables are written: a key of `WRITERS`."""
 SOME = 10
 """Rows of a long table that are shown unless more are asked for."""
+
+
+class Name(str):
+    """A cell that is somebody's word, of which no part is a number."""
+
 
 Row: TypeAlias = Mapping[str, Any]
 Cell: TypeAlias = str | Callable[[Row], str]
@@ -57,7 +62,12 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _worded(table: Iterable[Sequence[str]]) -> list[list[str]]:
     """The cells in the words of the study that a command is about, before they are put in line."""
     say = VOICE.get()
-    return [[say(plain(cell)) for cell in row] for row in table]
+
+    def said(cell: str) -> str:
+        text = say(plain(cell))
+        return Name(text) if isinstance(cell, Name) else text
+
+    return [list(map(said, row)) for row in table]
 
 
 def _aligned_right(table: Sequence[Sequence[str]]) -> str:
@@ -76,13 +86,22 @@ _NUMBERS = re.compile(r"(?:to|[\s\d.,()%±*+-])+")
 _HYPHEN = re.compile(r"(?<![\w-])-(?=[\d.])")
 
 
-def _signed(cell: str) -> str:
-    """Numbers with real minus signs, as in a paper; names and dates as they are."""
-    return _HYPHEN.sub("\N{MINUS SIGN}", cell) if _NUMBERS.fullmatch(cell) else cell
+def _signed(row: Sequence[str]) -> list[str]:
+    """Numbers with real minus signs, as in a paper; names, which rows begin with, as they are."""
+    return [row[0], *map(_with_minus, row[1:])]
+
+
+def _with_minus(cell: str) -> str:
+    is_number = not isinstance(cell, Name) and _NUMBERS.fullmatch(cell)
+    return _HYPHEN.sub("\N{MINUS SIGN}", cell) if is_number else cell
+
+
+_MARKED = re.compile(r"[\\|<>\[\]*`~$]|&(?=#?\w+;)|(?<!\w)_|_(?!\w)")
+"""What Markdown may take for marks: an underline within a word is none."""
 
 
 def _markdown(table: Sequence[Sequence[str]]) -> str:
-    header, *rows = [[_signed(cell).replace("|", "\\|") for cell in row] for row in table]
+    header, *rows = [[_MARKED.sub(r"\\\g<0>", cell) for cell in _signed(row)] for row in table]
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
 
@@ -100,7 +119,7 @@ _LATEX = {
 def _latex(table: Sequence[Sequence[str]]) -> str:
     """A tabular; its rules take the package booktabs."""
     header, *rows = [
-        ["".join(_LATEX.get(c, c) for c in _signed(cell)) for cell in row] for row in table
+        ["".join(_LATEX.get(c, c) for c in cell) for cell in _signed(row)] for row in table
     ]
     body = [" & ".join(row) + r" \\" for row in rows]
     opening = rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
@@ -139,7 +158,10 @@ def listed(rows: pl.DataFrame | Iterable[Row], shown: Mapping[str, Cell]) -> str
 
 def _cell(row: Row, cell: Cell) -> str:
     try:
-        return cell(row) if callable(cell) else _Cells().vformat(cell, (), row)
+        if callable(cell):
+            return cell(row)
+        value = row.get(cell[1:-1])  # where a name alone is shown
+        return Name(value) if isinstance(value, str) else _Cells().vformat(cell, (), row)
     except _Missing:
         return MISSING
 
@@ -164,6 +186,11 @@ def describe_study(study: Study) -> str:
         lines.append(
             f"  mean accuracy drop, reference to replication: {percent(float(gap), 2)} points"
         )
+        wrong = [plain(data.name) for data in study.datasets.values() if not data.correct.any()]
+        if wrong:
+            lines.append(
+                f"  no {words.classifier} is ever right on {' and '.join(wrong)}: check the labels"
+            )
     if study.provenance.get("source") == "cifar10h":
         lines.append("  a placebo: both are random parts of one data set, and the true gap is zero")
     return "\n".join(lines)
@@ -818,10 +845,20 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return plainly_aligned(table) if form == "text" else WRITERS[form](table)
 
 
-def diagnosis_text(diagnosis: "Diagnosis") -> str:
-    """What `bayesrep.diagnose` says: the verdict, sentences, commands, and the table of checks."""
+def diagnosis_text(
+    diagnosis: "Diagnosis", study: str = "STUDY", posterior: str = "posterior.nc"
+) -> str:
+    """What `bayesrep.diagnose` says: the verdict, sentences, commands, and the table of checks.
+
+    Parameters
+    ----------
+    diagnosis
+        What it found.
+    study, posterior
+        Where they are.
+    """
     sentences = [f"- {plain(sentence)}" for sentence in diagnosis.sentences]
-    sentences += remedies(diagnosis.sentences)
+    sentences += remedies(diagnosis.sentences, study, posterior)
     table = aligned([("check", "found", "wanted", "trust"), *diagnosis.checks.iter_rows()])
     return "\n".join([diagnosis.verdict, "", *sentences, *[""] * bool(sentences), table])
 
@@ -830,14 +867,25 @@ _SETTING = re.compile(r'\b([a-z_]+)=("?)([\w.-]+)\2')
 _OPTIONS = ("model", "method", "feedback", "groups", "datasets")
 
 
-def remedies(sentences: Iterable[str], study: str = "STUDY") -> list[str]:
-    """Commands to paste for the settings that sentences advise, a line each."""
+def remedies(
+    sentences: Iterable[str], study: str = "STUDY", posterior: str = "posterior.nc"
+) -> list[str]:
+    """Commands to paste for the settings that sentences advise, a line each.
+
+    Parameters
+    ----------
+    sentences
+        Of a diagnosis.
+    study, posterior
+        Where they are.
+    """
+    study, posterior = quoted(study), quoted(posterior)
     found: dict[str, None] = {}
     for sentence in sentences:
         for name, _, value in _SETTING.findall(plain(sentence)):
             value = value.rstrip(".")
             if name == "crowd_sd":
-                found[f"summarize {study} posterior.nc --crowd-sd {value}"] = None
+                found[f"summarize {study} {posterior} --crowd-sd {value}"] = None
             elif name in _OPTIONS:
                 found[f"fit {study} --out again.nc --{name} {value}"] = None
             else:

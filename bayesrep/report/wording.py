@@ -5,7 +5,7 @@ say becomes what the study says. Names of marks, of fields and of elements stay 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +16,19 @@ Say = Callable[[str], str]
 _MINUS = re.compile(r"`[^`]*`|(?<![^\s(±])-(?=[\d.])")
 
 
-def real_minus(text: str) -> str:
-    """Minus signs before numbers as such; those of `commands` stay as they are typed."""
-    return _MINUS.sub(lambda found: "\N{MINUS SIGN}" if found[0] == "-" else found[0], text)
+def real_minus(text: str, names: Iterable[str] = ()) -> str:
+    """Minus signs before numbers as such; those of `commands` and of names stay as typed.
+
+    Parameters
+    ----------
+    text
+        A sentence or a cell.
+    names
+        Those of the study, of which some may look like numbers.
+    """
+    kept = sorted((re.escape(name) for name in names if _MINUS.search(name)), key=len, reverse=True)
+    found = re.compile("|".join([*(rf"{name}(?![\w.])" for name in kept), _MINUS.pattern]))
+    return found.sub(lambda found: "\N{MINUS SIGN}" if found[0] == "-" else found[0], text)
 
 
 def worded(block: Block, say: Say) -> Block:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files import npy
 from bayesrep.sources.cifar10_1 import check_range, whole_array
+from bayesrep.studies.class_order import refuse_mistake
 from bayesrep.studies.folder import RANKS
 from bayesrep.studies.predictions import Predictions, code_type
 from bayesrep.types import Floats
@@ -59,7 +60,8 @@ def read_answers(
     Raises
     ------
     StudyError
-        Naming the folder or file: one that is missing, cannot be read or does not fit the others.
+        Naming the folder or file: one that is missing, cannot be read or does not fit the others,
+        or numbers classes otherwise than the others.
     """
     folders = [Path(path) for path in paths]
     if len(folders) != 2:
@@ -99,6 +101,7 @@ def _read(dataset: str, folder: Path) -> Predictions:
     check_range(folder / LABELS, labels, len(classes))
     for path, (answers, _) in zip(files, found, strict=True):
         check_range(path, answers, len(classes))
+        refuse_mistake(labels, answers[:, 0], where=f"{folder / LABELS} and {path.name}")
     ranks = min(answers.shape[1] for answers, _ in found)
     stacked = np.stack([answers[:, :ranks] for answers, _ in found])
     scores = [scores for _, scores in found if scores is not None]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files import strict_json
 from bayesrep.sources.pickles.safe_pickle import read_array
+from bayesrep.studies.class_order import refuse_mistake
 from bayesrep.studies.predictions import Predictions
 from bayesrep.types import Ints
 
@@ -108,6 +109,7 @@ def _read(dataset: str, folder: Path, labels_path: str | Path) -> Predictions:
     check_range(labels_path, labels, len(CLASSES))
     files = json_files([folder])
     answers = np.stack([predicted(path, len(labels)) for path in files]).astype(np.int16)
+    refuse_mistake(labels, answers, where=f"{labels_path} and {folder}")
     return Predictions(
         dataset,
         np.arange(len(labels)).astype(np.str_),

@@ -1,9 +1,9 @@
 """Images that two tables name differently, matched where that is one to one.
 
-One table has `n01/a.JPEG`, the other `a`; one was written on Windows. Names are compared without
-folders, without the ending of a picture, whatever their case, and without several of these, in this
-order; the first comparison by which no two images become one, and every image is found, is taken
-and said.
+One table has `n01/a.JPEG`, the other `a`; one was written on Windows, or on a Mac; a spreadsheet
+made 7 of 007, and Label Studio put eight digits before what was uploaded. Names are compared in the
+ways of `WAYS`, in this order; the first by which no two images become one, and every image is
+found, is taken and said.
 """
 
 import warnings
@@ -12,19 +12,35 @@ from collections.abc import Mapping
 import polars as pl
 
 from bayesrep.errors import StudyError, TableWarning, listing
+from bayesrep.files.names import normalize_names
 
 _ENDING = r"(?i)\.(jpe?g|png|webp|bmp|gif|tiff?|ppm|npy)$"
-_NAME = pl.col("image")
-_BARE = _NAME.str.replace_all("\\", "/", literal=True).str.split("/").list.last()
+_ZEROS = r"^0+(\d+(?:\.\w+)?)$"
+_UPLOAD = r"^[0-9a-f]{8}-(.)"
+_FOLDERS = ("folder", "two folders", "three folders", "four folders")
+_NAME = normalize_names(pl.col("image"))
+_PARTS = _NAME.str.replace_all("\\", "/", literal=True).str.split("/")
+_BARE = _PARTS.list.last()
 _STEM = _NAME.str.replace(_ENDING, "")
 _BOTH = _BARE.str.replace(_ENDING, "")
+_LAST = {said: _PARTS.list.tail(at).list.join("/") for at, said in enumerate(_FOLDERS, 2)}
 WAYS: Mapping[str, pl.Expr] = {
+    "in composed letters": _NAME,
     "without folders": _BARE,
     "without endings": _STEM,
     "without folders and endings": _BOTH,
     "whatever their case": _NAME.str.to_lowercase(),
     "without endings, whatever their case": _STEM.str.to_lowercase(),
     "without folders and endings, whatever their case": _BOTH.str.to_lowercase(),
+    **{f"by name and last {said}": way for said, way in _LAST.items()},
+    **{
+        f"by name without ending and last {said}": way.str.replace(_ENDING, "")
+        for said, way in _LAST.items()
+    },
+    "without leading zeros": _NAME.str.replace(_ZEROS, "$1"),
+    "without folders, endings and leading zeros": _BOTH.str.replace(_ZEROS, "$1"),
+    "without the eight digits before an upload": _BARE.str.replace(_UPLOAD, "$1"),
+    "without endings and the eight digits before an upload": _BOTH.str.replace(_UPLOAD, "$1"),
 }
 """What names are compared by where they differ, and how that is said."""
 
@@ -69,7 +85,9 @@ def matched(
     TableWarning
         If images are matched under other names.
     """
-    own = frame.filter(pl.col("dataset") == dataset).select(_NAME.unique(maintain_order=True))
+    own = frame.filter(pl.col("dataset") == dataset).select(
+        pl.col("image").unique(maintain_order=True)
+    )
     theirs = counted.unique(maintain_order=True).to_frame("image")
     needed, held = (theirs, own) if covers else (own, theirs)
     strange = needed.join(held, on="image", how="anti").height

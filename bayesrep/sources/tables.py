@@ -58,6 +58,7 @@ from bayesrep.sources.table_files import (
 )
 from bayesrep.studies import rules
 from bayesrep.studies.annotated import AnnotatedSet
+from bayesrep.studies.class_order import refuse_mistake
 from bayesrep.studies.folder import LABELS, PROBABILITIES
 from bayesrep.studies.manifest import JSON
 from bayesrep.studies.predictions import Predictions
@@ -829,6 +830,10 @@ def _with_correct(table: _Table, tables: _Tables) -> _Table:
     if "label" not in frame.columns:
         labels = _labels(tables)
         frame = frame.join(labels, on=_KEY, how="left", maintain_order="left")
+    for (dataset, classifier), rows in frame.group_by("dataset", "classifier", maintain_order=True):
+        labels, answers = (rows[name].fill_null("").to_numpy() for name in ("label", LABELS[0]))
+        where = f"{table.where}: labels of {dataset!r} and answers of {classifier!r}"
+        refuse_mistake(labels, answers, where=where)
     correct = frame[LABELS[0]].eq(frame["label"]).fill_null(value=False)
     return replace(table, frame=table.frame.with_columns(correct=correct))
 

@@ -19,6 +19,7 @@ study.json: then they are the files found, sorted. Images that are left out are 
 tables.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -32,6 +33,7 @@ PREDICTIONS = "predictions"
 ROLES = "roles.json"
 PROVENANCE = "provenance.json"
 
+LONGEST_NAME = 220  # as it is encoded; file systems take 255, and a file is written under another
 RANKS = 5  # so many classes are kept of an answer, the most probable first
 LABELS = tuple(f"label_{rank}" for rank in range(1, RANKS + 1))
 PROBABILITIES = tuple(f"probability_{rank}" for rank in range(1, RANKS + 1))
@@ -58,6 +60,11 @@ def names_in(folder: Path, suffix: str) -> list[str]:
         return []
     entries = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
     return sorted(unquote(name.removesuffix(suffix)) for name in entries if name.endswith(suffix))
+
+
+def too_long(names: Iterable[str]) -> list[str]:
+    """The names of data sets or classifiers of which no file can be named."""
+    return [name for name in names if len(_file_name(name)) > LONGEST_NAME]
 
 
 def _file_name(name: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, Violation, listing
+from bayesrep.studies import folder
 from bayesrep.types import Bools, Floats, Ints
 
 Names: TypeAlias = Sequence[str] | NDArray[np.str_]
@@ -168,6 +169,8 @@ def classifier_violations(where: str, classifiers: Sequence[str]) -> Iterator[Vi
         yield Violation("study-without-classifiers", where=where)
     if any(not name for name in classifiers):
         yield Violation("classifier-name-empty", where=where)
+    if long := folder.too_long(classifiers):
+        yield Violation("name-too-long-for-file", where=where, names=listing(long, "classifier"))
     if repeated := _repeated(classifiers):
         offenders = listing(repeated, "classifier")
         yield Violation("classifier-repeated", where=where, classifiers=offenders)
@@ -178,6 +181,8 @@ def role_violations(where: str, names: Sequence[tuple[str, str]]) -> Iterator[Vi
 
     `names` are pairs of a role and its data set's name.
     """
+    if long := folder.too_long(name for _, name in names):
+        yield Violation("name-too-long-for-file", where=where, names=listing(long, "data set"))
     roles = [role for role, _ in names]
     for role in REQUIRED_ROLES:
         if role not in roles:

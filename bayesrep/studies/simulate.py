@@ -153,6 +153,12 @@ PROCESSES: Mapping[Process, _Process] = {
     ),
 }
 
+_CALLED: Mapping[Process, str] = {
+    "outside": "outside the fitted family",
+    "non-monotone": "non-monotone curves, outside the fitted family",
+    "inside": "inside the fitted family",
+}
+
 
 class Populations(NamedTuple):
     """What a study is drawn from: betas of both data sets, and curves at some frequencies.
@@ -537,7 +543,7 @@ def simulate_study(
         reference=dataset("reference", seeds[0]),
         replication=dataset("replication", seeds[1]),
         classifiers=_choose_classifiers(classifiers)[0],
-        name=f"simulated ({process} the fitted family)",
+        name=f"simulated ({_CALLED[process]})",
         provenance={"simulated": made},
         truth=drawn_from.truth,
     )

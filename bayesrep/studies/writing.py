@@ -214,6 +214,8 @@ def _forget_uncounted_failures(datasets: Sequence[AnnotatedSet], path: Path) -> 
 
 
 def _write_prediction_files(path: Path, dataset: str, tables: Mapping[str, pl.DataFrame]) -> None:
+    named = rules.classifier_violations(f"the answers on {dataset!r}", tuple(tables))
+    rules.raise_first(each for each in named if each.rule == "name-too-long-for-file")
     (path / folder.prediction_folder(dataset)).mkdir(parents=True)
     for classifier, table in tables.items():
         parquet.write(table, path / folder.prediction_file(dataset, classifier))

@@ -1,6 +1,6 @@
 """A sweep as a figure: methods side by side over the grid, coverage, and what they cost."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,8 @@ def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
     axes = varying_axes(runs)
     axis = axes[1] if len(axes) > 1 else "method"
     table = _average_over(scores(runs, estimates), axis)
-    has_coverage = table["single_held"].null_count() < len(table)
+    covered = table.filter(pl.col("single_held").is_not_null())
+    has_coverage = len(covered) > 0
     drawing, places = panels(2 + has_coverage)
     _each_method(places[0], table, axis, _draw_gaps)
     truth = estimates.filter(quantity="mean_gap")["truth"].mean()
@@ -36,7 +37,8 @@ def sweep_figure(runs: pl.DataFrame, estimates: pl.DataFrame) -> Any:
         places[0].axhline(100 * float(truth), color="0.3", lw=0.9, ls="--", label="mean truth")  # type: ignore[arg-type]
     places[0].set(ylabel="mean bias-corrected gap (points)")
     if has_coverage:
-        _each_method(places[1], table, axis, _draw_coverage)
+        every = table["method"].unique(maintain_order=True).to_list()
+        _each_method(places[1], covered, axis, _draw_coverage, every)
         places[1].axhline(95, color="0.4", lw=0.8, ls="--")
         places[1].set(ylabel="classifiers whose interval holds the truth (%)", ylim=(-3, 103))
     _times(places[-1], runs, table, axis)
@@ -52,16 +54,23 @@ def _average_over(table: pl.DataFrame, axis: str) -> pl.DataFrame:
 
 
 def _each_method(
-    axes: Any, table: pl.DataFrame, axis: str, draw: Callable[[Any, Any, pl.DataFrame, Any], None]
+    axes: Any,
+    table: pl.DataFrame,
+    axis: str,
+    draw: Callable[[Any, Any, pl.DataFrame, Any], None],
+    every: Sequence[str] = (),
 ) -> None:
-    """Draw every method's values over an axis, methods a little apart."""
+    """Draw every method's values over an axis, methods a little apart.
+
+    Those of the table, in the looks that they have among `every` method where more are drawn.
+    """
     values = table[axis].unique(maintain_order=True).to_list()
     methods = table["method"].unique(maintain_order=True).to_list()
     for number, method in enumerate(methods):
         rows = table.filter(method=method)
         apart = 0.0 if axis == "method" else 0.5 * (number - (len(methods) - 1) / 2) / len(methods)
         x = np.array([values.index(each) + apart for each in rows[axis]])
-        draw(axes, x, rows, _look(method, methods))
+        draw(axes, x, rows, _look(method, list(every) or methods))
     axes.set_xticks(range(len(values)), values, rotation=30 * (axis == "method"))
     axes.set_xlabel(axis.replace("_", " "))
     axes.set_xlim(-0.6, len(values) - 0.4)

@@ -117,7 +117,10 @@ def _estimate(run: Run, study: Study, watch: Stopwatch) -> Result:
     """What an estimator comes to; its intervals are those that the library gives it."""
     watch.stage("estimating")
     settings: dict[str, Any] = dict(run.settings)
-    (found,) = analyse(study, [run.method], seed=run.seed or 0, **settings)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", EstimateWarning)
+        (found,) = analyse(study, [run.method], seed=run.seed or 0, **settings)
+    advice = " ".join(dict.fromkeys(str(each.message) for each in heard))
     count = len(study.classifiers)
     adjusted, reference = found.values[:count], found.statistics.accuracy("reference")
     value = quantities(reference, adjusted, adjusted)
@@ -126,7 +129,8 @@ def _estimate(run: Run, study: Study, watch: Stopwatch) -> Result:
     for place, name in ((-2, "bias_corrected_gap"), (-1, "slope")):
         ends[:, place] = found.interval[:, count + QUANTITIES.index(name)]
     nothing = np.full_like(value, np.nan)
-    return {"device_kind": "cpu", "estimates": estimates(study, value, nothing, *ends)}
+    made = estimates(study, value, nothing, *ends)
+    return {"device_kind": "cpu", "advice": advice, "estimates": made}
 
 
 def _fit(run: Run, study: Study, watch: Stopwatch) -> Result:

@@ -158,3 +158,17 @@ def failures_text(runs: pl.DataFrame) -> Sequence[str]:
     """Why runs failed, a line for each reason, and how many it met."""
     reasons = runs.filter(pl.col("error").is_not_null()).group_by("error", maintain_order=True)
     return [f"{len(rows)} failed: {why}" for (why,), rows in reasons]
+
+
+def advice_text(runs: pl.DataFrame) -> Sequence[str]:
+    """What runs of a method rest on beside the counts, a line each, as the first of them says."""
+    told = runs.filter(pl.col("advice").str.len_chars() > 0)
+    return [
+        f"{method}, {len(rows)} of {len(runs.filter(method=method))} runs: {rows['advice'][0]}"
+        for (method,), rows in told.group_by("method", maintain_order=True)
+    ]
+
+
+def count_runs(count: int) -> str:
+    """1 run, 2 runs."""
+    return f"{count:,} run{'s' * (count != 1)}"

@@ -7,15 +7,17 @@ machines that see the same files.
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from bayesrep.errors import PredictionError, listing, reason
+from bayesrep.errors import PredictionError, StudyError, listing
+from bayesrep.files import tables
+from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.studies import rules
 from bayesrep.types import Ints
 from bayesrep.vision.classes import IMAGENET, Classes
@@ -38,7 +40,8 @@ class ImageSet:
     Attributes
     ----------
     names : tuple of N str
-        Unique: paths relative to the folder or archive, or as the table of paths gives them.
+        Unique: paths relative to the folder or archive, or as the table of paths gives them; as
+        `bayesrep.files.names` has names, whatever the files themselves are called.
     labels : int64 [N]
         Class numbers, of `classes`.
     files : tuple of str
@@ -100,7 +103,7 @@ class ImageSet:
 
 @dataclass(frozen=True)
 class _File:
-    """A file in a folder or an archive: its relative path and where its bytes are."""
+    """A file in a folder or an archive: its relative path, as a name, and where its bytes are."""
 
     name: str
     file: str
@@ -122,7 +125,8 @@ def list_images(
         - a flat folder of images, with `labels` or a ground-truth file beside them;
         - a `.tar` file, or a folder of them, holding any of these or WebDataset samples (each
           image with a `.cls` file of the same name); read in place, never unpacked;
-        - a `.csv` file with the columns path (relative to the table) and label.
+        - a table (CSV, TSV, a workbook, Parquet) with the columns path (relative to the table) and
+          label.
     labels
         A ground-truth file for a flat folder; see `bayesrep.vision.labels.read_labels`.
     classes
@@ -141,7 +145,7 @@ def list_images(
     path = Path(path)
     if not path.exists():
         raise PredictionError("images-path-missing", path=path)
-    if path.is_file() and path.suffix.lower() == ".csv":
+    if path.is_file() and path.name.lower().endswith(tables.ENDINGS):
         return _from_table(path, classes)
     archives = _archives(path)
     entries = list(_archived(archives) if archives else _in_folder(path))
@@ -150,7 +154,7 @@ def list_images(
         kinds = ", ".join(sorted(_SUFFIXES))
         raise PredictionError("no-images-at-path", path=path, endings=kinds)
     names = [entry.name for entry in images]
-    beside = {entry.name: entry for entry in entries if entry.name.endswith(".cls")}
+    beside = [entry for entry in entries if entry.name.endswith(".cls")]
     if labels is not None:
         numbers = read_labels(Path(labels), names, classes)
     elif beside:
@@ -176,27 +180,32 @@ def _status(file: str) -> str:
 def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
     """The images that a study counts, under the names it gives them.
 
-    Those are relative paths, file names, or file names without their suffix.
+    Those are relative paths, file names, file names without their suffix, or paths that begin in
+    another folder.
 
     Raises
     ------
     PredictionError
         Where an image of the study is not found, or a name fits several.
     """
-    best: list[str] = list(names)
+    wanted = [normalize_name(name).replace("\\", "/") for name in names]
     paths = [PurePosixPath(name) for name in images.names]
+    best = wanted
     for called in (images.names, [path.name for path in paths], [path.stem for path in paths]):
-        rows: dict[str, list[int]] = {}
-        for row, name in enumerate(called):
-            rows.setdefault(name, []).append(row)
-        missing = [name for name in names if name not in rows]
+        rows = _rows_of(called)
+        missing = [name for name in wanted if name not in rows]
         if not missing:
-            if several := [name for name in names if len(rows[name]) > 1]:
+            if several := [name for name in wanted if len(rows[name]) > 1]:
                 raise PredictionError(
                     "image-name-of-several-files", dataset=dataset, images=listing(several)
                 )
-            return replace(images.take([rows[name][0] for name in names]), names=tuple(names))
+            return replace(images.take([rows[name][0] for name in wanted]), names=tuple(names))
         best = min(best, missing, key=len)
+    for folders in (1, 2, 3, 0):
+        rows = _rows_of([_last(name, folders) for name in images.names])
+        keys = [_last(name, folders) for name in wanted]
+        if len(set(keys)) == len(keys) and all(len(rows.get(key, ())) == 1 for key in keys):
+            return replace(images.take([rows[key][0] for key in keys]), names=tuple(names))
     raise PredictionError(
         "no-file-for-study-image",
         dataset=dataset,
@@ -204,6 +213,18 @@ def select(images: ImageSet, names: Sequence[str], dataset: str) -> ImageSet:
         image_count=len(images),
         example=images.names[0],
     )
+
+
+def _rows_of(called: Sequence[str]) -> dict[str, list[int]]:
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(called):
+        rows.setdefault(name, []).append(row)
+    return rows
+
+
+def _last(name: str, folders: int) -> str:
+    """A path's name with its last folders."""
+    return "/".join(name.split("/")[-folders - 1 :])
 
 
 def _image_set(entries: Sequence[_File], labels: Ints, classes: Classes) -> ImageSet:
@@ -234,7 +255,7 @@ def _archived(archives: Sequence[Path]) -> Iterator[_File]:
             name = PurePosixPath(member.name)
             if not name.name.startswith("."):
                 shown = f"{archive.stem}/{name}" if len(archives) > 1 else str(name)
-                yield _File(shown, str(archive), member.offset, member.size)
+                yield _File(normalize_name(shown), str(archive), member.offset, member.size)
 
 
 def _in_folder(path: Path) -> Iterator[_File]:
@@ -249,43 +270,71 @@ def _in_folder(path: Path) -> Iterator[_File]:
         for name in sorted(files):
             file = os.path.join(folder, name)
             if not name.startswith(".") and os.path.isfile(file):  # no pipe, which would wait
-                yield _File(str(relative / name), file)
+                yield _File(normalize_name(str(relative / name)), file)
 
 
-def _labels_beside(images: Sequence[_File], beside: dict[str, _File], classes: Classes) -> Ints:
-    """Read the `.cls` file of every WebDataset sample; a sample's key ends at the first dot."""
-    keys = {_key(name): entry for name, entry in beside.items()}
-    if missing := [entry.name for entry in images if _key(entry.name) not in keys]:
+def _labels_beside(images: Sequence[_File], beside: Sequence[_File], classes: Classes) -> Ints:
+    """Read the `.cls` file of every WebDataset sample.
+
+    It has the image's name with other endings, as much of it as any has: to `flickr.100.png`
+    belongs `flickr.100.cls`, or else `flickr.cls`, which then may belong to no other image.
+    """
+    stems: dict[str, _File] = {}
+    for entry in beside:
+        if stems.setdefault(entry.name.removesuffix(".cls"), entry) is not entry:
+            raise PredictionError("cls-file-repeated", archive=entry.file, cls_file=entry.name)
+    found = {image.name: _stem_of(image.name, stems) for image in images}
+    if missing := [name for name, stem in found.items() if stem is None]:
         raise PredictionError("images-without-cls-file", images=listing(missing))
+    owner: dict[str, str] = {}
     labels: list[str] = []
     for image in images:
-        entry = keys[_key(image.name)]
+        stem = str(found[image.name])
+        entry = stems[stem]
+        if owner.setdefault(stem, image.name) != image.name:
+            raise PredictionError(
+                "images-share-cls-file",
+                cls_file=entry.name,
+                image=owner[stem],
+                other_image=image.name,
+            )
         with open(entry.file, "rb") as stream:
             stream.seek(entry.offset)
             size = min(entry.size, LABEL_BYTES) if entry.size >= 0 else LABEL_BYTES
-            labels.append(stream.read(size).decode("utf-8", "replace").strip())
+            labels.append(normalize_name(stream.read(size).decode("utf-8-sig", "replace")))
     return class_numbers(labels, [entry.name for entry in images], "the .cls files", classes)
 
 
-def _key(name: str) -> str:
+def _stem_of(name: str, stems: Collection[str]) -> str | None:
+    """The longest beginning of a name, without one or several endings, that is among the stems."""
     path = PurePosixPath(name)
-    return str(path.parent / path.name.split(".")[0])
+    parts = path.name.split(".")
+    begins = (str(path.with_name(".".join(parts[:at]))) for at in range(len(parts) - 1, 0, -1))
+    return next((begin for begin in begins if begin in stems), None)
 
 
 def _from_table(path: Path, classes: Classes) -> ImageSet:
     try:
-        table = pl.read_csv(path, infer_schema=False)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise PredictionError("image-table-unreadable", path=path, reason=reason(error)) from error
+        table = tables.read_only(path, ("path", "label")).frame
+    except StudyError as error:
+        raise PredictionError(error.violation) from error
     if missing := [name for name in ("path", "label") if name not in table.columns]:
         columns = listing(missing, "column")
         raise PredictionError("image-table-lacks-columns", path=path, columns=columns)
-    if table.select("path", "label").null_count().sum_horizontal().item():
-        raise PredictionError("image-table-cell-empty", path=path)
     if not len(table):
         raise PredictionError("image-table-without-images", path=path)
-    names, labels = table["path"].to_list(), table["label"].to_list()
-    entries = [_File(name, str(path.parent / name)) for name in names]
+    names, labels = (
+        normalize_names(table[name]).fill_null("").to_list() for name in ("path", "label")
+    )
+    if not all(names) or not all(labels):
+        raise PredictionError("image-table-cell-empty", path=path)
+    entries = [_File(name, _openable(path.parent, name)) for name in names]
     if missing := [entry.name for entry in entries if not os.path.isfile(entry.file)]:
         raise PredictionError("image-table-names-missing-files", path=path, images=listing(missing))
     return _image_set(entries, class_numbers(labels, names, str(path), classes), classes)
+
+
+def _openable(folder: Path, name: str) -> str:
+    """The path of a file, in the form of Unicode in which it is there."""
+    files = [str(folder / unicodedata.normalize(form, name)) for form in ("NFC", "NFD")]
+    return next((file for file in files if os.path.isfile(file)), files[0])

@@ -3,19 +3,21 @@
 Class numbers are the outputs of the classifiers (`bayesrep.vision.classes`), by default those of
 `bayesrep.studies.imagenet`: wnids sorted as text, from 0. Of the two other orders in circulation,
 the development kit's is recognised and translated (it needs the kit's `meta.mat`), and numeric
-folder names are read as numbers, never sorted as text. `likely_mistake` names the order that was
-mistaken where a whole data set comes out at chance.
+folder names are read as numbers, never sorted as text. `bayesrep.studies.class_order` names the
+order that was mistaken where a whole data set comes out at chance.
 """
 
-import csv
+import codecs
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from bayesrep.errors import PredictionError, PredictionWarning, listing, reason
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError, listing, reason
+from bayesrep.files import tables
+from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.types import Ints
 from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.meta_mat import read_wnids
@@ -30,6 +32,7 @@ KNOWN_FILES = (  # as published, the most explicit first
     DEVKIT,
 )
 _VALIDATION = re.compile(r"ILSVRC2012_val_(\d{8})\b")
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _IMAGE_COLUMNS = ("path", "image", "ImageId", "filename", "file", "name")
 _LABEL_COLUMNS = ("label", "wnid", "synset", "class", "PredictionString")
 
@@ -156,12 +159,12 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
     Parameters
     ----------
     path
-        A table (`.csv`) of image and label; or text with a line per image that holds its name and
-        its label, or the label alone, in the order of the sorted file names. Labels are wnids or
-        class numbers from 0; bare numbers in a file named like the development kit's, or with a
-        1000 and no 0 among them, are taken for the challenge's own, from 1, and translated by the
-        `meta.mat` beside it. Of labels alone, more than there are images, an image called
-        ILSVRC2012_val_000NNNNN takes the line of its number.
+        A table (CSV, TSV, a workbook, Parquet) of image and label; or text with a line per image
+        that holds its name and its label, or the label alone, in the order of the sorted file
+        names. Labels are wnids or class numbers from 0; bare numbers in a file named like the
+        development kit's, or with a 1000 and no 0 among them, are taken for the challenge's own,
+        from 1, and translated by the `meta.mat` beside it. Of labels alone, more than there are
+        images, an image called ILSVRC2012_val_000NNNNN takes the line of its number.
     names : N str
         Relative paths of the images.
     classes
@@ -171,21 +174,12 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
     Raises
     ------
     PredictionError
-        Naming the file and the images it does not label.
+        Naming the file and the images that it does not label, labels twice, or labels in an order
+        that its names leave open.
     """
     if not path.is_file():
         raise PredictionError("image-labels-file-missing", path=path)
-    try:
-        if path.suffix.lower() == ".csv":
-            rows = _table_rows(path, classes)
-        else:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            parts = -1 if classes.file is None else 1
-            rows = [t for line in lines if (t := line.strip().split(maxsplit=parts))]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise PredictionError(
-            "image-labels-file-not-text", path=path, reason=reason(error)
-        ) from error
+    rows = _rows(path, classes)
     if not rows:
         raise PredictionError("image-labels-file-empty", path=path)
     if all(len(row) == 1 for row in rows):
@@ -194,56 +188,65 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
         raise PredictionError(
             "lines-without-label", path=path, lines=listing([row[0] for row in short], "line")
         )
-    return _named({row[0]: row[1] for row in rows}, names, path, classes)
+    labels: dict[str, str] = {}
+    for image, label, *_ in rows:
+        if labels.setdefault(image, label) != label:
+            raise PredictionError(
+                "image-labelled-twice", path=path, image=image, labels=f"{labels[image]}, {label}"
+            )
+    return _named(labels, names, path, classes)
 
 
-def likely_mistake(
-    labels: Ints, predicted: Ints, count: int = len(IMAGENET)
-) -> tuple[str, float] | None:
-    """Find the order of classes that would explain an accuracy at chance.
-
-    From class numbers [N] as they were read and a classifier's answers [N] among `count` classes:
-    what went wrong and the accuracy under that reading, or None where no known mistake fits.
-    """
-    as_text = np.array([int(name) for name in sorted(str(number) for number in range(count))])
-    readings = {
-        "the labels are positions of the folder names sorted as text (0, 1, 10, 100, ...)": as_text,
-        "the folder names were sorted as text (0, 1, 10, 100, ...) when they were numbered": (
-            np.argsort(as_text)
-        ),
-        "the labels count from 1": np.arange(count) - 1,
-        "the labels are one too low": np.arange(count) + 1,
-    }
-    accuracy = {name: float(np.mean(m[labels] == predicted)) for name, m in readings.items()}
-    name = max(accuracy, key=lambda name: accuracy[name])
-    return (name, accuracy[name]) if accuracy[name] > max(0.05, 3 / count) else None
+def _rows(path: Path, classes: Classes) -> list[list[str]]:
+    """Name and label of every image, or the label alone."""
+    kind = path.name.lower()
+    if kind.endswith(tables.ENDINGS) and not kind.endswith(".txt"):
+        return _table_rows(path, classes)
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-16" if data.startswith(_UTF_16) else "utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PredictionError(
+            "image-labels-file-not-text", path=path, reason=reason(error)
+        ) from error
+    lines = text.splitlines()
+    head = [word.strip().lower() for word in re.split(r"[,;|\t]", lines[0])] if lines else []
+    if _column(head, _IMAGE_COLUMNS) and _column(head, _LABEL_COLUMNS):
+        return _table_rows(path, classes)
+    parts = -1 if classes.file is None else 1
+    return [t for line in lines if (t := normalize_name(line).split(maxsplit=parts))]
 
 
 def _table_rows(path: Path, classes: Classes) -> list[list[str]]:
-    with path.open(newline="", encoding="utf-8") as stream:
-        header, *rows = list(csv.reader(stream)) or [[]]
-    image = next((header.index(name) for name in _IMAGE_COLUMNS if name in header), None)
-    label = next((header.index(name) for name in _LABEL_COLUMNS if name in header), None)
+    try:
+        frame = tables.read_only(path, (*_IMAGE_COLUMNS, *_LABEL_COLUMNS)).frame
+    except StudyError as error:
+        raise PredictionError(error.violation) from error
+    image, label = (_column(frame.columns, known) for known in (_IMAGE_COLUMNS, _LABEL_COLUMNS))
     if image is None or label is None:
         raise PredictionError(
             "label-table-lacks-columns",
             path=path,
-            columns=", ".join(header),
+            columns=", ".join(frame.columns),
             image_columns=", ".join(_IMAGE_COLUMNS),
             label_columns=", ".join(_LABEL_COLUMNS),
         )
     # A prediction string is a wnid and the boxes of the objects.
     parts = -1 if classes.file is None else 0
-    cells = [
-        [row[image], *row[label].strip().split(maxsplit=parts)[:1]]
-        for row in rows
-        if len(row) > max(image, label)
+    columns = (normalize_names(frame[name]).fill_null("").to_list() for name in (image, label))
+    return [
+        [name, *text.split(maxsplit=parts)[:1]] for name, text in zip(*columns, strict=True) if name
     ]
-    return [cell for cell in cells if cell[0]]
+
+
+def _column(columns: Sequence[str], known: Sequence[str]) -> str | None:
+    """The first column with one of the known names, in whatever letters."""
+    called = {name.strip().lower(): name for name in columns}
+    return next((called[name.lower()] for name in known if name.lower() in called), None)
 
 
 def _positional(labels: list[str], names: Sequence[str], path: Path, classes: Classes) -> Ints:
-    lines = _lines(names, len(labels))
+    lines = _lines(names, len(labels), path)
     if lines is None:
         raise PredictionError(
             "unnamed-labels-count-mismatch",
@@ -257,28 +260,64 @@ def _positional(labels: list[str], names: Sequence[str], path: Path, classes: Cl
     return class_numbers([labels[line] for line in lines], names, str(path), classes, labels)
 
 
-def _lines(names: Sequence[str], count: int) -> list[int] | None:
-    """The line of each image among `count`, from 0, or None where that is not known."""
+def _lines(names: Sequence[str], count: int, path: Path) -> list[int] | None:
+    """The line of each image among `count`, from 0, or None where that is not known.
+
+    Raises
+    ------
+    PredictionError
+        Where people and programs would sort the names differently: 10.png stands before 2.png as
+        text and behind it as a number.
+    """
     shown = [PurePosixPath(name).name for name in names]
-    if len(names) == count:
-        order = sorted(range(count), key=lambda at: shown[at])
-        places = dict(zip(order, range(count), strict=True))
-        return [places[at] for at in range(count)]
     numbers = [int(found[1]) if (found := _VALIDATION.match(name)) else 0 for name in shown]
-    return [n - 1 for n in numbers] if all(0 < n <= count for n in numbers) else None
+    if all(0 < number <= count for number in numbers):
+        return [number - 1 for number in numbers]
+    if len(names) != count:
+        return None
+
+    def sorted_by(key: Callable[[int], object]) -> list[int]:
+        return sorted(range(count), key=key)  # type: ignore[arg-type]
+
+    order = sorted_by(lambda at: shown[at])
+    for other in (sorted_by(lambda at: _natural(shown[at])), sorted_by(lambda at: names[at])):
+        place = next((at for at in range(count) if order[at] != other[at]), None)
+        if place is not None:
+            raise PredictionError(
+                "unnamed-labels-order-open",
+                path=path,
+                image=names[order[place]],
+                other_image=names[other[place]],
+            )
+    places = dict(zip(order, range(count), strict=True))
+    return [places[at] for at in range(count)]
 
 
-def _named(labels: dict[str, str], names: Sequence[str], path: Path, classes: Classes) -> Ints:
-    def of(name: str) -> str | None:
+def _natural(name: str) -> list[tuple[int, str]]:
+    """What people sort a name by: numbers in it as numbers, letters whatever their case."""
+    parts = re.split(r"(\d+)", name.lower())
+    return [(int(part), "") if at % 2 else (0, part) for at, part in enumerate(parts)]
+
+
+def _named(labels: Mapping[str, str], names: Sequence[str], path: Path, classes: Classes) -> Ints:
+    def key(name: str) -> str | None:
         pure = PurePosixPath(name)
-        return next((labels[key] for key in (name, pure.name, pure.stem) if key in labels), None)
+        return next((called for called in (name, pure.name, pure.stem) if called in labels), None)
 
-    found = [of(name) for name in names]
-    if missing := [name for name, label in zip(names, found, strict=True) if label is None]:
+    owner: dict[str, str] = {}
+    for name in names:
+        if (called := key(name)) is not None and owner.setdefault(called, name) != name:
+            raise PredictionError(
+                "label-of-several-images",
+                path=path,
+                label_name=called,
+                image=owner[called],
+                other_image=name,
+            )
+    if missing := [name for name in names if key(name) is None]:
         raise PredictionError("images-missing-from-labels-file", path=path, images=listing(missing))
-    return class_numbers(
-        [str(label) for label in found], names, str(path), classes, list(labels.values())
-    )
+    found = [labels[called] for name in names if (called := key(name)) is not None]
+    return class_numbers(found, names, str(path), classes, list(labels.values()))
 
 
 def _translated(labels: list[str], path: Path) -> list[str]:

@@ -13,6 +13,7 @@ import polars as pl
 from bayesrep import bounds
 from bayesrep.errors import PredictionError, PredictionWarning, Violation, listing
 from bayesrep.machine import cores
+from bayesrep.studies.class_order import find_mistake
 from bayesrep.studies.folder import RANKS
 from bayesrep.vision.classes import IMAGENET, Classes, read_classes
 from bayesrep.vision.cluster import Cluster
@@ -21,7 +22,6 @@ from bayesrep.vision.contents import Contents
 from bayesrep.vision.evaluate import Device, choose_device
 from bayesrep.vision.images import list_images
 from bayesrep.vision.imports import load_timm
-from bayesrep.vision.labels import likely_mistake
 from bayesrep.vision.local import Local
 from bayesrep.vision.membership import counted_images, list_complete_classifiers
 from bayesrep.vision.networks import (
@@ -296,10 +296,10 @@ def _warn_of_chance(run: Run, table: pl.DataFrame) -> None:
         best = int(np.argmax(right))
         name = done["classifier"][best]
         classes = run.images.classes
-        mistake = likely_mistake(*run.results[name].predicted(), len(classes))
+        mistake = find_mistake(*run.results[name].predicted(), len(classes))
         order = "the sorted wnids" if classes.file is None else str(classes.file)
         cause = (
-            f"{mistake[0]}: read otherwise, {name} is right on {mistake[1]:.1%}"
+            f"{mistake.what}: read otherwise, {name} is right on {mistake.otherwise:.1%}"
             if mistake
             else f"the labels are in another order of classes than that of {order}, or the "
             "weights are untrained"

@@ -81,7 +81,8 @@ def naive_of(study: Study, selected: list[NDArray[np.int64]], n: int) -> NDArray
     reference, replication = (np.bincount(k, minlength=n + 1) * 1.0 for k in selected)
     member = (selected[1] == np.arange(n + 1)[:, None]) * 1.0
     correct = member @ study.replication.correct
-    return matched_accuracy(ThinnedCounts(reference[None], replication[None], correct[None]))[0]
+    parts = (reference[None], replication[None], correct[None])
+    return matched_accuracy(ThinnedCounts(n, np.arange(n + 1), *parts))[0]
 
 
 def test_random_subsets_come_near_the_exact_forms():

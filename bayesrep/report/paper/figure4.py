@@ -1,14 +1,15 @@
 """Figure 4: how often images of both data sets were selected.
 
 Histograms of the observed selection frequency and its means. Where images have different numbers of
-annotators, all are thinned to the fewest, in exact expectation; the means use all annotators.
+annotators, all are thinned to the most that 99 % of the images have, in exact expectation, and the
+few images with fewer are left out of the histograms; the means use all annotators of all images.
 """
 
 from typing import Any
 
 import numpy as np
 
-from bayesrep.estimators.naive import thinned_counts
+from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.report.figures import BLUE, RED, panels
 from bayesrep.report.paper.known import Known
 
@@ -18,7 +19,7 @@ LEAST_SHARE = 0.001  # where the drawn range begins
 
 def numbers(known: Known) -> dict[str, Any]:
     """Shares of images by count, mean selection frequencies and their standard errors."""
-    counts = thinned_counts(known.whole, known.annotators)
+    counts = at_every_count(thinned_counts(known.matched, known.annotators))
     found: dict[str, Any] = {"annotators": known.annotators}
     for role, images in (
         ("reference", counts.reference[0]),

@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 
 from bayesrep.errors import OptionError
-from bayesrep.estimators.naive import accuracy_by_count, matched_accuracy, thinned_counts
+from bayesrep.estimators.naive import (
+    accuracy_by_count,
+    at_every_count,
+    matched_accuracy,
+    thinned_counts,
+)
 from bayesrep.report.figures import accuracy_axes, legend_below, panels, shades
 from bayesrep.report.paper.known import Known
 from bayesrep.report.paper.parts import mark_truth
@@ -50,7 +55,7 @@ def fractions(annotators: int, *parts: int) -> list[int]:
 
 
 def _series(known: Known, annotators: int, shown: int) -> dict[str, Any]:
-    counts = thinned_counts(known.whole, annotators)
+    counts = at_every_count(thinned_counts(known.matched, annotators))
     accuracy, seen = accuracy_by_count(counts)
     adjusted = matched_accuracy(counts)[0]
     given = np.where(seen[0], accuracy[0, :, shown], np.nan)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayesrep.errors import StudyError
-from bayesrep.estimators.naive import fewest_annotators
+from bayesrep.estimators.kept import take_annotated, usual_annotators
 from bayesrep.estimators.replicates import Replicates
 from bayesrep.numerics.estimands import accuracy_line, bias_corrected_gap
 from bayesrep.studies.statistics import SufficientStatistics
@@ -58,8 +58,13 @@ class Known:
 
     @property
     def annotators(self) -> int:
-        """The most annotators that every image has."""
-        return fewest_annotators(self.whole)
+        """The most annotators that 99 % of the images of each data set have."""
+        return usual_annotators(self.whole)
+
+    @property
+    def matched(self) -> Replicates:
+        """The cells of the images that have as many."""
+        return take_annotated(self.whole, self.annotators)
 
     @property
     def reference_accuracy(self) -> Floats:

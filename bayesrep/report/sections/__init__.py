@@ -79,6 +79,12 @@ class Content:
         return answer.opening() if isinstance(answer, Answer) else None
 
     @property
+    def caveat(self) -> str:
+        """Why the fit has no answer, as a clause; empty where it has one."""
+        trust = self.sections[Trust]
+        return trust.caveat if isinstance(trust, Trust) else ""
+
+    @property
     def _shown(self) -> list[type[Section]]:
         """All but the optional ones of which nothing is given."""
         return [k for k in SECTIONS if not (k.optional and isinstance(self.sections[k], str))]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import polars as pl
 
-from bayesrep.estimators import classifier_table
+from bayesrep.estimators import classifier_table, matching_sentences
 from bayesrep.estimators.analysis import Analysis
 from bayesrep.estimators.annotators import compare_annotators
 from bayesrep.posterior.groups import Posterior
@@ -141,11 +141,14 @@ class Accuracies(Section):
         As in `Estimates`.
     naive : float64 [n + 1, C]
         Adjusted accuracy by naive matching with 0 ... n annotators; with none it is as measured.
+    matching : tuple of str
+        With how many annotators images were matched, and what that leaves out.
     """
 
     methods: tuple[str, ...]
     classifiers: pl.DataFrame
     naive: Floats
+    matching: tuple[str, ...]
 
     id, short, takes = "accuracies", "Classifiers", "posterior"
     title = "What every classifier loses"
@@ -161,6 +164,7 @@ class Accuracies(Section):
             methods=found.methods,
             classifiers=found.classifiers,
             naive=np.vstack([raw, by_annotators.reshape(-1, len(raw))]),
+            matching=tuple(matching_sentences(source.points())),
             missing=found.missing,
         )
 
@@ -218,7 +222,8 @@ class Accuracies(Section):
             "were selected as often as the reference's. In the bars a ring is the accuracy as "
             "measured, the dot the adjusted one with its 95 % interval"
             + ", the upright line the truth" * bool(truth)
-            + ("; click a heading to sort." if several else "."),
+            + ("; click a heading to sort." if several else ".")
+            + "".join(f" {sentence}" for sentence in self.matching),
             long=True,
             controls=[
                 *[search("table-search")] * several,

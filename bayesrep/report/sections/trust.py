@@ -12,12 +12,13 @@ from bayesrep.checks.dependence import AGAINST
 from bayesrep.checks.diagnosis import examine
 from bayesrep.checks.finding import p_text
 from bayesrep.checks.predictions import check_predictions
-from bayesrep.errors import OptionError
+from bayesrep.errors import OptionError, quoted
 from bayesrep.posterior.fitted import Fitted
 from bayesrep.posterior.groups import Posterior, find_group
 from bayesrep.report import vega
 from bayesrep.report.figures import BLUE, GREY, RED, ROLE_COLORS, legend_below, panels, shades
 from bayesrep.report.sections.section import Block, Figure, Section, Source, Table, rows_of
+from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.study import Study
 from bayesrep.types import Floats
 
@@ -51,6 +52,8 @@ class Trust(Section):
         "yes", "with care" or "no", as `bayesrep.diagnose` has it.
     assumption
         What no check can see, as a clause.
+    caveat
+        Why the fit has no answer, as a clause; empty where it has one.
     sentences
         What is not as it should be, or cannot be seen.
     unchecked
@@ -67,6 +70,7 @@ class Trust(Section):
 
     verdict: str
     assumption: str
+    caveat: str
     sentences: tuple[str, ...]
     unchecked: str
     checks: pl.DataFrame
@@ -97,6 +101,7 @@ class Trust(Section):
         return cls(
             verdict=found.trust,
             assumption=found.assumption,
+            caveat=_caveat(fitted, found.trust),
             sentences=found.sentences,
             unchecked=AGREEMENT * (len(source.study.classifiers) > 1),
             checks=found.checks,
@@ -140,6 +145,12 @@ class Trust(Section):
         notes = len(self.sentences)
         many = f", {notes} note{'s' * (notes != 1)}" * bool(notes)
         return VERDICTS.get(self.verdict, VERDICTS["with care"])[0], f"{self.verdict}{many}"
+
+
+def _caveat(fitted: Fitted, trust: str) -> str:
+    if not fitted.group.attrs.get("converged"):
+        return "this fit has not converged"
+    return "this fit is not to be used" if trust == "no" else ""
 
 
 def _answers(predictions: pl.DataFrame) -> Floats:
@@ -320,20 +331,29 @@ def _commands(fitted: Fitted) -> str:
         "seed": attributes.get("seed"),
         "feedback": "cut" if attributes.get("feedback") == "cut" else None,
         "groups": made.grouping,
+        "datasets": _other_datasets(str(attributes.get("datasets", "[]"))),
     }
-    words = [f"--{name} {value}" for name, value in given.items() if value is not None]
+    told = ((name, str(value)) for name, value in given.items() if value is not None)
+    words = [f"--{name} {quoted(value)}" for name, value in told]
     usual = made.model.options()
     for name, value in vars(made.options).items():
         if value != getattr(usual, name):
             shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            words.append(f"--set {name}={shown}")
+            words.append(f"--set {quoted(f'{name}={shown}')}")
     assumed = f" --crowd-sd {fitted.crowd_sd:g}" if fitted.crowd_sd else ""
+    assumed += "" if attributes.get("converged") else " --allow-unconverged"
     return "\n".join(
         [
             " ".join(["bayesrep fit STUDY --out posterior.nc", *words]),
             f"bayesrep report STUDY posterior.nc --out report.html{assumed}",
         ]
     )
+
+
+def _other_datasets(recorded: str) -> str | None:
+    """The data sets of a fit as they are typed, where they are not those of every fit."""
+    roles = [str(role) for role in json.loads(recorded)]
+    return ",".join(roles) if {*roles} - {*REQUIRED_ROLES} else None
 
 
 def _cell(value: str | float | None) -> str:

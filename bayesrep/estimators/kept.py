@@ -1,0 +1,102 @@
+"""Which images naive matching takes, and with how many annotators.
+
+Matching on k of n needs one n for all images, and annotators can be forgotten, not added. With as
+many as the image has that was shown to the fewest, one sparse image among thousands would cost all
+the others theirs. So n' is the most annotators that at least 99 % of the images of each data set
+have, and the few images with fewer are left out of naive matching and of what is made of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import index
+
+import numpy as np
+
+from bayesrep.errors import OptionError
+from bayesrep.estimators.replicates import CellCounts, Replicates
+from bayesrep.studies.rules import REQUIRED_ROLES
+
+SPARSE = 0.01
+"""Share of a data set's images that may be left out for their few annotators."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """With how many annotators images are matched, and which are not.
+
+    Attributes
+    ----------
+    annotators
+        n', which every image is thinned to.
+    left_out
+        Of each data set, by role, how many images have fewer and are left out.
+    images
+        Of both data sets, with those left out.
+    fewest
+        The annotators of the image that has the fewest.
+    """
+
+    annotators: int
+    left_out: Mapping[str, int]
+    images: int
+    fewest: int
+
+    @classmethod
+    def of(cls, replicates: Replicates, annotators: int | None = None) -> "Kept":
+        """What is kept with the given n', or the most that 99 % of the images have.
+
+        Raises
+        ------
+        OptionError
+            Where `annotators` is less than 1, or more than 99 % of the images have.
+        """
+        most = usual_annotators(replicates)
+        number = most if annotators is None else index(annotators)
+        if not 1 <= number <= most:
+            raise OptionError("thinned-annotators-out-of-range", annotators=number, fewest=most)
+        sets = dict(zip(REQUIRED_ROLES, _both(replicates), strict=True))
+        return cls(
+            number,
+            {role: _fewer(cells, number) for role, cells in sets.items()},
+            int(sum(cells.images[0].sum() for cells in sets.values())),
+            fewest_annotators(replicates),
+        )
+
+    @property
+    def dropped(self) -> int:
+        """How many images are left out."""
+        return sum(self.left_out.values())
+
+    def take(self, replicates: Replicates) -> Replicates:
+        """The same versions without the images that have fewer annotators than n'."""
+        return take_annotated(replicates, self.annotators)
+
+
+def fewest_annotators(replicates: Replicates) -> int:
+    """The most annotators that every image of both data sets has."""
+    return int(min(replicates.reference.shown.min(), replicates.replication.shown.min()))
+
+
+def usual_annotators(replicates: Replicates) -> int:
+    """The most annotators n' that at least 99 % of the images of each data set have."""
+    return min(map(_usual, _both(replicates)))
+
+
+def take_annotated(replicates: Replicates, annotators: int) -> Replicates:
+    """The versions without the images that have fewer annotators."""
+    return Replicates(*(cells.shown_to(annotators) for cells in _both(replicates)))
+
+
+def _both(replicates: Replicates) -> tuple[CellCounts, CellCounts]:
+    return replicates.reference, replicates.replication
+
+
+def _usual(cells: CellCounts) -> int:
+    images = cells.images[0]
+    numbers = np.unique(cells.shown[images > 0])
+    fewer = np.array([images[cells.shown < number].sum() for number in numbers])
+    return int(numbers[fewer <= SPARSE * images.sum()][-1])
+
+
+def _fewer(cells: CellCounts, annotators: int) -> int:
+    return int(cells.images[0][cells.shown < annotators].sum())

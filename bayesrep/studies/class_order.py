@@ -1,0 +1,115 @@
+"""Class numbers that labels and answers do not mean alike: from 1 on one side, or sorted as text.
+
+Where labels and answers of classifiers are numbers, nothing in either says what the numbers mean.
+If one side counts from 1, or numbered its folders in the order of text (0, 1, 10, 100, ...), every
+answer is held against another class, and the accuracy that comes out is wrong without a trace but
+one: read otherwise, the classifiers are right.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrep.errors import StudyError
+from bayesrep.types import Ints
+
+FEWEST_IMAGES = 20  # fewer cannot tell a mistake from a classifier that errs
+_LEAST, _TIMES_CHANCE, _TIMES_READ = 0.05, 3, 3  # what the accuracy must be, read otherwise
+
+
+class Mistake(NamedTuple):
+    """An order of classes that was mistaken.
+
+    Attributes
+    ----------
+    what
+        What went wrong.
+    accuracy, otherwise
+        As the numbers stand, and under that reading; means over classifiers.
+    """
+
+    what: str
+    accuracy: float
+    otherwise: float
+
+
+def find_mistake(labels: Ints, answers: Ints, count: int) -> Mistake | None:
+    """Find the order of classes that would explain a low accuracy.
+
+    Parameters
+    ----------
+    labels : int64 [N]
+        Class numbers as they were read.
+    answers : int64 [N] or [C, N]
+        Of one classifier or several.
+    count
+        How many classes there are.
+
+    Returns
+    -------
+    Mistake or None
+        None where no known mistake makes the accuracy three times as high, and more than three
+        times chance; and of fewer than three classes or 20 images, which cannot show one.
+    """
+    if len(labels) < FEWEST_IMAGES or len(np.unique(labels)) < 3:
+        return None
+    as_text = np.array([int(name) for name in sorted(map(str, range(count)))])
+    readings = {
+        "the labels are positions of the folder names sorted as text (0, 1, 10, 100, ...)": as_text,
+        "the folder names were sorted as text (0, 1, 10, 100, ...) when they were numbered": (
+            np.argsort(as_text)
+        ),
+        "the labels count from 1": np.arange(count) - 1,
+        "the labels are one too low": np.arange(count) + 1,
+    }
+    accuracy = {name: float(np.mean(each[labels] == answers)) for name, each in readings.items()}
+    name = max(accuracy, key=lambda name: accuracy[name])
+    read = float(np.mean(labels == answers))
+    enough = max(_LEAST, _TIMES_CHANCE / count)
+    if accuracy[name] > enough and accuracy[name] >= _TIMES_READ * read:
+        return Mistake(name, read, accuracy[name])
+    return None
+
+
+def refuse_mistake(labels: NDArray[Any], answers: NDArray[Any], *, where: str) -> None:
+    """Refuse numbers of classes that labels and answers do not mean alike.
+
+    Parameters
+    ----------
+    labels : [N]
+        Classes of the images, as numbers or as text.
+    answers : [N] or [C, N]
+        What classifiers answered, alike. Unless all of both are whole numbers from 0, as numbers or
+        written out, they are names, which mean themselves, and nothing is refused.
+    where
+        Names the labels and the answers in the message.
+
+    Raises
+    ------
+    StudyError
+        With the mistake and both accuracies.
+    """
+    numbers = [_whole(each) for each in (labels, answers)]
+    if numbers[0] is None or numbers[1] is None or not labels.size:
+        return
+    count = int(max(each.max(initial=0) for each in numbers if each is not None)) + 1
+    found = find_mistake(numbers[0], numbers[1], count)
+    if found is not None:
+        raise StudyError(
+            "class-numbers-not-alike",
+            where=where,
+            mistake=found.what,
+            accuracy=found.accuracy,
+            otherwise=found.otherwise,
+        )
+
+
+def _whole(values: NDArray[Any]) -> Ints | None:
+    """Whole numbers from 0, or None where some value is none."""
+    if values.dtype.kind in "iu":
+        return None if (values < 0).any() else values.astype(np.int64)
+    distinct, places = np.unique(values.astype(np.str_), return_inverse=True)
+    if not all(each.isascii() and each.isdecimal() and len(each) < 6 for each in distinct.tolist()):
+        return None
+    return distinct.astype(np.int64)[places].reshape(values.shape)

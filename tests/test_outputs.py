@@ -1,0 +1,365 @@
+"""What is written and printed: whole or not at all, on full disks, to any terminal, to none."""
+
+import ast
+import errno
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from refusals import check, refusal
+
+import bayesrep
+from bayesrep import cli
+from bayesrep.atomic import PLACED, replaced_file, replaced_folder, writing_to
+from bayesrep.commands import output
+from bayesrep.commands.output import open_streams, write_csv
+
+PACKAGE = Path(bayesrep.__file__).parent
+
+
+# ------------------------------------------------------------------ one way to write a file
+
+WRITERS = {
+    *("write_csv", "write_text", "write_bytes", "write_parquet", "write_ipc", "write_json"),
+    *("sink_csv", "sink_parquet", "savefig", "to_netcdf", "save", "savez", "savetxt", "tofile"),
+}
+ELSEWHERE = {
+    "vision/prediction.py save": "a function of ours, which does it",
+    "vision/run.py save": "the same",
+    "inference/nuts.py save": "the same",
+    "report/notebook.py save": "the same",
+    "report/notebook.py savefig": "into memory",
+    "report/sections/photographs.py save": "into memory",
+    "collect/grids.py write_csv": "into memory, for a digest",
+    "files/parquet.py write_parquet": "into memory, to be sealed",
+    "files/netcdf.py open": "appends the seal to a file that has not taken its place yet",
+    "lab/spreading.py open": "a line more of work that is kept; a line cut short is dropped",
+    "inference/checkpoint.py write_text": "a part of its own, of a name that stays the same",
+    "inference/checkpoint.py open": "the same",
+    "inference/checkpoint.py savez": "the same",
+    "vision/cache.py write_text": "says what a cache holds; nothing reads it",
+    "studies/writing.py write_text": "of functions that are given the new folder",
+}
+
+
+def test_files_take_their_place_whole_or_not_at_all():
+    """Whatever writes does so inside `replaced_file` or `replaced_folder`, but for the listed."""
+    found = {
+        f"{file.relative_to(PACKAGE).as_posix()} {way}"
+        for file in PACKAGE.rglob("*.py")
+        for way in written(ast.parse(file.read_text(encoding="utf-8")))
+    }
+    assert found == set(ELSEWHERE)
+
+
+def written(tree):
+    """With what a module writes in its own way."""
+    blocks = (block for block in ast.walk(tree) if isinstance(block, ast.With))
+    ours = [block for block in blocks if any(map(replaces, block.items))]
+    inside = {id(node) for block in ours for node in ast.walk(block)}
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {way for call in calls if id(call) not in inside and (way := writes(call))}
+
+
+def replaces(item):
+    call = item.context_expr
+    return isinstance(call, ast.Call) and ast.unparse(call.func).startswith("replaced_f")
+
+
+def writes(call):
+    """The function that writes, where a call does."""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else None
+    texts = {a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
+    mode = any(set(text) <= set("wxabt+") and set(text) & set("wxa+") for text in texts)
+    if mode and (method == "open" or ast.unparse(call.func) == "open"):
+        return "open"
+    return method if method in WRITERS else None
+
+
+def test_the_look_for_writers_finds_them():
+    text = "open(p, 'wb'); p.open('a'); open(p); open(p, 'rb'); t.write_csv(p); write_csv(t, p)"
+    inside = "with replaced_file(p) as q, open(q, 'w') as f:\n    t.write_csv(q)"
+    assert written(ast.parse(text)) == {"open", "write_csv"}
+    assert written(ast.parse(inside)) == set()
+
+
+@pytest.mark.parametrize("command", ["estimate", "crowd"])
+def test_an_older_table_stays_where_the_new_one_has_no_room(tmp_path, monkeypatch, command):
+    """As polars says it, without the name of a file."""
+    study, table = tmp_path / "study", tmp_path / "table.csv"
+    bayesrep.simulate_study(images=60, classifiers=2, scenario="two-crowds").write(study)
+    table.write_text("precious")
+
+    def full(self, file):
+        Path(file).write_text("cut")
+        raise pl.exceptions.ComputeError("No space left on device (os error 28)")
+
+    monkeypatch.setattr(pl.DataFrame, "write_csv", full)
+    option = ["--workers"] if command == "crowd" else ["--methods", "raw", "--csv"]
+    told = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", told)
+    assert cli.main([command, str(study), *option, str(table), "--force"]) == 1
+    assert told.getvalue().splitlines()[-1] == f"bayesrep: {table}: No space left on device"
+    assert table.read_text() == "precious"
+    assert {path.name for path in tmp_path.iterdir()} == {"study", "table.csv"}
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        (pl.exceptions.ComputeError("write: No space left on device (os error 28)"), 28),
+        (OSError("[Errno 28] Can't write data (errno = 28, error message = 'No space')"), 28),
+        (RuntimeError("Unable to flush file (errno = 28, error message = 'x')"), 28),
+        (OSError(errno.ENOSPC, "No space left on device"), 28),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), errno.EDQUOT),
+    ],
+)
+def test_what_a_full_disk_keeps_from_being_written_is_named(tmp_path, said, number):
+    target = tmp_path / "x.parquet"
+    with pytest.raises(OSError, match=str(target)) as found, replaced_file(target):
+        raise said
+    assert (found.value.errno, found.value.filename) == (number, str(target))
+    with pytest.raises(OSError, match="b.csv") as found, replaced_folder(tmp_path / "a") as folder:
+        raise OSError(errno.EACCES, "Permission denied", str(folder / "b.csv"))
+    assert found.value.filename == str(tmp_path / "a" / "b.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("other", [ValueError("(os error 2)"), OSError(2, "none", "elsewhere.csv")])
+def test_other_errors_stay_what_they_are(tmp_path, other):
+    with pytest.raises(type(other)) as found, writing_to(tmp_path / "x"):
+        raise other
+    assert found.value is other
+
+
+def test_work_that_is_kept_never_loses_what_it_has(tmp_path, monkeypatch):
+    """A last line that was cut is dropped, and what is there before stays whole meanwhile."""
+    pytest.importorskip("jax")
+    from bayesrep.lab import spreading
+
+    kept = tmp_path / "plan.jsonl"
+    with spreading.spread_over(jobs=1, kept=kept, identity="a") as spread:
+        assert spread(str.upper, ["x", "y"], ["1", "2"]) == ["X", "Y"]
+    whole = kept.read_text()
+    kept.write_text(whole + '{"key": "3", "resu')
+
+    def full(self, text, encoding):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", full)
+        with pytest.raises(OSError, match=str(kept)):
+            spreading.Spread(jobs=1, kept=kept, identity="a")
+    assert kept.read_text().startswith(whole)
+    with spreading.spread_over(jobs=1, kept=kept, identity="a") as spread:
+        assert spread(str.upper, ["?", "?"], ["1", "2"]) == ["X", "Y"]
+    assert kept.read_text() == whole
+
+
+def test_a_device_is_not_replaced(tmp_path):
+    study = tmp_path / "study"
+    bayesrep.simulate_study(images=60, classifiers=2).write(study)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found = refusal(["estimate", study, "--csv", pipe, "--force"])
+    check(found, "output-not-a-file", {"path": str(pipe)})
+    assert pipe.is_fifo()
+
+
+# ---------------------------------------------------------------------------- interrupts
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["rename", "rmtree"])
+def test_a_signal_while_folders_are_exchanged_is_heard_afterwards(
+    tmp_path, monkeypatch, number, moment
+):
+    """The new folder is in its place, nothing hidden is left, and what was written is known."""
+    target = tmp_path / "study"
+    (target / "old").mkdir(parents=True)
+    where = shutil if moment == "rmtree" else Path
+    usual = getattr(where, moment)
+
+    def interrupted(*arguments, **options):
+        signal.raise_signal(number)
+        return usual(*arguments, **options)
+
+    def stop(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, stop)
+    placed = PLACED.set([])
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            written_while(monkeypatch, target, where, moment, interrupted)
+        assert PLACED.get() == [target]
+        assert signal.getsignal(number) is stop
+    finally:
+        PLACED.reset(placed)
+        signal.signal(number, before)
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == [
+        "study",
+        "study/new",
+    ]
+
+
+def written_while(monkeypatch, target, where, moment, instead):
+    with replaced_folder(target) as folder:
+        (folder / "new").mkdir()
+        monkeypatch.setattr(where, moment, instead)
+
+
+def test_an_exchange_that_fails_leaves_the_older_folder(tmp_path, monkeypatch):
+    target = tmp_path / "study"
+    (target / "old").mkdir(parents=True)
+    usual = Path.rename
+
+    def refused(path, other):
+        if path.name.endswith(".partial"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return usual(path, other)
+
+    monkeypatch.setattr(Path, "rename", refused)
+    with pytest.raises(PermissionError, match=str(target)), replaced_folder(target):
+        pass
+    assert [path.name for path in target.iterdir()] == ["old"]
+    assert [path.name for path in tmp_path.iterdir()] == ["study"]
+
+
+def test_a_link_is_replaced_and_what_it_leads_to_is_not_touched(tmp_path):
+    (tmp_path / "elsewhere" / "old").mkdir(parents=True)
+    (tmp_path / "study").symlink_to(tmp_path / "elsewhere")
+    with replaced_folder(tmp_path / "study") as folder:
+        (folder / "new").mkdir()
+    assert [path.name for path in (tmp_path / "study").iterdir()] == ["new"]
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["old"]
+    assert {path.name for path in tmp_path.iterdir()} == {"study", "elsewhere"}
+
+
+def test_an_interrupt_after_the_last_step_says_what_was_written(tmp_path, capsys, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "study"
+    words = ["simulate", str(out), "--images", "60", "--classifiers", "2"]
+    with monkeypatch.context() as patched:
+        patched.setattr("bayesrep.commands.simulate.emit", stopped)
+        assert cli.main(words) == 130
+    assert capsys.readouterr().err == f"bayesrep: interrupted; {out} had been written\n"
+    assert bayesrep.read_study(out).classifiers
+    monkeypatch.setattr(bayesrep.Study, "write", stopped)
+    assert cli.main([*words, "--force"]) == 130
+    assert capsys.readouterr().err == "bayesrep: interrupted; nothing was written\n"
+
+
+# ---------------------------------------------------------------------- streams and encodings
+
+
+@pytest.fixture(scope="module")
+def odd_study(tmp_path_factory):
+    """A study whose classifier has a name that few encodings know."""
+    path = tmp_path_factory.mktemp("streams") / "study"
+    study = bayesrep.simulate_study(seed=3, images=60, classifiers=2)
+    sides = {
+        role: {
+            "images": data.images,
+            "selected": data.selected,
+            "shown": data.shown,
+            "correct": data.correct,
+        }
+        for role, data in study.datasets.items()
+    }
+    bayesrep.Study.from_arrays(**sides, classifiers=["café-ネット", "b"]).write(path)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+@pytest.mark.parametrize("command", ["check", "estimate"])
+def test_nothing_is_lost_in_an_encoding_that_lacks_characters(
+    odd_study, monkeypatch, encoding, command
+):
+    more = ["--methods", "naive,raw"] if command == "estimate" else []
+    texts = {}
+    for each in ("utf-8", encoding):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=each, errors="strict")
+        monkeypatch.setattr(sys, "stdout", stream)
+        open_streams()
+        assert cli.main([command, str(odd_study), *more]) == 0
+        texts[each] = stream.buffer.getvalue().decode(each)
+    wanted = texts["utf-8"]
+    assert len(texts[encoding].splitlines()) == len(wanted.splitlines())
+    if command == "check":
+        assert ("0 +/- " if encoding == "ascii" else "0 ± ") in texts[encoding]
+    else:
+        assert "\N{MINUS SIGN}" in wanted
+        assert r"\u30cd\u30c3\u30c8" in texts[encoding]
+        assert ("caf\\xe9" if encoding == "ascii" else "café") in texts[encoding]
+        numbers = wanted.splitlines()[-1].replace("\N{MINUS SIGN}", "-")
+        assert texts[encoding].splitlines()[-1] == numbers
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_nothing_of_a_summary_is_lost_either(tmp_path, monkeypatch, encoding):
+    import zoo
+
+    zoo.study("tiny").write(tmp_path / "study")
+    fit = zoo.posterior_path("tiny", **zoo.SHORT)
+    words = ["summarize", str(tmp_path / "study"), str(fit), "--allow-unconverged"]
+    texts = {}
+    for each in ("utf-8", encoding):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=each, errors="strict")
+        monkeypatch.setattr(sys, "stdout", stream)
+        open_streams()
+        assert cli.main(words) == 0
+        texts[each] = stream.buffer.getvalue().decode(each)
+    plain = texts["utf-8"].replace("\N{MINUS SIGN}", "-")
+    assert texts[encoding] == (plain.replace("±", "+/-") if encoding == "ascii" else plain)
+
+
+def test_every_character_of_a_sentence_has_what_is_typed_for_it():
+    codecs_error = UnicodeEncodeError("ascii", "a−b ± é𝄞\udcff", 0, 9, "lacks it")
+    assert output._typed(codecs_error) == ("a-b +/- \\xe9\\U0001d11e\\udcff", 9)
+
+
+START = [sys.executable, "-m", "bayesrep"]
+
+
+def shell(words, redirected, **environment):
+    told = " ".join([*START, *map(str, words), redirected])
+    return subprocess.run(
+        ["sh", "-c", told],
+        capture_output=True,
+        env={**os.environ, **environment},
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a compiler: of shell scripts")
+def test_streams_that_are_closed_or_full(odd_study):
+    words = ("check", odd_study)
+    done = shell(words, ">&-")
+    assert (done.returncode, done.stderr) == (0, b"")
+    done = shell(words, "2>&-")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, b"No rule is broken.")
+    if Path("/dev/full").is_char_device():
+        done = shell(words, ">/dev/full")
+        assert done.returncode == 1
+        assert done.stderr == b"bayesrep: standard output: No space left on device\n"
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = shell(words, "", **plain)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"0 +/- " in done.stdout
+
+
+def test_a_table_is_written_with_the_numbers_that_are_printed(tmp_path):
+    write_csv(pl.DataFrame({"a": ["−1"]}), tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text(encoding="utf-8") == "a\n−1\n"
