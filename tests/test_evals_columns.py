@@ -1,5 +1,6 @@
 """Tables and JSON whose columns are called anyhow: true formats of tools that have no reader."""
 
+import gzip
 import json
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -126,6 +127,19 @@ def test_names_are_the_same_with_blanks_and_in_another_form(tmp_path):
     )
     assert found.answers[0].classifiers == ("m", "mm")
     assert found.answers[0].images.tolist() == [f"caf\u00e9 {n}" for n in range(6)]
+
+
+def test_tables_are_those_that_every_reader_takes(tmp_path):
+    rows = [(f"0{n}", "m", int(solves("m", t, n))) for t in TASKS for n in range(6)]
+    for kind, separator in (("csv.gz", ","), ("tsv", "\t"), ("csv", ";")):
+        for place, task in enumerate(TASKS):
+            each = [separator.join(map(str, row)) for row in rows[6 * place : 6 * place + 6]]
+            text = "\n".join([separator.join(("Item", "Model", "Score")), *each])
+            data = gzip.compress(text.encode()) if kind.endswith("gz") else text.encode()
+            (tmp_path / f"{task}.{kind}").write_bytes(data)
+        found = read_evaluations([tmp_path / f"{task}.{kind}" for task in TASKS], **BOTH)
+        assert right(found) == {(t, "m"): expected("m", t) for t in TASKS}
+        assert found.answers[0].images.tolist() == [f"0{n}" for n in range(6)]
 
 
 # The tools' own files

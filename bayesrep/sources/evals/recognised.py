@@ -22,9 +22,9 @@ from bayesrep.sources.evals.score_tables import LINES, TABLES
 
 KNOWN = (
     "samples_*.jsonl of lm-evaluation-harness, instance-level .jsonl of Every Eval Ever, .eval or "
-    ".json of Inspect, per_instance_stats.json of HELM, a report of SWE-bench, a .parquet or .csv "
-    "of item, model, score, or any table or JSON Lines with --item, --model and --score to say "
-    "which column is what"
+    ".json of Inspect, per_instance_stats.json of HELM, a report of SWE-bench, a table (.parquet, "
+    ".csv, .tsv, .xlsx) of item, model, score, or any table or JSON Lines with --item, --model and "
+    "--score to say which column is what"
 )
 MUCH = 256
 """Megabytes from which on reading takes a while."""
@@ -173,7 +173,9 @@ def _log(
     path, kind = file.path, file.path.suffix.lower()
     if kind == ".eval":
         return inspect_logs.read_archive(path, asked, file.model)
-    if kind in TABLES or (asked.columns and (kind in LINES or (kind == ".json" and file.named))):
+    if path.name.lower().endswith(TABLES) or (
+        asked.columns and (kind in LINES or (kind == ".json" and file.named))
+    ):
         return score_tables.read(path, file.model, asked.columns, advance)
     if kind in LINES:
         first = json_parts.first_object(path)

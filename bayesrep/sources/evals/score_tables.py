@@ -1,4 +1,4 @@
-"""Tables of item, model and score: Parquet or CSV, JSON Lines or JSON.
+"""Tables of item, model and score: Parquet, CSV and its kin, JSON Lines or JSON.
 
 Columns go by these names, where one of them is there: item, question_id, question, sample_id,
 instance_id, image, id; model, model_id, classifier; score, solved, correct, is_correct; and
@@ -21,7 +21,8 @@ from bayesrep.sources.evals.records import Log, recorded
 from bayesrep.sources.table_files import read_table, require, whole_numbers
 
 TOOL = "table of scores"
-TABLES, LINES = (".parquet", ".csv"), (".jsonl", ".ndjson")
+TABLES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx")
+LINES = (".jsonl", ".ndjson")
 _KNOWN: Mapping[str, tuple[str, ...]] = {
     "item": ("item", "question_id", "question", "sample_id", "instance_id", "image", "id"),
     "model": ("model", "model_id", "classifier"),
@@ -85,11 +86,12 @@ def read(
             for field, name in found.items()
         )
     notes: list[str] = []
-    if kind not in TABLES:
+    if kind in (*LINES, ".json"):
         table, notes = _of_items(table, found, path)
     if model is not None:
         table = table.with_columns(model=pl.lit(model))
-    return Log(where, TOOL, found["item"], recorded(table, where, task=path.stem), notes=notes)
+    name = path.name.removesuffix(".gz").rpartition(".")[0]
+    return Log(where, TOOL, found["item"], recorded(table, where, task=name), notes=notes)
 
 
 def _columns(
