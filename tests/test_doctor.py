@@ -12,6 +12,7 @@ from refusals import check, refusal
 
 from bayesrep import Study, WorkerAnswers
 from bayesrep.cli import main
+from bayesrep.sources.doctor import examine_data
 from bayesrep.studies.allows import looks_cut, of_attempts, of_study, panel_of, supported
 from bayesrep.studies.attempts import Attempts
 from bayesrep.studies.words import VOCABULARIES
@@ -153,3 +154,80 @@ def test_what_is_nothing_known_is_one_line(make, rule, fact, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     make(tmp_path / "thing")
     check(refusal(["doctor", "thing"]), rule, {fact: "thing"})
+
+
+def lm_eval(root, model, task, items=30, filters=("none",), score=lambda item: item % 2):
+    """Samples of lm-evaluation-harness."""
+    folder = root / model
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"doc_id": item, "resps": [], "filter": each, "metrics": ["acc"], "acc": float(score(item))}
+        for each in filters
+        for item in range(items)
+    ]
+    (folder / f"samples_{task}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "results.json").write_text(json.dumps({"results": {}, "model_name": model}))
+
+
+def of_logs(*paths):
+    what, found = examine_data(list(paths))
+    return {each.what: each for each in found}
+
+
+def test_models_of_logs_may_be_solvers_which_costs_nothing(tmp_path):
+    for model in ("a", "b"):
+        for task in ("old", "new"):
+            lm_eval(tmp_path, model, task)
+    assert "--solvers" not in of_logs(tmp_path)["adjusted comparison"].missing  # one would be left
+    lm_eval(tmp_path, "c", "old")
+    assert "--solvers" not in of_logs(tmp_path)["adjusted comparison"].missing  # on one set alone
+    lm_eval(tmp_path, "c", "new")
+    found = of_logs(tmp_path)
+    assert "at no cost, import evals --solvers" in found["adjusted comparison"].missing
+    assert "up to 2 models" in found["adjusted comparison"].missing
+    assert (found["raw comparison"].state, found["raw comparison"].missing) == ("yes", "")
+
+
+@pytest.mark.parametrize(
+    ("odd", "state", "told"),
+    [
+        ({"filters": ("strict", "flexible")}, "with care", "--filter"),
+        ({"score": lambda item: item / 30}, "with care", "--threshold"),
+        ({"score": lambda item: float("inf")}, "no", "'Infinity'"),
+        ({"filters": ("none", "none"), "score": None}, "no", "several scores"),
+    ],
+)
+def test_what_import_refuses_is_not_called_comparable(tmp_path, odd, state, told):
+    if odd.get("score", 0) is None:  # the second filter says something else
+        values = iter([0.0] * 30 + [1.0] * 30)
+        odd = {**odd, "score": lambda item: next(values)}
+    lm_eval(tmp_path, "m", "old")
+    lm_eval(tmp_path, "m", "new", **odd)
+    raw = of_logs(tmp_path)["raw comparison"]
+    assert raw.state == state
+    assert "import evals refuses new" in raw.because
+    assert told in raw.because
+    lm_eval(tmp_path, "m", "third")
+    raw = of_logs(tmp_path)["raw comparison"]  # the two others can be compared
+    assert raw.state == "with care"
+    assert told in raw.missing
+
+
+def test_groups_that_logs_know_are_data_sets(tmp_path):
+    parts = {"bench": ["b_x", "b_y"], "redux": ["r_x", "r_y"], "b_part": ["b_x"], "gone": ["z"]}
+    for tasks in parts.values():
+        for task in tasks[: 2 * (tasks != ["z"])]:
+            lm_eval(tmp_path, "m", task)
+    file = tmp_path / "m" / "results.json"
+    file.write_text(json.dumps({"results": {}, "model_name": "m", "group_subtasks": parts}))
+    raw = of_logs(tmp_path)["raw comparison"]
+    assert raw.because == "1 model, 60 on bench and 60 on redux items"
+
+
+def test_a_model_that_lacks_half_is_not_called_comparable(tmp_path):
+    for task in ("old", "new"):
+        lm_eval(tmp_path, "whole", task)
+        lm_eval(tmp_path, "half", task, items=15)
+    raw = of_logs(tmp_path)["raw comparison"]
+    assert raw.state == "no"
+    assert "--common" in raw.because

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -17,6 +18,7 @@ import bayesrep
 from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
 from bayesrep.sources.evals import read, read_evaluations
+from bayesrep.sources.evals.inspect_logs import zipfile as zipped
 from bayesrep.sources.evals.recognised import read_logs
 from bayesrep.sources.evals.records import Asked
 from bayesrep.sources.evals.verdicts import with_solved
@@ -141,10 +143,10 @@ def inspect_json(root, model, task, **options):
     return file
 
 
-def inspect_eval(root, model, task, **options):
+def inspect_eval(root, model, task, packed=zipfile.ZIP_DEFLATED, **options):
     header, samples = inspect_parts(model, task, **options)
     file = root / f"{model.replace('/', '_')}_{task}.eval"
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipped.ZipFile(file, "w", packed) as archive:
         archive.writestr("_journal/start.json", "{}")
         archive.writestr("samples/0_epoch_1.json", "not JSON, and never read")
         archive.writestr("summaries.json", json.dumps(samples))
@@ -204,6 +206,7 @@ FORMATS = {
     "every_eval_ever": lambda root, models: [every(root, models)],
     "inspect_json": of_each(inspect_json),
     "inspect_eval": of_each(inspect_eval),
+    "inspect_zstd": of_each(partial(inspect_eval, packed=zipped.ZIP_ZSTANDARD)),
     "helm": of_each(helm),
     "parquet": lambda root, models: [scores(root, models)],
     "csv": lambda root, models: [scores(root, models, kind="csv")],
@@ -633,8 +636,14 @@ def test_the_fixture_of_helm(fixtures):
     expected = [
         next(s["mean"] for s in each["stats"] if s["name"]["name"] == "exact_match")
         for each in contents
+        if each["stats"][0]["name"]["split"] == "test"
     ]
     assert log.records["score"].cast(pl.Float64).to_list() == expected
+    assert [note.split("; ")[1] for note in log.notes] == ["left out: 1 of the split 'valid'"]
+    quasi = only(fixtures, "*per_instance_stats.json", metric=("quasi_exact_match",))
+    assert quasi.records["score"].cast(pl.Float64).mean() == pytest.approx(1 / 9)  # HELM's own
+    valid = only(fixtures, "*stats.json", metric=("exact_match",), split=("valid",))
+    assert valid.records["item"].to_list() == ["id11"]
 
 
 def test_the_fixture_of_every_eval_ever(fixtures):

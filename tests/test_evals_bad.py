@@ -1,6 +1,7 @@
 """Logs that are damaged, forged or contradict themselves: one line each, that says what to do."""
 
 import json
+import os
 import zipfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -11,8 +12,9 @@ from refusals import refused
 
 from bayesrep import OptionError, StudyError
 from bayesrep.cli import main
-from bayesrep.files import json_parts
-from bayesrep.sources.evals import read_evaluations
+from bayesrep.files import json_parts, strict_json
+from bayesrep.sources.evals import inspect_logs, read_evaluations
+from bayesrep.sources.evals.inspect_logs import zipfile as zipped
 
 _spec = spec_from_file_location("makers", Path(__file__).with_name("test_evals.py"))
 makers = module_from_spec(_spec)
@@ -37,8 +39,8 @@ def changed(file, change):
     file.write_text("".join(json.dumps(line) + "\n" for line in lines if line is not None))
 
 
-def archive(file, entries, **options):
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, **options) as made:
+def archive(file, entries, packed=zipfile.ZIP_DEFLATED):
+    with zipped.ZipFile(file, "w", packed) as made:
         for name, contents in entries:
             made.writestr(name, contents)
     return file
@@ -107,7 +109,13 @@ def test_deep_nesting_huge_numbers_and_long_lines_are_refused(tmp_path, monkeypa
 
 @pytest.mark.parametrize(
     ("odd", "told"),
-    [(float("nan"), "NaN"), ("maybe", "maybe"), ([0, 1], "[0, 1]"), ({"a": 1}, '{"a": 1}')],
+    [
+        (float("inf"), "Infinity"),
+        (float("-inf"), "-Infinity"),
+        ("maybe", "maybe"),
+        ([0, 1], "[0, 1]"),
+        ({"a": 1}, '{"a": 1}'),
+    ],
 )
 def test_scores_that_are_none(tmp_path, odd, told):
     files = lm_eval(tmp_path)
@@ -115,12 +123,35 @@ def test_scores_that_are_none(tmp_path, odd, told):
     refuse(files, "score-not-a-verdict", {"items": ["2"], "score": told})
 
 
-def test_an_item_without_a_score_is_counted(tmp_path):
+@pytest.mark.parametrize("none", [None, float("nan"), "nan", "None", "", "N/A"])
+def test_an_item_without_a_score_is_counted(tmp_path, none):
     files = lm_eval(tmp_path, items=60)
-    changed(files[0], lambda row: {**row, "exact_match": None} if row["doc_id"] == 2 else row)
+    files += [makers.lm_eval(tmp_path, "mm", task, items=60) for task in TASKS]
+    changed(files[0], lambda row: {**row, "exact_match": none} if row["doc_id"] == 2 else row)
     found = read_evaluations(files, **BOTH)
+    assert found.answers[0].images.tolist() == [str(n) for n in range(60) if n != 2]
     told = ("'m'", "'2'", "60", "'old'", "left out")
     assert any(all(each in note for each in told) for note in found.notes)
+
+
+def test_what_no_model_was_scored_on_is_left_out_however_much_it_is(tmp_path):
+    """NaN is what Inspect writes of a sample that its scorer did not score."""
+    files = []
+    for task in TASKS:
+        header, samples = makers.inspect_parts("m", task, items=12)
+        for sample in samples:
+            sample["scores"]["match"]["value"] = "NaN" if sample["id"] % 4 == 2 else 1.0
+        text = json.dumps({**header, "samples": samples}).replace('"NaN"', "NaN")
+        (tmp_path / f"{task}.json").write_text(text)
+        files.append(tmp_path / f"{task}.json")
+    found = read_evaluations(files, **BOTH)
+    assert found.answers[0].images.tolist() == ["0", "1", "3", "4", "5", "7", "8", "9", "11"]
+    assert found.answers[0].correct.all()
+    told = "items '2', '6', '10' of the 12 of 'old': scored of no model (NaN); left out"
+    assert told in found.notes
+    other = makers.inspect_json(tmp_path, "other", "old", items=12)
+    files += [other, makers.inspect_json(tmp_path, "other", "new", items=12)]
+    refuse(files, "model-lacks-scores", {"model": "m", "items": ["2", "6", "10"]})
 
 
 def test_an_item_without_a_name_is_refused(tmp_path):
@@ -141,6 +172,18 @@ def test_one_item_with_two_scores(tmp_path):
     files[0].write_text("\n".join([*lines, other]))
     told = {"items": ["3"], "dataset": "old", "model": "m"}
     assert "samples_old_" in refuse(files, "item-scored-several-times", told).facts["file"]
+
+
+def test_filters_that_are_not_named_are_no_attempts(tmp_path):
+    files = lm_eval(tmp_path)
+    for file in files:
+        changed(file, lambda row: {k: v for k, v in row.items() if k != "filter"})
+    lines = files[0].read_text().splitlines()
+    row = json.loads(lines[3])
+    other = json.dumps({**row, "exact_match": 1 - row["exact_match"]})
+    files[0].write_text("\n".join([*lines, other]))
+    told = refuse(files, "filters-not-named", {"items": ["3"], "dataset": "old", "model": "m"})
+    assert "--repeats" not in told
 
 
 # One model beside another
@@ -232,6 +275,77 @@ def test_names_that_could_steer_a_terminal_or_a_page(tmp_path, capsys):
     assert all(name.isprintable() for name in study.reference.images.tolist())
 
 
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize("field", ["task", "model", "id", "scorer", "metric"])
+def test_half_a_surrogate_pair_in_a_name_of_inspect(tmp_path, field):
+    header, samples = makers.inspect_parts("m", "old")
+    if field in header["eval"]:
+        header["eval"][field] += HALF
+    for sample in samples:
+        if field == "id":
+            sample["id"] = f"{sample['id']}{HALF}"
+        if field == "scorer":
+            sample["scores"] = {HALF: sample["scores"]["match"]}
+        if field == "metric":
+            sample["scores"]["match"]["value"] = {HALF: "C"}
+    (tmp_path / "b.json").write_text(json.dumps({**header, "samples": samples}))
+    refuse([tmp_path / "b.json"], "text-not-unicode", {"where": str(tmp_path / "b.json")})
+    parts = [("summaries.json", json.dumps(samples)), ("header.json", json.dumps(header))]
+    file = archive(tmp_path / "b.eval", parts)
+    refuse([file], "text-not-unicode", {"where": str(file)})
+
+
+def test_half_a_surrogate_pair_in_a_name_of_helm(tmp_path):
+    file = makers.helm(tmp_path, "a/m", "old", perturbed=("typos",))
+    rows = file.read_text()
+    for old, new in (("exact_match", f"exact{HALF}"), ("typos", HALF), ("id3", f"id3{HALF}")):
+        changed = json.loads(rows.replace(f'"{old}"', json.dumps(new)))
+        file.write_text(json.dumps(changed))
+        refuse([file], "text-not-unicode", {"where": str(file)}, filter="none")
+    file.write_text(rows)
+    state = file.with_name("scenario_state.json")
+    state.write_text(json.dumps({"adapter_spec": {"model": HALF}}))
+    refuse([file], "text-not-unicode", {"where": str(state)})
+
+
+@pytest.mark.parametrize("field", ["exact_match", "doc_id", "filter"])
+def test_half_a_surrogate_pair_in_lines(tmp_path, field):
+    files = lm_eval(tmp_path)
+    changed(files[0], lambda row: {**row, field: HALF})
+    refuse(files, "text-not-unicode", {"where": str(files[0])})
+    changed(files[0], lambda row: {**row, "metrics": [HALF], HALF: 1.0})
+    refuse(files, "text-not-unicode", {"where": str(files[0])})
+    file = makers.every(tmp_path, model_id=HALF)
+    refuse([file], "text-not-unicode", {"where": str(file)})
+
+
+def test_names_of_files_that_are_no_text(tmp_path):
+    """Bytes that are no UTF-8 in a file's name are half surrogate pairs to Python."""
+    name = os.fsdecode(b"s\xff.csv")
+    try:
+        makers.scores(tmp_path, kind="csv").rename(tmp_path / name)
+    except OSError:
+        return  # a file system that has no such names
+    found = read_evaluations([tmp_path / name], **BOTH)
+    assert found.provenance["files"] == [r"s\udcff.csv"]
+    (tmp_path / name).write_text("item,model,score\nq1,m,1\n")
+    with refused(StudyError, "text-not-unicode", {"text": os.fsdecode(b"s\xff")}):
+        read_evaluations([tmp_path / name], **BOTH)
+
+
+def test_half_a_surrogate_pair_where_nothing_is_used_is_none_of_our_business(tmp_path):
+    files = lm_eval(tmp_path, target=f"4{HALF}")
+    files += [makers.inspect_json(tmp_path, "n", task) for task in TASKS]
+    for file in files[2:]:
+        log = json.loads(file.read_text())
+        for sample in log["samples"]:
+            sample["messages"] = [f"4{HALF}"]
+        file.write_text(json.dumps(log))
+    assert read_evaluations(files, **BOTH, key="id").answers[0].correct.any()
+
+
 def test_a_question_as_a_key_is_shortened_and_stays_unique(tmp_path):
     rows = [(t, "why " * 200 + str(n), "m", n % 2) for t in TASKS for n in range(5)]
     table = pl.DataFrame(rows, ["dataset", "question", "model", "score"], orient="row")
@@ -249,7 +363,83 @@ def test_a_bomb_in_an_archive_is_not_unpacked(tmp_path):
         kept = [each for each in entries("old") if each[0] != name]
         bomb = archive(tmp_path / "b.eval", [*kept, (name, "[" + " " * 2**25 + "]")])
         assert bomb.stat().st_size < 2**16
-        refuse([bomb], "log-entry-too-large", {"entry": name, "unpacked_bytes": 33_554_434})
+        told = refuse([bomb], "log-entry-too-large", {"entry": name})
+        assert told.facts["unpacked_bytes"] > 33_554_434
+
+
+PACKED = [zipfile.ZIP_DEFLATED, zipped.ZIP_ZSTANDARD]
+
+
+@pytest.mark.parametrize("packed", PACKED)
+def test_what_is_read_of_an_archive_has_one_bound(tmp_path, packed):
+    """Entries that are each small enough, and not all together."""
+    blank = "[" + " " * 2**24 + "]"
+    parts = [(f"_journal/summaries/{n}.json", blank) for n in range(1, 25)]
+    for kept, least in ((parts[:2], 2**25), (parts, 24 * 2**24)):
+        bomb = archive(tmp_path / "b.eval", [*kept, entries("old")[1]], packed)
+        told = refuse([bomb], "log-entry-too-large")
+        assert told.facts["unpacked_bytes"] > least
+
+
+def test_more_entries_or_samples_than_any_log_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(inspect_logs, "ENTRIES", 5)
+    many = [(f"samples/{n}.json", "") for n in range(4)]
+    told = refuse(
+        [archive(tmp_path / "b.eval", [*many, *entries("old")])],
+        "log-with-many-samples",
+        {"noun": "entries", "most": 5},
+    )
+    assert str(tmp_path) in told
+    for file in (
+        archive(tmp_path / "c.eval", entries("old")),
+        makers.inspect_json(tmp_path, "m", "old"),
+    ):
+        refuse([file], "log-with-many-samples", {"noun": "samples", "most": 5})
+    monkeypatch.setattr(inspect_logs, "ENTRIES", 100)
+    monkeypatch.setattr(inspect_logs, "SCORES", 11)
+    file = makers.inspect_json(tmp_path, "m", "old", scorers=("match", "judge"))
+    refuse([file], "log-with-many-samples", {"noun": "scores", "most": 11})
+    monkeypatch.setattr(inspect_logs, "_DIRECTORY", 100)
+    refuse([tmp_path / "c.eval"], "log-archive-damaged")
+
+
+def test_the_bounds_that_security_md_states_are_those_of_the_code():
+    page = (Path(__file__).parents[1] / "SECURITY.md").read_text(encoding="utf-8")
+    said = " ".join(page.split())
+    for stated in (
+        f"JSON may be {strict_json.BYTES >> 20} MB large",
+        f"{strict_json.DEPTH} lists deep",
+        f"{json_parts.LARGEST >> 20} MB in JSON",
+        f"lines of {json_parts.LONGEST >> 20} MB",
+        f"{inspect_logs.ALWAYS >> 20} MB or {inspect_logs.RATIO} times what they are packed",
+        f"{inspect_logs.ENTRIES:,} entries",
+        f"{inspect_logs.SCORES:,} scores",
+    ):
+        assert stated in said
+
+
+def test_lists_may_be_as_deep_in_a_log_as_in_any_json(tmp_path):
+    files = [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
+    log = json.loads(files[0].read_text())
+    for depth, deep in ((96, False), (101, True)):
+        inner = 0
+        for _ in range(depth):
+            inner = [inner]
+        files[0].write_text(json.dumps({**log, "stats": inner}))
+        if deep:
+            refuse(files, "json-file-damaged", {"reason": "lists and objects more than 100 deep"})
+        else:
+            assert read_evaluations(files, **BOTH)
+
+
+@pytest.mark.parametrize("packed", PACKED)
+def test_a_damaged_entry_is_one_line(tmp_path, packed):
+    file = archive(tmp_path / "b.eval", entries("old"), packed)
+    contents = bytearray(file.read_bytes())
+    start = contents.index(b"summaries.json") + 40
+    contents[start : start + 20] = bytes(20)
+    file.write_bytes(contents)
+    refuse([file], "log-archive-damaged", {"path": str(file)})
 
 
 def test_a_header_that_lies_about_sizes_is_no_log(tmp_path):
@@ -409,7 +599,7 @@ def test_tables_without_what_they_need(tmp_path):
     table = pl.DataFrame({"item": ["a"], "model": ["m"], "score": [float("nan")], "task": ["old"]})
     table = pl.concat([table, table.with_columns(task=pl.lit("new"))])
     table.write_parquet(tmp_path / "s.parquet")
-    refuse([tmp_path / "s.parquet"], "score-not-a-verdict", {"score": "NaN", "items": ["a"]})
+    refuse([tmp_path / "s.parquet"], "logs-without-scores")
 
 
 def test_more_solved_than_attempted_and_counts_that_are_none(tmp_path):

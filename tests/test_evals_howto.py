@@ -45,7 +45,7 @@ def test_the_page_from_logs_to_studies(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
     typed = [line for block in blocks for line in block.replace("\\\n", "").splitlines()]
-    assert len(typed) == 6
+    assert len(typed) == 7
     for line in typed:
         words = shlex.split(line.removeprefix("$ "))
         assert words[0] == "bayesrep"

@@ -28,7 +28,7 @@ from bayesrep.numerics.solve_rates import (
     passed_items,
 )
 from bayesrep.report.pass_at_k import draw_pass_at_k
-from bayesrep.studies.attempts import Attempts
+from bayesrep.studies.attempts import Attempts, read_attempts
 
 DRAWS = 1_000  # the fewest
 
@@ -271,3 +271,37 @@ def test_names_of_models_are_drawn_as_they_are(pair: list[Attempts]):
     figure = draw_pass_at_k(pass_at_k(odd, (1, 20), draws=DRAWS))
     (axes,) = figure.axes
     assert r"\x1b" in axes.get_legend().get_texts()[0].get_text()
+
+
+def test_blanks_and_other_forms_of_a_name_make_no_second_item(tmp_path: Path):
+    rows = [
+        (f"HumanEval/{n} " if attempt % 2 else f"HumanEval/{n}", model, (n + attempt) % 3 == 0)
+        for n in range(5)
+        for attempt in range(4)
+        for model in ("caf\u00e9", " cafe\u0301")
+    ]
+    for kind in ("csv", "parquet"):
+        path = tmp_path / f"attempts.{kind}"
+        table = pl.DataFrame(rows, ["item", "model", "solved"], orient="row")
+        (table.write_csv if kind == "csv" else table.write_parquet)(path)
+        (found,) = read_attempts(path)
+        assert found.classifier == "caf\u00e9"
+        assert found.images.tolist() == [f"HumanEval/{n}" for n in range(5)]
+        assert found.attempts.tolist() == [8] * 5
+        assert found.solved.tolist() == [
+            2 * sum((n + attempt) % 3 == 0 for attempt in range(4)) for n in range(5)
+        ]
+
+
+def test_rows_of_counts_that_come_twice_are_refused_with_blanks_too(tmp_path: Path):
+    path = tmp_path / "attempts.csv"
+    path.write_text("item,model,solved,attempts\nq1,m,1,4\nq1 ,m,2,4\n")
+    with refused(StudyError, "attempts-row-repeated", {"items": ["q1 by m"]}):
+        read_attempts(path)
+
+
+def test_of_two_columns_of_what_is_solved_none_is_taken(tmp_path: Path):
+    path = tmp_path / "attempts.csv"
+    path.write_text("item,model,solved,correct\nq1,m,1,0\n")
+    with refused(StudyError, "attempts-columns-ambiguous", {"columns": ["solved", "correct"]}):
+        read_attempts(path)

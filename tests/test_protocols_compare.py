@@ -31,6 +31,7 @@ from bayesrep.protocols import (
     resampled_accuracies,
     shankar2020,
 )
+from bayesrep.studies.answers import read_predictions
 from bayesrep.studies.imagenet import synsets
 from bayesrep.studies.predictions import NO_ANSWER, Predictions
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -776,6 +777,74 @@ def test_answers_without_counts_know_which_is_the_reference(both, tmp_path, caps
     ):
         file.write_text(text, "utf-8")
         check(refusal(["compare", tmp_path / "answers"]), rule, {place: str(file)})
+
+
+def few(name, right):
+    """Answers of classifiers to a few images; 1 where right."""
+    rows = np.array(list(right.values()))
+    images = np.array([f"{name} {n}" for n in range(rows.shape[1])])
+    labels = np.zeros(rows.shape[1], dtype=np.int8)
+    answers = np.where(rows, 0, 1).astype(np.int8)[:, :, None]
+    return Predictions(name, images, ("right", "wrong"), labels, tuple(right), answers)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            {"m": [1, 1, 1]},
+            {"m": [1, 1]},
+            "m is as accurate on new as on old (95 % of the gap ",
+        ),
+        (
+            {"m": [1] * 80},
+            {"m": [1] * 20 + [0] * 60},
+            "m loses 75.00 points from old to new (95 % ",
+        ),
+        (
+            {"m": [0] * 3, "other": [0, 0, 1]},
+            {"m": [1, 1], "other": [1, 1]},
+            "The 2 classifiers gain 83.33 points on average from old to new (95 % ",
+        ),
+    ],
+)
+def test_small_data_sets_are_compared_without_a_warning_and_in_words(
+    tmp_path, capsys, old, new, said
+):
+    write_answers([few("old", old), few("new", new)], tmp_path / "s")
+    status, text, error = run(capsys, "compare", tmp_path / "s")
+    assert (status, error) == (0, "")
+    last = text.splitlines()[-1]
+    assert last.startswith(said)
+    assert last.endswith("Accuracies alone do not say why.")
+    assert ("It may be chance." in last) == (old == {"m": [1, 1, 1]})
+    for table in ("pairs", "lines"):
+        status, text, error = run(capsys, "compare", tmp_path / "s", "--table", table)
+        assert (status, error) == (0, "")
+
+
+def test_what_is_printed_is_in_percent_and_in_plain_names(files, capsys):
+    found = compare(*read_predictions(files / "s", ("v1", "v2"), ranks=1))
+    status, text, _ = run(capsys, *arguments(files))
+    assert status == 0
+    lines = found.lines.filter(scale="linear", quantity="mean_gap").row(0, named=True)
+    (line,) = (each for each in text.splitlines() if "mean gap" in each)
+    assert f"{100 * lines['estimate']:.2f}" in line
+    assert f"{100 * lines['lower']:.2f} to {100 * lines['upper']:.2f}" in line
+    assert "_" not in text
+    status, text, _ = run(capsys, *arguments(files, "--table", "pairs"))
+    row = found.pairs().row(0, named=True)
+    assert f"{100 * row['lower']:.2f} to {100 * row['upper']:.2f}" in text
+    assert "_" not in text
+
+
+def test_answers_of_models_are_spoken_of_as_such(tmp_path, capsys):
+    both = [few(name, {"classifier 1": [1, 0, 1], "b": [0, 1, 1]}) for name in ("old", "new")]
+    write_answers(both, tmp_path / "s", provenance={"words": "evaluation"})
+    _, text, _ = run(capsys, "compare", tmp_path / "s")
+    assert "The 2 models are as accurate" in text
+    assert "classifier 1" in text
+    assert text.count("classifier") == text.count("classifier 1")
 
 
 def test_a_folder_of_answers_without_counts_is_sound(both, tmp_path, capsys):

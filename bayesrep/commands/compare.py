@@ -11,6 +11,7 @@ from bayesrep.commands.options import (
     given,
     names,
     read_study,
+    speak_of_answers,
 )
 from bayesrep.commands.output import emit_table, new_table
 from bayesrep.errors import OptionError
@@ -57,9 +58,16 @@ def run(arguments: Namespace) -> int:
     )
     from bayesrep.protocols.humans import with_published
     from bayesrep.report.subsets import subsets_text
-    from bayesrep.report.text import comparison_table, rows_table
+    from bayesrep.report.text import (
+        comparison_finding,
+        comparison_table,
+        lines_table,
+        rows_table,
+        tested_pairs_table,
+    )
     from bayesrep.studies.answers import knows_answers, right_or_wrong
     from bayesrep.studies.reading import images_left_out
+    from bayesrep.studies.writing import awaits_counts
 
     new_table(arguments)
     roles = (arguments.reference, arguments.replication)
@@ -71,6 +79,8 @@ def run(arguments: Namespace) -> int:
         both = right_or_wrong(read_study(arguments.study))
     else:
         both = read_predictions(arguments.study, roles, ranks=1)
+    if awaits_counts(arguments.study):
+        speak_of_answers(arguments.study, both)
     humans = read_humans(arguments.humans, *both) if arguments.humans else None
     left_out = images_left_out(arguments.study)
     if arguments.table == "confusion":
@@ -90,14 +100,17 @@ def run(arguments: Namespace) -> int:
     options = {**given(arguments, compare), "humans": humans, "sets": sets}
     comparison = compare(*both, **options)
     if arguments.table != "accuracies":
-        table = comparison.lines if arguments.table == "lines" else comparison.pairs()
-        return emit_table(arguments, table, rows_table(table), left_out=left_out)
+        lines = arguments.table == "lines"
+        table = comparison.lines if lines else comparison.pairs()
+        shown = lines_table(table) if lines else tested_pairs_table(table)
+        return emit_table(arguments, table, shown, left_out=left_out)
     table = comparison.accuracies
     if arguments.published:
         table = with_published(table)
     text, facts = comparison_table(table, comparison.lines), comparison.lines.to_dicts()
-    if arguments.published:
-        text = f"{text}\n\n{_PUBLISHED}"
+    names = [data.dataset for data in both]
+    found = comparison_finding(comparison.accuracies, comparison.lines, names)
+    text = "\n\n".join(filter(None, (text, _PUBLISHED if arguments.published else "", found)))
     return emit_table(arguments, table, text, {"lines": facts}, left_out)
 
 

@@ -42,8 +42,8 @@ SOURCES: Mapping[str, tuple[str, str]] = {
     ),
     "evals": (
         "Logs of evaluations of language models: lm-evaluation-harness, Inspect, HELM, Every Eval "
-        "Ever, or tables of item, model and score. Items are images, models classifiers, judges "
-        "annotators.",
+        "Ever, SWE-bench, or tables and JSON Lines of item, model and score. Items are images, "
+        "models classifiers, judges annotators. Without --out it lists what the logs hold.",
         "import evals logs --reference gsm8k --replication gsm1k --counts judged.csv --out study",
     ),
     "cifar10h": (

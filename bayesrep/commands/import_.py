@@ -3,7 +3,14 @@
 The source sql has no files: it prints the statement that a database is to be asked.
 """
 
-from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import (
+    SUPPRESS,
+    Action,
+    ArgumentParser,
+    ArgumentTypeError,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from inspect import signature
@@ -21,8 +28,10 @@ from bayesrep.errors import OptionError, StudyError, listing, plain
 
 # Each of some readers.
 OPTIONS = ("reference", "replication", "candidates", "further", "name", "seed", "version")
-OF_LOGS = ("metric", "filter", "scorer", "judges", "solvers", "counts", "threshold", "key")
+OF_LOGS = ("metric", "filter", "scorer", "split", "judges", "solvers", "counts", "threshold", "key")
+COLUMNS = ("item", "model", "score", "dataset")
 FLAGS = ("repeats", "common")
+_OF_READERS = (*OPTIONS, *OF_LOGS, *COLUMNS, *FLAGS)
 STATEMENT = ("annotations", "predictions", "reference", "replication")
 
 
@@ -94,7 +103,12 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
     option = adding(parser.add_argument)
     of_some = "none of sql" if source is None else "see above"
     option("files", type=Path, nargs="*", metavar="FILE", help=of_some)
-    option("--out", type=Path, metavar="STUDY", help="where to write; sql is printed")
+    option(
+        "--out",
+        type=Path,
+        metavar="STUDY",
+        help="where to write; sql is printed, and of evals without it what the logs hold",
+    )
     option("--reference", help="name of the reference data set")
     option("--replication", help="name of the replication data set")
     option("--candidates", metavar="NAME", help="name of the pool of candidates (tables)")
@@ -127,6 +141,7 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
         ("metric", "the metric that says what is solved, where logs hold several"),
         ("filter", "the filter of answers, likewise"),
         ("scorer", "the scorer that says what is solved, likewise"),
+        ("split", "the split of HELM, likewise (test)"),
         ("judges", "scorers whose verdicts are counted"),
         ("solvers", "models whose attempts are counted; the others are evaluated"),
     ):
@@ -146,18 +161,46 @@ def _add_options(parser: ArgumentParser, source: str | None) -> None:
         default=None,
         help="keep the items that all models have, where a model lacks more than 5 %%",
     )
+    logs(
+        "--group",
+        action="append",
+        type=_group,
+        metavar="NAME=TASK,...",
+        help="tasks, or patterns of their names, that are one data set; may be repeated (groups of "
+        "lm-evaluation-harness are known by their names)",
+    )
+    for name in COLUMNS:
+        logs(
+            f"--{name}",
+            metavar="COLUMN",
+            help=f"the column of a table, or the path in JSON (a.b), of the {name}".replace(
+                "dataset", "data set"
+            ),
+        )
     if source != "sql":
         add_shared(parser, "--no-progress", "--force")
+
+
+def _group(text: str) -> tuple[str, tuple[str, ...]]:
+    """A data set's name, and of which tasks it is."""
+    name, equals, rest = text.partition("=")
+    members = tuple(each.strip() for each in rest.split(","))
+    if not (name and equals and all(members)):
+        raise ArgumentTypeError(f"{text!r} is not NAME=TASK,...")
+    return name.strip(), members
 
 
 def run(arguments: Namespace) -> int:
     if arguments.source == "sql":
         return _statement(arguments)
-    if not arguments.files or arguments.out is None:
+    out: Path | None = arguments.out
+    if not arguments.files or (out is None and arguments.source != "evals"):
         raise OptionError("import-needs-file-and-out", source=arguments.source)
     for name in ("dialect", "annotations", "predictions"):
         if getattr(arguments, name) is not None:
             raise OptionError("option-foreign-to-source", source=arguments.source, option=name)
+    if out is None:
+        return _contents(arguments)
     from bayesrep.report.text import describe_study
     from bayesrep.sources.evals import Evaluations
     from bayesrep.sources.importing import import_files
@@ -167,11 +210,11 @@ def run(arguments: Namespace) -> int:
     from bayesrep.studies.study import Study
     from bayesrep.studies.writing import awaits_counts
 
-    out = arguments.out
     counts_alone = arguments.source == "tables" and awaits_counts(out)
     if not counts_alone:
         new_study(out, force=arguments.force)
-    options = {name: getattr(arguments, name) for name in (*OPTIONS, *OF_LOGS, *FLAGS)}
+    options = {name: getattr(arguments, name) for name in _OF_READERS}
+    options["group"] = dict(arguments.group) if arguments.group else None
     if counts_alone:  # the answers that are there say which data set is which
         known = {role: name for role, name in read_roles(out).items() if role in options}
         options |= {role: name for role, name in known.items() if options[role] is None}
@@ -236,13 +279,52 @@ def _statement(arguments: Namespace) -> int:
         "keep_workers",
         "selection",
     )
-    taken += ("force", *OF_LOGS, *FLAGS)
+    taken += ("force", "group", *OF_LOGS, *COLUMNS, *FLAGS)
     if given := [name for name in taken if getattr(arguments, name)]:
         raise OptionError("sql-takes-no-option", option=given[0])
     asked = {name: getattr(arguments, name) for name in STATEMENT}
     options = {name: value for name, value in asked.items() if value is not None}
     text = statement(arguments.dialect, **options)
     return emit(arguments, text.rstrip("\n"), {"statement": text})
+
+
+def _contents(arguments: Namespace) -> int:
+    """What logs hold, for who does not know yet how to call it."""
+    from bayesrep.report.text import listed
+    from bayesrep.sources.evals.contents import list_contents
+    from bayesrep.sources.evals.records import Asked
+
+    columns = {name: column for name in COLUMNS if (column := getattr(arguments, name))}
+    if "dataset" in columns:
+        columns["task"] = columns.pop("dataset")
+    asked = Asked(groups=dict(arguments.group or ()), columns=columns, survey=True)
+    files = arguments.files
+    table, groups = list_contents(files, asked, progress=not arguments.no_progress)
+
+    def joined(name: str) -> Callable[[Mapping[str, Any]], str]:
+        return lambda row: ", ".join(row[name]) or "-"
+
+    some = [name for name in ("metrics", "filters", "scorers") if table[name].list.len().sum()]
+    text = listed(
+        table,
+        {
+            "data set": "{dataset}",
+            "items": "{items:,}",
+            "models": lambda row: f"{len(row['models']):,}",
+            "attempts": "{attempts:,}",
+            **{name: joined(name) for name in some},
+        },
+    )
+    models = list(dict.fromkeys(name for row in table["models"] for name in row))
+    lines = [text, f"Models: {', '.join(models)}"]
+    lines += [f"Group {name}: {listing(tasks, 'task')}" for name, tasks in groups.items()]
+    given = " ".join(map(str, files))
+    lines.append(
+        f"Next: {process.program()} import evals {given} --reference NAME --replication NAME "
+        "--out STUDY"
+    )
+    facts = {"datasets": table.to_dicts(), "groups": groups}
+    return emit(arguments, "\n".join(lines), facts)
 
 
 def _of_logs(arguments: Namespace, found: Any, out: Path) -> int:

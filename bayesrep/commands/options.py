@@ -4,7 +4,7 @@ import inspect
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -197,6 +197,14 @@ def speak_of(posterior: Any) -> None:
     group = posterior["posterior"]
     voice = Voice(VOCABULARIES[vocabulary_of(group.attrs)])
     VOICE.set(voice.beside(map(str, group["classifier"].values)))
+
+
+def speak_of_answers(path: Path, answers: Iterable[Any]) -> None:
+    """Speak in the words of answers that await their counts, as far as these are known."""
+    from bayesrep.studies.manifest import read_provenance
+
+    voice = Voice(VOCABULARIES[vocabulary_of(read_provenance(path))])
+    VOICE.set(voice.beside(name for each in answers for name in (each.dataset, *each.classifiers)))
 
 
 def read_draws(path: Path) -> Any:

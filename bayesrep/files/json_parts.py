@@ -3,12 +3,13 @@
 Of logs with gigabytes of text a few fields are used. A file of JSON is text in memory, but its
 members, and the elements of its lists, are made into objects one after the other. Of JSON Lines a
 block is in memory; polars finds the fields of its lines, and where it finds anything odd the block
-is read again line by line, to name the line and the rule.
+is read again line by line, to name the line and the rule. What is called JSON Lines may also be one
+list of objects, as some tools write it.
 """
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,15 @@ from bayesrep.errors import StudyError, reason
 from bayesrep.files import strict_json
 
 LARGEST = 2**28
-"""Bytes of a JSON file."""
+"""Bytes of a JSON file, or of all that is read of an archive."""
 BLOCK = 2**21
 """Bytes of JSON Lines that are read at once: few enough to stay in a processor's cache."""
 LONGEST = 2**26
 """Bytes of one line."""
 
+_HALF = re.compile(
+    rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]", re.DOTALL
+)
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -37,7 +41,7 @@ def read_text(path: str | Path) -> str:
     return as_text(contents, str(path))
 
 
-def as_text(contents: bytes, where: str) -> str:
+def as_text(contents: bytes | bytearray, where: str) -> str:
     """Bytes of bounded number as text; a StudyError says where they are from."""
     if len(contents) > LARGEST:
         raise StudyError("json-text-too-large", where=where, most_megabytes=LARGEST // 2**20)
@@ -138,16 +142,33 @@ class _Cursor:
                 return
 
 
-def first_line(path: str | Path) -> dict[str, Any]:
-    """The object in the first line of JSON Lines that is not blank; a StudyError says what not."""
+def first_object(path: str | Path) -> dict[str, Any]:
+    """The first object of JSON Lines, or of a list; a StudyError says why there is none."""
     try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
-                if line.strip():
-                    return _object(line.removeprefix(_MARK), number, str(path))
+        if _is_list(path):
+            for found in _objects(path):
+                return found
+        else:
+            with open(path, "rb") as file:
+                for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
+                    if line.strip():
+                        return _object(line.removeprefix(_MARK), number, str(path))
     except OSError as error:
         raise StudyError("file-unreadable", path=path, reason=reason(error)) from error
     raise StudyError("json-lines-file-empty", path=path)
+
+
+def _is_list(path: str | Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2**16).removeprefix(_MARK).lstrip()[:1] == b"["
+
+
+def _objects(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the elements of a file's list, which have to be objects."""
+    for number, (_, element) in enumerate(parts(read_text(path), str(path)), 1):
+        if not isinstance(element, dict):
+            raise StudyError("json-element-no-object", where=path, element=number)
+        yield element
 
 
 def fields(
@@ -157,7 +178,7 @@ def fields(
     once: Collection[str] = (),
     advance: Callable[[int], None] | None = None,
 ) -> Iterator[pl.DataFrame]:
-    """Read some fields of every line of JSON Lines, a block at a time.
+    """Read some fields of every line of JSON Lines, a block at a time, or of a list's objects.
 
     Parameters
     ----------
@@ -182,6 +203,9 @@ def fields(
         Naming the line: where it is no JSON object, gives a key twice or is too long.
     """
     try:
+        if _is_list(path):
+            yield _table(_objects(path), wanted, str(path))
+            return
         with open(path, "rb") as file:
             while block := file.read(BLOCK):
                 start = file.tell() - len(block)
@@ -221,7 +245,12 @@ def _lines_before(path: str | Path, end: int) -> int:
 def _at_once(
     block: bytes, wanted: Mapping[str, Sequence[str]], once: Collection[str]
 ) -> pl.DataFrame | None:
-    """The fields as polars finds them, which takes the first of a key given twice; None if odd."""
+    """The fields as polars finds them, which takes the first of a key given twice; None if odd.
+
+    Of half a surrogate pair, which is no text, polars makes another one.
+    """
+    if (b"\\ud" in block or b"\\uD" in block) and _HALF.search(block):
+        return None
     try:
         table = pl.read_ndjson(block, schema=_schema(list(wanted.values())))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
@@ -257,12 +286,14 @@ def _one_by_one(
     block: bytes, number: int, wanted: Mapping[str, Sequence[str]], where: str
 ) -> pl.DataFrame:
     """The same, line by line."""
-    rows: list[list[Any]] = []
-    for at, line in enumerate(block.split(b"\n"), number):
-        if not line.strip():
-            continue
-        found = _object(line, at, where)
-        rows.append([as_word(_dug(found, keys)) for keys in wanted.values()])
+    lines = enumerate(block.split(b"\n"), number)
+    return _table((_object(line, at, where) for at, line in lines if line.strip()), wanted, where)
+
+
+def _table(
+    objects: Iterable[Mapping[str, Any]], wanted: Mapping[str, Sequence[str]], where: str
+) -> pl.DataFrame:
+    rows = [[as_word(dug(each, keys), where) for keys in wanted.values()] for each in objects]
     return pl.DataFrame(rows, schema=dict.fromkeys(wanted, pl.String()), orient="row")
 
 
@@ -281,7 +312,8 @@ def _object(line: bytes, number: int, where: str) -> dict[str, Any]:
     return value
 
 
-def _dug(value: Any, keys: Sequence[str]) -> Any:
+def dug(value: Any, keys: Sequence[str]) -> Any:
+    """What keys, one after the other, lead to in objects; None where one is missing."""
     for key in keys:
         if not isinstance(value, dict):
             return None
@@ -289,14 +321,20 @@ def _dug(value: Any, keys: Sequence[str]) -> Any:
     return value
 
 
-def as_word(value: Any) -> str | None:
-    """A value of JSON as text: a text as it is, anything else as JSON writes it, None for null."""
-    if value is None or isinstance(value, str):
-        text = value
-    elif isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        text = str(int(value))
-    else:
-        text = json.dumps(value)
-    if text is not None and not text.isascii():
-        text = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
-    return text
+def as_word(value: Any, where: str) -> str | None:
+    """A value of JSON as text: a text as it is, anything else as JSON writes it, None for null.
+
+    Half a surrogate pair is no text: a StudyError names the file.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise StudyError("text-not-unicode", where=where, text=value[:50]) from None
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return json.dumps(value)

@@ -35,7 +35,7 @@ def read(
     file, where
         The file, and what a message calls it.
     columns
-        What the table needs.
+        What the table needs: columns, or `column.field` of what a column is made of.
     further
         Columns to read where they are there; None for all of them.
 
@@ -75,7 +75,7 @@ def examine(
         schema = pl.read_parquet_schema(file)
         if line := _broken_seal(file, where):
             return line
-        if missing := [name for name in columns if name not in schema]:
+        if missing := [name for name in columns if _column(name, schema) is None]:
             return Violation(
                 "parquet-columns-missing",
                 where=where,
@@ -124,9 +124,24 @@ def _allowed(size: int) -> int:
 def _table(file: Path, columns: Collection[str], further: Collection[str] | None) -> pl.DataFrame:
     if further is None:
         return pl.read_parquet(file, glob=False)
-    present = pl.read_parquet_schema(file) if further else {}
-    more = [name for name in further if name in present and name not in columns]
-    return pl.read_parquet(file, columns=[*columns, *more], glob=False)
+    schema = pl.read_parquet_schema(file)
+    wanted = dict.fromkeys((*columns, *(name for name in further if name in schema)))
+    found = {name: each for name in wanted if (each := _column(name, schema)) is not None}
+    read = dict.fromkeys(name if name in schema else name.split(".")[0] for name in found)
+    table = pl.read_parquet(file, columns=list(read), glob=False)
+    return table if list(read) == list(found) else table.select(**found)
+
+
+def _column(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr | None:
+    """A column, or a field of one; None where there is none."""
+    if name in schema:
+        return pl.col(name)
+    first, *fields = name.split(".")
+    kind, found = schema.get(first), pl.col(first)
+    for field in fields:
+        inner = dict(kind) if isinstance(kind, pl.Struct) else {}
+        kind, found = inner.get(field), found.struct.field(field)
+    return None if kind is None else found
 
 
 def _unreadable(where: str, error: BaseException) -> Violation:

@@ -67,12 +67,17 @@ def beginning(text: str, start: int = 0) -> tuple[Any, int]:
     """The value that begins at a place of a text, and where it ends.
 
     For large files of which a few values are used: NaN and infinities, which some tools write, are
-    let through, and numbers are not judged. A ValueError says what else is wrong, as of `parse`.
+    let through, and neither numbers nor texts are judged. A ValueError says what else is wrong, as
+    of `parse`.
     """
     try:
-        return _LENIENT.raw_decode(text, start)
+        value, end = _LENIENT.raw_decode(text, start)
     except RecursionError:
         raise ValueError(_DEEP) from None
+    if text.count("[", start, end) + text.count("{", start, end) > DEPTH:
+        for _ in _levels(value):
+            pass
+    return value, end
 
 
 _DEEP = f"lists and objects more than {DEPTH} deep"
@@ -91,20 +96,27 @@ def _refused(word: str) -> Any:
     raise ValueError(f"{word} is no number")
 
 
-def _values(value: Any) -> Iterator[Any]:
-    """Yield the keys, and the values that hold no others, level by level."""
+def _levels(value: Any) -> Iterator[list[Any]]:
+    """Yield the value, what it holds, what that holds, and so on; a ValueError where too deep."""
     level = [value]
     for _ in range(DEPTH + 1):
+        yield level
         held = [each for each in level if isinstance(each, list | dict)]
-        yield from (each for each in level if not isinstance(each, list | dict))
-        level = []
-        for each in held:
-            if isinstance(each, dict):
-                yield from each
-            level += each.values() if isinstance(each, dict) else each
         if not held:
             return
+        inside = (each.values() if isinstance(each, dict) else each for each in held)
+        level = [inner for values in inside for inner in values]
     raise ValueError(_DEEP)
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """Yield the keys, and the values that hold no others, level by level."""
+    for level in _levels(value):
+        for each in level:
+            if isinstance(each, dict):
+                yield from each
+            elif not isinstance(each, list):
+                yield each
 
 
 def _check(value: Any) -> None:

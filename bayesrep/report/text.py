@@ -753,7 +753,90 @@ def comparison_table(table: pl.DataFrame, lines: pl.DataFrame) -> str:
         cells += [f"{{{value}:2p}}", f"{{{name}_lower:2p}} to {{{name}_upper:2p}}"]
     rows = [[_cell(row, cell) for cell in cells] for row in table.iter_rows(named=True)]
     text = columns(header, rows)
-    return f"{text}\n\n{rows_table(lines)}" if len(lines) else text
+    return f"{text}\n\n{lines_table(lines)}" if len(lines) else text
+
+
+def lines_table(lines: pl.DataFrame) -> str:
+    """Lines of `bayesrep.protocols.fit_lines`: what is an accuracy or a gap in percent."""
+
+    def shown(names: str) -> Callable[[Row], str]:
+        def cell(row: Row) -> str:
+            share = row["scale"] == "linear" and row["quantity"] != "slope"
+            form = "2p" if share else ".3f"
+            return _cell(row, " to ".join(f"{{{name}:{form}}}" for name in names.split()))
+
+        return cell
+
+    return listed(
+        lines,
+        {
+            "scale": "{scale}",
+            "quantity": lambda row: row["quantity"].replace("_", " "),
+            "estimate": shown("estimate"),
+            "95 %, other images": shown("lower upper"),
+            "95 %, other classifiers": shown("classifiers_lower classifiers_upper"),
+        },
+    )
+
+
+def tested_pairs_table(table: pl.DataFrame) -> str:
+    """Pairs of `bayesrep.protocols.Comparison`, a line each, differences in percent points."""
+    return listed(
+        table,
+        {
+            "dataset": "{dataset}",
+            "participant": "{participant}",
+            "other": "{other}",
+            "images": "{images:,}",
+            "only the first": "{only_first:,}",
+            "only the other": "{only_second:,}",
+            "difference": "{difference:2p}",
+            "95 %": "{lower:2p} to {upper:2p}",
+            "P(better)": "{probability:.2f}",
+            "p": "{p_value:.2g}",
+            "p (Holm)": "{p_holm:.2g}",
+        },
+    )
+
+
+def comparison_finding(table: pl.DataFrame, lines: pl.DataFrame, names: Sequence[str]) -> str:
+    """What accuracies of `bayesrep.protocols.compare` say, in a sentence.
+
+    Parameters
+    ----------
+    table, lines
+        Accuracies, and the lines through those of the classifiers.
+    names
+        Of the reference and the replication.
+    """
+    rows = table.filter(pl.col("kind") == "classifier")
+    known = rows["gap"].drop_nulls()
+    if not len(known):
+        return ""
+    who, mean = plain(rows["participant"][0]), rows["gap", "gap_lower", "gap_upper"].row(0)
+    if len(rows) > 1:
+        found = lines.filter(scale="linear", quantity="mean_gap")
+        who, mean = f"The {len(known)} classifiers", found["estimate", "lower", "upper"].row(0)
+    gap, low, high = mean
+    if gap is None or low is None or high is None:
+        return ""
+    verb = ("lose" if gap >= 0 else "gain") + "s" * (len(rows) == 1)
+    size = percent(abs(gap), 2)
+    span = ends(*((low, high) if gap >= 0 else (-high, -low)), digits=2)
+    chance = " It may be chance." if low <= 0 <= high else ""
+    one, other = map(plain, names)
+    if size == "0.00":
+        are = "is" if len(rows) == 1 else "are"
+        found = f"{who} {are} as accurate on {other} as on {one} (95 % of the gap {span})."
+        return f"{found}{chance}{_NO_REASON}"
+    on_average = " on average" if len(rows) > 1 else ""
+    return (
+        f"{who} {verb} {size} points{on_average} from {one} to {other} (95 % {span}).{chance}"
+        f"{_NO_REASON}"
+    )
+
+
+_NO_REASON = " Accuracies alone do not say why."
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -1,15 +1,17 @@
 """What lies at a path, and what it allows: a study, answers without counts, attempts, or logs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
-from bayesrep.errors import StudyError, listing, plain
+from bayesrep.errors import OptionError, StudyError, listing, plain
 from bayesrep.sources.evals.joined import together
-from bayesrep.sources.evals.recognised import read_logs
+from bayesrep.sources.evals.reading import why_refused
+from bayesrep.sources.evals.recognised import in_known_groups, read_logs
 from bayesrep.sources.evals.records import Asked
-from bayesrep.studies.allows import Allowed, of_answers, of_attempts, of_study
+from bayesrep.studies.allows import ADJUSTED, RAW, Allowed, of_answers, of_attempts, of_study
 from bayesrep.studies.attempts import ATTEMPTS, Attempts, read_attempts
 from bayesrep.studies.folder import MANIFEST, PREDICTIONS, names_in, predicted_by
 from bayesrep.studies.reading import read_study
@@ -82,15 +84,20 @@ def _of_table(found: Sequence[Attempts]) -> list[Allowed]:
 
 
 def _of_logs(paths: Sequence[Path], asked: Asked) -> tuple[str, list[Allowed]]:
-    logs = read_logs(paths, asked)
+    logs = in_known_groups(read_logs(paths, asked))
     records = together(logs)
     tools = listing(list(dict.fromkeys(log.tool for log in logs)), "tool")
     tasks = records["task"].unique(maintain_order=True).to_list()
     by_task = records.group_by("task", maintain_order=True).agg(pl.col("item").n_unique())
+    on_several = records.group_by("model").agg(pl.col("task").n_unique()).filter(pl.col("task") > 1)
     models = records["model"].n_unique()
     scorers = [name for name in records["scorer"].unique(maintain_order=True) if name]
     words = VOCABULARIES["evaluation"]
     found = of_answers(tasks, by_task["item"].to_list(), models, words)
+    refused = why_refused(logs, records, asked)
+    found = [_importable(each, refused, tasks) if each.what == RAW else each for each in found]
+    solvers = len(on_several) - 1
+    found = [_by_solvers(each, solvers) if each.what == ADJUSTED else each for each in found]
     if len(scorers) > 1:
         found[-1] = Allowed(
             found[-1].what,
@@ -111,3 +118,25 @@ def _of_logs(paths: Sequence[Path], asked: Asked) -> tuple[str, list[Allowed]]:
         )
     what = f"{len(logs)} log{'s' * (len(logs) > 1)} of the {tools}"
     return what, [*found, passes]
+
+
+def _importable(raw: Allowed, refused: Mapping[str, Exception], tasks: Sequence[str]) -> Allowed:
+    """What is said of the raw comparison, where some data sets cannot be imported as they are."""
+    if raw.state != "yes" or not refused:
+        return raw
+    name, error = next(iter(refused.items()))
+    why = f"import evals refuses {plain(name)}: {error}"
+    if len(tasks) - len(refused) > 1:  # two others can be compared
+        return replace(raw, state="with care", missing=why)
+    return Allowed(RAW, "with care" if isinstance(error, OptionError) else "no", why)
+
+
+def _by_solvers(adjusted: Allowed, solvers: int) -> Allowed:
+    """What is said of the adjusted comparison, where models of the logs may be counted."""
+    if solvers < 2 or not adjusted.missing:
+        return adjusted
+    free = (
+        f"or, at no cost, import evals --solvers NAME,...: how many of up to {solvers} models "
+        "solve an item, for the others"
+    )
+    return replace(adjusted, missing=f"{adjusted.missing}; {free}")

@@ -134,7 +134,10 @@ def of_table(
     """
     place = Place.of(where)
     table = table.rename(in_our_words(table.columns, ("image",), ("classifier",)))
-    if _COUNTS[0] not in table.columns and "correct" in table.columns:
+    if "correct" in table.columns:
+        if _COUNTS[0] in table.columns:
+            both = listing([_COUNTS[0], "correct"], "column")
+            raise StudyError("attempts-columns-ambiguous", where=place, columns=both)
         table = table.rename({"correct": _COUNTS[0]})
     if dataset is not None and "dataset" not in table.columns:
         table = table.with_columns(dataset=pl.lit(dataset))

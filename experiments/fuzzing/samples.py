@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 import bayesrep
+from bayesrep.sources.evals.inspect_logs import zipfile as zipped
 from bayesrep.studies.predictions import Predictions
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -215,11 +216,12 @@ def evals_files() -> Files:
         ]
         facts = {"task": task, "model": "m", "task_version": 0}
         header = {"version": 2, "status": "success", "eval": facts}
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as made:
-            made.writestr("summaries.json", json.dumps(samples))
-            made.writestr("header.json", json.dumps(header))
-        files[f"inspect/{task}.eval"] = packed.getvalue()
+        for name, packing in (("inspect", zipfile.ZIP_DEFLATED), ("inspect_zstd", 93)):
+            packed = io.BytesIO()
+            with zipped.ZipFile(packed, "w", packing) as made:
+                made.writestr("summaries.json", json.dumps(samples))
+                made.writestr("header.json", json.dumps(header))
+            files[f"{name}/{task}.eval"] = packed.getvalue()
         files[f"inspect_json/{task}.json"] = json.dumps({**header, "samples": samples}).encode()
         stats = [
             {"instance_id": f"id{n}", "train_trial_index": 0}

@@ -53,6 +53,22 @@ _CATALOG = {
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
     "import": {
         "": {**_WRITTEN, "notes": only("of evals", many(text(), "what was taken to be so"))},
+        "of `evals`, without `--out`": {
+            "datasets": rows(
+                {
+                    "dataset": text(),
+                    "items": count("that any model has"),
+                    "attempts": count("the most of a model at an item"),
+                    **{name: many(text()) for name in ("models", "metrics", "filters", "scorers")},
+                },
+                "what the logs hold",
+            ),
+            "groups": {
+                "type": "object",
+                "description": "the tasks of groups that are known",
+                "additionalProperties": many(text()),
+            },
+        },
         "of `sql`": {"statement": text("to be asked of the database")},
     },
     "predict": {

@@ -3,7 +3,8 @@
 The first holds for every instance (and trial) the mean of many statistics, of which some are
 scores; the second says which model it was. The data set is called as the run, without the model's
 name. Instances that were perturbed are records of a filter called as the perturbation, the others
-of the filter "none" then. Trials are attempts.
+of the filter "none" then. Trials are attempts. Instances are of splits, which HELM never pools:
+where there are several, those of "test" are read.
 """
 
 import re
@@ -15,9 +16,11 @@ import polars as pl
 
 from bayesrep.errors import StudyError
 from bayesrep.files import json_parts
+from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals.records import Asked, Log, only_one, recorded, unread
 
 TOOL = "HELM"
+TEST = "test"
 STATS, STATE, SPEC = "per_instance_stats.json", "scenario_state.json", "run_spec.json"
 _NO_SCORES = re.compile(
     r"num_|training_|inference_|finish_reason_|batch_size|prompt_truncated|max_prob|logprob"
@@ -46,45 +49,64 @@ def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
     if asked.key == "content":
         raise StudyError("helm-items-without-hash", where=where)
     named = model or _model(path)
-    task = _task(path, named)
-    if asked.tasks and task not in asked.tasks:
+    task = normalize_name(_task(path, named))
+    if not asked.wants(task):
         return unread(where, TOOL, task)
-    names: dict[str, None] = {}
+    names: list[str] = []
     rows: list[tuple[Any, ...]] = []
     metric: str | None = None
     for _, instance in json_parts.parts(text, where):
         if not is_stats(instance):
             raise StudyError("helm-entry-not-instance", where=where)
-        means = dict(_means(instance["stats"], where))
+        stats = list(_stats(instance["stats"], where))
+        means = {name: mean for name, _, mean in stats}
         if metric is None:
-            names = dict.fromkeys(name for name in means if not _NO_SCORES.match(name))
-            present = [*names, *(name for name in asked.metric if name in means)]
-            if not present:
+            scores = [name for name in means if not _NO_SCORES.match(name)]
+            others = [name for name in asked.metric if name in means]
+            names = list(dict.fromkeys([*scores, *others]))
+            if not names:
                 raise StudyError("helm-instance-without-score", where=where)
-            metric = only_one(list(dict.fromkeys(present)), asked.metric, "metric", where)
+            metric = asked.one_metric(names, where)
         perturbed = instance.get("perturbation")
         name = perturbed.get("name") if isinstance(perturbed, dict) else None
         trial = instance.get("train_trial_index") or 0
         if not isinstance(trial, int) or isinstance(trial, bool) or not 0 <= trial < 2**31:
             raise StudyError("helm-trial-not-number", where=where, trial=trial)
-        words = (json_parts.as_word(each) for each in (instance["instance_id"], means.get(metric)))
-        rows.append((*words, trial + 1, None if name is None else str(name)))
+        of_any = stats[0][1] if stats else None
+        split = next((split for each, split, _ in stats if each == metric), of_any)
+        words = (instance["instance_id"], means.get(metric), name, split)
+        rows.append((*(json_parts.as_word(each, where) for each in words), trial + 1))
     if metric is None:
         raise StudyError("helm-log-without-instances", where=where)
-    columns = ["item", "score", "attempt", "filter"]
-    schema = dict(zip(columns, (pl.String, pl.String, pl.Int64, pl.String), strict=True))
-    table = pl.DataFrame(rows, schema=schema, orient="row")
+    schema = dict.fromkeys(("item", "score", "filter", "split"), pl.String) | {"attempt": pl.Int64}
+    table, notes = _of_split(pl.DataFrame(rows, schema=schema, orient="row"), asked, path)
     plainly = "none" if table["filter"].null_count() < len(table) else ""
     table = table.with_columns(pl.col("filter").fill_null(plainly))
     records = recorded(table, where, task=task, model=named, metric=metric)
-    return Log(where, TOOL, "instance_id", records)
+    return Log(where, TOOL, "instance_id", records, notes=notes, metrics=tuple(names))
 
 
-def _means(stats: Any, where: str) -> Iterator[tuple[str, Any]]:
+def _of_split(table: pl.DataFrame, asked: Asked, path: Path) -> tuple[pl.DataFrame, list[str]]:
+    """The instances of one split, and how many are of others."""
+    splits = table["split"].drop_nulls().unique(maintain_order=True).to_list()
+    usual = (TEST,) if TEST in splits else ()
+    choice = bool(asked.split) or (len(splits) > 1 and not (asked.survey and not usual))
+    if not splits or not choice:
+        return table, []
+    split = only_one(splits, asked.split or usual, "split", str(path))
+    of_others = table.filter(pl.col("split") != split)["split"].value_counts(sort=True)
+    told = (f"{count:,} of the split {name!r}" for name, count in of_others.iter_rows())
+    notes = [f"{path.name}: instances of the split {split!r}; left out: {', '.join(told)}"]
+    return table.filter(pl.col("split") == split), notes * bool(len(of_others))
+
+
+def _stats(stats: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
+    """(name, split, mean) of every statistic of an instance."""
     try:
         for each in stats:
             if each["count"]:
-                yield str(each["name"]["name"]), each.get("mean")
+                name = str(json_parts.as_word(each["name"]["name"], where))
+                yield name, each["name"].get("split"), each.get("mean")
     except (TypeError, KeyError, AttributeError):
         raise StudyError("helm-stats-incomplete", where=where) from None
 
@@ -100,7 +122,7 @@ def _model(path: Path) -> str:
             continue
         for key, value in json_parts.parts(json_parts.read_text(file), str(file)):
             if key == "adapter_spec" and isinstance(value, Mapping) and value.get("model"):
-                return str(value["model"])
+                return str(json_parts.as_word(value["model"], str(file)))
     raise StudyError("helm-model-unnamed", path=path, state_file=_beside(path, STATE).name)
 
 
@@ -110,7 +132,7 @@ def _task(path: Path, model: str) -> str:
     name = ""
     if spec.exists():
         for key, value in json_parts.parts(json_parts.read_text(spec), str(spec)):
-            name = str(value) if key == "name" else name
+            name = str(json_parts.as_word(value, str(spec))) if key == "name" else name
     name = name or path.name.removesuffix(STATS).rstrip("-_. ") or path.absolute().parent.name
     slug = re.escape(model.replace("/", "_"))
     return re.sub(rf"(?<=[,_:])model(?:=[^,]*|_{slug})(?:,|$)", "", name).rstrip(",_:") or name

@@ -2,17 +2,28 @@
 
 A sample has an id, an epoch (an attempt) and the scores of one or several scorers: letters (C
 right, I wrong, P partly, N no answer), true and false, numbers, or an object of several metrics.
-The log of a run that did not end well is refused. Nothing of an archive is extracted, and none of
-its samples is read; names that would lead out of a folder are refused all the same.
+A score that is NaN is one that the scorer did not give. The log of a run that did not end well is
+refused. Nothing of an archive is extracted, and none of its samples is read; names that would lead
+out of a folder are refused all the same. Archives are packed with deflate or, by today's Inspect,
+with Zstandard.
 """
 
+import io
 import re
-import zipfile
+import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from pathlib import Path, PureWindowsPath
+from itertools import islice
+from pathlib import Path
 from typing import Any
+
+if sys.version_info >= (3, 14):
+    import zipfile
+
+    from compression.zstd import ZstdError
+else:
+    from backports.zstd import ZstdError, zipfile
 
 import polars as pl
 
@@ -24,10 +35,16 @@ from bayesrep.sources.evals.records import Asked, Log, recorded
 TOOL = "Inspect"
 HEADER, SUMMARIES = "header.json", "summaries.json"
 _PARTS = re.compile(r"_journal/summaries/(\d{1,9})\.json")
-ALWAYS, RATIO = 2**24, 200  # an entry may have so many bytes, or so many times those packed
+ALWAYS, RATIO = 2**24, 200  # what is read of a log may have so many bytes, or so many times packed
+ENTRIES = 2**18
+"""Entries of an archive, of which each sample is one; and samples of a log."""
+SCORES = 2**22
+"""Scores of all samples of a log."""
+_DIRECTORY = 2**26  # bytes of the list of entries
 _PACKED = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93}  # the last is Zstandard
+_OUTSIDE = re.compile(r"[/\\]|[A-Za-z]:|(?:.*[/\\])?\.\.(?:[/\\]|$)", re.DOTALL)
 _BROKEN = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, ZstdError, EOFError, NotImplementedError, RuntimeError),
     *(ValueError, KeyError, IndexError),
 )
 _BEGINNING = 200  # characters of an input that are compared: summaries shorten it
@@ -52,15 +69,16 @@ def read_archive(path: Path, asked: Asked, model: str | None) -> Log:
     """
     where = str(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            _check_names(archive, where)
+        with _Pieces(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
+            _check_entries(archive, where)
             names = set(archive.namelist())
             if HEADER not in names:
                 raise StudyError("run-not-ended", where=where, header_file=HEADER)
-            header = dict(json_parts.parts(_text(archive, HEADER, where), f"{where}, {HEADER}"))
-            _check_status(header, where)
             parts = sorted((int(m[1]), m[0]) for m in map(_PARTS.fullmatch, names) if m)
             entries = [SUMMARIES] if SUMMARIES in names else [name for _, name in parts]
+            _check_sizes([archive.getinfo(name) for name in (HEADER, *entries)], where)
+            header = dict(json_parts.parts(_text(archive, HEADER, where), f"{where}, {HEADER}"))
+            _check_status(header, where)
             if not entries:
                 raise StudyError("log-without-summaries", where=where, summaries_file=SUMMARIES)
             samples = (
@@ -75,6 +93,15 @@ def read_archive(path: Path, asked: Asked, model: str | None) -> Log:
         raise
     except _BROKEN as error:
         raise StudyError("log-archive-damaged", path=path, reason=reason(error)) from None
+
+
+class _Pieces(io.BufferedReader):
+    """A file that is read in pieces: the list of an archive's entries is one, and has its bound."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > _DIRECTORY:
+            raise zipfile.BadZipFile(f"its list of entries has {size:,} bytes")
+        return super().read(size)
 
 
 def read_json(path: Path, text: str, asked: Asked, model: str | None) -> Log:
@@ -101,12 +128,13 @@ def _thin(sample: Any) -> Any:
     }
 
 
-def _check_names(archive: zipfile.ZipFile, where: str) -> None:
+def _check_entries(archive: zipfile.ZipFile, where: str) -> None:
+    if len(archive.filelist) > ENTRIES:
+        raise StudyError("log-with-many-samples", where=where, noun="entries", most=ENTRIES)
     seen: set[str] = set()
-    for entry in archive.infolist():
+    for entry in archive.filelist:
         name = entry.orig_filename
-        windows = PureWindowsPath(name)
-        if name.startswith("/") or windows.drive or windows.root or ".." in windows.parts:
+        if _OUTSIDE.match(name):
             raise StudyError("log-entry-leaves-folder", where=where, entry=name[:80])
         if "\\" in name or "\0" in name:
             raise StudyError("log-entry-name-forbidden", where=where, entry=name[:80])
@@ -115,18 +143,33 @@ def _check_names(archive: zipfile.ZipFile, where: str) -> None:
         seen.add(name)
 
 
-def _text(archive: zipfile.ZipFile, name: str, where: str) -> str:
-    """An entry's text, of which neither the size nor the packing may be a bomb's."""
-    entry = archive.getinfo(name)
-    size, packed = entry.file_size, entry.compress_size
+def _check_sizes(entries: Sequence[zipfile.ZipInfo], where: str) -> None:
+    """Refuse what a bomb would unpack to, or is packed otherwise, before anything is unpacked."""
+    for entry in entries:
+        if entry.compress_type not in _PACKED:
+            raise StudyError("log-entry-packing-unknown", where=where, entry=entry.filename)
+    size, packed = (
+        sum(sizes)
+        for sizes in zip(*((each.file_size, each.compress_size) for each in entries), strict=True)
+    )
     if size > json_parts.LARGEST or size > max(ALWAYS, RATIO * packed):
+        largest = max(entries, key=lambda each: each.file_size)
         raise StudyError(
-            "log-entry-too-large", where=where, entry=name, packed_bytes=packed, unpacked_bytes=size
+            "log-entry-too-large",
+            where=where,
+            entry=largest.filename,
+            packed_bytes=packed,
+            unpacked_bytes=size,
         )
-    if entry.compress_type not in _PACKED:
-        raise StudyError("log-entry-packing-unknown", where=where, entry=name)
-    with archive.open(entry) as stream:
-        return json_parts.as_text(stream.read(size + 1), f"{where}, {name}")
+
+
+def _text(archive: zipfile.ZipFile, name: str, where: str) -> str:
+    """An entry's text, unpacked a little at a time so that its size cannot be a lie."""
+    contents = bytearray()
+    with archive.open(name) as stream:
+        while piece := stream.read(2**12):
+            contents += piece
+    return json_parts.as_text(contents, f"{where}, {name}")
 
 
 def _check_status(header: Mapping[Any, Any], where: str) -> None:
@@ -141,12 +184,19 @@ def _check_status(header: Mapping[Any, Any], where: str) -> None:
 
 
 def _log(
-    header: Mapping[Any, Any], samples: Any, where: str, asked: Asked, model: str | None
+    header: Mapping[Any, Any], samples: Iterable[Any], where: str, asked: Asked, model: str | None
 ) -> Log:
     facts = header.get("eval")
     if not isinstance(facts, dict) or not facts.get("task") or not facts.get("model"):
         raise StudyError("log-without-task-or-model", where=where)
-    rows = [row for sample in samples for row in _rows(sample, where)]
+    given = iter(samples)
+    rows: list[tuple[Any, ...]] = []
+    for sample in islice(given, ENTRIES):
+        rows += _rows(sample, where)
+        if len(rows) > SCORES:
+            raise StudyError("log-with-many-samples", where=where, noun="scores", most=SCORES)
+    if next(given, None) is not None:
+        raise StudyError("log-with-many-samples", where=where, noun="samples", most=ENTRIES)
     if not rows:
         raise StudyError("log-without-samples", where=where)
     columns = ["item", "attempt", "content", "scorer", "metric", "score"]
@@ -157,8 +207,9 @@ def _log(
         if table["content"].null_count():
             raise StudyError("sample-input-not-text", where=where)
         key, table = "input", table.with_columns(item="content")
-    task = str(facts["task"])
-    records = recorded(table, where, task=task, model=model or str(facts["model"]))
+    named = model or as_word(facts["model"], where)
+    records = recorded(table, where, task=as_word(facts["task"], where), model=named)
+    task = records["task"][0]
     version = facts.get("task_version")
     held, run = _size(facts), records["item"].n_unique()
     notes = [f"{Path(where).name}: {run:,} of the {held:,} items of {task} were run"]
@@ -167,7 +218,7 @@ def _log(
         TOOL,
         key,
         records,
-        {} if version is None else {str(records["task"][0]): f"version {version}"},
+        {} if version is None else {task: f"version {version}"},
         notes * (run < held),
     )
 
@@ -187,7 +238,7 @@ def _rows(sample: Any, where: str) -> Iterator[tuple[Any, ...]]:
         raise StudyError("sample-epoch-not-number", where=where, epoch=epoch, sample=sample["id"])
     asked = sample.get("input")
     content = _digest(asked) if isinstance(asked, str) else None
-    key = (as_word(sample["id"]), epoch, content)
+    key = (as_word(sample["id"], where), epoch, content)
     scores = sample.get("scores")
     if scores is None and isinstance(sample.get("score"), dict):
         scores = {"": sample["score"]}  # of early versions, which knew one scorer
@@ -195,12 +246,13 @@ def _rows(sample: Any, where: str) -> Iterator[tuple[Any, ...]]:
         yield (*key, None, None, None)  # it failed, or was not scored
         return
     for scorer, score in scores.items():
+        name = as_word(scorer, where)
         value = score.get("value") if isinstance(score, dict) else None
         if isinstance(value, dict):
             for metric, one in value.items():
-                yield (*key, scorer, metric, as_word(one))
+                yield (*key, name, as_word(metric, where), as_word(one, where))
         else:
-            yield (*key, scorer, "", as_word(value))
+            yield (*key, name, "", as_word(value, where))
 
 
 def _digest(text: str) -> str:

@@ -7,6 +7,7 @@ import polars as pl
 
 from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.sources.evals import lm_eval
 from bayesrep.sources.evals.records import Log, only_one
 
 FEW = 0.05
@@ -43,18 +44,19 @@ def check_one_data_set(logs: Sequence[Log], records: pl.DataFrame, task: str, ke
         contents under one key.
     """
     used = [logs[number] for number in records["log"].unique().sort()]
-    first = used[0]
+    first, versions = used[0], dict[tuple[str, str], tuple[str, str]]()
     for log in used:
-        one, other = first.versions.get(task), log.versions.get(task)
-        if log.tool == first.tool and None not in (one, other) and one != other:
-            raise StudyError(
-                "data-set-versions-differ",
-                where=log.where,
-                version=other,
-                dataset=task,
-                other_log=first.where,
-                other_version=one,
-            )
+        for part, other in log.versions.items():  # a group's tasks have a version each
+            one, where = versions.setdefault((log.tool, part), (other, log.where))
+            if one != other:
+                raise StudyError(
+                    "data-set-versions-differ",
+                    where=log.where,
+                    version=other,
+                    dataset=part,
+                    other_log=where,
+                    other_version=one,
+                )
         if (log.tool, log.key) != (first.tool, first.key) and key != "id":
             raise StudyError(
                 "item-keys-differ",
@@ -161,8 +163,13 @@ def attempts_numbered(
     values = again.group_by(_ATTEMPT, maintain_order=True).agg(pl.col("score").n_unique())
     if len(differ := values.filter(pl.col("score") > 1)):
         items = listing(differ["item"].unique(maintain_order=True), "item")
+        of_filters = logs[int(mine["log"][0])].tool == lm_eval.TOOL and set(mine["filter"]) == {""}
         raise StudyError(
-            "item-scored-several-times", file=files[0], items=items, dataset=task, model=model
+            "filters-not-named" if of_filters else "item-scored-several-times",
+            file=files[0],
+            items=items,
+            dataset=task,
+            model=model,
         )
     once = records.unique(_ATTEMPT, keep="first", maintain_order=True)
     fewer = len(records) - len(once)

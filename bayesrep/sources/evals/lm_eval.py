@@ -1,12 +1,14 @@
 """lm-evaluation-harness: `samples_TASK_TIME.jsonl`, written with --log_samples.
 
 A line an item (and a filter), with `doc_id`, `doc_hash`, `filter`, `metrics` and a key for each
-metric. Which model it was, which version of the task, and whether more is better, is said by
-`results_TIME.json` beside it; without that, the folder is called as the model, with `__` for `/`.
+metric. Which model it was, which version of the task, whether more is better and of which groups
+tasks are, is said by `results_TIME.json` beside it; without that, the folder is called as the
+model, with `__` for `/`. Releases up to 0.4.2 wrote `ARGUMENTS_TASK.jsonl`, where the model's
+arguments have `__` for `/` and `=`, with `results.json` beside it.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ import polars as pl
 
 from bayesrep.errors import StudyError
 from bayesrep.files import json_parts
-from bayesrep.sources.evals.records import Asked, Log, only_one, recorded, unread
+from bayesrep.files.json_parts import as_word
+from bayesrep.files.names import normalize_name
+from bayesrep.sources.evals.records import Asked, Log, recorded, unread
 
 TOOL = "lm-evaluation-harness"
 _TIME = r"\d{4}-\d\d-\d\dT[\d.:+-]*\d"
@@ -59,12 +63,13 @@ def read(
         Hears of every MB that was read.
     """
     where, named = str(path), _NAMED.search(path.name)
-    task = named["task"] if named else path.stem
-    if asked.tasks and task not in asked.tasks:
+    task = normalize_name(named["task"] if named else _task(path))
+    if not asked.wants(task):
         return unread(where, TOOL, task)
     time = (named["time"] or "") if named else ""
     facts = _results(path, task, time, results)
-    metric = only_one(_metrics(first, where), asked.metric, "metric", where)
+    metrics = _metrics(first, where)
+    metric = asked.one_metric(metrics, where)
     if _of(facts, "higher_is_better", task).get(metric) is False:
         raise StudyError("metric-lower-is-better", where=where, metric=metric)
     key, content = _keys(first, asked, where)
@@ -86,14 +91,47 @@ def read(
         records,
         {} if version is None else {task: f"version {version}"},
         _limited(facts, task, where),
+        metrics=tuple(metrics),
     )
+
+
+def known_groups(results: Sequence[Path]) -> dict[str, tuple[str, ...]]:
+    """The tasks of every group that files of results know."""
+    held: dict[str, dict[str, None]] = {}
+    for file in results:
+        for name, members in _of(_facts(file), "group_subtasks").items():
+            if isinstance(members, list) and members:
+                held.setdefault(name, {}).update(dict.fromkeys(map(str, members)))
+
+    def tasks(name: str, above: tuple[str, ...]) -> Iterator[str]:
+        if name not in held or name in above:
+            yield name
+            return
+        for member in held[name]:
+            yield from tasks(member, (*above, name))
+
+    return {name: tuple(dict.fromkeys(tasks(name, ()))) for name in held}
+
+
+def _task(path: Path) -> str:
+    """The task in a name of early releases: what follows the model's arguments."""
+    facts = _facts(beside) if (beside := path.with_name("results.json")).is_file() else {}
+    arguments = _of(facts, "config").get("model_args")
+    if isinstance(arguments, str):
+        for odd in ("/|=", "/"):
+            before = f"{re.sub(odd, '__', arguments)}_"
+            if path.stem.startswith(before) and path.stem != before:
+                return path.stem.removeprefix(before)
+    ends = [name for name in _of(facts, "results") if path.stem.endswith(f"_{name}")]
+    return max(ends, key=len, default=path.stem)
 
 
 def _metrics(first: Mapping[str, Any], where: str) -> list[str]:
     """The metrics of a line: those it names, or its keys with a number."""
     named = first.get("metrics")
     if isinstance(named, list) and named:
-        return [name for name in map(str, named) if name in first] or [str(named[0])]
+        words = [str(as_word(name, where)) for name in named]
+        return [name for name in words if name in first] or words[:1]
     numbers = (int, float)  # True and False are whole numbers
     found = [
         name
@@ -102,7 +140,7 @@ def _metrics(first: Mapping[str, Any], where: str) -> list[str]:
     ]
     if not found:
         raise StudyError("first-line-without-metric", where=where)
-    return found
+    return [str(as_word(name, where)) for name in found]
 
 
 def _keys(first: Mapping[str, Any], asked: Asked, where: str) -> tuple[str, str | None]:
@@ -127,6 +165,8 @@ def _results(path: Path, task: str, time: str, given: Sequence[Path]) -> dict[st
     held = [facts for file in given if task in _of(facts := _facts(file), "results")]
     if len(held) > 1:
         raise StudyError("several-results-for-data-set", path=path, dataset=task)
+    if not held and not time and (early := path.with_name("results.json")).is_file():
+        return _facts(early)
     return held[0] if held else {}
 
 
@@ -144,7 +184,7 @@ def _of(facts: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 def _model(facts: Mapping[str, Any], path: Path, where: str) -> str:
     if name := facts.get("model_name"):
-        return str(name)
+        return str(as_word(name, where))
     config = _of(facts, "config")
     arguments = config.get("model_args")
     if isinstance(arguments, str):
@@ -153,9 +193,9 @@ def _model(facts: Mapping[str, Any], path: Path, where: str) -> str:
     if isinstance(arguments, dict):
         for key in ("pretrained", "model", "model_name", "engine", "path"):
             if name := arguments.get(key):
-                return str(name)
+                return str(as_word(name, where))
     if name := config.get("model"):
-        return str(name)
+        return str(as_word(name, where))
     folder = path.absolute().parent.name
     if "__" in folder:
         return folder.replace("__", "/")

@@ -23,11 +23,12 @@ import numpy as np
 import polars as pl
 
 from bayesrep.choices import Key
-from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.errors import OptionError, StudyError, listing, plain
+from bayesrep.files.names import normalize_name
 from bayesrep.sources.evals import joined
 from bayesrep.sources.evals.counted import Counted, from_answers, from_table, on_items
 from bayesrep.sources.evals.recognised import read_logs
-from bayesrep.sources.evals.records import Asked, Log
+from bayesrep.sources.evals.records import UNSCORED, Asked, Log
 from bayesrep.sources.evals.verdicts import with_solved
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.attempts import Attempts
@@ -100,6 +101,7 @@ def read_evaluations(
     metric: Names = None,
     filter: Names = None,
     scorer: Names = None,
+    split: Names = None,
     judges: Names = None,
     solvers: Names = None,
     counts: str | Path | None = None,
@@ -107,6 +109,11 @@ def read_evaluations(
     key: Key = "auto",
     repeats: bool = False,
     common: bool = False,
+    group: Mapping[str, Sequence[str]] | None = None,
+    item: str | None = None,
+    model: str | None = None,
+    score: str | None = None,
+    dataset: str | None = None,
     progress: bool = False,
 ) -> Evaluations:
     """Read what logs of evaluations of language models say of two data sets.
@@ -116,12 +123,12 @@ def read_evaluations(
     paths
         Logs, folders of them, or `NAME=PATH` to name a log's model (see `bayesrep.sources.evals`).
     reference, replication
-        What the logs call the two data sets.
+        What the logs call the two data sets: a task's name, or a group's.
     name
         The study's name.
-    metric, filter, scorer
+    metric, filter, scorer, split
         Which one says what is solved, where logs hold several: one name, or several of which each
-        log has one.
+        log has one. Of the splits of HELM "test" counts where no other is asked for.
     judges
         Scorers whose verdicts are counted. Where logs are of several models, `solvers` names the
         one whose answers they judge.
@@ -138,6 +145,12 @@ def read_evaluations(
         Records of one model and item that come again are further attempts.
     common
         Keep the items that all models have, where a model lacks more than 5 %.
+    group
+        Of a data set that is several tasks, their names, or patterns of these such as "mmlu_*".
+        Groups that results_*.json of lm-evaluation-harness knows need none.
+    item, model, score, dataset
+        Of tables and of JSON Lines that no tool is known for: which column is what (see
+        `bayesrep.sources.evals.score_tables`).
     progress
         Show a bar on standard error, where there is much to read.
 
@@ -153,9 +166,16 @@ def read_evaluations(
     OptionError
         Where something has to be chosen; it lists what there is.
     """
-    chosen = (_names(each) for each in (metric, filter, scorer, judges))
-    tasks = (reference, replication) if reference and replication else ()
-    asked = Asked(*chosen, key=key, tasks=tasks)
+    reference, replication = (each and normalize_name(each) for each in (reference, replication))
+    given = {"item": item, "model": model, "score": score, "task": dataset}
+    asked = Asked(
+        *(_names(each) for each in (metric, filter, scorer, judges)),
+        key=key,
+        tasks=(reference, replication) if reference and replication else (),
+        split=_names(split),
+        groups={name: tuple(members) for name, members in (group or {}).items()},
+        columns={field: column for field, column in given.items() if column is not None},
+    )
     solving = _names(solvers)
     _check(asked, solving, counts, threshold)
     logs = read_logs(paths, asked, progress=progress)
@@ -180,7 +200,8 @@ def read_evaluations(
     answers: list[Predictions] = []
     for role, task in zip(REQUIRED_ROLES, tasks, strict=True):
         of_task = pl.col("task") == task
-        known = records.filter(of_task)["item"]
+        known, told = _scored(records.filter(of_task), first.filter(of_task)["item"], task)
+        notes += told
         items, told = joined.common_items(first.filter(of_task), known, models, task, common=common)
         notes += told
         counted: Counted | None = None
@@ -207,7 +228,7 @@ def read_evaluations(
     facts: dict[str, JSON] = {
         "source": "evals",
         ENTRY: "evaluation",
-        "files": sorted(Path(log.where).name for log in logs),
+        "files": sorted(plain(Path(log.where).name) for log in logs),
         "tools": sorted({log.tool for log in logs}),
         "threshold": threshold,
         "notes": notes,
@@ -217,6 +238,41 @@ def read_evaluations(
         facts["counts"] = _counts_from(counts, asked.judges, solving)
         study = Study(datasets, tuple(models), name, facts)
     return Evaluations(study, answers, _attempts(verdicts, tasks), tuple(notes), facts)
+
+
+def why_refused(logs: Sequence[Log], records: pl.DataFrame, asked: Asked) -> dict[str, Exception]:
+    """Of every data set that could not be imported as it is: what would be said of it.
+
+    Parameters
+    ----------
+    logs, records
+        As read, with all data sets.
+    asked
+        What was chosen.
+    """
+    refused: dict[str, Exception] = {}
+    for (name,), rows in records.group_by("task", maintain_order=True):
+        task = str(name)
+        try:
+            joined.check_one_data_set(logs, rows, task, asked.key)
+            verdicts, *_ = _verdicts(logs, rows, asked, None, repeats=False)
+            known, _ = _scored(rows, verdicts["item"], task)
+            models = verdicts["model"].unique(maintain_order=True).to_list()
+            joined.common_items(verdicts, known, models, task, common=False)
+        except (StudyError, OptionError) as error:
+            refused[task] = error
+    return refused
+
+
+def _scored(records: pl.DataFrame, solved: pl.Series, task: str) -> tuple[pl.Series, list[str]]:
+    """The items of a data set but those that no model's log scored, and a sentence about these."""
+    items = records["item"].unique(maintain_order=True)
+    said = records.filter(pl.col("score") == UNSCORED)["item"].unique(maintain_order=True)
+    never = said.filter(~said.is_in(solved.implode()))
+    if not len(never):
+        return items, []
+    told = f"{listing(never, 'item')} of the {len(items):,} of {task!r}: scored of no model (NaN)"
+    return items.filter(~items.is_in(never.implode())), [f"{told}; left out"]
 
 
 def _names(given: Names) -> tuple[str, ...]:
@@ -284,7 +340,7 @@ def _verdicts(
     repeats: bool,
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, list[str]]:
     """What says which items are solved, and what judges say; both with `solved`."""
-    scored = records.filter(pl.col("score").is_not_null())
+    scored = records.filter(pl.col("score") != UNSCORED)
     if not len(scored):
         raise StudyError("logs-without-scores", where=logs[0].where)
     scorers = scored["scorer"].unique(maintain_order=True).to_list()

@@ -1,23 +1,33 @@
 """Which format a file is: by its ending, and by what it begins with."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bayesrep.errors import StudyError, listing
+from bayesrep.errors import OptionError, StudyError, TableWarning, listing
 from bayesrep.files import json_parts
 from bayesrep.progress import progress_bar
-from bayesrep.sources.evals import every_eval_ever, helm, inspect_logs, lm_eval, score_tables
-from bayesrep.sources.evals.records import Asked, Log
+from bayesrep.sources.evals import (
+    every_eval_ever,
+    helm,
+    inspect_logs,
+    lm_eval,
+    score_tables,
+    swe_bench,
+)
+from bayesrep.sources.evals.records import Asked, Log, belongs, grouped
+from bayesrep.sources.evals.score_tables import LINES, TABLES
 
 KNOWN = (
     "samples_*.jsonl of lm-evaluation-harness, instance-level .jsonl of Every Eval Ever, .eval or "
-    ".json of Inspect, per_instance_stats.json of HELM, or a .parquet or .csv of item, model, score"
+    ".json of Inspect, per_instance_stats.json of HELM, a report of SWE-bench, a table (.parquet, "
+    ".csv, .tsv, .xlsx) of item, model, score, or any table or JSON Lines with --item, --model and "
+    "--score to say which column is what"
 )
 MUCH = 256
 """Megabytes from which on reading takes a while."""
-_LINES, _TABLES = (".jsonl", ".ndjson"), (".parquet", ".csv")
 _BEGIN = 2**16  # characters in which the first keys of a file are looked for
 _KEYS = re.compile(r'"(\w{1,40})"\s*:')
 
@@ -58,6 +68,8 @@ def read_logs(paths: Sequence[str | Path], asked: Asked, *, progress: bool = Fal
             raise StudyError("log-given-twice", path=file.path)
         seen.add(place)
     results = [file.path for file in files if file.path.suffix == ".json" and _is_results(file)]
+    known = lm_eval.known_groups(results)
+    asked = replace(asked, groups=_groups(asked, known))
     megabytes = sum(file.path.stat().st_size for file in files) >> 20
     with progress_bar(megabytes, "MB", show=progress and megabytes >= MUCH) as bar:
         logs = [
@@ -69,7 +81,60 @@ def read_logs(paths: Sequence[str | Path], asked: Asked, *, progress: bool = Fal
     if not logs:
         where = ", ".join(str(path) for path in paths)
         raise StudyError("no-evaluation-log", where=where, formats=KNOWN)
-    return logs
+    return [replace(log, groups=known) for log in _in_groups(logs, asked)]
+
+
+def _groups(asked: Asked, known: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The data sets that are groups: of the user's, and of those that results know."""
+    if strange := [name for name in asked.groups if asked.tasks and name not in asked.tasks]:
+        raise OptionError("group-of-no-data-set", groups=listing(strange, "group"))
+    return {name: known[name] for name in asked.tasks if name in known} | dict(asked.groups)
+
+
+def _in_groups(logs: Sequence[Log], asked: Asked) -> list[Log]:
+    """The logs, of which several tasks are one data set where the user or a group says so."""
+    held = dict.fromkeys(task for log in logs for task in log.records["task"].unique())
+    owner: dict[str, str] = {}
+    for name, members in asked.groups.items():
+        mine = [task for task in held if belongs(task, members)]
+        if name in held and not mine:
+            continue  # a data set of its own
+        if lacking := [each for each in members if not any(belongs(t, (each,)) for t in mine)]:
+            raise StudyError(
+                "group-lacks-tasks", group=name, tasks=listing(lacking, "task"), known=len(members)
+            )
+        if name in held and name not in mine:
+            raise OptionError("group-called-as-task", group=name, tasks=listing(mine, "task"))
+        others = {*owner, *asked.tasks} - {name}
+        if both := [task for task in mine if task in others]:
+            raise OptionError("task-in-two-data-sets", tasks=listing(both, "task"), group=name)
+        owner |= dict.fromkeys(mine, name)
+    if not owner:
+        return list(logs)
+    found = [grouped(log, owner) for log in logs]
+    told = [
+        f"{name!r} is {listing([task for task in owner if owner[task] == name], 'task')}, whose "
+        "items are called task/item and count alike"
+        for name in dict.fromkeys(owner.values())
+    ]
+    return [replace(found[0], notes=[*told, *found[0].notes]), *found[1:]]
+
+
+def in_known_groups(logs: Sequence[Log]) -> list[Log]:
+    """The logs, of which the tasks of every whole group that is known are one data set.
+
+    Parameters
+    ----------
+    logs
+        As `read_logs` returns them. Of groups that share tasks the largest counts.
+    """
+    held = {task for log in logs for task in log.records["task"].unique()}
+    groups: dict[str, tuple[str, ...]] = {}
+    for name, members in sorted(logs[0].groups.items(), key=lambda each: -len(each[1])):
+        if name not in held and held.issuperset(members):
+            groups[name] = members
+            held.difference_update(members)
+    return _in_groups(logs, Asked(groups=groups))
 
 
 def _files(given: str | Path) -> Iterator[_File]:
@@ -79,13 +144,26 @@ def _files(given: str | Path) -> Iterator[_File]:
         path, model = Path(rest), name
     if path.is_dir():
         for file in sorted(path.rglob("*")):
-            hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
-            if file.suffix in (*_LINES, ".eval", ".json") and file.is_file() and not hidden:
-                yield _File(file, model, named=False)
+            if any(part.startswith(".") for part in file.relative_to(path).parts):
+                continue
+            if file.is_dir():
+                if file.is_symlink():
+                    _warn(file, "a link to a folder, which is not followed")
+            elif file.suffix in (*LINES, ".eval", ".json"):
+                if file.is_file():
+                    yield _File(file, model, named=False)
+                else:
+                    _warn(file, "no file but a pipe, a device or a link that leads to none")
         return
     if not path.exists():
         raise StudyError("evaluation-log-not-found", path=path)
+    if not path.is_file():
+        raise StudyError("evaluation-log-no-file", path=path)
     yield _File(path, model, named=True)
+
+
+def _warn(path: Path, what: str) -> None:
+    warnings.warn(f"{path}: is {what}; it is left out", TableWarning, stacklevel=2)
 
 
 def _log(
@@ -95,15 +173,17 @@ def _log(
     path, kind = file.path, file.path.suffix.lower()
     if kind == ".eval":
         return inspect_logs.read_archive(path, asked, file.model)
-    if kind in _LINES:
-        first = json_parts.first_line(path)
+    if path.name.lower().endswith(TABLES) or (
+        asked.columns and (kind in LINES or (kind == ".json" and file.named))
+    ):
+        return score_tables.read(path, file.model, asked.columns, advance)
+    if kind in LINES:
+        first = json_parts.first_object(path)
         if lm_eval.is_samples(first):
             return lm_eval.read(path, first, asked, results, file.model, advance)
         if every_eval_ever.is_instances(first):
             return every_eval_ever.read(path, asked, file.model, advance)
         return _unknown(file, list(first))
-    if kind in _TABLES:
-        return score_tables.read(path, file.model)
     if kind != ".json":
         raise StudyError("unknown-log-ending", path=path, formats=KNOWN)
     text = json_parts.read_text(path)
@@ -112,6 +192,8 @@ def _log(
     keys = _KEYS.findall(text[:_BEGIN])
     if inspect_logs.is_log(keys):
         return inspect_logs.read_json(path, text, asked, file.model)
+    if swe_bench.is_report(keys):
+        return swe_bench.read(path, text, asked, file.model)
     if "adapter_spec" in keys or "evaluation_results" in keys or "scenario_spec" in keys:
         return None  # of HELM or of Every Eval Ever, beside their records
     return _unknown(file, [key for key, _ in json_parts.parts(text, str(path)) if key is not None])

@@ -1,7 +1,8 @@
 """What every log becomes: a row for each data set, item, model, attempt, scorer and metric."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from hashlib import blake2b
 from typing import Any
 
@@ -9,6 +10,8 @@ import polars as pl
 
 from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing, plain
+from bayesrep.files.json_parts import as_word
+from bayesrep.files.names import normalize_name, normalize_names
 
 COLUMNS: Mapping[str, Any] = {
     "task": pl.String(),  # the data set
@@ -18,12 +21,15 @@ COLUMNS: Mapping[str, Any] = {
     "scorer": pl.String(),
     "metric": pl.String(),
     "filter": pl.String(),
-    "score": pl.String(),  # as the log has it; null where the item was not scored
+    "score": pl.String(),  # as the log has it, or UNSCORED; null where there is none
     "said": pl.Boolean(),  # what the tool itself says: right or wrong; null where it says nothing
     "content": pl.String(),  # a hash of what was asked; null where it is not known
 }
 _NAMES = ("task", "model", "scorer", "metric", "filter")
 _LONGEST = 120  # characters of an item's key; a longer one is a text, and is shortened
+UNSCORED = "NaN"
+"""The score of an item of which a log says that it was not scored, however that is written."""
+_ABSENT = ("", "none", "null", "na", "n/a")
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Asked:
 
     Attributes
     ----------
-    metric, filter, scorer
+    metric, filter, scorer, split
         Names, of which each log has to have one.
     judges
         Scorers whose verdicts are counted.
@@ -40,7 +46,13 @@ class Asked:
         What tells items apart: "id" or "content" (its hash); "auto" takes the first and lets the
         second contradict.
     tasks
-        The data sets; where none is given, of all of them is told.
+        The data sets; where none is given, all are read.
+    groups
+        Of data sets that are several tasks: names or patterns of these.
+    columns
+        Of tables: which column is the "item", the "model", the "score" and the "task".
+    survey
+        Whether it is only to be told what the logs hold, so that nothing has to be chosen.
     """
 
     metric: tuple[str, ...] = ()
@@ -49,6 +61,25 @@ class Asked:
     judges: tuple[str, ...] = ()
     key: Key = "auto"
     tasks: tuple[str, ...] = ()
+    split: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    columns: Mapping[str, str] = field(default_factory=dict[str, str])
+    survey: bool = False
+
+    def wants(self, task: str) -> bool:
+        """Whether a task is one of the data sets, or of a group that is one."""
+        members = (self.groups.get(name, ()) for name in self.tasks)
+        among = task in self.tasks or any(belongs(task, each) for each in members)
+        return not self.tasks or among
+
+    def one_metric(self, present: Sequence[str], where: str) -> str:
+        """The metric to read of those that a log holds."""
+        return present[0] if self.survey else only_one(present, self.metric, "metric", where)
+
+
+def belongs(task: str, members: Sequence[str]) -> bool:
+    """Whether a task is one of a group's, of which names or patterns are given."""
+    return any(task == each or fnmatchcase(task, each) for each in members)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +102,10 @@ class Log:
         Sentences about it.
     unread
         Data sets that nobody asked for.
+    metrics
+        All that it holds, where it holds more than its records.
+    groups
+        The tasks of groups that are known of the logs.
     """
 
     where: str
@@ -80,19 +115,27 @@ class Log:
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     notes: Sequence[str] = ()
     unread: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
-def recorded(table: pl.DataFrame, where: str, **same: str | int) -> pl.DataFrame:
+def recorded(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.DataFrame:
     """A table with every column of `COLUMNS`: those given, those that are the same in all rows.
 
-    Names that could steer a terminal are written with escapes, long keys of items are shortened.
+    Names are normalized; those that could steer a terminal are written with escapes, and long keys
+    of items are shortened.
 
     Raises
     ------
     StudyError
-        Where a row has no item, no model or no data set.
+        Where a row has no item, no model or no data set, or a name is no text.
     """
-    absent = {"attempt": 1, "scorer": "", "metric": "", "filter": "", **same}
+    given = {
+        name: each if isinstance(each, int) else as_word(each, where)
+        for name, each in same.items()
+        if name not in table.columns
+    }
+    absent = {"attempt": 1, "scorer": "", "metric": "", "filter": "", **given}
     added = [
         pl.lit(absent.get(name), dtype=kind).alias(name)
         for name, kind in COLUMNS.items()
@@ -101,14 +144,19 @@ def recorded(table: pl.DataFrame, where: str, **same: str | int) -> pl.DataFrame
     table = table.with_columns(added).with_columns(
         pl.col(name).cast(kind) for name, kind in COLUMNS.items()
     )
+    word = pl.col("score").str.strip_chars().str.to_lowercase()
+    score = pl.when(word == UNSCORED.lower()).then(pl.lit(UNSCORED)).otherwise("score")
+    table = table.with_columns(
+        *(_each_once(table[name].fill_null(""), _named) for name in _NAMES),
+        normalize_names(table["item"]),
+        pl.when(~word.is_in(_ABSENT)).then(score).alias("score"),
+    )
     for name in ("task", "model", "item"):
         missing = table[name].is_null() | (table[name] == "")
         if missing.any():
             rows = listing((missing.arg_true() + 1).to_list(), "record")
             noun = {"task": "data set"}.get(name, name)
             raise StudyError("record-field-missing", where=where, field=noun, records=rows)
-    for name in _NAMES:
-        table = table.with_columns(_each_once(table[name].fill_null(""), plain))
     return table.with_columns(item_keys(table["item"])).select(list(COLUMNS))
 
 
@@ -130,11 +178,24 @@ def _each_once(column: pl.Series, function: Callable[[str], str]) -> pl.Series:
     return column.replace(dict(zip(names, map(function, names), strict=True)))
 
 
+def _named(text: str) -> str:
+    """A name as every reader has it, as a terminal may show it."""
+    return plain(normalize_name(text))
+
+
 def _short(text: str) -> str:
     """A key that is short, and as unique."""
     if len(text) <= _LONGEST:
         return plain(text)
     return f"{plain(text[:60])}... {blake2b(text.encode(), digest_size=8).hexdigest()}"
+
+
+def grouped(log: Log, owner: Mapping[str, str]) -> Log:
+    """The log, its tasks called as the groups that own them and its items `task/item`."""
+    owned = pl.col("task").is_in(list(owner))
+    group = pl.col("task").replace(dict(owner))
+    item = pl.when(owned).then(pl.format("{}/{}", "task", "item")).otherwise("item")
+    return replace(log, records=log.records.with_columns(task=group, item=item))
 
 
 def only_one(

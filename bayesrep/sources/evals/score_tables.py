@@ -1,37 +1,47 @@
-"""A Parquet or CSV table of question, model and score, as LiveBench publishes its judgements.
+"""Tables of item, model and score: Parquet, CSV and its kin, JSON Lines or JSON.
 
-Columns go by the first of these names that is there: item, question_id, question, sample_id,
+Columns go by these names, where one of them is there: item, question_id, question, sample_id,
 instance_id, image, id; model, model_id, classifier; score, solved, correct, is_correct; and
-optionally dataset, benchmark, task, category; attempt, epoch, trial; judge, scorer; metric. A table
+optionally dataset, benchmark, task, category; attempt, epoch, trial; judge, scorer; metric. Of two
+that are there none is taken: the user says which column is the item, the model, the score and the
+data set. These may be any column, and in JSON (and Parquet) a path: `data.correct` is the member
+"correct" of the member "data", and `results.*.score` that of each element of "results". A table
 without a data set's name is called as its file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from bayesrep.errors import StudyError
+from bayesrep.errors import OptionError, StudyError, listing
+from bayesrep.files import json_parts, parquet
 from bayesrep.sources.evals.records import Log, recorded
 from bayesrep.sources.table_files import read_table, require, whole_numbers
 
 TOOL = "table of scores"
-_NEEDED: Mapping[str, tuple[str, ...]] = {
+TABLES = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx")
+LINES = (".jsonl", ".ndjson")
+_KNOWN: Mapping[str, tuple[str, ...]] = {
     "item": ("item", "question_id", "question", "sample_id", "instance_id", "image", "id"),
     "model": ("model", "model_id", "classifier"),
     "score": ("score", "solved", "correct", "is_correct"),
-}
-_FURTHER: Mapping[str, tuple[str, ...]] = {
     "task": ("dataset", "benchmark", "task", "category"),
     "attempt": ("attempt", "epoch", "trial"),
     "scorer": ("judge", "scorer"),
     "metric": ("metric",),
 }
-_KNOWN = _NEEDED | _FURTHER
-_TEXT = {name for field, names in _KNOWN.items() if field != "attempt" for name in names}
+_NAMES = tuple(name for names in _KNOWN.values() for name in names)
+_NEEDED = ("item", "model", "score")
+OPTIONS: Mapping[str, str] = {"item": "item", "model": "model", "score": "score", "task": "dataset"}
+"""What a user may say which column is, and how the option is called."""
+_EACH = "*"
 
 
-def read(path: Path, model: str | None) -> Log:
+def read(
+    path: Path, model: str | None, chosen: Mapping[str, str], advance: Callable[[int], None]
+) -> Log:
     """The records of one table.
 
     Parameters
@@ -39,32 +49,138 @@ def read(path: Path, model: str | None) -> Log:
     path
         The file.
     model
-        Its name, where the user gave one and the table has none.
+        Its name, where the user gave one.
+    chosen
+        Which column is what, as far as the user says.
+    advance
+        Hears of every MB of JSON Lines that was read.
+
+    Raises
+    ------
+    OptionError
+        Where several columns may be meant.
+    StudyError
+        Where one is missing.
     """
-    where = str(path)
-    table = read_table(path, _TEXT)
-    found = {
-        field: next(name for name in names if name in table.columns)
-        for field, names in _KNOWN.items()
-        if set(names) & set(table.columns)
-    }
-    if model is not None:
-        table = table.with_columns(pl.lit(model).alias("model"))
-        found["model"] = "model"
-    if missing := [field for field in _NEEDED if field not in found]:
-        known = " or ".join(_NEEDED[missing[0]])
-        raise StudyError(
-            "score-table-lacks-column",
-            where=where,
-            column=missing[0],
-            columns=", ".join(table.columns),
-            known_names=known,
+    where, kind = str(path), path.suffix.lower()
+    if kind in LINES:
+        names = list(json_parts.first_object(path))
+        found = _columns(names, chosen, model, where)
+        wanted = {field: _keys(name, names) for field, name in found.items()}
+        table = pl.concat(json_parts.fields(path, wanted, advance=advance))
+    elif kind == ".json":
+        found = _columns((), chosen, model, where)
+        wanted = {field: name.split(".") for field, name in found.items()}
+        table = _of_json(path, wanted, where)
+    else:
+        if kind == ".parquet" and any("." in name for name in chosen.values()):
+            table = parquet.read(path, where, list(dict.fromkeys(chosen.values())))
+        else:
+            table = read_table(path, (*_NAMES, *chosen.values()))
+        found = _columns(table.columns, chosen, model, where)
+        require(table, list(found.values()), where)
+        table = table.select(
+            whole_numbers(table[name], where).alias(field)
+            if field == "attempt"
+            else table[name].cast(pl.String).alias(field)
+            for field, name in found.items()
         )
-    require(table, list(found.values()), where)
-    columns = [
-        whole_numbers(table[name], where).alias(field)
-        if field == "attempt"
-        else table[name].cast(pl.String).alias(field)
-        for field, name in found.items()
+    notes: list[str] = []
+    if kind in (*LINES, ".json"):
+        table, notes = _of_items(table, found, path)
+    if model is not None:
+        table = table.with_columns(model=pl.lit(model))
+    name = path.name.removesuffix(".gz").rpartition(".")[0]
+    return Log(where, TOOL, found["item"], recorded(table, where, task=name), notes=notes)
+
+
+def _columns(
+    names: Sequence[str], chosen: Mapping[str, str], model: str | None, where: str
+) -> dict[str, str]:
+    """Which column is what: as the user says, or by its name where one is there."""
+    found = dict(chosen)
+    for field, known in _KNOWN.items():
+        if field in chosen or (field == "model" and model is not None):
+            continue
+        present = [name for name in known if name in names]
+        if len(present) > 1:
+            option = OPTIONS.get(field)
+            way = f"say which (--{option} COLUMN)" if option else "leave all but one out"
+            columns = " and ".join(map(repr, present))
+            noun = OPTIONS.get(field, field).replace("dataset", "data set")
+            raise OptionError(
+                "score-column-ambiguous", where=where, columns=columns, field=noun, way=way
+            )
+        if present:
+            found[field] = present[0]
+    for field in _NEEDED:
+        if field not in found and not (field == "model" and model is not None):
+            raise StudyError(
+                "score-table-lacks-column",
+                where=where,
+                column=field,
+                columns=", ".join(names) or "that are known",
+                known_names=" or ".join(_KNOWN[field]),
+            )
+    return found
+
+
+def _keys(name: str, names: Sequence[str]) -> list[str]:
+    return [name] if name in names else name.split(".")
+
+
+def _of_items(
+    table: pl.DataFrame, found: Mapping[str, str], path: Path
+) -> tuple[pl.DataFrame, list[str]]:
+    """Those objects that are of an item; logs of events have others, too."""
+    kept = table.filter(pl.col("item").is_not_null())
+    if not len(kept):
+        raise StudyError("key-found-nowhere", where=path, key=found["item"])
+    if kept["score"].null_count() == len(kept):
+        raise StudyError("key-found-nowhere", where=path, key=found["score"])
+    others = len(table) - len(kept)
+    told = f"{path.name}: {others:,} records without {found['item']!r} left out"
+    return kept, [told] * bool(others)
+
+
+def _of_json(path: Path, wanted: Mapping[str, Sequence[str]], where: str) -> pl.DataFrame:
+    """The fields of a JSON file, whose paths go through the elements of one list."""
+    pairs = list(json_parts.parts(json_parts.read_text(path), where))
+    if pairs and pairs[0][0] is None:
+        contents: Any = [value for _, value in pairs]
+        wanted = {field: [_EACH, *keys] for field, keys in wanted.items()}
+    else:
+        contents = dict(pairs)
+    begins = {field: _length(keys) for field, keys in wanted.items()}
+    longest = max(wanted, key=lambda field: begins[field])
+    way = list(wanted[longest][: begins[longest]])
+    for field, keys in wanted.items():
+        if list(keys[: begins[field]]) != way[: begins[field]]:
+            paths = listing([".".join(each) for each in (wanted[longest], keys)], "path")
+            raise OptionError("paths-through-different-lists", where=where, paths=paths)
+    rows = [
+        [
+            json_parts.as_word(json_parts.dug(trail[begins[field]], keys[begins[field] :]), where)
+            for field, keys in wanted.items()
+        ]
+        for trail in _trails(contents, way, ())
     ]
-    return Log(where, TOOL, found["item"], recorded(pl.DataFrame(columns), where, task=path.stem))
+    return pl.DataFrame(rows, schema=dict.fromkeys(wanted, pl.String()), orient="row")
+
+
+def _length(keys: Sequence[str]) -> int:
+    """How many keys lead to the elements of the last list."""
+    return max((at + 1 for at, key in enumerate(keys) if key == _EACH), default=0)
+
+
+def _trails(value: Any, way: Sequence[str], before: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """For each element that a way leads to: what lies on it, from the whole to the element."""
+    trail = (*before, value)
+    if not way:
+        yield trail
+    elif way[0] == _EACH:
+        inside = value.values() if isinstance(value, dict) else value
+        for each in inside if isinstance(value, dict | list) else ():
+            yield from _trails(each, way[1:], trail)
+    elif isinstance(value, dict) and way[0] in value:
+        yield from _trails(value[way[0]], way[1:], trail)

@@ -6,7 +6,10 @@ from bayesrep.errors import OptionError, StudyError, listing
 
 LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Of Inspect: correct, incorrect, partly, no answer (which is not right, as Inspect counts it)."""
-WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+WORDS = {
+    **dict.fromkeys(("true", "yes", "pass", "passed"), 1.0),
+    **dict.fromkeys(("false", "no", "fail", "failed", "timeout"), 0.0),
+}
 
 
 def with_solved(

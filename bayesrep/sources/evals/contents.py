@@ -1,0 +1,71 @@
+"""What logs hold: data sets with their items, and which models, metrics, filters and scorers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from bayesrep.sources.evals.joined import together
+from bayesrep.sources.evals.recognised import read_logs
+from bayesrep.sources.evals.records import Asked, Log
+
+SURVEY = Asked(survey=True)
+
+
+def list_contents(
+    paths: Sequence[str | Path], asked: Asked = SURVEY, *, progress: bool = False
+) -> tuple[pl.DataFrame, dict[str, tuple[str, ...]]]:
+    """Say what logs hold, where nothing has been chosen yet.
+
+    Parameters
+    ----------
+    paths
+        As `read_evaluations` takes them.
+    asked
+        With groups and columns, where the user gave some.
+    progress
+        Show a bar on standard error, where there is much to read.
+
+    Returns
+    -------
+    polars.DataFrame
+        A row a data set: dataset, items (how many), attempts (the most at an item), and the names
+        of its models, metrics, filters and scorers, as lists.
+    dict
+        The groups that are known, and their tasks.
+
+    Raises
+    ------
+    StudyError, OptionError
+        In one line, naming the file.
+    """
+    logs = read_logs(paths, asked, progress=progress)
+    records = together(logs)
+    names = ("model", "metric", "filter", "scorer")
+    table = records.group_by("task", maintain_order=True).agg(
+        pl.col("item").n_unique().alias("items"),
+        pl.col("attempt").max().alias("attempts"),
+        *(pl.col(name).unique(maintain_order=True).alias(f"{name}s") for name in names),
+        pl.col("log").unique(),
+    )
+    rows = [
+        {
+            "dataset": row["task"],
+            "items": row["items"],
+            "attempts": row["attempts"],
+            "models": row["models"],
+            "metrics": _metrics([logs[number] for number in row["log"]], row["metrics"]),
+            "filters": [name for name in row["filters"] if name],
+            "scorers": [name for name in row["scorers"] if name],
+        }
+        for row in table.iter_rows(named=True)
+    ]
+    lists = dict.fromkeys(("models", "metrics", "filters", "scorers"), pl.List(pl.String))
+    schema = {"dataset": pl.String, "items": pl.Int64, "attempts": pl.Int64, **lists}
+    return pl.DataFrame(rows, schema=schema), dict(logs[0].groups)
+
+
+def _metrics(logs: Sequence[Log], read: Sequence[str]) -> list[str]:
+    """Those that were read, and those beside them."""
+    held = [name for log in logs for name in log.metrics]
+    return list(dict.fromkeys([*held, *(name for name in read if name)]))
