@@ -193,7 +193,7 @@ def _words(value: Any) -> list[str]:
         return []
     parts = value if isinstance(value, list) else [value]
     paths = (part if isinstance(part, list) else [part] for part in parts)
-    return ["/".join(as_word(each) or "" for each in path) for path in paths]
+    return ["/".join(as_word(each, "a choice") or "" for each in path) for path in paths]
 
 
 def _control(

@@ -56,7 +56,7 @@ def read_doccano(path: str | Path, asked: Columns) -> pl.DataFrame:
                     "image": _image(record, asked.image or "filename", where),
                     "worker": worker,
                     "answer": _answer(value, asked, where),
-                    "task": as_word(record.get("id")),
+                    "task": as_word(record.get("id"), where),
                 }
             )
     if empty := sum(row["answer"] == "" for row in rows):
@@ -119,7 +119,7 @@ def read_argilla(path: str | Path, asked: Columns) -> pl.DataFrame:
     rows: list[Row] = []
     unfinished = nameless = 0
     for number, (record, each) in enumerate(zip(records, responses, strict=True), 1):
-        task = as_word(record.get("id"))
+        task = as_word(record.get("id"), where)
         for place, (value, person, status) in enumerate(each.get(question, []), 1):
             if status not in (None, "submitted"):
                 unfinished += 1
@@ -148,14 +148,15 @@ def _responses(record: Record, where: str) -> dict[str, list[tuple[Any, str | No
     try:
         for question, said in (record.get("responses") or {}).items():
             found[question] = [
-                (each["value"], as_word(each.get("user_id")), each.get("status")) for each in said
+                (each["value"], as_word(each.get("user_id"), where), each.get("status"))
+                for each in said
             ]
         for key, values in record.items():
             if key.endswith(".responses") and values is not None:
                 people = record.get(f"{key}.users") or [None] * len(values)
                 states = record.get(f"{key}.status") or [None] * len(values)
                 found[key.removesuffix(".responses")] = [
-                    (value, as_word(person), status)
+                    (value, as_word(person, where), status)
                     for value, person, status in zip(values, people, states, strict=True)
                 ]
     except (TypeError, KeyError, AttributeError, ValueError) as error:
@@ -187,15 +188,15 @@ def read_prodigy(path: str | Path, asked: Columns) -> pl.DataFrame:
     rows: list[Row] = []
     left_out, seen, nameless = Counter[str](), Counter[str](), 0
     for record in _records(json_parts.read_text(path), where):
-        verdict = as_word(_field(record, "answer", where))
-        task = as_word(record.get("_task_hash"))
+        verdict = as_word(_field(record, "answer", where), where)
+        task = as_word(record.get("_task_hash"), where)
         chosen = asked.answer or ("accept" if {"accept", "options"} & set(record) else None)
         if verdict == "ignore" or (chosen and verdict != "accept"):
             left_out["ignored" if verdict == "ignore" else "rejected"] += 1
             continue
         if chosen is None and "label" not in record and "spans" in record:
             raise StudyError("control-without-answer", where=where, control="spans", kind="regions")
-        worker = as_word(record.get("_annotator_id") or record.get("_session_id"))
+        worker = as_word(record.get("_annotator_id") or record.get("_session_id"), where)
         if worker is None:
             nameless += 1
             seen[str(task)] += 1
@@ -207,7 +208,7 @@ def read_prodigy(path: str | Path, asked: Columns) -> pl.DataFrame:
             "task": task,
         }
         if chosen is None and "label" in record:
-            row["label"] = as_word(record["label"])
+            row["label"] = as_word(record["label"], where)
         rows.append(row)
     for why, number in left_out.items():
         _warn(f"{where}: {number:,} tasks were {why}, and are left out")
@@ -255,7 +256,7 @@ def _field(record: Record, name: str, where: str) -> Any:
 
 
 def _image(record: Record, name: str, where: str) -> str | None:
-    image = as_word(record.get(name)) if name in record else None
+    image = as_word(record.get(name), where) if name in record else None
     if image is None:
         fields = ", ".join(map(plain, record))
         raise StudyError("task-without-image", where=where, field=name, fields=fields)
@@ -270,7 +271,7 @@ def _answer(value: Any, asked: Columns, where: str) -> str:
     if any(isinstance(each, list | dict) for each in said):
         field = asked.answer or "the answer"
         raise StudyError("control-without-answer", where=where, control=field, kind="regions")
-    return join_choices([as_word(each) or "" for each in said], asked, where)
+    return join_choices([as_word(each, where) or "" for each in said], asked, where)
 
 
 def _table(rows: Sequence[Row]) -> pl.DataFrame:
