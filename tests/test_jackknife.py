@@ -1,6 +1,8 @@
 """The jackknife over annotators: closed forms, brute force, random subsets, linearity in 1/n."""
 
 import itertools
+import json
+import warnings
 
 import numpy as np
 import polars as pl
@@ -10,6 +12,7 @@ from refusals import refused
 from scipy import stats
 
 from bayesrep import Study, SufficientStatistics, estimate
+from bayesrep.cli import main
 from bayesrep.errors import EstimateWarning, OptionError
 from bayesrep.estimators import (
     InterpolationWarning,
@@ -331,6 +334,31 @@ def test_all_numbers_of_annotators_are_of_the_same_images():
     for n in (1, 2, 12):
         rows = table.filter(pl.col("annotators") == n)["naive"].to_numpy()
         np.testing.assert_allclose(rows, matched(study, n, keep), rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
+@pytest.mark.parametrize("command", ["estimate", "annotators"])
+def test_commands_say_which_images_they_take(tmp_path, capsys, command: str):
+    """And every warning once, whichever method gives it."""
+    study = ragged_study({7: 2})
+    study.write(tmp_path / "study")
+    arguments = [command, str(tmp_path / "study")]
+    if command == "estimate":
+        arguments += ["--methods", "naive,jackknife"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(arguments) == 0
+        text, error = capsys.readouterr()
+        assert main([*arguments, "--json"]) == 0
+    lines = error.splitlines()
+    assert len(set(lines)) == len(lines)
+    assert not any("left out" in line for line in lines)
+    analyses = analyse(study, "naive, jackknife")
+    (sentence, *_) = matching_sentences(analyses)
+    assert text.count(sentence) == 1
+    told = json.loads(capsys.readouterr().out)["matching"]
+    assert [row["method"] for row in told] == ["naive", "jackknife"]
+    assert [row["gap_of_all_images"] for row in told] == [one.gap_of_all for one in analyses]
 
 
 # --- its noise --------------------------------------------------------------------------------
