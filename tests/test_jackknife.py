@@ -24,7 +24,12 @@ from bayesrep.estimators import (
     matching_sentences,
 )
 from bayesrep.estimators.annotators import compare_annotators, linearity
-from bayesrep.estimators.naive import matched_accuracy, thinned_counts
+from bayesrep.estimators.naive import (
+    at_every_count,
+    matched_accuracy,
+    one_fewer,
+    thinned_counts,
+)
 from bayesrep.estimators.replicates import CellCounts, Replicates
 
 
@@ -359,6 +364,17 @@ def test_commands_say_which_images_they_take(tmp_path, capsys, command: str):
     told = json.loads(capsys.readouterr().out)["matching"]
     assert [row["method"] for row in told] == ["naive", "jackknife"]
     assert [row["gap_of_all_images"] for row in told] == [one.gap_of_all for one in analyses]
+
+
+def test_forgetting_one_after_the_other_is_forgetting_several():
+    replicates = whole(study_of(annotators=30))
+    counts = at_every_count(thinned_counts(replicates, 30))
+    for n in range(29, 0, -1):
+        counts = one_fewer(counts)
+        at_once = at_every_count(thinned_counts(replicates, n))
+        assert counts.annotators == n
+        for one, other in zip(counts[1:], at_once[1:], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
 
 
 # --- its noise --------------------------------------------------------------------------------

@@ -56,7 +56,8 @@ class EMSpline:
         "exact" integrals in equation 8, or the "published" left sum, which misses mass at the ends.
     annotators
         n': fit the counts that n' annotators per image would have given, in expectation, images
-        with fewer being left out; the default is all that each image has, different as they may be.
+        with fewer being left out; the default is all that each image has, different as they may be,
+        but 500 at most.
     """
 
     components: int = 3
