@@ -410,6 +410,11 @@ def test_the_jackknifes_gap_comes_with_its_scatter_over_images():
     assert np.isnan(naive.gap_error)
     (without,) = analyse(SufficientStatistics.of(study), "jackknife")
     assert np.isnan(without.gap_error)
+    sides = [each.correct.mean(axis=1) for each in study.datasets.values()]
+    assert one.drop == pytest.approx(sides[0].mean() - sides[1].mean())
+    error = np.sqrt(sum(side.var() / len(side) for side in sides))
+    assert one.drop_error == pytest.approx(error, rel=0.3)  # 50 replicates: to 10 %
+    assert not one.noisy
 
 
 def test_a_study_where_nothing_is_right_says_so():
