@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesrep.estimators.betas import Betas
 from bayesrep.estimators.estimator import Estimates, check_words
+from bayesrep.estimators.kept import Kept
 from bayesrep.estimators.mixtures import (
     CellTable,
     MixtureFit,
@@ -88,7 +89,8 @@ class EMSpline:
             Where the counts do not determine a mixture of K components.
         """
         fitted = fit_parametric(self, replicates, seed=seed, progress=progress)
-        return Estimates(fitted.adjusted_accuracy)
+        kept = None if self.annotators is None else Kept.of(replicates, self.annotators)
+        return Estimates(fitted.adjusted_accuracy, kept=kept)
 
 
 @dataclass(frozen=True, eq=False)

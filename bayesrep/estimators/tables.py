@@ -181,18 +181,18 @@ def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     for (annotators, dropped), same in alike.items():
         names = ", ".join(one.method for one in same)
         kept = same[0].kept
-        matched = f"{names}: images are matched with n' = {annotators:,} annotators each"
+        matched = f"{names}: images are thinned to n' = {annotators:,} annotators each"
         if kept is None or not dropped:
             yield f"{matched}."
             continue
         told = [
             f"{one.method} {100 * one.gap_of_all:.2f}" for one in same if one.gap_of_all is not None
         ]
-        instead = f"the gap would be: {', '.join(told)} points" if told else "there is no estimate"
+        gap = f", and the gap: {', '.join(told)} points" if told else ""
         yield (
             f"{matched}; {dropped:,} of {kept.images:,} {'has' if dropped == 1 else 'have'} fewer "
-            f"and {'is' if dropped == 1 else 'are'} left out. With all images "
-            f"(n' = {kept.fewest:,}) {instead}."
+            f"and {'is' if dropped == 1 else 'are'} left out. With all images n' would be "
+            f"{kept.fewest:,}{gap}."
         )
 
 
