@@ -1,6 +1,8 @@
 """The jackknife over annotators: closed forms, brute force, random subsets, linearity in 1/n."""
 
 import itertools
+import json
+import warnings
 
 import numpy as np
 import polars as pl
@@ -10,6 +12,7 @@ from refusals import refused
 from scipy import stats
 
 from bayesrep import Study, SufficientStatistics, estimate
+from bayesrep.cli import main
 from bayesrep.errors import EstimateWarning, OptionError
 from bayesrep.estimators import (
     InterpolationWarning,
@@ -21,7 +24,12 @@ from bayesrep.estimators import (
     matching_sentences,
 )
 from bayesrep.estimators.annotators import compare_annotators, linearity
-from bayesrep.estimators.naive import matched_accuracy, thinned_counts
+from bayesrep.estimators.naive import (
+    at_every_count,
+    matched_accuracy,
+    one_fewer,
+    thinned_counts,
+)
 from bayesrep.estimators.replicates import CellCounts, Replicates
 
 
@@ -333,6 +341,42 @@ def test_all_numbers_of_annotators_are_of_the_same_images():
         np.testing.assert_allclose(rows, matched(study, n, keep), rtol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
+@pytest.mark.parametrize("command", ["estimate", "annotators"])
+def test_commands_say_which_images_they_take(tmp_path, capsys, command: str):
+    """And every warning once, whichever method gives it."""
+    study = ragged_study({7: 2})
+    study.write(tmp_path / "study")
+    arguments = [command, str(tmp_path / "study")]
+    if command == "estimate":
+        arguments += ["--methods", "naive,jackknife"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(arguments) == 0
+        text, error = capsys.readouterr()
+        assert main([*arguments, "--json"]) == 0
+    lines = error.splitlines()
+    assert len(set(lines)) == len(lines)
+    assert not any("left out" in line for line in lines)
+    analyses = analyse(study, "naive, jackknife")
+    (sentence, *_) = matching_sentences(analyses)
+    assert text.count(sentence) == 1
+    told = json.loads(capsys.readouterr().out)["matching"]
+    assert [row["method"] for row in told] == ["naive", "jackknife"]
+    assert [row["gap_of_all_images"] for row in told] == [one.gap_of_all for one in analyses]
+
+
+def test_forgetting_one_after_the_other_is_forgetting_several():
+    replicates = whole(study_of(annotators=30))
+    counts = at_every_count(thinned_counts(replicates, 30))
+    for n in range(29, 0, -1):
+        counts = one_fewer(counts)
+        at_once = at_every_count(thinned_counts(replicates, n))
+        assert counts.annotators == n
+        for one, other in zip(counts[1:], at_once[1:], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+
+
 # --- its noise --------------------------------------------------------------------------------
 
 
@@ -366,6 +410,11 @@ def test_the_jackknifes_gap_comes_with_its_scatter_over_images():
     assert np.isnan(naive.gap_error)
     (without,) = analyse(SufficientStatistics.of(study), "jackknife")
     assert np.isnan(without.gap_error)
+    sides = [each.correct.mean(axis=1) for each in study.datasets.values()]
+    assert one.drop == pytest.approx(sides[0].mean() - sides[1].mean())
+    error = np.sqrt(sum(side.var() / len(side) for side in sides))
+    assert one.drop_error == pytest.approx(error, rel=0.3)  # 50 replicates: to 10 %
+    assert not one.noisy
 
 
 def test_a_study_where_nothing_is_right_says_so():

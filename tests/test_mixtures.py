@@ -15,6 +15,7 @@ from refusals import refused
 from scipy import optimize, stats
 
 from bayesrep import OptionError, Study
+from bayesrep.errors import EstimateWarning
 from bayesrep.estimators import IdentificationWarning
 from bayesrep.estimators.components import compare_components
 from bayesrep.estimators.em import CellMatrices, ascend
@@ -319,3 +320,34 @@ def test_folds_must_fit(small: Study):
 def test_statistics_compare_like_studies(small: Study):
     by_statistics = compare_components(SufficientStatistics.from_study(small), (2,))
     assert by_statistics.equals(compare_components(small, (2,)))
+
+
+def test_more_annotators_than_a_mixture_takes_are_thinned_and_said():
+    """Of images with more than 500 the expected counts of 500; of the others their own."""
+    selected, shown = np.array([3, 480, 900, 1999]), np.array([10, 500, 1000, 2000])
+    correct = np.array([[[1.0], [0.0], [2.0], [3.0]]])
+    cells = CellCounts(selected, shown, np.array([[1.0, 2.0, 4.0, 5.0]]), correct)
+    with pytest.warns(EstimateWarning, match="more than 500 annotators an image are thinned"):
+        table = complete_cells(Replicates(cells, cells))
+    many = table.shown == 500
+    kept = np.arange(501)
+    first, last = (
+        stats.hypergeom.pmf(kept, n, k, 500) for k, n in zip(selected[2:], shown[2:], strict=True)
+    )
+    expected = 2.0 * (kept == 480) + 4 * first + 5 * last
+    np.testing.assert_allclose(table.images[0, 0, many], expected, rtol=1e-9, atol=1e-12)
+    right = 2 * first + 3 * last
+    np.testing.assert_allclose(table.correct[0, many, 0], right, rtol=1e-9, atol=1e-12)
+    assert set(table.shown) == {10, 500}
+    assert table.images[0, 0][table.shown == 10].tolist() == [0, 0, 0, 1, *[0] * 7]
+
+
+def test_one_warning_names_both_data_sets_and_what_their_counts_determine():
+    images = np.zeros((2, 1, 6))
+    images[0, 0, :6], images[1, 0, :5] = 10, 10
+    table = CellTable(np.arange(6), np.full(6, 5), images, np.zeros((1, 6, 1)))
+    with pytest.warns(IdentificationWarning) as caught:
+        fit_mixtures(table, components=3, starts=1, rounds=2, newton=False)
+    (line,) = map(str, (each.message for each in caught))
+    assert "the reference's 6 and the replication's 5 distinct counts determine at most 4" in line
+    assert line.endswith("choose fewer components (components=1)")

@@ -1,7 +1,9 @@
 """Subsets of images, images that all miss, categories of labels, and what is left to review."""
 
 import json
+import unicodedata
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -370,3 +372,18 @@ def test_the_step_goes_round(world, capsys):
     filled.with_columns(right=pl.lit("perhaps")).write_csv(folder / "done.csv")
     words = [*step, "--judged", folder / "done.csv", "--out", folder / "z.csv"]
     check(refusal(words), "flag-neither-true-nor-false", {"column": "right"})
+
+
+def test_label_sets_have_the_names_that_every_table_has(both, tmp_path):
+    """Blanks around names, and letters in the other form of Unicode, make no other image."""
+    data = replace(both[0], images=[f"é {n}" for n in range(70)])
+    called = [f" {unicodedata.normalize('NFD', name)} " for name in data.images.tolist()]
+    labels = [f"{CLASSES[n % 5]} " for n in range(70)]
+    table = pl.DataFrame({"dataset": ["v1 "] * 70, "image": called, "label": labels})
+    table.write_csv(tmp_path / "sets.csv")
+    named = {name: [label] for name, label in zip(called, labels, strict=True)}
+    (tmp_path / "sets.json").write_text(json.dumps(named))
+    for name in ("sets.csv", "sets.json"):
+        sets = read_label_sets([tmp_path / name], data)
+        assert sets.image.tolist() == list(range(70))
+        assert sets.label.tolist() == [n % 5 for n in range(70)]

@@ -22,6 +22,7 @@ from bayesrep.estimators.replicates import Replicates, without_each_image
 from bayesrep.estimators.replicates import bootstrap as bootstrap_images
 from bayesrep.numerics.estimands import (
     INTERVAL,
+    NORMAL,
     accuracy_line,
     bias_corrected_gap,
     selection_gap,
@@ -67,6 +68,8 @@ class Analysis:
     error
         Standard errors over images, by the bootstrap; NaN where there is none. The jackknife has
         them in any case, of `JACKKNIFED` replicates, if there are images to resample.
+    drop_error
+        The standard error of the drop as measured, likewise.
     kept
         With how many annotators the images were matched, and how many were left out; None for
         methods that take the counts as they are.
@@ -81,6 +84,7 @@ class Analysis:
     interval: Float[np.ndarray, "2 quantity"]
     own_interval: Float[np.ndarray, "2 classifier"]
     error: Float[np.ndarray, "quantity"]
+    drop_error: float = np.nan
     kept: Kept | None = None
     gap_of_all: float | None = None
 
@@ -101,8 +105,8 @@ class Analysis:
 
     @property
     def noisy(self) -> bool:
-        """Whether the gap's standard error over images is larger than the drop itself."""
-        return self.gap_error > abs(self.drop)
+        """Whether the gap's standard error over images is larger than the drop may be itself."""
+        return self.gap_error > abs(self.drop) + NORMAL * self.drop_error
 
 
 def analyse(
@@ -150,7 +154,7 @@ def analyse(
     apply = partial(_apply, estimators, seed=seed, progress=progress)
     replicates = apply(bootstrap_images(resampled, statistics, size=bootstrap, seed=seed))
     values = {name: quantities(*accuracies) for name, accuracies in replicates.items()}
-    analyses = [replace(one, error=_spread(values[one.method])) for one in analyses]
+    analyses = [_with_scatter(one, values[one.method]) for one in analyses]
     if interval == "percentile":
         return [replace(one, interval=percentile(values[one.method])) for one in analyses]
     without = apply(without_each_image(statistics))
@@ -176,13 +180,18 @@ def _jackknifed(
     found = _apply(jackknives, blocks, seed=seed, progress=False)
 
     return [
-        replace(one, error=_spread(quantities(*found[one.method]))) if one.method in found else one
+        _with_scatter(one, quantities(*found[one.method])) if one.method in found else one
         for one in analyses
     ]
 
 
-def _spread(values: Float[np.ndarray, "version quantity"]) -> Float[np.ndarray, "quantity"]:
-    return values.std(axis=0, ddof=1) if len(values) > 1 else np.full(values.shape[1], np.nan)
+def _with_scatter(one: Analysis, values: Float[np.ndarray, "version quantity"]) -> Analysis:
+    """With standard errors over replicates; one replicate has none."""
+    if len(values) < 2:
+        return one
+    first = values.shape[1] - len(QUANTITIES)
+    drop = values[:, first : first + 2].sum(axis=1)  # both terms of equation 2
+    return replace(one, error=values.std(axis=0, ddof=1), drop_error=float(drop.std(ddof=1)))
 
 
 def quantities(
@@ -236,7 +245,7 @@ def _without_bootstrap(
     interval = np.pad(own, ((0, 0), (0, len(QUANTITIES))), constant_values=np.nan)
     unknown, kept = np.full_like(values, np.nan), estimates.kept
     of_all = _gap_of_all(estimator, whole, kept) if kept is not None and kept.dropped else None
-    return Analysis(name, statistics, values, interval, own, unknown, kept, of_all)
+    return Analysis(name, statistics, values, interval, own, unknown, kept=kept, gap_of_all=of_all)
 
 
 def _gap_of_all(estimator: Estimator, whole: Replicates, kept: Kept) -> float | None:

@@ -26,7 +26,12 @@ from bayesrep.estimators.em_spline import EMSpline, fit_parametric
 from bayesrep.estimators.intervals import percentile
 from bayesrep.estimators.jackknife import corrected
 from bayesrep.estimators.kept import take_annotated, usual_annotators
-from bayesrep.estimators.naive import matched_accuracy, thinned_counts
+from bayesrep.estimators.naive import (
+    at_every_count,
+    matched_accuracy,
+    one_fewer,
+    thinned_counts,
+)
 from bayesrep.estimators.replicates import Replicates, bootstrap
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -34,6 +39,9 @@ from bayesrep.types import Float, Floats
 
 MOST = 10_000
 """Annotators that `extrapolate` looks ahead to."""
+
+MOST_COMPARED = 2_000
+"""Annotators with which naive estimates are compared: nothing moves beyond them."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +82,8 @@ def compare_annotators(study: Study | SufficientStatistics) -> pl.DataFrame:
     polars.DataFrame
         One row per n' and classifier: annotators, classifier, reference_accuracy, naive, jackknife
         (delete one; null for n' = 1). n is the most annotators that 99 % of the images of each data
-        set have (images with fewer are left out); each image's own are thinned to n' in exact
-        expectation.
+        set have, but 2,000 at most (images with fewer are left out); each image's own are thinned
+        to n' in exact expectation.
 
     Warns
     -----
@@ -243,9 +251,12 @@ def extrapolate(
 
 def _naive(versions: Replicates) -> Float[np.ndarray, "annotators version classifier"]:
     """Naive estimates of every version for n' = 1..n."""
-    n = usual_annotators(versions)
-    taken = take_annotated(versions, n)
+    n = min(usual_annotators(versions), MOST_COMPARED)
+    counts = at_every_count(thinned_counts(take_annotated(versions, n), n))
+    found = [matched_accuracy(counts)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # said once, for n
-        fewer = [matched_accuracy(thinned_counts(taken, count)) for count in range(1, n)]
-    return np.stack([*fewer, matched_accuracy(thinned_counts(taken, n))])
+        while counts.annotators > 1:
+            counts = one_fewer(counts)
+            found.append(matched_accuracy(counts))
+    return np.stack(found[::-1])

@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesrep.estimators.betas import Betas
 from bayesrep.estimators.estimator import Estimates, check_words
+from bayesrep.estimators.kept import Kept
 from bayesrep.estimators.mixtures import (
     CellTable,
     MixtureFit,
@@ -56,7 +57,8 @@ class EMSpline:
         "exact" integrals in equation 8, or the "published" left sum, which misses mass at the ends.
     annotators
         n': fit the counts that n' annotators per image would have given, in expectation, images
-        with fewer being left out; the default is all that each image has, different as they may be.
+        with fewer being left out; the default is all that each image has, different as they may be,
+        but 500 at most.
     """
 
     components: int = 3
@@ -87,7 +89,8 @@ class EMSpline:
             Where the counts do not determine a mixture of K components.
         """
         fitted = fit_parametric(self, replicates, seed=seed, progress=progress)
-        return Estimates(fitted.adjusted_accuracy)
+        kept = None if self.annotators is None else Kept.of(replicates, self.annotators)
+        return Estimates(fitted.adjusted_accuracy, kept=kept)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesrep import bounds
-from bayesrep.errors import IdentificationWarning, OptionError
+from bayesrep.errors import EstimateWarning, IdentificationWarning, OptionError
 from bayesrep.estimators.betas import MEANS, LogBetas
 from bayesrep.estimators.kept import Kept
 from bayesrep.estimators.naive import at_every_count, thinned_counts
 from bayesrep.estimators.replicates import CellCounts, Replicates
 from bayesrep.numerics.noisy_matching import BetaMixture
+from bayesrep.numerics.thinning import thinning_matrix
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.types import Bool, Float, Int, Ints
 
@@ -93,6 +94,11 @@ class MixtureFit:
         return at_an_end | (self.a + self.b > _POINT) | (self.weights < _LOST)
 
 
+MOST = 500
+"""Annotators an image of which a mixture's likelihood takes every count: its cost grows with their
+square, and what more of them say of a frequency hardly."""
+
+
 def complete_cells(replicates: Replicates, annotators: int | None = None) -> CellTable:
     """Bring both data sets onto common cells.
 
@@ -102,12 +108,17 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
         The versions of the study.
     annotators
         n', to count what n' annotators per image would have said, in expectation, of the images
-        that have as many; by default, what all did say.
+        that have as many; by default, what all did say, or 500 of an image that has more.
 
     Raises
     ------
     OptionError
         Where `annotators` is less than 1, or more than 99 % of the images have.
+
+    Warns
+    -----
+    EstimateWarning
+        If an image has more than 500 annotators.
     """
     if annotators is not None:
         taken = Kept.of(replicates, annotators).take(replicates)
@@ -115,7 +126,15 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
         shown = np.full(annotators + 1, annotators)
         images = np.stack([counts.reference, counts.replication])
         return CellTable(counts.selected, shown, images, counts.correct)
-    reference, replication = replicates.reference, replicates.replication
+    reference, replication = map(_at_most, (replicates.reference, replicates.replication))
+    if reference is not replicates.reference or replication is not replicates.replication:
+        warnings.warn(
+            EstimateWarning(
+                f"em-spline: counts of more than {MOST} annotators an image are thinned to {MOST}, "
+                "in expectation"
+            ),
+            stacklevel=4,
+        )
     selected, shown = all_counts(np.concatenate([reference.shown, replication.shown]))
 
     def places(cells: CellCounts) -> Ints:
@@ -127,6 +146,23 @@ def complete_cells(replicates: Replicates, annotators: int | None = None) -> Cel
     correct = np.zeros((len(replicates), len(shown), replication.correct.shape[2]))
     correct[:, places(replication)] = replication.correct
     return CellTable(selected, shown, images, correct)
+
+
+def _at_most(cells: CellCounts) -> CellCounts:
+    """The same with no more annotators an image than `MOST`; itself where none has more."""
+    if cells.shown.max() <= MOST:
+        return cells
+    many = cells.shown >= MOST
+    matrix = thinning_matrix(cells.selected[many], cells.shown[many], MOST)
+    versions, _, classifiers = cells.correct.shape
+    right = cells.correct[:, many].transpose(1, 0, 2).reshape(int(many.sum()), -1)
+    thinned = (matrix.T @ right).reshape(-1, versions, classifiers).transpose(1, 0, 2)
+    return CellCounts(
+        np.concatenate([cells.selected[~many], np.arange(MOST + 1)]),
+        np.concatenate([cells.shown[~many], np.full(MOST + 1, MOST)]),
+        np.concatenate([cells.images[:, ~many], cells.images[:, many] @ matrix], axis=1),
+        np.concatenate([cells.correct[:, ~many], thinned], axis=1),
+    )
 
 
 def all_counts(

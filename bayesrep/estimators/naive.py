@@ -118,6 +118,24 @@ def at_every_count(counts: ThinnedCounts) -> ThinnedCounts:
     return ThinnedCounts(counts.annotators, every, *map(spread, counts[2:]))
 
 
+def one_fewer(counts: ThinnedCounts) -> ThinnedCounts:
+    """Counts 0..n' of n' annotators after one of them is forgotten, in expectation.
+
+    Of an image that k' selected it is one of these with probability k' / n'. Forgetting one after
+    the other is forgetting several at once.
+    """
+    n = counts.annotators
+    selected = np.arange(n)
+    rejects, selects = (n - selected) / n, (selected + 1) / n
+
+    def thinned(values: Floats) -> Floats:
+        shape = (-1, *(1,) * (values.ndim - 2))
+        stays, goes = rejects.reshape(shape), selects.reshape(shape)
+        return values[:, :-1] * stays + values[:, 1:] * goes
+
+    return ThinnedCounts(n - 1, selected, *map(thinned, counts[2:]))
+
+
 def matched_accuracy(counts: ThinnedCounts) -> Float[np.ndarray, "version classifier"]:
     """Equation 4 for every version."""
     mass = counts.reference / counts.reference.sum(axis=1, keepdims=True)

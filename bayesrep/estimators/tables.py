@@ -14,7 +14,7 @@ from bayesrep.estimators.analysis import QUANTITIES, Analysis, Interval, analyse
 from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.jackknife import Jackknife
 from bayesrep.estimators.methods import METHODS
-from bayesrep.numerics.estimands import INTERVAL, bias_corrected_gap, selection_gap
+from bayesrep.numerics.estimands import INTERVAL, NORMAL, bias_corrected_gap, selection_gap
 from bayesrep.studies.rules import REQUIRED_ROLES
 from bayesrep.studies.statistics import SufficientStatistics
 from bayesrep.studies.study import Study
@@ -73,7 +73,7 @@ def estimate(
         Where the counts do not determine an estimate; the text says what was done.
     EstimateWarning
         If naive matching leaves out images that few annotators saw, the jackknife's noise is larger
-        than the drop, or no classifier is ever right.
+        than the drop may be, or no classifier is ever right.
     """
     analyses = analyse(
         study, methods, bootstrap=bootstrap, interval=interval, seed=seed, progress=progress
@@ -181,18 +181,18 @@ def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
     for (annotators, dropped), same in alike.items():
         names = ", ".join(one.method for one in same)
         kept = same[0].kept
-        matched = f"{names}: images are matched with n' = {annotators:,} annotators each"
+        matched = f"{names}: images are thinned to n' = {annotators:,} annotators each"
         if kept is None or not dropped:
             yield f"{matched}."
             continue
         told = [
             f"{one.method} {100 * one.gap_of_all:.2f}" for one in same if one.gap_of_all is not None
         ]
-        instead = f"the gap would be: {', '.join(told)} points" if told else "there is no estimate"
+        gap = f", and the gap: {', '.join(told)} points" if told else ""
         yield (
             f"{matched}; {dropped:,} of {kept.images:,} {'has' if dropped == 1 else 'have'} fewer "
-            f"and {'is' if dropped == 1 else 'are'} left out. With all images "
-            f"(n' = {kept.fewest:,}) {instead}."
+            f"and {'is' if dropped == 1 else 'are'} left out. With all images n' would be "
+            f"{kept.fewest:,}{gap}."
         )
 
 
@@ -202,10 +202,12 @@ def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
             continue
         number, half = one.kept.annotators, one.kept.annotators // 2
         less = f"; jackknife(delete={half}) is less noisy" if one.method == Jackknife.name else ""
+        within = 100 * NORMAL * one.drop_error
         yield (
             f"{one.method}: its standard error over images, {100 * one.gap_error:.1f} points, is "
-            f"larger than the drop of {100 * abs(one.drop):.2f}, since it multiplies the images' "
-            f"noise by n' = {number:,}: it says nothing here{less if half > 1 else ''}."
+            f"larger than the drop of {100 * abs(one.drop):.2f} (give or take {within:.2f}), since "
+            f"it multiplies the images' noise by n' = {number:,}: it says nothing "
+            f"here{less if half > 1 else ''}."
         )
 
 

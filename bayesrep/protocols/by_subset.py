@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from bayesrep.errors import OptionError, ProtocolWarning, StudyError, listing
-from bayesrep.files.names import normalize_names
+from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.protocols.comparison import Side, accuracy_rows, side_of
 from bayesrep.protocols.label_sets import LabelSets
 from bayesrep.sources.table_files import read_table, require
@@ -174,8 +174,8 @@ def read_image_subsets(path: str | Path, *predictions: Predictions) -> dict[str,
 
 def _rows_of(table: pl.DataFrame, data: Predictions, where: str) -> pl.DataFrame:
     if "dataset" in table.columns:
-        table = table.filter(pl.col("dataset") == data.dataset)
-    rows = table.filter(pl.col("image").is_in(data.images.tolist()))
+        table = table.filter(pl.col("dataset") == normalize_name(data.dataset))
+    rows = table.filter(pl.col("image").is_in(_called(data)))
     if (twice := rows.filter(rows["image"].is_duplicated())).height:
         names = listing(twice["image"].unique(maintain_order=True))
         raise StudyError("subset-image-twice", where=where, images=names, dataset=data.dataset)
@@ -183,7 +183,12 @@ def _rows_of(table: pl.DataFrame, data: Predictions, where: str) -> pl.DataFrame
 
 
 def _mask(rows: pl.DataFrame, data: Predictions) -> Bools:
-    return np.isin(data.images, rows["image"].to_numpy().astype(np.str_))
+    return np.isin(_called(data), rows["image"].to_numpy().astype(np.str_))
+
+
+def _called(data: Predictions) -> list[str]:
+    """The names of the images as tables have them."""
+    return [normalize_name(name) for name in data.images.tolist()]
 
 
 def fast_images(
@@ -220,12 +225,12 @@ def fast_images(
     if strange.any() or bool((times < 0).any()):
         row = int((strange | (times < 0).fill_null(value=False)).arg_true()[0]) + 2
         raise StudyError("answer-time-not-number", where=where, line=row)
-    rows = table.with_columns(pl.col("image").cast(pl.String), times.alias("seconds"))
+    rows = table.with_columns(normalize_names(pl.col("image")), times.alias("seconds"))
     found = []
     for data in predictions:
         mine = rows
         if "dataset" in rows.columns:
-            mine = rows.filter(pl.col("dataset").cast(pl.String) == data.dataset)
+            mine = rows.filter(normalize_names(pl.col("dataset")) == normalize_name(data.dataset))
         medians = mine.group_by("image").agg(pl.col("seconds").median()).drop_nulls()
         found.append(_mask(medians.filter(pl.col("seconds") <= seconds), data))
     return tuple(found)

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrep.errors import ProtocolWarning, StudyError, listing
 from bayesrep.files import strict_json
+from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.protocols.class_names import class_numbers
 from bayesrep.sources.table_files import all_flags, read_table, require
 from bayesrep.studies.predictions import Predictions
@@ -151,7 +152,7 @@ def _of_others(paths: Sequence[str | Path], predictions: Predictions) -> StudyEr
 
 def _read(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets | None:
     """The label sets of a data set's images, None where no image has one."""
-    places = {name: row for row, name in enumerate(predictions.images.tolist())}
+    places = {normalize_name(name): row for row, name in enumerate(predictions.images.tolist())}
     known = np.zeros(len(places), dtype=np.bool_)
     pairs: list[tuple[int, int]] = []
     categories: dict[str, Bools] = {}
@@ -159,7 +160,7 @@ def _read(paths: Sequence[str | Path], predictions: Predictions) -> LabelSets | 
         for name, image in _categories(path, predictions.dataset, places):
             categories.setdefault(name, np.zeros(len(places), np.bool_))[image] = True
         sets = [
-            (image, [str(label) for label in labels])
+            (image, [normalize_name(str(label)) for label in labels])
             for image, labels in _sets(path, predictions, places)
         ]
         labels = (label for _, each in sets for label in each)
@@ -191,7 +192,8 @@ def _sets(
         return
     content = strict_json.read(path)
     if isinstance(content, dict):
-        named = ((image, labels) for image, labels in content.items() if image in places)
+        called = ((normalize_name(image), labels) for image, labels in content.items())
+        named = ((image, labels) for image, labels in called if image in places)
     elif isinstance(content, list):
         named = _in_order(path, content, predictions)
     else:
@@ -214,7 +216,7 @@ def _in_order(
             raise StudyError(
                 "image-beyond-label-sets", path=path, label_set_count=len(content), image=image
             )
-        yield image, content[number - 1]
+        yield normalize_name(image), content[number - 1]
 
 
 def _categories(path: Path, dataset: str, places: Mapping[str, int]) -> Iterator[tuple[str, int]]:
@@ -225,11 +227,11 @@ def _categories(path: Path, dataset: str, places: Mapping[str, int]) -> Iterator
     if "category" not in table.columns or "image" not in table.columns:
         return
     if "dataset" in table.columns:
-        table = table.filter(pl.col("dataset").cast(pl.String) == dataset)
-    rows = table.select(pl.col("category", "image").cast(pl.String)).drop_nulls().unique()
+        table = table.filter(normalize_names(pl.col("dataset")) == normalize_name(dataset))
+    rows = table.select(normalize_names(pl.col("category", "image"))).drop_nulls().unique()
     for category, image in rows.sort("category", "image").iter_rows():
-        if category.strip() and image in places:
-            yield category.strip(), places[image]
+        if category and image in places:
+            yield category, places[image]
 
 
 def _table_sets(
@@ -238,8 +240,8 @@ def _table_sets(
     table = read_table(path, ("dataset", "image", "label"))
     require(table, ("image", "label"), str(path))
     if "dataset" in table.columns:
-        table = table.filter(pl.col("dataset").cast(pl.String) == dataset)
-    rows = table.select(pl.col("image", "label").cast(pl.String))
+        table = table.filter(normalize_names(pl.col("dataset")) == normalize_name(dataset))
+    rows = table.select(normalize_names(pl.col("image", "label")))
     if {"object", "names"} <= set(table.columns):
         rows = rows.filter(all_flags(table["names"], str(path)))
     rows = rows.filter(pl.col("image").is_in(list(places)))

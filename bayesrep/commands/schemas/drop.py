@@ -23,6 +23,7 @@ from bayesrep.commands.schemas.shapes import (
     text,
     thing,
 )
+from bayesrep.studies.rules import REQUIRED_ROLES
 
 ACCURACIES: Mapping[str, Schema] = {
     "method": text(),
@@ -46,9 +47,24 @@ GAPS = rows(
     },
     "means over classifiers, and the line of adjusted on reference accuracies",
 )
+_MATCHING = rows(
+    {
+        "method": text(),
+        "annotators": count("n', to which images were thinned"),
+        "images_left_out": thing(
+            {role: count() for role in REQUIRED_ROLES}, "that have fewer annotators"
+        ),
+        "fewest_annotators": count("of any image"),
+        "gap_of_all_images": maybe(
+            fraction("thinned to the fewest; null where none is left out, or it cannot be had")
+        ),
+        "gap_standard_error": maybe(fraction("of the mean gap, over images, by the bootstrap")),
+    },
+    "naive matching and the jackknife: which images they take",
+)
 _LINEARITY = thing(
     {
-        "annotators": count("the most that every image has"),
+        "annotators": count("the most that 99 % of the images have"),
         "half": count("half of these, rounded up"),
         "r_squared": maybe(number("of the line through the naive estimates")),
         "jackknife": maybe(fraction("mean estimate from all annotators")),
@@ -78,7 +94,7 @@ _SWEPT = rows(
 )
 
 FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
-    "estimate": {"": {"rows": rows(ACCURACIES), "gaps": GAPS, **LEFT_OUT}},
+    "estimate": {"": {"rows": rows(ACCURACIES), "gaps": GAPS, "matching": _MATCHING, **LEFT_OUT}},
     "fit": {
         "": {
             "out": OUT,
@@ -102,6 +118,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
                 }
             ),
             "linearity": maybe(_LINEARITY),
+            "matching": _MATCHING,
             "forward": only(
                 "with `--forward`",
                 rows(

@@ -51,6 +51,7 @@ FORMS: Mapping[str, Mapping[str, Mapping[str, Schema]]] = {
             "verdict": text("the same as a sentence"),
             "sentences": many(text(), "what is not as it should be, the worst first"),
             "assumption": text("what every answer rests on and no check can see"),
+            "matching": many(text(), "which images naive matching takes, and what noise is left"),
             "converged": flag(),
             **COMPONENTS,
             **TRIED,
