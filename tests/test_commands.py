@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 import pytest
+import zoo
 from refusals import check, refusal
 
 import bayesrep
@@ -391,7 +392,7 @@ def test_chains_too_short_to_pass_are_told_before_the_work(words, told):
 @pytest.mark.parametrize("file", ["counts.parquet", "images.parquet"])
 def test_a_file_that_vanishes_while_it_is_read_is_one_line(capsys, tmp_path, monkeypatch, file):
     """Between the look for it and its opening, as another process's clean-up may do."""
-    bayesrep.simulate_study(images=60, classifiers=2).write(tmp_path / "s")
+    zoo.cut(zoo.study("tiny"), images=60, classifiers=2).write(tmp_path / "s")
     usual = Path.is_file
 
     def gone(path):
