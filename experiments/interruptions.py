@@ -52,7 +52,8 @@ def prepare(root: Path, images: int, only: Sequence[str] = ()) -> list[Case]:
     many_answers().write_csv(root / "workers.csv")
     posterior = root / "posterior.nc"
     short = ("--chains", "2", "--warmup", "300", "--draws", "500")
-    command(("fit", str(root / "study"), "--out", str(posterior), *short), root).wait()
+    if not only or "report" in only:
+        command(("fit", str(root / "study"), "--out", str(posterior), *short), root).wait()
     if not only or "predict" in only:
         pictures(root)
     counts, answers, folder = (str(root / name) for name in ("counts.csv", "answers.csv", "study"))

@@ -362,3 +362,21 @@ def test_streams_that_are_closed_or_full(odd_study):
 def test_a_table_is_written_with_the_numbers_that_are_printed(tmp_path):
     write_csv(pl.DataFrame({"a": ["−1"]}), tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text(encoding="utf-8") == "a\n−1\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a compiler: of shell scripts")
+def test_who_stops_reading_results_has_them_and_who_stops_reading_errors_loses_none(odd_study):
+    """A pipe to `head` ends well; a command that could not go on does not say that it did."""
+    done = shell(("check", odd_study), "| head -n 1")
+    assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 1, b"")
+    assert cli._refused(BrokenPipeError(errno.EPIPE, "Broken pipe", "standard output")) == 0
+    assert cli._refused(BrokenPipeError(errno.EPIPE, "Broken pipe")) == 1
+
+
+def test_a_warning_that_nobody_reads_ends_nothing(monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    output.say("nobody hears this")
