@@ -28,6 +28,7 @@ from bayesrep.commands.output import (
     DONE,
     FINDING,
     MISTAKE,
+    STANDARD_OUTPUT,
     open_streams,
     say,
     show_each_once,
@@ -251,8 +252,8 @@ def _refused(error: Exception) -> int:
         case BayesrepError():
             say(reason(error))
             return FINDING if isinstance(error, ConvergenceError) else MISTAKE
-        case BrokenPipeError():
-            return DONE
+        case BrokenPipeError(filename=name) if name == STANDARD_OUTPUT:
+            return DONE  # all was made, and who reads what is printed has enough
         case OSError():
             say(f"{getattr(error, 'filename', None) or 'a file'}: {reason(error)}")
             return FINDING

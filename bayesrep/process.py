@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -91,7 +92,8 @@ def _is_import(frame: FrameType | None) -> bool:
 
 
 def _say(text: str) -> None:
-    os.write(2, f"\nbayesrep: {text}\n".encode())
+    with suppress(OSError):  # nobody reads any more, which must not end who watches
+        os.write(2, f"\nbayesrep: {text}\n".encode())
 
 
 def _being_handled() -> bool:

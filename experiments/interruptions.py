@@ -1,8 +1,9 @@
 """What an interrupt does to every command that takes time: exit status, message, what is left.
 
-Each command is run once to its end, then again and again, stopped by SIGINT or SIGTERM after
-moments that are spread evenly over that time. What may be left is nothing, or what the message
-names: the checkpoint of a fit, the rows that predict has saved.
+Each command is run once to its end, then again and again, stopped by SIGINT, SIGTERM or SIGKILL
+after moments that are spread evenly over that time, or drawn at random. What may be left is
+nothing, or what the message names: the checkpoint of a fit, the rows that predict has saved. Then
+the same command is run to its end, which has to be as if nothing had happened.
 """
 
 import argparse
@@ -26,9 +27,12 @@ from bayesrep.report.text import columns
 from experiments.results import save
 
 FIRST_SECONDS = 0.4  # the interpreter itself is started, and the command line imported
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-EXPECTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 NETWORK = "mobilenetv3_small_050"
+PLANNED = ("--prior", "imagenet-v2", "--width", "8", "--cost-answer", "0.01", "--cost-image", "0")
+PLANNED += ("--most-images", "400", "--answers", "5", "--jobs", "1")
+UNFINISHED = ("fit", "fit, kept")
+"""Whose chains are too short here to converge, which ends with 1."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +44,18 @@ class Case:
     seconds: float = 0.0
 
 
-def prepare(root: Path, images: int) -> list[Case]:
+def prepare(root: Path, images: int, only: Sequence[str] = ()) -> list[Case]:
     """Make the files that the commands read."""
     study = bayesrep.simulate_study(seed=0, images=images, classifiers=20)
     study.write(root / "study")
     tables(study, root)
+    many_answers().write_csv(root / "workers.csv")
     posterior = root / "posterior.nc"
     short = ("--chains", "2", "--warmup", "300", "--draws", "500")
-    command(("fit", str(root / "study"), "--out", str(posterior), *short), root).wait()
-    pictures(root)
+    if not only or "report" in only:
+        command(("fit", str(root / "study"), "--out", str(posterior), *short), root).wait()
+    if not only or "predict" in only:
+        pictures(root)
     counts, answers, folder = (str(root / name) for name in ("counts.csv", "answers.csv", "study"))
     images_of = ("--images", str(root / "images"), "--weights", str(root / "weights"))
     return [
@@ -56,7 +63,14 @@ def prepare(root: Path, images: int) -> list[Case]:
         Case("estimate", ("estimate", folder, "--bootstrap", "400", "--csv", "{}")),
         Case("mixtures", ("mixtures", folder, "--components", "1:3", "--csv", "{}")),
         Case("fit", ("fit", folder, "--out", "{}", *short)),
-        Case("report", ("report", folder, str(posterior), "--out", "{}.html")),
+        Case("fit, kept", ("fit", folder, "--out", "{}.nc", *short, "--checkpoint", "{}")),
+        Case("run", ("run", counts, answers, "--out", "{}", "--bootstrap", "5")),
+        Case("count", ("count", str(root / "workers.csv"), "--out", "{}.csv")),
+        Case("plan", ("plan", *PLANNED, "--keep", "{}")),
+        Case(
+            "report",
+            ("report", folder, str(posterior), "--out", "{}.html", "--allow-unconverged"),
+        ),
         Case(
             "predict",
             ("predict", *images_of, "--dataset", "v2", "--study", "{}", "--classifiers", NETWORK),
@@ -76,6 +90,22 @@ def tables(study: Any, root: Path) -> None:
             answers.append(pl.DataFrame({**shown, "classifier": name, "correct": correct}))
     pl.concat(counts).write_csv(root / "counts.csv")
     pl.concat(answers).write_csv(root / "answers.csv")
+
+
+def many_answers() -> Any:
+    """Answers of workers, enough for a few seconds of counting."""
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    size = 3_000_000
+    return pl.DataFrame(
+        {
+            "dataset": np.where(rng.random(size) < 0.5, "v1", "v2"),
+            "image": rng.integers(0, 50_000, size).astype(str),
+            "worker": np.arange(size).astype(str),
+            "selected": rng.integers(0, 2, size),
+        }
+    )
 
 
 def pictures(root: Path) -> None:
@@ -121,7 +151,11 @@ def whole(case: Case, root: Path) -> Case:
     place = Path(tempfile.mkdtemp(dir=root)) / "out"
     process = command(at(case, place), root)
     _, said = process.communicate()
-    assert process.returncode == 0, (case.name, process.returncode, said[-500:])
+    assert process.returncode == (case.name in UNFINISHED), (
+        case.name,
+        process.returncode,
+        said[-500:],
+    )
     return Case(case.name, case.arguments, time.monotonic() - begun)
 
 
@@ -136,12 +170,19 @@ def interrupt(case: Case, root: Path, number: signal.Signals, delay: float) -> d
         sent = time.monotonic()
         _, said = process.communicate()
         left = sorted(str(path.relative_to(name)) for path in Path(name).rglob("*"))
+        again = None
+        if not ended:
+            following = command(at(case, place), root)
+            _, said_again = following.communicate()
+            again = following.returncode
+            said += said_again
         lines = said.decode(errors="replace").replace("\r", "\n").splitlines()
         return {
             "signal": number.name,
             "delay": delay,
             "ended_before": ended,
             "status": process.returncode,
+            "again": again,
             "seconds": time.monotonic() - sent,
             "traceback": any("Traceback" in line for line in lines),
             "message": next((line for line in lines if "interrupted; " in line), "").replace(
@@ -152,14 +193,20 @@ def interrupt(case: Case, root: Path, number: signal.Signals, delay: float) -> d
         }
 
 
-def run(images: int, times: int) -> dict[str, Any]:
-    """Interrupt every command so many times by each signal."""
+def run(
+    images: int, times: int, seed: int | None = None, only: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Interrupt every command, or some, so many times by each signal; by chance with a seed."""
+    random = np.random.default_rng(seed)
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        for case in prepare(root, images):
+        cases = prepare(root, images, only)
+        for case in [case for case in cases if not only or case.name in only]:
             timed = whole(whole(case, root), root) if case.name != "import" else whole(case, root)
             delays = np.linspace(FIRST_SECONDS, 0.97 * timed.seconds, times)
+            if seed is not None:
+                delays = random.uniform(0.0, timed.seconds, times)
             found[case.name] = {
                 "seconds": timed.seconds,
                 "runs": [
@@ -181,6 +228,7 @@ def text_of(found: dict[str, Any]) -> str:
                 f"{run['status']}{' (was done)' if run['ended_before'] else ''}" for run in runs
             )
             seconds = [run["seconds"] for run in runs]
+            again = Counter(str(run["again"]) for run in runs if run["again"] is not None)
             rows.append(
                 [
                     name,
@@ -189,10 +237,12 @@ def text_of(found: dict[str, Any]) -> str:
                     ", ".join(f"{status} x {count}" for status, count in statuses.items()),
                     str(sum(run["traceback"] for run in runs)),
                     str(sum(bool(run["half"]) for run in runs)),
+                    ", ".join(f"{status} x {count}" for status, count in again.items()),
                     f"{np.median(seconds):.1f} / {max(seconds):.1f}",
                 ]
             )
-    header = ["command", "seconds", "signal", "status", "tracebacks", "half files", "to its end"]
+    header = ["command", "seconds", "signal", "status", "tracebacks", "half files"]
+    header += ["the same again", "to its end"]
     return columns(header, rows)
 
 
@@ -201,12 +251,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=2000, help="in each data set of the study")
     parser.add_argument("--times", type=int, default=10, help="interruptions by each signal")
+    parser.add_argument("--seed", type=int, help="draw the moments by chance")
+    parser.add_argument("--only", action="append", default=[], help="a command; nothing is written")
     options = parser.parse_args(arguments)
-    found = run(options.images, options.times)
+    found = run(options.images, options.times, options.seed, options.only)
     text = text_of(found)
     print(text)
+    if options.only:
+        return 0
     remarks = (
-        f"130 is what an interrupt should end with, 143 what SIGTERM should. Moments from "
+        f"130 is what an interrupt should end with, 143 what SIGTERM should, -9 is SIGKILL, after "
+        "which a half file of a hidden name may be left. `the same again`: how the same command "
+        "ends that is run next (2: it was done, and what exists is not replaced; 1: these chains "
+        "are too short to converge). Moments from "
         f"{FIRST_SECONDS} s after the start to the end of the whole run, which took the seconds of "
         "the second column; `to its end`: median and largest time in seconds from the signal to "
         "the end of the process, which is long where a program is being compiled: XLA cannot be "
@@ -214,6 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     command_line = f"python -m experiments.interruptions --images {options.images}"
     command_line += f" --times {options.times}"
+    command_line += "" if options.seed is None else f" --seed {options.seed}"
     save("interruptions", command_line, {"commands": found}, text, remarks=remarks)
     return 0
 

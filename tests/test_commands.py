@@ -1,16 +1,19 @@
 """Every command says of the library's options what the library says: words, defaults, names."""
 
 import inspect
+import io
 import json
 import re
 import shlex
 import subprocess
 import sys
 from argparse import ArgumentParser
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 import pytest
+import zoo
 from refusals import check, refusal
 
 import bayesrep
@@ -19,6 +22,7 @@ from bayesrep.choices import AccuracyInterval, Empty, Key, PassTarget, Precision
 from bayesrep.cli import COMMANDS
 from bayesrep.commands import collect, import_
 from bayesrep.commands.examples import SOURCES
+from bayesrep.errors import reason
 from bayesrep.estimators.annotators import extrapolate
 from bayesrep.estimators.components import compare_components
 from bayesrep.lab import METHODS, explore, match_images, next_batch, plan, rematch
@@ -266,3 +270,140 @@ def test_a_finding_is_one(monkeypatch):
     found = refusal(["summarize", "study", "posterior.nc"])
     check(found, "not-converged", {"verdict": verdict})
     assert str(found) == verdict
+
+
+def said(capsys, *words):
+    status = cli.main([str(word) for word in words])
+    return status, capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "told"),
+    [
+        ("fit --chian 4", "fit", "there is no option --chian; did you mean '--chains'?"),
+        ("fit s --chian=4", "fit", "there is no option --chian; did you mean '--chains'?"),
+        ("simulate --out x", "simulate", "there is no option --out; OUT is given without it"),
+        (
+            "import tables --refrence v1",
+            "import",
+            "no option --refrence; did you mean '--reference'?",
+        ),
+        ("collect read --cuonts x", "collect read", "no option --cuonts; did you mean '--counts'?"),
+        ("ranks s p --zzz", "ranks", "there is no option --zzz"),
+        ("ranks s p q", "ranks", "one argument too many: q"),
+        ("--versoin", "", "there is no option --versoin; did you mean '--version'?"),
+        ("fit --\x1b[31m", "fit", r"there is no option --\x1b[31m"),
+    ],
+)
+def test_a_mistyped_option_is_answered_by_its_command(capsys, words, command, told):
+    """With the usage of that command, and before what else is missing."""
+    status, err = said(capsys, *words.split())
+    program = f"bayesrep {command}".rstrip()
+    assert status == 2
+    assert err[0].startswith(f"usage: {program} ")
+    assert err[-1].startswith(f"{program}: error: ")
+    assert err[-1].endswith(told)
+
+
+def test_an_option_may_still_be_cut_short(capsys, tmp_path):
+    status, err = said(
+        capsys, "simulate", tmp_path / "s", "--ima", "60", "--classif=2", "--seed=-1"
+    )
+    assert (status, err[-1].partition(": ")[2][:14]) == (2, "error: argument"[:14])
+    assert said(capsys, "simulate", tmp_path / "s", "--ima", "60", "--classif=2")[0] == 0
+
+
+def test_a_line_break_in_a_path_is_no_end_of_a_message(capsys, tmp_path):
+    gone = tmp_path / "no\nline"
+    status, (line,) = said(capsys, "check", gone)
+    assert status == 2
+    assert line.endswith(r"no\nline does not exist; give the folder of a study")
+    status = cli.main(["simulate", str(gone), "--images", "60", "--classifiers", "2"])
+    assert status == 0
+    assert capsys.readouterr().out.splitlines()[-1] == rf"Written to {tmp_path}/no\nline"
+    error = bayesrep.StudyError("study-path-missing", path="a\nb")
+    assert reason(error).startswith(r"a\nb does not exist")
+    assert reason(ValueError("first\nsecond")) == "first"
+
+
+def test_a_data_set_cannot_colour_the_terminal_by_its_name(capsys, tmp_path):
+    counts, answers = tmp_path / "c.csv", tmp_path / "p.csv"
+    rows = [
+        ("\x1b[31mv2", "a", 3, 4),
+        ("\x1b[31mv2", "b", 4, 4),
+        ("v1", "c", 4, 4),
+        ("v1", "d", 2, 4),
+    ]
+    lines = [",".join(map(str, row)) for row in rows]
+    counts.write_text("\n".join(["dataset,image,selected,shown", *lines]) + "\n")
+    lines = [f"{row[0]},{row[1]},m,1" for row in rows]
+    answers.write_text("\n".join(["dataset,image,classifier,correct", *lines]) + "\n")
+    roles = ("--reference", "v1", "--replication", "\x1b[31mv2")
+    assert cli.main(["check", str(counts), str(answers), *roles]) == 0
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert r"$'\x1b[31mv2'" in text.splitlines()[-1]  # as a shell reads it
+
+
+@pytest.mark.parametrize("name", ["x" * 221, "é" * 37, "x" * 400])
+def test_a_name_of_which_no_file_can_be_called_is_refused_by_check_and_import(tmp_path, name):
+    counts, answers = tmp_path / "c.csv", tmp_path / "p.csv"
+    counts.write_text("dataset,image,selected,shown\nv1,a,3,4\nv1,b,4,4\nv2,c,2,4\nv2,d,4,4\n")
+    rows = [f"{place},{name},1" for place in ("v1,a", "v1,b", "v2,c", "v2,d")]
+    answers.write_text("\n".join(["dataset,image,classifier,correct", *rows]) + "\n")
+    roles = ("--reference", "v1", "--replication", "v2")
+    broken = {"names": [name]}
+    words = ["import", "tables", counts, answers, *roles, "--out", tmp_path / "s"]
+    check(refusal(words), "name-too-long-for-file", broken)
+    with redirect_stdout(io.StringIO()) as said:
+        assert cli.main(["check", str(counts), str(answers), *roles]) == 1
+    assert name in said.getvalue()
+
+
+def test_completion_is_written_without_a_compiler_of_arrays():
+    code = "import sys; from bayesrep import cli; cli.main(['completion', 'bash']); "
+    done = subprocess.run(
+        [sys.executable, "-c", code + "print(sorted({'jax', 'torch'} & set(sys.modules)))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--chains", "36", "--draws", "12"], "432 draws in all"),
+        (["--method", "nuts", "--draws", "100"], "400 draws in all"),
+        (["--draws", "100"], ""),
+        (["--chains", "4", "--draws", "500"], ""),
+        (["--chains", "36"], ""),
+    ],
+)
+def test_chains_too_short_to_pass_are_told_before_the_work(words, told):
+    from bayesrep.commands.fit import _too_short
+
+    arguments = cli._parser(whole := ["fit", "s", "--out", "p.nc", *words]).parse_args(whole)
+    assert _too_short(arguments).startswith(told)
+    assert bool(_too_short(arguments)) == bool(told)
+
+
+@pytest.mark.parametrize("file", ["counts.parquet", "images.parquet"])
+def test_a_file_that_vanishes_while_it_is_read_is_one_line(capsys, tmp_path, monkeypatch, file):
+    """Between the look for it and its opening, as another process's clean-up may do."""
+    zoo.cut(zoo.study("tiny"), images=60, classifiers=2).write(tmp_path / "s")
+    usual = Path.is_file
+
+    def gone(path):
+        found = usual(path)
+        if path.name == file:
+            path.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(Path, "is_file", gone)
+    status = cli.main(["check", str(tmp_path / "s")])
+    err = capsys.readouterr().err.splitlines()
+    assert status in (1, 2)
+    assert len(err) == 1
+    assert not (tmp_path / "s" / file).exists()

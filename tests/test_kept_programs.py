@@ -170,3 +170,38 @@ def test_without_a_safe_place_nothing_is_kept_and_one_line_says_why(home, compil
     assert programs == []
     (line,) = said
     assert line.startswith("compiled programs are not kept: others can write to")
+
+
+@pytest.mark.parametrize("way", ["own", "writable", "foreign", "linked"])
+def test_a_planted_program_is_not_run(home, compile_here, monkeypatch, way):
+    """It would be, where this user alone can have put it there."""
+    import jax
+    import jax.numpy as jnp
+
+    from bayesrep.inference import compiling
+
+    value, _, programs = compile_here()
+    (kept,) = [program for program in programs if "lambda" in program.name]
+    with compiling.kept_programs():
+        assert float(jax.jit(lambda x: jnp.sin(x) + 5)(2.0)) == pytest.approx(value + 4)
+    (other,) = [p for p in kept.parent.glob("*lambda*-cache") if p != kept]
+    kept.write_bytes(other.read_bytes())
+    folder = kept.parent
+    if way == "writable":
+        folder.chmod(0o777)
+    elif way == "foreign":
+        user = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    elif way == "linked":
+        theirs = home / "theirs"
+        theirs.mkdir()
+        folder.rename(theirs / "programs")
+        theirs.chmod(0o777)
+        folder.symlink_to(theirs / "programs")
+    found, said, _ = compile_here()
+    if way == "own":
+        assert (found, said) == (pytest.approx(value + 4), [])
+    else:
+        assert found == value
+        (line,) = said
+        assert line.startswith("compiled programs are not kept: ")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import zoo
 from refusals import check, refusal
 
 import bayesrep
@@ -21,6 +22,7 @@ from bayesrep.commands import output
 from bayesrep.commands.output import open_streams, write_csv
 
 PACKAGE = Path(bayesrep.__file__).parent
+SMALL = zoo.cut(zoo.study("tiny"), images=60, classifiers=2)
 
 
 # ------------------------------------------------------------------ one way to write a file
@@ -93,7 +95,7 @@ def test_the_look_for_writers_finds_them():
 def test_an_older_table_stays_where_the_new_one_has_no_room(tmp_path, monkeypatch, command):
     """As polars says it, without the name of a file."""
     study, table = tmp_path / "study", tmp_path / "table.csv"
-    bayesrep.simulate_study(images=60, classifiers=2, scenario="two-crowds").write(study)
+    zoo.study("workers").write(study)
     table.write_text("precious")
 
     def full(self, file):
@@ -164,7 +166,7 @@ def test_work_that_is_kept_never_loses_what_it_has(tmp_path, monkeypatch):
 
 def test_a_device_is_not_replaced(tmp_path):
     study = tmp_path / "study"
-    bayesrep.simulate_study(images=60, classifiers=2).write(study)
+    SMALL.write(study)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     found = refusal(["estimate", study, "--csv", pipe, "--force"])
@@ -265,7 +267,6 @@ def test_an_interrupt_after_the_last_step_says_what_was_written(tmp_path, capsys
 def odd_study(tmp_path_factory):
     """A study whose classifier has a name that few encodings know."""
     path = tmp_path_factory.mktemp("streams") / "study"
-    study = bayesrep.simulate_study(seed=3, images=60, classifiers=2)
     sides = {
         role: {
             "images": data.images,
@@ -273,7 +274,7 @@ def odd_study(tmp_path_factory):
             "shown": data.shown,
             "correct": data.correct,
         }
-        for role, data in study.datasets.items()
+        for role, data in SMALL.datasets.items()
     }
     bayesrep.Study.from_arrays(**sides, classifiers=["café-ネット", "b"]).write(path)
     return path
@@ -308,8 +309,6 @@ def test_nothing_is_lost_in_an_encoding_that_lacks_characters(
 @pytest.mark.filterwarnings("ignore::bayesrep.errors.EstimateWarning")
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
 def test_nothing_of_a_summary_is_lost_either(tmp_path, monkeypatch, encoding):
-    import zoo
-
     zoo.study("tiny").write(tmp_path / "study")
     fit = zoo.posterior_path("tiny", **zoo.SHORT)
     words = ["summarize", str(tmp_path / "study"), str(fit), "--allow-unconverged"]
@@ -363,3 +362,21 @@ def test_streams_that_are_closed_or_full(odd_study):
 def test_a_table_is_written_with_the_numbers_that_are_printed(tmp_path):
     write_csv(pl.DataFrame({"a": ["−1"]}), tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text(encoding="utf-8") == "a\n−1\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a compiler: of shell scripts")
+def test_who_stops_reading_results_has_them_and_who_stops_reading_errors_loses_none(odd_study):
+    """A pipe to `head` ends well; a command that could not go on does not say that it did."""
+    done = shell(("check", odd_study), "| head -n 1")
+    assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 1, b"")
+    assert cli._refused(BrokenPipeError(errno.EPIPE, "Broken pipe", "standard output")) == 0
+    assert cli._refused(BrokenPipeError(errno.EPIPE, "Broken pipe")) == 1
+
+
+def test_a_warning_that_nobody_reads_ends_nothing(monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    output.say("nobody hears this")

@@ -2,11 +2,11 @@
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import bayesrep
 from bayesrep.commands.options import add_datasets, add_shared, keep_compiled, setting
-from bayesrep.commands.output import emit, lacking, new_file
+from bayesrep.commands.output import emit, lacking, new_file, say
 from bayesrep.studies.words import VOICE, Voice
 
 if TYPE_CHECKING:
@@ -98,10 +98,22 @@ def run(arguments: Namespace) -> int:
     for each in inputs:
         if isinstance(each, bayesrep.Study):
             VOICE.set(Voice.of(each))
+        elif arguments.posterior is not None and _is_unconverged(each):
+            say("the fit has not converged: no answer is to be read off this figure")
     save_figure(named(arguments.name).draw(*inputs, **options), arguments.out)
     facts = {"figure": arguments.name, "out": str(arguments.out)}
     left_out = images_left_out(arguments.study) if arguments.study else None
     return emit(arguments, f"Written to {arguments.out}", facts, left_out)
+
+
+def _is_unconverged(given: Any) -> bool:
+    """Whether something is a posterior, and one that has not converged."""
+    if not hasattr(given, "groups"):
+        return False
+    from bayesrep.posterior.groups import find_group
+
+    group = find_group(given, "posterior")
+    return group is not None and not group.attrs.get("converged")
 
 
 def _list(arguments: Namespace) -> int:

@@ -8,12 +8,14 @@ from bayesrep.commands.output import emit_table
 
 
 def add(parser: ArgumentParser) -> None:
-    add_shared(parser, "study", "posterior", "--csv", "--force")
+    add_shared(parser, "study", "posterior", "--csv", "--force", "--allow-unconverged")
 
 
 def run(arguments: Namespace) -> int:
+    from bayesrep.posterior.fitted import Fitted
     from bayesrep.report.text import images_table
 
     study, posterior = read_fitted(arguments)
     table = bayesrep.describe_images(study, posterior)
+    Fitted(study, posterior).trusted(allow_unconverged=arguments.allow_unconverged)
     return emit_table(arguments, table, images_table(table), left_out=study.left_out)

@@ -21,6 +21,7 @@ from bayesrep.studies.words import VOICE
 
 DONE = 0
 FINDING = 1  # the command did its work, and what it found is bad; or the machine failed it
+STANDARD_OUTPUT = "standard output"
 MISTAKE = 2  # wrong usage, a bad option, data or a file that cannot be used
 
 
@@ -137,7 +138,7 @@ def _standard_output() -> Generator[None]:
     Raises
     ------
     OSError
-        As a full disk does; `BrokenPipeError` where nobody reads any more.
+        Whose file is `STANDARD_OUTPUT`; a `BrokenPipeError` where nobody reads any more.
     """
     try:
         yield
@@ -145,14 +146,13 @@ def _standard_output() -> Generator[None]:
     except OSError as error:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise OSError(error.errno, error.strerror, "standard output") from error
+        raise OSError(error.errno, error.strerror, STANDARD_OUTPUT) from error
 
 
 def say(message: str, program: str = "bayesrep") -> None:
-    """One line on standard error."""
-    print(f"{program}: {plain(message)}", file=sys.stderr)
+    """One line on standard error, if anybody reads it."""
+    with suppress(BrokenPipeError):
+        print(f"{program}: {plain(message)}", file=sys.stderr)
 
 
 def write_tables_as(form: str) -> None:

@@ -21,20 +21,35 @@ def seals(folder: Path, name: str) -> dict[str, str]:
 
 
 def digest(file: Path) -> str:
-    """The SHA-256 digest of a file's contents."""
+    """The SHA-256 digest of a file's contents.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be read.
+    """
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def broken(folder: Path, sealed: Mapping[str, str]) -> Broken:
-    """Which of the files that are sealed are no more as they were."""
+    """Which of the files that are sealed are no more as they were.
+
+    Raises
+    ------
+    OSError
+        Where one cannot be read.
+    """
     found = Broken([], [])
     for name, told in sealed.items():
         file = folder / name
-        if not file.is_file() or not file.stat().st_size:
+        try:
+            if not file.is_file() or not file.stat().st_size:
+                found.lost.append(name)
+            elif digest(file) != told:
+                found.changed.append(name)
+        except FileNotFoundError:  # since it was looked for
             found.lost.append(name)
-        elif digest(file) != told:
-            found.changed.append(name)
     return found
 
 

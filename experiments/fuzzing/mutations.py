@@ -163,6 +163,35 @@ def json_value(random: Random, data: bytes) -> bytes:
     return _text(root).replace(f'"{MARK}"', odd).encode("utf-8", "surrogatepass")
 
 
+def json_lines(random: Random, data: bytes) -> bytes:
+    """A value in one of the lines replaced as in `json_value`."""
+    lines = data.splitlines(keepends=True)
+    at = random.randrange(len(lines))
+    lines[at] = json_value(random, lines[at]).replace(b"\n", b" ") + b"\n"
+    return b"".join(lines)
+
+
+def zipped_json(random: Random, data: bytes) -> bytes:
+    """A member of an archive of JSON is another, or there is another one; packed as it may be."""
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    name = random.choice(list(members))
+    act = random.randrange(6)
+    if act < 3:
+        members[name] = json_value(random, members[name])
+    elif act == 3:
+        members[name] = bytewise(random, members[name])
+    elif act == 4:
+        members[random.choice(("../x.json", "summaries.json ", "samples/1_epoch_1.json"))] = b"{}"
+    else:
+        members[name] = members[name][:-1] + b" " * random.choice((10**5, 3 * 10**7)) + b"]"
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", random.choice((0, 8, 8, 12, 14))) as file:
+        for key, contents in members.items():
+            file.writestr(key, contents)
+    return stream.getvalue()
+
+
 def _text(root: dict[str, Any]) -> str:
     return json.dumps(root[""], ensure_ascii=False)
 
@@ -706,6 +735,8 @@ def _png(random: Random, data: bytes, number: int) -> bytes:
 
 STRUCTURED: dict[str, Sequence[Mutation]] = {
     ".json": (json_value,),
+    ".jsonl": (json_lines,),
+    ".eval": (zipped_json,),
     ".csv": (csv_cell,),
     ".txt": (line,),
     ".parquet": (parquet,),

@@ -3,8 +3,10 @@
 Each function returns the contents of a folder: relative path to bytes.
 """
 
+import gzip
 import io
 import json
+import re
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -239,6 +241,122 @@ def evals_files() -> Files:
     ]
     files["every/samples.jsonl"] = json_lines(instances)
     return files
+
+
+def worker_answers() -> pl.DataFrame:
+    """Answers about nine images of each data set by four workers, with what cleaning asks for."""
+    rows = [
+        (name, f"{name}-{number}", f"w{worker}", (number + worker) % 3 > 0)
+        for name in ("reference", "replication")
+        for number in range(9)
+        for worker in range(4)
+    ]
+    schema = ["dataset", "image", "worker", "selected"]
+    place = pl.int_range(pl.len())
+    return pl.DataFrame(rows, schema, orient="row").with_columns(
+        (pl.lit("t") + (place // 12).cast(pl.String)).alias("task"),
+        pl.when(place % 7 == 0).then(pl.lit("positive")).alias("control"),
+        (place % 40 + 5).alias("seconds"),
+    )
+
+
+def answers_tables() -> Files:
+    """The same table as text, with tabs, packed, as Parquet and as a workbook."""
+    answers = worker_answers()
+    text = table(answers, "csv")
+    return {
+        "answers.csv": text,
+        "answers.tsv": text.replace(b",", b"\t"),
+        "answers.csv.gz": gzip.compress(text, mtime=0),
+        "answers.parquet": table(answers, "parquet"),
+        "answers.xlsx": workbook([answers.columns, *answers.rows()]),
+    }
+
+
+def workbook(rows: Sequence[Sequence[object]]) -> bytes:
+    """A table as a workbook, the same at whatever time it is written."""
+    from openpyxl import Workbook
+
+    book, stream, packed = Workbook(write_only=True), io.BytesIO(), io.BytesIO()
+    sheet = book.create_sheet("answers")
+    for row in rows:
+        sheet.append(list(row))
+    book.save(stream)
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, data in members(stream.getvalue()).items():
+            made.writestr(zipfile.ZipInfo(name), re.sub(rb"20\d\d-\d\d-\d\dT[\d:]+Z", b"", data))
+    return packed.getvalue()
+
+
+def counted_tables() -> Files:
+    """What `bayesrep count` takes, each kind alone."""
+    found = answers_tables()
+    return {name: found[name] for name in ("answers.csv", "answers.parquet")}
+
+
+def exported_answers() -> Files:
+    """Answers as tools export them: Mechanical Turk, both ways of Label Studio, a table."""
+    grid = [("H1", f"w{n}", 12 + n, "a", "b", "on" if n % 2 else "", "on") for n in range(4)]
+    header = ["HITId", "WorkerId", "WorkTimeInSeconds", "Input.image1", "Input.image2"]
+    header += ["Answer.image1", "Answer.image2"]
+    choice = {"from_name": "choice", "to_name": "image", "type": "choices"}
+    tasks = [
+        {
+            "id": n,
+            "data": {"image": f"{n}.jpg"},
+            "annotations": [
+                {
+                    "completed_by": who,
+                    "lead_time": 3.5,
+                    "result": [{**choice, "value": {"choices": ["yes" if n % who else "no"]}}],
+                }
+                for who in (1, 2)
+            ],
+        }
+        for n in range(6)
+    ]
+    answers = [(row[1], row[2], "yes" if row[3] else "no") for row in worker_answers().rows()]
+    return {
+        "mturk.csv": csv(header, grid),
+        "label-studio.json": json.dumps(tasks).encode(),
+        "table.csv": csv(["image", "worker", "answer"], answers),
+    }
+
+
+def attempts_files() -> Files:
+    """Attempts at items, counted and one by one, and a table as a workbook has them."""
+    rows = [(f"q{n}", f"m{m}", (n + m) % 5, 5) for n in range(12) for m in range(2)]
+    each = [(q, m, int(k < solved)) for q, m, solved, of in rows for k in range(of)]
+    counted = pl.DataFrame(rows, ["item", "model", "solved", "attempts"], orient="row")
+    return {
+        "counted.csv": table(counted, "csv"),
+        "counted.parquet": table(counted, "parquet"),
+        "each.csv": csv(["item", "model", "solved"], each),
+    }
+
+
+def run_files() -> Files:
+    """The folder of a finished `bayesrep run`, of fewer words than a real one."""
+    from bayesrep.commands.run import FOUND, STAGES
+    from bayesrep.files.seals import seals
+
+    parts = {name: place if "." in place else f"{place}/part" for name, place in STAGES.items()}
+    files = {f"out/{part}": name.encode() for name, part in parts.items()}
+
+    def sealed(root: Path) -> None:
+        for name, data in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(data)
+        found = {**dict.fromkeys(FOUND, "Said."), "converged": True, "sentences": ["Read on."]}
+        record = {
+            "asked": {"contents": {"counts.csv": "0" * 64}, "options": {"seed": 1}, "version": "0"},
+            "seconds": dict.fromkeys(STAGES, 1.5),
+            "seals": {name: seals(root / "out", place) for name, place in STAGES.items()},
+            "found": found | {"trust": "yes"},
+        }
+        (root / "out" / "run.json").write_text(json.dumps(record))
+
+    return folder_of(sealed)
 
 
 def json_lines(rows: Sequence[Mapping[str, Any]]) -> bytes:

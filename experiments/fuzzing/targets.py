@@ -7,8 +7,9 @@ sample was written to and returns what it read.
 import hashlib
 import io
 import pickle
+from argparse import Namespace
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -204,6 +205,67 @@ def _layouts(root: Path) -> Any:
     return list_images(root / "flat")
 
 
+def _changed(root: Path) -> Path:
+    """The file that was changed last."""
+    files = (path for path in root.rglob("*") if path.is_file())
+    return max(files, key=lambda path: path.stat().st_mtime_ns)
+
+
+def _exported(root: Path) -> Any:
+    """As `bayesrep answers` reads what a tool exports."""
+    from bayesrep.sources import raw_answers
+
+    file = _changed(root)
+    columns = raw_answers.Columns()
+    if file.stem == "mturk":
+        columns = raw_answers.Columns(image="Input.image*", answer="Answer.image*")
+    read = raw_answers.read_raw(file.stem, file, columns)
+    words = {"yes": ("yes", "on"), "no": ("no", raw_answers.EMPTY), "maybe": ()}
+    decided = raw_answers.decide(read, **words, maybe_is=None, seed=0)
+    return raw_answers.described(decided.with_columns(dataset=pl.lit("v1")))
+
+
+def _attempts(root: Path) -> Any:
+    """As `bayesrep passk` does, without what it makes of them."""
+    from bayesrep.studies.attempts import read_attempts
+
+    return read_attempts(_changed(root))
+
+
+def _counted(root: Path) -> Any:
+    from bayesrep.answers.counting import count_answers
+
+    found = count_answers([_changed(root)])
+    return found.counts, found.datasets
+
+
+def _cleaned(root: Path) -> Any:
+    from bayesrep.answers.quality import Asked, clean_answers
+    from bayesrep.sources.table_files import read_answers
+
+    rules = ("tsipras2020", "time", "repeats")
+    found = clean_answers(read_answers(_changed(root)), rules, Asked(6.0, None, 0))
+    return found.kept, found.dropped, found.effect
+
+
+def _run_record(root: Path) -> Any:
+    """As `bayesrep run` looks at a folder in which all is done, and prints what it said."""
+    from bayesrep.commands import run
+    from bayesrep.errors import OptionError
+    from bayesrep.files import strict_json
+
+    out = root / "out"
+    record = strict_json.read(out / run.RECORD)
+    if strange := run._strange(record):
+        raise OptionError("run-of-other-inputs", out=out, differences=strange)
+    run._differences(record["asked"], {"contents": {}, "options": {"seed": 2}, "version": "1"})
+    with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
+        run._examine(out, record)
+        if len(record["seconds"]) == len(run.STAGES):
+            run._told(Namespace(out=out, json=False, command="run"), record)
+    return record
+
+
 def _pixels(root: Path) -> Any:
     from bayesrep.errors import PredictionError
     from bayesrep.vision.pixels import decode, quiet_images, why_not
@@ -270,10 +332,10 @@ class Options(Target):
 
 
 TARGETS: dict[str, Target] = {
-    "pickles": Target(samples.pickle_files, _pickles, 12),
+    "pickles": Target(samples.pickle_files, _pickles, 9),
     "tables-csv": Target(lambda: samples.tables("csv"), _tables("csv"), 7),
-    "tables-parquet": Target(lambda: samples.tables("parquet"), _tables("parquet"), 7),
-    "study": Target(samples.study_files, _study, 12, sealed=(".parquet",)),
+    "tables-parquet": Target(lambda: samples.tables("parquet"), _tables("parquet"), 6),
+    "study": Target(samples.study_files, _study, 10, sealed=(".parquet",)),
     "answers": Target(
         samples.answered_files, _answers, 4, changed=(".parquet",), sealed=(".parquet",)
     ),
@@ -295,10 +357,15 @@ TARGETS: dict[str, Target] = {
     "layouts": Target(
         samples.layout_files,
         _layouts,
-        12,
+        9,
         changed=(".tar", ".csv", ".mat", ".txt"),
     ),
-    "images": Target(samples.image_files, _pixels, 8.7),
+    "images": Target(samples.image_files, _pixels, 6.7),
+    "raw-answers": Target(samples.exported_answers, _exported, 3),
+    "attempts": Target(samples.attempts_files, _attempts, 2),
+    "count": Target(samples.counted_tables, _counted, 2),
+    "clean": Target(samples.answers_tables, _cleaned, 2),
+    "run": Target(samples.run_files, _run_record, 2, changed=(".json",)),
     "options": Options(samples.study_files, _options, 0.3),
 }
 
