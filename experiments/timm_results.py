@@ -22,7 +22,7 @@ from bayesrep.numerics.estimands import accuracy_line
 from bayesrep.protocols import fit_lines
 from bayesrep.report.robustness import robustness_figure
 from bayesrep.report.text import columns, percent, rows_table
-from bayesrep.sources.table_files import read_table, require
+from bayesrep.sources.table_files import numbers, read_table, require
 from experiments.results import save
 
 FILES = {
@@ -52,8 +52,10 @@ def read_results(folder: Path) -> pl.DataFrame:
     """One row for each model, image size and crop: the three accuracies as fractions."""
     joined: pl.DataFrame | None = None
     for name, file in FILES.items():
-        table = read_table(folder / file, ("model",))
-        require(table, [*KEY, "top1"], str(folder / file))
+        where = str(folder / file)
+        table = read_table(where)
+        require(table, [*KEY, "top1"], where)
+        table = table.with_columns(numbers(table[each], where) for each in (*KEY[1:], "top1"))
         if table.select(KEY).is_duplicated().any():
             again = "a model at one size and crop is given twice"
             raise StudyError("file-unreadable", path=folder / file, reason=again)

@@ -168,9 +168,9 @@ def read_people(
         parts["shown"] = OfLabels(keys, shown, size)
     if objects is not None:
         table, keys = _rows(objects, OBJECTS, predictions)
-        of = table["object"].cast(pl.Int64, strict=False).fill_null(0).to_numpy()
+        of = _whole(table["object"], objects, "0").to_numpy()
         # Of an image that was clear nobody had to be asked: its own label is that of its object.
-        table = table.with_columns(pl.col("selected").cast(pl.Int64).fill_null(1))
+        table = table.with_columns(_whole(table["selected"], objects, "1"))
         parts["object"] = OfLabels(keys, of, size)
         named = all_flags(table["names"], str(objects)).to_numpy()
         parts["names"] = OfLabels(keys, named, size)
@@ -179,17 +179,19 @@ def read_people(
         main -= 1
         names = table["main_label"].cast(pl.String)
         known = class_numbers(names.unique().to_list(), predictions.classes, str(objects), "label")
-        number[keys // size] = table["objects"].cast(pl.Int64).to_numpy()
+        number[keys // size] = whole_numbers(table["objects"], str(objects)).to_numpy()
         main[keys // size] = names.replace_strict(known, return_dtype=pl.Int64).to_numpy()
         parts |= {"number": number, "main": main}
         if {"main", "shown"} <= set(table.columns):
             asked = table["shown"].is_not_null()
             table, keys = table.filter(asked), keys[asked.to_numpy()]
-            given, of = (table[name].cast(pl.Float64).to_numpy() for name in ("main", "shown"))
+            given, of = (
+                whole_numbers(table[name], str(objects)).to_numpy() for name in ("main", "shown")
+            )
             if not ((of > 0) & (given >= 0) & (given <= of)).all():
                 raise StudyError("main-not-within-shown", path=objects)
             parts["first"] = OfLabels(keys, given / of, size)
-            parts["mains"] = OfLabels(keys, given.astype(np.int64), size)
+            parts["mains"] = OfLabels(keys, given, size)
             mean = np.full(len(predictions.images), np.nan)
             images = keys // size
             chosen = np.bincount(images, table["selected"].to_numpy(), minlength=len(mean))
@@ -197,9 +199,15 @@ def read_people(
             parts["mean_objects"] = mean
             if "agreed" in table.columns:
                 agreement = np.full(len(predictions.images), np.nan)
-                agreement[keys // size] = table["agreed"].cast(pl.Float64).to_numpy() / of
+                agreed = whole_numbers(table["agreed"], str(objects)).to_numpy()
+                agreement[keys // size] = agreed / of
                 parts["agreement"] = agreement
     return People(**parts)
+
+
+def _whole(column: pl.Series, path: Path, missing: str) -> pl.Series:
+    """A column of whole numbers, with one in place of what is missing."""
+    return whole_numbers(column.cast(pl.String).fill_null(missing), str(path))
 
 
 def _rows(
