@@ -12,9 +12,12 @@ Where images and workers are whole numbers, and not too large, sums are arrays w
 of them; names are summed by polars, which takes several times as long.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, LiteralString
 
 import numpy as np
@@ -73,10 +76,11 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     where = ", ".join(map(str, paths))
     try:
         answers = _scanned(paths, where)
-        dense = _dense(answers)
-        counts = _checked((_dense_counts if dense else _counts)(answers), where)
-        _refuse_repeats(answers, int(counts["shown"].sum()), where)
-        workers = (_dense_workers if dense else _workers)(answers, counts)
+        with _panics_left_out():
+            dense = _dense(answers)
+            counts = _checked((_dense_counts if dense else _counts)(answers), where)
+            _refuse_repeats(answers, int(counts["shown"].sum()), where)
+            workers = (_dense_workers if dense else _workers)(answers, counts)
     except OSError as error:
         raise StudyError("file-unreadable", path=where, reason=reason(error)) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -85,6 +89,23 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     return Counted(
         counts.with_columns(pl.col("image").cast(pl.String)), _described(counts, workers)
     )
+
+
+@contextmanager
+def _panics_left_out() -> Iterator[None]:
+    """Leave out what polars says on standard error of a damaged table: the refusal is one line."""
+    try:
+        stderr = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    with TemporaryFile() as held:
+        try:
+            os.dup2(held.fileno(), 2)
+            yield
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 def _scanned(paths: Sequence[str | Path], where: str) -> pl.LazyFrame:
