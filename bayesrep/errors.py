@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, LiteralString, Self
 
 SHOWN = 5  # how many offenders a message names before it only counts them
+LONGEST = 200  # how many letters of an offender it shows
 
 
 @cache
@@ -264,7 +265,7 @@ def listing(items: Iterable[object], noun: str = "image") -> Listing:
     """
     names = [str(item) for item in items]
     more = f", ... ({len(names)} {noun}s)" if len(names) > SHOWN else ""
-    shown = ", ".join(map(repr, names[:SHOWN]))
+    shown = ", ".join(repr(n if len(n) <= LONGEST else f"{n[:LONGEST]}...") for n in names[:SHOWN])
     return Listing(f"{noun}{'s' * (len(names) != 1)} {shown}{more}", names)
 
 

@@ -11,7 +11,7 @@ from refusals import refused
 
 from bayesrep import StudyError
 from bayesrep.answers import count_answers
-from bayesrep.errors import TableWarning
+from bayesrep.errors import TableWarning, listing
 from bayesrep.files.names import normalize_name, normalize_names
 from bayesrep.files.tables import fold_headings, read_only, read_sheets, scan
 from bayesrep.protocols.subsets import read_groups
@@ -264,3 +264,9 @@ def test_a_file_in_windows_letters_is_scanned_with_a_warning(tmp_path):
         warnings.simplefilter("error")
         path.write_text("image,n\ncafé,1\n", encoding="utf-8")
         assert read_sheets(path)[0].frame.rows() == [("café", "1")]
+
+
+def test_a_message_shows_the_beginning_of_a_name_that_is_a_book():
+    told = listing(["x" * 100_000, "y"])
+    assert len(told) < 300
+    assert told.names == ("x" * 100_000, "y")
