@@ -553,7 +553,8 @@ def test_names_of_columns_stay_for_programs_and_names_of_parts_in_any_form(capsy
     _, out, _ = run(capsys, "annotators", path, "--json")
     assert "annotators" in json.loads(out)["rows"][0]
     _, text, _ = run(capsys, "compare", path, "--format", "latex")
-    assert r"classifiers\_lower" in text  # a table as it is
+    assert r"95 \%" in text
+    assert not OURS.search(text)
     _, text, _ = run(capsys, "ranks", path, fit, "--allow-unconverged", "--format", "latex")
     assert r"model & adjusted" in text
     assert not OURS.search(text)

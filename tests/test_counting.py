@@ -108,7 +108,10 @@ def test_numbers_and_names_have_the_same_sums(tmp_path_factory, seed, annotators
             ("answers-without-worker", {"answer_count": 1, "images": ["1"]}),
         ),
         ("dataset,image,worker,selected\na,,w,1\n", ("answer-without-dataset-or-image",)),
-        ("dataset,image,worker,selected\na,1,w,1\na,2,w,1,7,8\n", ("answer-table-damaged",)),
+        (
+            "dataset,image,worker,selected\na,1,w,1\na,2,w,1,7,8\n",
+            ("too-many-values-between-commas", {"line": 3, "values": 6, "columns": 4}),
+        ),
     ],
 )
 def test_bad_tables_are_one_line(tmp_path, text, broken):

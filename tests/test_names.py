@@ -93,7 +93,7 @@ def test_what_looks_like_a_number_is_a_name_in_every_reader(reader, kind, tmp_pa
 
 @pytest.mark.parametrize("reader", READERS)
 def test_blanks_and_unicode_forms_make_no_second_name(reader, tmp_path):
-    images = [" 000", "000\u00a0", "café", DECOMPOSED]
+    images = ["\ufeff 000", "000\u00a0\u200b", "café", DECOMPOSED]
     table = _answers(["000", "café"]).with_columns(image=pl.Series(images))
     found = READERS[reader](table, tmp_path / "a.csv")
     assert sorted(found.unique()) == ["000", "café"]
@@ -133,8 +133,7 @@ def test_subsets_of_classes_are_names(tmp_path):
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
 def test_a_name_is_the_same_alone_and_in_a_column_and_when_it_is_read_again(name):
     once = normalize_name(name)
-    if not any(0x1C <= ord(each) <= 0x1F for each in name):  # which polars does not strip
-        assert normalize_names(pl.Series([name])).item() == once
+    assert normalize_names(pl.Series([name])).item() == once
     assert normalize_name(once) == once
     assert normalize_name(unicodedata.normalize("NFD", name)) == once
 
@@ -145,7 +144,14 @@ def test_headings_are_found_whatever_their_case_and_blanks(headings):
     found = fold_headings([*headings, "hitid"], known)
     assert found[-1] == "HITId"
     assert all(new in (old, *known) for old, new in zip(headings, found, strict=False))
-    assert fold_headings(["b", "B"], known) == ["b", "B"]  # the one that stands there is meant
+    assert fold_headings(["b", "B"], known) == ["b", "b"]  # which is refused
+
+
+def test_two_headings_of_one_column_are_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("image,score,Score\na,1,0\n")
+    with refused(StudyError, "column-name-repeated", {"column": "score"}):
+        read_only(path, ("image", "score"))
 
 
 # ---- workbooks
@@ -214,6 +220,34 @@ def test_numbers_are_read_as_a_workbook_shows_them(tmp_path):
     frame = read_only(path).frame
     assert frame["image"].to_list() == ["007", "012", "1234"]
     assert frame["n"].to_list() == ["1", "2.5", "3"]
+
+
+def test_hidden_sheets_are_left_out_and_said(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    path = _book(tmp_path / "a.xlsx", [("image", "n"), ("a", 1)])
+    book = openpyxl.load_workbook(path)
+    copy = book.copy_worksheet(book.active)
+    copy.title, copy.sheet_state = "old", "hidden"
+    book.save(path)
+    with pytest.warns(TableWarning, match="hidden sheets are left out: 'old'"):
+        assert read_only(path).frame.rows() == [("a", "1")]
+
+
+def test_percent_of_a_workbook_is_no_count(tmp_path):
+    rows = [("dataset", "image", "selected", "shown"), ("v1", "a", 1, 10), ("v1", "b", 0.8, 10)]
+    path = _book(tmp_path / "a.xlsx", rows, formats={"C2": "0%", "C3": "0.0%"})
+    assert read_only(path).frame["selected"].to_list() == ["100%", "80%"]
+
+
+def test_whole_numbers_that_pandas_made_floats_are_names_without_decimals(tmp_path):
+    whole, parts = pl.Series([7.0, None, 10.0]), pl.Series([7.0, 7.5, float("nan")])
+    assert normalize_names(whole).to_list() == ["7", None, "10"]
+    assert normalize_names(parts).to_list()[:2] == ["7.0", "7.5"]
+    table = _answers(["7", "10"]).with_columns(pl.col("image").cast(pl.Float64))
+    assert count_answers([_write(table, tmp_path / "a.parquet")]).counts["image"].to_list() == [
+        "10",
+        "7",
+    ]
 
 
 def test_dates_among_names_are_warned_of(tmp_path):

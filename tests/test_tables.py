@@ -117,6 +117,30 @@ def test_annotations_may_come_without_the_worker(write):
     assert study.replication.answers is None
 
 
+def test_answers_of_nobody_in_particular_are_not_counted_twice(write):
+    """Neither in another form of the table, nor beside the same answers with workers."""
+    nameless = annotations().drop("worker")
+    shuffled = nameless.sample(fraction=1.0, shuffle=True, seed=0)
+    with refused(StudyError, "same-answers-twice", {"dataset": "v1"}):
+        read(write(a=nameless, b_parquet=shuffled, p=wide()))
+    with refused(StudyError, "answers-with-and-without-workers", {"dataset": "v1"}):
+        read(write(a=nameless, b=annotations(), p=wide()))
+    halves = [nameless.gather_every(2, at) for at in (0, 1)]  # those are different answers
+    assert read(write(a=halves[0], b=halves[1], p=wide())).reference.shown.sum() == 10
+
+
+def test_a_column_of_workers_that_is_empty_is_none(write):
+    empty = annotations().with_columns(worker=pl.lit(None, pl.String))
+    study = read(write(a=empty, p=wide()))
+    check_study(study)
+    assert study.reference.answers is None
+
+
+def test_names_of_data_sets_that_are_asked_for_are_names(write):
+    study = read_tables(write(c=counts(), p=wide()), reference=" v1\u200b", replication="v2 ")
+    check_study(study)
+
+
 def test_counts_without_shown_are_no_annotations(write):
     """Neither where some were selected more than once, nor where every image stands once."""
     for selected in (pl.col("selected"), pl.col("selected").clip(0, 1)):

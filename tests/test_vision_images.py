@@ -693,14 +693,24 @@ def test_classes_numbered_in_the_order_of_text_are_refused():
         refuse_mistake(as_text[labels], answers, where="here")
 
 
+def test_two_classes_that_count_from_one_on_one_side_are_refused():
+    """Where one side holds 1 and 2 and the other 0 and 1; no matter how few images."""
+    labels, answers = one_off(size=12, count=2, right=0.9)
+    for pair, what in (
+        ((labels + 1, answers), "the labels count from 1"),
+        ((labels, answers + 1), "the labels are one too low"),
+    ):
+        with refused(StudyError, "class-numbers-not-alike", {"mistake": what}):
+            refuse_mistake(*pair, where="here")
+
+
 def test_what_is_no_mistake_of_numbers_is_left_alone():
     labels, answers = one_off()
     for pair in (
         (labels, answers),
         (labels + 1, answers + 1),
         (labels + 1, one_off(right=0)[1]),  # no reading makes it right
-        (labels[:10] + 1, answers[:, :10]),  # too few
-        (np.where(labels > 4, 2, 1), np.where(answers > 4, 1, 0)),  # of two classes
+        (labels[:9] + 1, answers[:, :9]),  # too few
         (np.char.add("c", (labels + 1).astype(str)), answers.astype(str)),  # names
     ):
         refuse_mistake(*pair, where="here")

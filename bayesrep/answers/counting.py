@@ -13,7 +13,7 @@ of them; names are summed by polars, which takes several times as long.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ import polars as pl
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files.copies import refuse_copies
 from bayesrep.files.names import normalize_names
-from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS, scan
+from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS, read_only, scan
 from bayesrep.numerics.crowd import stretched
 from bayesrep.types import Floats, Ints
 
@@ -37,6 +37,8 @@ ROWS = 2**21
 """Rows that are in memory at a time."""
 HASHES = 2**27
 """Answers whose hashes are in memory at a time."""
+SMALL = 2**28
+"""Bytes of a text that is read whole to say what is wrong with it."""
 LARGEST = 2**27
 """The largest number of an image or a worker that has a place of its own."""
 
@@ -84,6 +86,9 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     except OSError as error:
         raise StudyError("file-unreadable", path=where, reason=reason(error)) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        for path in paths:
+            if Path(path).stat().st_size < SMALL and not str(path).lower().endswith(".parquet"):
+                read_only(path)  # which says in which line, where a text is small enough
         raise StudyError("answer-table-damaged", where=where, reason=reason(error)) from None
     counts, workers = (t.with_columns(pl.col("dataset").cast(pl.String)) for t in (counts, workers))
     return Counted(
@@ -92,7 +97,7 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
 
 
 @contextmanager
-def _panics_left_out() -> Iterator[None]:
+def _panics_left_out() -> Generator[None]:
     """Leave out what polars says on standard error of a damaged table: the refusal is one line."""
     try:
         stderr = os.dup(2)
@@ -133,10 +138,22 @@ def _selected(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
         said = pl.when(word.is_in(TRUE_WORDS)).then(1).when(word.is_in(FALSE_WORDS)).then(0)
     elif schema["selected"] != pl.Boolean:
         said = pl.when(said == 1).then(1).when(said == 0).then(0)
-    names = [
-        name if schema[name].is_integer() else normalize_names(pl.col(name)) for name in _NAMES
-    ]
+    names = [_name(name, schema[name]) for name in _NAMES]
     return every.select(*names, said.cast(pl.Int64).alias("selected"))
+
+
+def _name(name: str, dtype: pl.DataType) -> pl.Expr:
+    """A column of names; whole numbers stay what they are, as floats too."""
+    column = pl.col(name)
+    if dtype.is_integer():
+        return column
+    if dtype.is_float():
+        whole = (column == column.floor()) & (column.abs() < 2**53)
+        text = column.fill_nan(None).cast(pl.String)
+        return (
+            pl.when(whole).then(column.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(text)
+        )
+    return normalize_names(column)
 
 
 def _batches(answers: pl.LazyFrame) -> Iterator[pl.DataFrame]:

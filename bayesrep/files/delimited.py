@@ -105,7 +105,8 @@ def read(file: Path, rename: Rename) -> list[Sheet]:
     Warns
     -----
     TableWarning
-        If it is read as Windows-1252; if a column of a workbook holds dates among other things.
+        If it is read as Windows-1252; if a workbook has hidden sheets, which are left out, or a
+        column of it that is not called a time or a date holds dates.
     """
     if file.suffix.lower() == ".xlsx":
         return _workbook(file, rename)
@@ -360,7 +361,9 @@ def _workbook(file: Path, rename: Rename) -> list[Sheet]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions that are not read
             book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
-            sheets = [(each.title, _rows(each)) for each in book.worksheets]
+            hidden = [each.title for each in book.worksheets if each.sheet_state != "visible"]
+            shown = [each for each in book.worksheets if each.title not in hidden]
+            sheets = [(each.title, _rows(each)) for each in shown or book.worksheets]
             book.close()
     except OSError:
         raise
@@ -368,6 +371,9 @@ def _workbook(file: Path, rename: Rename) -> list[Sheet]:
         raise
     except Exception as error:  # whatever a damaged archive makes openpyxl meet
         raise StudyError("workbook-damaged", where=where, reason=reason(error)) from error
+    if hidden and shown:
+        names = ", ".join(repr(plain(title)) for title in hidden)
+        warnings.warn(TableWarning(f"{where}: hidden sheets are left out: {names}"), stacklevel=2)
     full = [(title, rows) for title, rows in sheets if any(rows)]
     if not full:
         raise StudyError("table-file-empty", where=where)
@@ -395,14 +401,16 @@ def _rows(sheet: Any) -> list[_Cells]:
 
 
 def _text(cell: Any) -> str:
-    """A cell as it is shown: a whole number without decimals, and with zeros that fill it up."""
-    value = cell.value
+    """A cell as it is shown: whole numbers without decimals, filled up with zeros; percent."""
+    value, form = cell.value, cell.number_format or ""
+    if isinstance(value, int | float) and not isinstance(value, bool) and "%" in form:
+        return f"{100 * value:g}%"
     if isinstance(value, datetime) and value.time() == time():
         return value.date().isoformat()
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        filled = re.fullmatch(r"0+", cell.number_format or "")
+        filled = re.fullmatch(r"0+", form)
         return str(value).zfill(len(filled[0]) if filled else 1)
     return str(value)
 
@@ -424,10 +432,11 @@ def _sheet(rows: list[_Cells], where: str, rename: Rename) -> Sheet:
         cells = [row.get(number) for row in body]
         texts = pl.Series(name, [cell and cell[0] for cell in cells], dtype=pl.String)
         dates = pl.Series([cell[1] if cell else None for cell in cells], dtype=pl.Boolean)
-        if dates.any() and not dates.all():
+        timed = dates.all() and re.search("time|date|_at$", name.lower())
+        if dates.any() and not timed:
             warnings.warn(
                 TableWarning(
-                    f"{where}: column {name!r} holds dates among other things "
+                    f"{where}: column {name!r} holds dates "
                     f"({place.rows(dates.fill_null(value=False), texts)}): Excel makes them of "
                     "names such as MAR1; if these are names, write them anew in cells that are "
                     "formatted as text"

@@ -1,5 +1,8 @@
 """What a name is: text without blanks around it, in Unicode's composed form (NFC).
 
+Blanks are what separates words and what nobody sees: spaces, line ends, zero-width characters,
+byte-order marks.
+
 Names of images, labels, classifiers, annotators, items and data sets come out of every kind of
 file through here, so that one that is written twice is the same in every reader. Nothing else of a
 name is changed: 1, 01 and 1.0 are three names, and so are dog and Dog.
@@ -10,18 +13,28 @@ from typing import TypeVar
 
 import polars as pl
 
+_INVISIBLE = "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001)))) + _INVISIBLE
 _Column = TypeVar("_Column", pl.Series, pl.Expr)
 _Frame = TypeVar("_Frame", pl.DataFrame, pl.LazyFrame)
 
 
 def normalize_name(name: str) -> str:
     """A name as every reader has it."""
-    return unicodedata.normalize("NFC", name).strip()
+    return unicodedata.normalize("NFC", name).strip(BLANKS)
 
 
 def normalize_names(column: _Column) -> _Column:
-    """A column of names as every reader has them; what is missing stays missing."""
-    return column.cast(pl.String).str.normalize("NFC").str.strip_chars()
+    """A column of names as every reader has them; what is missing stays missing.
+
+    Whole numbers that a column holds as floats, as pandas does where one is missing, have no
+    decimals.
+    """
+    if isinstance(column, pl.Series) and column.dtype.is_float():
+        whole = column.fill_nan(None).drop_nulls()
+        if (whole == whole.floor()).all() and (whole.abs() < 2**53).all():
+            column = column.fill_nan(None).cast(pl.Int64)
+    return column.cast(pl.String).str.normalize("NFC").str.strip_chars(BLANKS)
 
 
 def normalize_cells(frame: _Frame) -> _Frame:

@@ -89,14 +89,11 @@ def fold_headings(headings: list[str], columns: Collection[str]) -> list[str]:
     headings
         As they stand in a file.
     columns
-        The names that mean something. One that stands in the file as it is is not looked for.
+        The names that mean something. Where two headings are one of them, both are, and the table
+        is refused: which is meant is not guessed.
     """
-    known, taken = {_fold(name): name for name in columns}, set(headings)
-    names: list[str] = []
-    for heading in headings:
-        name = known.get(_fold(heading), heading)
-        names.append(heading if name in taken - {heading} else name)
-    return names
+    known = {_fold(name): name for name in columns}
+    return [known.get(_fold(heading), heading) for heading in headings]
 
 
 def _fold(name: str) -> str:

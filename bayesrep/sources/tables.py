@@ -44,6 +44,7 @@ from bayesrep.errors import StudyError, Violation, did_you_mean, listing, neares
 from bayesrep.files import parquet
 from bayesrep.files.copies import refuse_copies
 from bayesrep.files.delimited import Sheet
+from bayesrep.files.names import normalize_name
 from bayesrep.files.places import Place
 from bayesrep.files.tables import read_sheets
 from bayesrep.sources.matching import matched
@@ -343,6 +344,7 @@ def _called(
     if known := [role for role in further or () if role in taken]:
         raise StudyError("role-has-own-option", role=known[0])
     names |= further or {}
+    names = {role: normalize_name(name) for role, name in names.items()}
     rules.raise_first(rules.role_violations("the tables", list(names.items())))
     return names
 
@@ -526,6 +528,8 @@ def _tables(sheet: Sheet) -> Generator[Violation, None, tuple[list[_Table], bool
     wrong is found.
     """
     (frame, others), place = _in_our_words(sheet.frame), sheet.place
+    if "worker" in frame.columns and frame["worker"].null_count() == frame.height:
+        frame = frame.drop("worker")  # nobody says who answered
     kind = yield from _attempt(partial(_kind, frame, place))
     if kind is None:
         return [], False
@@ -779,6 +783,7 @@ def _counts(tables: _Tables, dataset: str) -> Generator[Violation, None, _Table 
     key = ["image"] if kind == "counts" else ["worker", "image"]
     named = [t for t in counted if set(key) <= set(t.frame.columns)]
     sound = not named or (yield from rules.checked(_repeated(named, key, where, dataset)))
+    sound &= yield from rules.checked(_nameless_violations(counted, named, dataset))
     rows = pl.concat([table.of(dataset) for table in counted], how="diagonal_relaxed")
     if kind == "annotations":
         rows = rows.group_by("image", maintain_order=True).agg(
@@ -786,6 +791,28 @@ def _counts(tables: _Tables, dataset: str) -> Generator[Violation, None, _Table 
         )
     rows = rows if sound else rows.unique("image", keep="first", maintain_order=True)
     return _Table(kind, rows, where)
+
+
+def _nameless_violations(
+    counted: Sequence[_Table], named: Sequence[_Table], dataset: str
+) -> Iterator[Violation]:
+    """Check that answers of nobody in particular are not given twice, where that can be seen."""
+    nameless = [table for table in counted if table not in named]
+    if nameless and named:
+        yield Violation(
+            "answers-with-and-without-workers",
+            where=_files(table.where for table in (*named, *nameless)),
+            dataset=dataset,
+        )
+    seen: dict[int, list[tuple[_Table, pl.DataFrame]]] = {}
+    for table in nameless:
+        rows = table.of(dataset).select("image", "selected").sort("image", "selected")
+        for other, held in seen.setdefault(len(rows), []):
+            if rows.equals(held):
+                yield Violation(
+                    "same-answers-twice", where=table.where, other=other.where, dataset=dataset
+                )
+        seen[len(rows)].append((table, rows))
 
 
 def _named_alike(

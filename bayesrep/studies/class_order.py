@@ -50,8 +50,11 @@ def find_mistake(labels: Ints, answers: Ints, count: int) -> Mistake | None:
     -------
     Mistake or None
         None where no known mistake makes the accuracy three times as high, and more than three
-        times chance; and of fewer than three classes or 20 images, which cannot show one.
+        times chance, of 20 images and three classes or more; nor twice as high, of 10 images or
+        more, where one side holds 0 to K - 1 and the other 1 to K.
     """
+    if (found := _from_one(labels, answers, count)) is not None:
+        return found
     if len(labels) < FEWEST_IMAGES or len(np.unique(labels)) < 3:
         return None
     as_text = np.array([int(name) for name in sorted(map(str, range(count)))])
@@ -70,6 +73,20 @@ def find_mistake(labels: Ints, answers: Ints, count: int) -> Mistake | None:
     if accuracy[name] > enough and accuracy[name] >= _TIMES_READ * read:
         return Mistake(name, read, accuracy[name])
     return None
+
+
+def _from_one(labels: Ints, answers: Ints, count: int) -> Mistake | None:
+    """A side that counts from 1, where both reach their ends and the accuracy says so, too."""
+    if len(labels) < FEWEST_IMAGES // 2:
+        return None
+    shift = int(labels.max()) - int(answers.max())
+    if abs(shift) != 1 or int(labels.min()) < max(shift, 0) or int(answers.min()) < max(-shift, 0):
+        return None
+    if 0 not in (int(labels.min()), int(answers.min())):
+        return None
+    what = "the labels count from 1" if shift == 1 else "the labels are one too low"
+    read, otherwise = float(np.mean(labels == answers)), float(np.mean(labels - shift == answers))
+    return Mistake(what, read, otherwise) if otherwise > max(2 * read, 1 / count) else None
 
 
 def refuse_mistake(labels: NDArray[Any], answers: NDArray[Any], *, where: str) -> None:

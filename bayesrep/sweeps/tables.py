@@ -162,7 +162,7 @@ def failures_text(runs: pl.DataFrame) -> Sequence[str]:
 
 def advice_text(runs: pl.DataFrame) -> Sequence[str]:
     """What runs of a method rest on beside the counts, a line each, as the first of them says."""
-    told = runs.filter(pl.col("advice").str.len_chars() > 0)
+    told = runs.filter(pl.col("advice").cast(pl.String).str.len_chars() > 0)
     return [
         f"{method}, {len(rows)} of {len(runs.filter(method=method))} runs: {rows['advice'][0]}"
         for (method,), rows in told.group_by("method", maintain_order=True)

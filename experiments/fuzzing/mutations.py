@@ -8,13 +8,18 @@ write something well-formed that the sound file is not.
 import io
 import json
 import struct
+import sys
 import tarfile
-import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Any
+
+if sys.version_info >= (3, 14):
+    import zipfile
+else:
+    from backports.zstd import zipfile
 
 import numpy as np
 import polars as pl
@@ -186,7 +191,7 @@ def zipped_json(random: Random, data: bytes) -> bytes:
     else:
         members[name] = members[name][:-1] + b" " * random.choice((10**5, 3 * 10**7)) + b"]"
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", random.choice((0, 8, 8, 12, 14))) as file:
+    with zipfile.ZipFile(stream, "w", random.choice((0, 8, 8, 12, 14, 93))) as file:
         for key, contents in members.items():
             file.writestr(key, contents)
     return stream.getvalue()
