@@ -136,7 +136,40 @@ def test_uploads_are_called_as_before_unless_two_become_one(tmp_path, begin):
         assert studio(tmp_path, *tasks)["image"].to_list() == ["v1_1.jpg", "v1_2.jpg", "v1_3.jpg"]
     twice = [f"{begin}01ab12cd-a.jpg", f"{begin}02ab12cd-a.jpg"]
     tasks = [task(n, name, annotation(choice("yes"))) for n, name in enumerate(twice)]
-    assert studio(tmp_path, *tasks)["image"].to_list() == twice
+    with pytest.warns(TableWarning, match="with the upload's prefix.*would be image 'a.jpg'"):
+        assert studio(tmp_path, *tasks)["image"].to_list() == twice
+    tasks[1] = task(1, "a.jpg", annotation(choice("yes")))  # as it was called before
+    with pytest.warns(TableWarning, match="several would be image 'a.jpg'"):
+        assert studio(tmp_path, *tasks)["image"].to_list() == [twice[0], "a.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("image", "shown"), [(None, "null"), ({"url": "x"}, '{"url": "x"}'), (["a.jpg"], '["a.jpg"]')]
+)
+@pytest.mark.parametrize("source", ["label-studio", "doccano", "argilla", "prodigy"])
+def test_what_names_no_image_is_refused(tmp_path, source, image, shown):
+    rule, facts = "task-image-without-name", {"value": shown}
+    with refused(StudyError, rule, facts):
+        read_raw(source, of_image(tmp_path, source, image))
+
+
+@pytest.mark.parametrize("source", ["label-studio", "doccano", "argilla", "prodigy"])
+def test_a_number_names_an_image(tmp_path, source):
+    tables = [read_raw(source, of_image(tmp_path, source, image)) for image in (1, 1.0, "1")]
+    assert [table["image"].to_list() for table in tables] == [["1"]] * 3
+
+
+def of_image(folder, source, image):
+    """An export of one answer about one image."""
+    return lines(
+        folder / "ann.jsonl",
+        {
+            "label-studio": [task(1, image, annotation(choice("yes")))],
+            "doccano": {"id": 1, "filename": image, "label": ["yes"]},
+            "argilla": argilla(1, response("yes", "u1"), fields={"image": image}),
+            "prodigy": prodigy(image, "accept", label="DOG"),
+        }[source],
+    )
 
 
 def lines(file, *records):

@@ -61,9 +61,9 @@ def test_images_without_a_label_and_labels_without_answers_are_named():
     answers = said("a dog", "b dog", "b cat", "c cat")
     with (
         pytest.warns(TableWarning, match=r"2 images have answers and no label.*'b', 'c'"),
-        pytest.warns(TableWarning, match=r"1 images have a label and no answers: image 'c.png'"),
+        pytest.warns(TableWarning, match=r"1 images have a label and no answers: image 'd'"),
     ):
-        found = own_labels(answers, own(**{"a": "dog", "c.png": "cat"}), "f", "|")
+        found = own_labels(answers, own(a="dog", d="cat"), "f", "|")
     assert verdicts(found.answers) == {"a": ["yes"]}
     assert found.left_out == {"about images without a label": 3, "about another label": 0}
     facts = {"labelled": ["d"], "answered": ["a", "b", "c"]}
@@ -71,6 +71,42 @@ def test_images_without_a_label_and_labels_without_answers_are_named():
         own_labels(answers, own(d="dog"), "f", "|")
     with refused(StudyError, "own-label-twice", {"images": ["a"]}):
         own_labels(answers, pl.concat([own(a="dog"), own(a="cat")]), "f", "|")
+
+
+@pytest.mark.parametrize(
+    ("called", "way"),
+    [
+        ("{}.png", "without endings"),
+        ("val/{}", "without folders"),
+        ("val\\{}.PNG", "without folders and endings"),
+    ],
+)
+def test_images_of_labels_are_matched_as_those_of_tables(called, way):
+    answers = said("0 dog", "1 cat", "1 dog", "2 fox")
+    labels = own(**{called.format(at): word for at, word in enumerate(["dog", "cat", "cat"])})
+    with pytest.warns(TableWarning, match=f"3 images of 'v' are matched with the answers {way}: "):
+        found = own_labels(answers, labels, "f", "|")
+    assert verdicts(found.answers) == {"0": ["yes"], "1": ["yes", "no"], "2": ["no"]}
+    assert found.mark(count_choices(answers, "|")).filter("own")["image"].to_list() == [*"012"]
+
+
+def test_labels_of_more_or_fewer_images_are_matched_by_the_fewer():
+    answers = said("a dog", "b cat")
+    more = own(**{f"{image}.png": "dog" for image in "abc"})
+    with (
+        pytest.warns(TableWarning, match="2 images of 'v' are matched with the answers"),
+        pytest.warns(TableWarning, match=r"1 images have a label and no answers: image 'c.png'"),
+    ):
+        assert verdicts(own_labels(answers, more, "f", "|").answers) == {"a": ["yes"], "b": ["no"]}
+    with (
+        pytest.warns(TableWarning, match="1 images of 'v' are matched with the answers"),
+        pytest.warns(TableWarning, match="1 images have answers and no label.*'b'"),
+    ):
+        assert verdicts(own_labels(answers, more.head(1), "f", "|").answers) == {"a": ["yes"]}
+    partly = own(**{"a.png": "dog", "z.png": "dog"})
+    facts = {"matching": "without endings", "images": ["b"]}
+    with refused(StudyError, "counted-image-names-partly-matched", facts):
+        own_labels(answers, partly, "f", "|")
 
 
 def test_labels_in_another_case_are_matched_one_to_one_or_refused():

@@ -331,6 +331,39 @@ def test_more_than_a_hundredth_are_few_annotators_for_all():
 
 
 @pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
+def test_images_that_hold_the_number_of_annotators_down_are_said():
+    """Of three with two annotators among 200 of 12; of the one more sparse, which is left out."""
+    (naive,) = analyse(ragged_study({0: 2, 1: 2, 2: 2, 3: 1}), "naive")
+    assert naive.kept is not None
+    assert (naive.kept.annotators, naive.kept.without) == (2, 12)
+    assert naive.kept.holding == {"reference": 4, "replication": 0}
+    (sentence,) = matching_sentences([naive])
+    assert sentence.startswith(
+        "naive: images are thinned to n' = 2 annotators each, since 4 of 400 images have no more "
+        "(reference 4), where most do; without them n' would be 12; 1 of 400 has fewer and is left "
+        "out."
+    )
+    (row,) = matching_facts([naive])
+    assert row["images_with_no_more"] == {"reference": 4, "replication": 0}
+    assert row["annotators_without_these"] == 12
+    for given, few in (("naive(annotators=1)", {0: 2, 1: 2, 2: 2}), ("naive", {})):
+        (other,) = analyse(ragged_study(few), given)  # as asked for, or as all have
+        assert other.kept is not None
+        assert (sum(other.kept.holding.values()), other.kept.without) == (0, other.kept.annotators)
+        assert "since" not in matching_sentences([other])[0]
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
+def test_few_images_with_few_annotators_are_why_nothing_can_be_said_of_more(tmp_path, capsys):
+    ragged_study({0: 2, 1: 2, 2: 2}).write(tmp_path / "study")
+    assert main(["annotators", str(tmp_path / "study")]) == 0
+    text = capsys.readouterr().out
+    assert "nothing can be said of more" not in text
+    assert "Matched with n' = 2 the naive estimates show no curve" in text
+    assert "leave out those that hold n' down, and it is 12." in text
+
+
+@pytest.mark.filterwarnings("ignore::bayesrep.estimators.InterpolationWarning")
 def test_all_numbers_of_annotators_are_of_the_same_images():
     study = ragged_study({7: 2})
     keep = np.arange(200) != 7

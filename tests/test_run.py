@@ -16,7 +16,7 @@ from refusals import check, refusal
 import bayesrep
 from bayesrep import cli
 from bayesrep.commands import run as command
-from bayesrep.files.seals import seals
+from bayesrep.files.seals import digest_of, seals
 
 MADE = ("study", "posterior.nc", "tables", "figures", "report.html", "run.json")
 TABLES = ("estimates", "estimated-gaps", "adjusted", "gaps", "ranks", "pairs")
@@ -130,6 +130,7 @@ def finished(tables):
             "converged": True,
         },
     }
+    record["found_seal"] = digest_of(record["found"])
     (out / "run.json").write_text(json.dumps(record))
     yield out
     shutil.rmtree(out)
@@ -245,6 +246,27 @@ def test_the_part_of_a_record_that_is_not_ours_is_named(tables, finished, change
     told = f"what run.json holds as {field!r} is not of run"
     expected = {"differences": told if field else "run.json cannot be read"}
     check(refusal(typed(tables, out="finished")), "run-of-other-inputs", expected)
+
+
+def test_a_stage_without_seals_and_an_answer_that_was_edited_are_refused(capsys, tables, finished):
+    file = finished / "run.json"
+    sound = json.loads(file.read_text())
+
+    def refused_part(**change):
+        file.write_text(json.dumps(sound | change))
+        found = refusal(typed(tables, out="finished"))
+        check(found, "run-of-other-inputs")
+        return str(found.facts["differences"])
+
+    for stage in ("study", "posterior", "tables", "report"):
+        assert "'seals'" in refused_part(seals=sound["seals"] | {stage: {}})
+    assert "'found'" in refused_part(found=sound["found"] | {"answer": "No drop at all."})
+    assert "'found'" in refused_part(found=sound["found"] | {"trust": "with care"})
+    assert "'found'" in refused_part(found_seal=None)
+    # Without an answer there are no figures.
+    file.write_text(json.dumps(sound | {"seals": sound["seals"] | {"figures": {}}}))
+    status, out, _ = run(capsys, tables, out="finished")
+    assert (status, "Four points." in out) == (0, True)
 
 
 def test_what_differs_is_refused_and_said(capsys, tables, monkeypatch):

@@ -569,6 +569,18 @@ def test_labels_by_line_go_by_padded_numbers(tmp_path):
     assert read_labels(numbered_labels(file, 3), tail).tolist() == [0, 2, 1]
 
 
+@pytest.mark.parametrize("name", ["labels.csv", "labels.txt"])
+def test_backslashes_in_a_file_of_labels_are_folders(tmp_path, name):
+    by = "," if name == "labels.csv" else " "
+    file, names = tmp_path / name, ["a/0.png", "a/1.png", "b/0.png"]
+    rows = [f"{image}{by}{label}".replace("/", "\\") for label, image in enumerate(names)]
+    file.write_text("\n".join([f"image{by}label"] * (by == ",") + rows) + "\n")
+    assert read_labels(file, names).tolist() == [0, 1, 2]
+    file.write_text("\n".join([f"image{by}label"] * (by == ",") + [*rows, f"a/0.png{by}5"]))
+    with refused(PredictionError, "image-labelled-twice", {"image": "a/0.png", "labels": "0, 5"}):
+        read_labels(file, names)
+
+
 @pytest.mark.parametrize("name", ["labels.csv", "labels.txt", "labels.tsv"])
 def test_a_label_for_one_of_two_files_of_one_name_is_refused(tmp_path, name):
     names = [f"{folder}/{at}.png" for folder in ("batchA", "batchB") for at in range(2)]

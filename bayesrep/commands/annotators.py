@@ -43,7 +43,7 @@ def run(arguments: Namespace) -> int:
         "matching": matching_facts(analyses),
     }
     matching = "".join(f"{sentence}\n" for sentence in matching_sentences(analyses))
-    answer = annotators_sentence(table, line, analyses[-1].gap_error)
+    answer = annotators_sentence(table, line, analyses[-1].gap_error, analyses[-1].kept)
     text = f"{annotators_table(table, line)}\n\n{matching}{answer}"
     if arguments.forward:
         keep_compiled()

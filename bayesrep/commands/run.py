@@ -27,7 +27,7 @@ from bayesrep.commands.options import (
 )
 from bayesrep.commands.output import DONE, emit, finding, progress_line, say
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
-from bayesrep.files.seals import are_seals, broken, digest, seals
+from bayesrep.files.seals import are_seals, broken, digest, digest_of, seals
 from bayesrep.studies.words import VOICE, Voice
 
 RECORD = "run.json"
@@ -40,6 +40,8 @@ STAGES: Mapping[str, str] = {
     "report": "report.html",
 }
 """What is made one after the other, and its name in the folder."""
+MAYBE_EMPTY = ("figures",)
+"""Stages that may make no file: where there is no answer, there is nothing to draw."""
 MADE = (*STAGES.values(), "checkpoint", RECORD)
 """Names in the folder that are ours, and are removed where all is to be made anew."""
 FOUND: Mapping[str, type] = {
@@ -163,14 +165,18 @@ def _strange(record: Any) -> str | None:
         "seals": isinstance(seals, dict)
         and isinstance(seconds, dict)
         and seals.keys() == seconds.keys()
-        and all(name in STAGES and are_seals(s, STAGES[name]) for name, s in seals.items()),
+        and all(
+            name in STAGES and are_seals(s, STAGES[name]) and (s or name in MAYBE_EMPTY)
+            for name, s in seals.items()
+        ),
         "found": found is None
         and not (isinstance(seconds, dict) and "tables" in seconds)
         or isinstance(found, dict)
         and found.keys() == FOUND.keys()
         and all(isinstance(found[name], kind) for name, kind in FOUND.items())
         and all(isinstance(said, str) for said in [*found["sentences"], *found["matching"]])
-        and found["trust"] in TRUST,
+        and found["trust"] in TRUST
+        and record.get("found_seal") == digest_of(found),
     }
     wrong = next((name for name, holds in sound.items() if not holds), None)
     return None if wrong is None else f"what {RECORD} holds as {wrong!r} is not of run"
@@ -376,7 +382,7 @@ class _Work:
         with replaced_folder(self.out.resolve() / "tables") as folder:
             for name, table in tables.items():
                 table.write_csv(folder / f"{name}.csv")
-        self.record["found"] = found
+        self.record |= {"found": found, "found_seal": digest_of(found)}
 
     def draw(self) -> None:
         from bayesrep.atomic import replaced_folder

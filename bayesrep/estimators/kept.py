@@ -34,12 +34,19 @@ class Kept:
         Of both data sets, with those left out.
     fewest
         The annotators of the image that has the fewest.
+    holding
+        Where half of the images of each data set have more than n': of each data set, by role, how
+        many have no more and so are why n' is not larger.
+    without
+        n' without these images; n' itself where there are none.
     """
 
     annotators: int
     left_out: Mapping[str, int]
     images: int
     fewest: int
+    holding: Mapping[str, int]
+    without: int
 
     @classmethod
     def of(cls, replicates: Replicates, annotators: int | None = None) -> "Kept":
@@ -55,11 +62,24 @@ class Kept:
         if not 1 <= number <= most:
             raise OptionError("thinned-annotators-out-of-range", annotators=number, fewest=most)
         sets = dict(zip(REQUIRED_ROLES, _both(replicates), strict=True))
+        half = min(_usual(cells, 0.5) for cells in sets.values())
+        holds = [number == most < half and _usual(cells) == most for cells in sets.values()]
+        without = Replicates(
+            *(
+                cells.shown_to(number + 1) if hold else cells
+                for cells, hold in zip(sets.values(), holds, strict=True)
+            )
+        )
         return cls(
             number,
             {role: _fewer(cells, number) for role, cells in sets.items()},
             int(sum(cells.images[0].sum() for cells in sets.values())),
             fewest_annotators(replicates),
+            {
+                role: _fewer(cells, number + 1) if hold else 0
+                for (role, cells), hold in zip(sets.items(), holds, strict=True)
+            },
+            usual_annotators(without) if any(holds) else number,
         )
 
     @property
@@ -91,11 +111,12 @@ def _both(replicates: Replicates) -> tuple[CellCounts, CellCounts]:
     return replicates.reference, replicates.replication
 
 
-def _usual(cells: CellCounts) -> int:
+def _usual(cells: CellCounts, sparse: float = SPARSE) -> int:
+    """The most annotators that all images have but a share of them."""
     images = cells.images[0]
     numbers = np.unique(cells.shown[images > 0])
     fewer = np.array([images[cells.shown < number].sum() for number in numbers])
-    return int(numbers[fewer <= SPARSE * images.sum()][-1])
+    return int(numbers[fewer <= sparse * images.sum()][-1])
 
 
 def _fewer(cells: CellCounts, annotators: int) -> int:

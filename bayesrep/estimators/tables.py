@@ -13,6 +13,7 @@ from bayesrep.errors import EstimateWarning
 from bayesrep.estimators.analysis import QUANTITIES, Analysis, Interval, analyse
 from bayesrep.estimators.estimator import Estimator
 from bayesrep.estimators.jackknife import Jackknife
+from bayesrep.estimators.kept import Kept
 from bayesrep.estimators.methods import METHODS
 from bayesrep.numerics.estimands import INTERVAL, NORMAL, bias_corrected_gap, selection_gap
 from bayesrep.studies.rules import REQUIRED_ROLES
@@ -151,6 +152,8 @@ def matching_facts(analyses: Sequence[Analysis]) -> list[dict[str, Any]]:
             "annotators": one.kept.annotators,
             "images_left_out": dict(one.kept.left_out),
             "fewest_annotators": one.kept.fewest,
+            "images_with_no_more": dict(one.kept.holding),
+            "annotators_without_these": one.kept.without,
             "gap_of_all_images": one.gap_of_all,
             "gap_standard_error": None if np.isnan(one.gap_error) else one.gap_error,
         }
@@ -182,6 +185,8 @@ def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
         names = ", ".join(one.method for one in same)
         kept = same[0].kept
         matched = f"{names}: images are thinned to n' = {annotators:,} annotators each"
+        if kept is not None and any(kept.holding.values()):
+            matched += f", since {_holding(kept)}"
         if kept is None or not dropped:
             yield f"{matched}."
             continue
@@ -194,6 +199,17 @@ def _kept_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:
             f"and {'is' if dropped == 1 else 'are'} left out. With all images n' would be "
             f"{kept.fewest:,}{gap}."
         )
+
+
+def _holding(kept: Kept) -> str:
+    """Which images have no more annotators than n', where most have more, as a clause."""
+    few = [f"{role} {number:,}" for role, number in kept.holding.items() if number]
+    count = sum(kept.holding.values())
+    return (
+        f"{count:,} of {kept.images:,} images {'has' if count == 1 else 'have'} no more "
+        f"({', '.join(few)}), where most do; without {'it' if count == 1 else 'them'} n' would be "
+        f"{kept.without:,}"
+    )
 
 
 def _noise_sentences(analyses: Sequence[Analysis]) -> Iterator[str]:

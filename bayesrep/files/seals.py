@@ -1,6 +1,7 @@
 """Digests of what a command has made, so that a later one knows which files are as they were."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -30,6 +31,12 @@ def digest(file: Path) -> str:
     """
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def digest_of(value: Any) -> str:
+    """The SHA-256 digest of a value of JSON, whatever the order of its keys."""
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def broken(folder: Path, sealed: Mapping[str, str]) -> Broken:

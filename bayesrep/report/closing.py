@@ -6,6 +6,7 @@ import polars as pl
 from bayesrep.errors import plain
 from bayesrep.estimators.annotators import Linearity
 from bayesrep.estimators.components import fewest_components
+from bayesrep.estimators.kept import Kept
 from bayesrep.report.answer import Drop, answer_for, drop_of, measured_drop
 from bayesrep.report.methods import label_of
 from bayesrep.report.text import percent
@@ -46,7 +47,10 @@ def components_sentence(table: pl.DataFrame) -> str:
 
 
 def annotators_sentence(
-    table: pl.DataFrame, line: Linearity | None, error: float | None = None
+    table: pl.DataFrame,
+    line: Linearity | None,
+    error: float | None = None,
+    kept: Kept | None = None,
 ) -> str:
     """Whether more annotators would change the answer.
 
@@ -56,6 +60,8 @@ def annotators_sentence(
         Of `compare_annotators` and `linearity`.
     error
         Standard error over images of the jackknife's mean gap, where it is known.
+    kept
+        Which images are matched, where it is known.
     """
     last = table.filter(pl.col("annotators") == pl.col("annotators").max())
     count = int(last["annotators"][0])
@@ -64,6 +70,12 @@ def annotators_sentence(
         for name in ("naive", "jackknife")
     )
     if line is None or last["jackknife"].null_count():
+        if kept is not None and kept.without > count:
+            return (
+                f"Matched with n' = {count} the naive estimates show no curve, though most images "
+                f"have more annotators: leave out those that hold n' down, and it is "
+                f"{kept.without:,}. EM + spline and the joint model take all as they are."
+            )
         return (
             f"With {count} annotators an image nothing can be said of more: the naive estimates "
             "show no curve. EM + spline and the joint model allow for so few."

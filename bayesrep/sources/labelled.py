@@ -14,6 +14,7 @@ import polars as pl
 
 from bayesrep.errors import SHOWN, StudyError, TableWarning, listing, plain
 from bayesrep.files.names import normalize_names
+from bayesrep.sources.matching import matched
 from bayesrep.sources.raw_answers import EMPTY
 from bayesrep.sources.table_files import require, texts
 
@@ -153,12 +154,14 @@ def own_labels(
     StudyError
         Where the answers have no labels, or there are images nobody was asked about the label of;
         where an image has two own labels, none has both a label and answers, or several spellings
-        of a label differ only in the case of their letters.
+        of a label differ only in the case of their letters; or where images are called otherwise
+        than the answers call them, and most are found under other names, but not all.
 
     Warns
     -----
     TableWarning
-        Naming images that have answers and no label, or a label and no answers; labels that are
+        If images are matched under other names (`bayesrep.sources.matching`); naming those that
+        have answers and no label, or a label and no answers; labels that are
         spelled in another case; and, with a separator, those that nobody selected of any image.
     """
     own = _one_an_image(labels, where)
@@ -166,6 +169,15 @@ def own_labels(
         raise StudyError("answers-name-no-label")
     numbered = answers.with_row_index("row")
     images = numbered.select(_IMAGE).unique(maintain_order=True)
+    for (dataset,), counted in images.group_by("dataset", maintain_order=True):
+        own = matched(
+            own,
+            counted["image"],
+            dataset=str(dataset),
+            where=where,
+            counts="the answers",
+            covers=_are_covered(counted, own),
+        )
     asked = own.join(images, on=_IMAGE, how="semi", maintain_order="left")
     if asked.is_empty():
         raise StudyError(
@@ -198,6 +210,11 @@ def own_labels(
         "about another label": len(about) - len(kept),
     }
     return Own(kept.drop("row"), asked, spellings, left_out)
+
+
+def _are_covered(answered: pl.DataFrame, own: pl.DataFrame) -> bool:
+    """Whether a data set has as many labels as answered images: the fewer must be found."""
+    return len(own.join(answered, on="dataset", how="semi")) >= len(answered)
 
 
 def _one_an_image(labels: pl.DataFrame, where: str) -> pl.DataFrame:

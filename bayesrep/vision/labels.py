@@ -161,10 +161,11 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
     path
         A table (CSV, TSV, a workbook, Parquet) of image and label; or text with a line per image
         that holds its name and its label, or the label alone, in the order of the sorted file
-        names. Labels are wnids or class numbers from 0; bare numbers in a file named like the
-        development kit's, or with a 1000 and no 0 among them, are taken for the challenge's own,
-        from 1, and translated by the `meta.mat` beside it. Of labels alone, more than there are
-        images, an image called ILSVRC2012_val_000NNNNN takes the line of its number.
+        names. Backslashes in names are folders. Labels are wnids or class numbers from 0; bare
+        numbers in a file named like the development kit's, or with a 1000 and no 0 among them, are
+        taken for the challenge's own, from 1, and translated by the `meta.mat` beside it. Of labels
+        alone, more than there are images, an image called ILSVRC2012_val_000NNNNN takes the line of
+        its number.
     names : N str
         Relative paths of the images.
     classes
@@ -189,7 +190,8 @@ def read_labels(path: Path, names: Sequence[str], classes: Classes = IMAGENET) -
             "lines-without-label", path=path, lines=listing([row[0] for row in short], "line")
         )
     labels: dict[str, str] = {}
-    for image, label, *_ in rows:
+    for named, label, *_ in rows:
+        image = _with_slashes(named)
         if labels.setdefault(image, label) != label:
             raise PredictionError(
                 "image-labelled-twice", path=path, image=image, labels=f"{labels[image]}, {label}"
@@ -299,10 +301,15 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if at % 2 else (0, part) for at, part in enumerate(parts)]
 
 
+def _with_slashes(name: str) -> str:
+    """A name as it is written where backslashes are no folders."""
+    return name.replace("\\", "/")
+
+
 def _named(labels: Mapping[str, str], names: Sequence[str], path: Path, classes: Classes) -> Ints:
     def key(name: str) -> str | None:
-        pure = PurePosixPath(name)
-        return next((called for called in (name, pure.name, pure.stem) if called in labels), None)
+        pure = PurePosixPath(whole := _with_slashes(name))
+        return next((called for called in (whole, pure.name, pure.stem) if called in labels), None)
 
     owner: dict[str, str] = {}
     for name in names:

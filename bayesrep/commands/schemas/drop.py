@@ -55,6 +55,10 @@ _MATCHING = rows(
             {role: count() for role in REQUIRED_ROLES}, "that have fewer annotators"
         ),
         "fewest_annotators": count("of any image"),
+        "images_with_no_more": thing(
+            {role: count() for role in REQUIRED_ROLES}, "that hold n' down, where most have more"
+        ),
+        "annotators_without_these": count("n' without the images that hold it down"),
         "gap_of_all_images": maybe(
             fraction("thinned to the fewest; null where none is left out, or it cannot be had")
         ),

@@ -1,10 +1,12 @@
 """What the readers of exports share: where a file says what, and answers of several choices."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from bayesrep.errors import StudyError, TableWarning
+from bayesrep.errors import StudyError, TableWarning, plain
+from bayesrep.files.json_parts import as_word
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,27 @@ class Columns:
     answer: str | None = None
     label: str | None = None
     separator: str | None = None
+
+
+def name_image(held: Mapping[str, Any], field: str, where: str) -> str:
+    """What a task calls its image: a text, or a number as text.
+
+    Raises
+    ------
+    StudyError
+        If it calls it nothing, names it with a value that can be no name, or holds it itself.
+    """
+    if field not in held:
+        fields = ", ".join(map(plain, held))
+        raise StudyError("task-without-image", where=where, field=field, fields=fields)
+    value = held[field]
+    image = as_word(value, where)
+    if image is None or isinstance(value, bool | list | dict):
+        shown = plain(image or "null")
+        raise StudyError("task-image-without-name", where=where, field=field, value=shown)
+    if image.startswith("data:"):
+        raise StudyError("image-contents-for-name", where=where, field=field)
+    return image
 
 
 def join_choices(choices: Sequence[str], asked: Columns, where: str) -> str:

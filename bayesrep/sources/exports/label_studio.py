@@ -18,7 +18,7 @@ import polars as pl
 from bayesrep.errors import StudyError, TableWarning, listing, plain, reason
 from bayesrep.files import strict_json
 from bayesrep.files.json_parts import as_word
-from bayesrep.sources.exports.columns import Columns, join_choices, tell_anonymous
+from bayesrep.sources.exports.columns import Columns, join_choices, name_image, tell_anonymous
 
 HOLDING: Mapping[str, str] = {
     "choices": "choices",
@@ -127,12 +127,13 @@ def read_label_studio(path: str | Path, asked: Columns) -> pl.DataFrame:
     Warns
     -----
     TableWarning
-        As of `count_annotations`; if images were uploaded, whose prefixes are left out.
+        As of `count_annotations`; if images were uploaded, whose prefixes are left out, or kept
+        where two images would have one name.
     """
     where, held = str(path), strict_json.read(path)
     try:
         annotations = count_annotations(held, where)
-        images = [_image_of(each.data, asked, where) for each in annotations]
+        images = [name_image(each.data, asked.image or "image", where) for each in annotations]
         said = [dict(_said(each, asked)) for each in annotations]
         control = _control(annotations, said, asked, where)
         rows = [
@@ -251,28 +252,22 @@ def _answer(each: Annotation, of: Sequence[Said], control: str, asked: Columns, 
     return answers.pop() if answers else ""
 
 
-def _image_of(data: Mapping[str, Any], asked: Columns, where: str) -> str:
-    name = asked.image or "image"
-    if name not in data:
-        raise StudyError(
-            "task-without-image", where=where, field=name, fields=", ".join(map(plain, data))
-        )
-    return str(data[name])
-
-
 def _without_prefixes(table: pl.DataFrame, where: str) -> pl.DataFrame:
     """Images by the names that files had before they were uploaded, unless two become one."""
     names = table.select("image").unique(maintain_order=True)
     names = names.with_columns(own=pl.col("image").str.replace(_UPLOAD, ""))
     changed = names.filter(pl.col("image") != pl.col("own"))
-    if changed.is_empty() or names["own"].is_duplicated().any():
+    if changed.is_empty():
         return table
     old, new = changed.row(0)
-    warnings.warn(
-        TableWarning(
-            f"{where}: images are named without the upload's prefix: {plain(old)!r} is "
-            f"{plain(new)!r}"
-        ),
-        stacklevel=2,
-    )
-    return table.with_columns(pl.col("image").str.replace(_UPLOAD, ""))
+    told = f"images are named without the upload's prefix: {plain(old)!r} is {plain(new)!r}"
+    twice = names.filter(pl.col("own").is_duplicated())["own"].unique(maintain_order=True)
+    if len(twice):
+        told = (
+            "images are named with the upload's prefix, since without it several would be "
+            f"{listing(twice)}"
+        )
+    else:
+        table = table.with_columns(pl.col("image").str.replace(_UPLOAD, ""))
+    warnings.warn(TableWarning(f"{where}: {told}"), stacklevel=2)
+    return table

@@ -21,10 +21,10 @@ from typing import Any
 
 import polars as pl
 
-from bayesrep.errors import StudyError, TableWarning, listing, plain, reason
+from bayesrep.errors import StudyError, TableWarning, listing, reason
 from bayesrep.files import json_parts, strict_json
 from bayesrep.files.json_parts import as_word
-from bayesrep.sources.exports.columns import Columns, join_choices, tell_anonymous
+from bayesrep.sources.exports.columns import Columns, join_choices, name_image, tell_anonymous
 
 Record = Mapping[str, Any]
 Row = dict[str, str | None]
@@ -53,7 +53,7 @@ def read_doccano(path: str | Path, asked: Columns) -> pl.DataFrame:
             value = _field(record, asked.answer or "label", where)
             rows.append(
                 {
-                    "image": _image(record, asked.image or "filename", where),
+                    "image": name_image(record, asked.image or "filename", where),
                     "worker": worker,
                     "answer": _answer(value, asked, where),
                     "task": as_word(record.get("id"), where),
@@ -130,7 +130,7 @@ def read_argilla(path: str | Path, asked: Columns) -> pl.DataFrame:
                 worker = f"nobody ({where}: response {place} to record {task or number})"
             rows.append(
                 {
-                    "image": _image(_flat(record), asked.image or "image", where),
+                    "image": name_image(_flat(record), asked.image or "image", where),
                     "worker": worker,
                     "answer": _answer(value, asked, where),
                     "task": task,
@@ -202,7 +202,7 @@ def read_prodigy(path: str | Path, asked: Columns) -> pl.DataFrame:
             seen[str(task)] += 1
             worker = f"nobody ({where}: task {task}, {seen[str(task)]})"
         row: Row = {
-            "image": _image(_with_file(record), asked.image or "image", where),
+            "image": name_image(_with_file(record), asked.image or "image", where),
             "worker": worker,
             "answer": verdict if chosen is None else _answer(record.get(chosen), asked, where),
             "task": task,
@@ -253,16 +253,6 @@ def _field(record: Record, name: str, where: str) -> Any:
         held = listing(record, "field")
         raise StudyError("export-record-lacks-field", where=where, field=name, fields=held)
     return record[name]
-
-
-def _image(record: Record, name: str, where: str) -> str | None:
-    image = as_word(record.get(name), where) if name in record else None
-    if image is None:
-        fields = ", ".join(map(plain, record))
-        raise StudyError("task-without-image", where=where, field=name, fields=fields)
-    if image.startswith("data:"):
-        raise StudyError("image-contents-for-name", where=where, field=name)
-    return image
 
 
 def _answer(value: Any, asked: Columns, where: str) -> str:
