@@ -338,7 +338,7 @@ def attempts_files() -> Files:
 def run_files() -> Files:
     """The folder of a finished `bayesrep run`, of fewer words than a real one."""
     from bayesrep.commands.run import FOUND, STAGES
-    from bayesrep.files.seals import seals
+    from bayesrep.files.seals import digest_of, seals
 
     parts = {name: place if "." in place else f"{place}/part" for name, place in STAGES.items()}
     files = {f"out/{part}": name.encode() for name, part in parts.items()}
@@ -347,12 +347,14 @@ def run_files() -> Files:
         for name, data in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(data)
-        found = {name: kind() for name, kind in FOUND.items()} | {"sentences": ["Read on."]}
+        found = {name: kind() for name, kind in FOUND.items()}
+        found |= {"sentences": ["Read on."], "trust": "yes"}
         record = {
             "asked": {"contents": {"counts.csv": "0" * 64}, "options": {"seed": 1}, "version": "0"},
             "seconds": dict.fromkeys(STAGES, 1.5),
             "seals": {name: seals(root / "out", place) for name, place in STAGES.items()},
-            "found": found | {"trust": "yes"},
+            "found": found,
+            "found_seal": digest_of(found),
         }
         (root / "out" / "run.json").write_text(json.dumps(record))
 
