@@ -1,6 +1,7 @@
 """`bayesrep summarize`: adjusted accuracies with credible intervals, and the answer in words."""
 
 from argparse import ArgumentParser, Namespace
+from statistics import median
 
 import bayesrep
 from bayesrep.commands.options import add_length, add_shared, length, read_fitted
@@ -52,11 +53,14 @@ def run(arguments: Namespace) -> int:
     text += "".join(f"\n{plain(found.sentence)}" for found in judge_classes(fitted))
     if advice := str(fitted.group.attrs.get("advice", "")):
         text += f"\n{plain(advice)}"
-    elif (fewest := min(int(data.shown.min()) for data in study.datasets.values())) < ENOUGH:
+    elif (
+        most := min(int(median(data.shown.tolist())) for data in study.datasets.values())
+    ) < ENOUGH:
+        s = "s" * (most != 1)
         text += (
-            f"\nFrom {fewest} annotators an image counts tell {fewest} moments of the selection "
-            "frequencies: what else the answer needs is the prior's; diagnose says how much that "
-            "moves it."
+            f"\nFrom {most} annotator{s} an image, as most have, counts tell {most} moment{s} of "
+            "the selection frequencies: what else the answer needs is the prior's; diagnose says "
+            "how much that moves it."
         )
     if len(study.classifiers) > 1 and not fitted.right_about_slopes:
         text += f"\n{NO_SLOPE}"
