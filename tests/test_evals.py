@@ -282,7 +282,7 @@ def test_attempts_of_solvers_are_all_counted_and_are_not_workers(tmp_path):
 
 
 def test_files_of_one_model_are_repeats_only_when_said_so(tmp_path):
-    files = [every(tmp_path, name=f"{run}.jsonl") for run in range(3)]
+    files = [every(tmp_path, name=f"{run}.jsonl", evaluation_id=run) for run in range(3)]
     with refused(
         StudyError,
         "model-repeated-on-data-set",

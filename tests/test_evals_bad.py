@@ -147,11 +147,115 @@ def test_what_no_model_was_scored_on_is_left_out_however_much_it_is(tmp_path):
     found = read_evaluations(files, **BOTH)
     assert found.answers[0].images.tolist() == ["0", "1", "3", "4", "5", "7", "8", "9", "11"]
     assert found.answers[0].correct.all()
-    told = "items '2', '6', '10' of the 12 of 'old': scored of no model (NaN); left out"
+    told = "items '2', '6', '10' of the 12 of 'old': scored of no model; left out"
     assert told in found.notes
     other = makers.inspect_json(tmp_path, "other", "old", items=12)
     files += [other, makers.inspect_json(tmp_path, "other", "new", items=12)]
     refuse(files, "model-lacks-scores", {"model": "m", "items": ["2", "6", "10"]})
+
+
+@pytest.mark.parametrize("none", ["", "NaN", "nan", "null", "None", "NA", "n/a", " "])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_what_is_not_scored_is_one_thing_however_it_is_written(tmp_path, kind, none):
+    table = pl.DataFrame(
+        [(t, f"q{n}", "m", none if n % 4 == 1 else "1") for t in TASKS for n in range(12)],
+        ["dataset", "item", "model", "score"],
+        orient="row",
+    )
+    file = tmp_path / f"s.{kind}"
+    write = {"csv": table.write_csv, "jsonl": table.write_ndjson, "parquet": table.write_parquet}
+    write[kind](file)
+    found = read_evaluations([file], **BOTH)
+    told = "items 'q1', 'q5', 'q9' of the 12 of 'old': scored of no model; left out"
+    assert told in found.notes
+    assert found.answers[0].images.tolist() == [f"q{n}" for n in range(12) if n % 4 != 1]
+
+
+@pytest.mark.parametrize("none", [None, float("nan")])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "json"])
+def test_no_number_is_not_scored_either(tmp_path, kind, none):
+    rows = [(t, f"q{n}", "m", none if n % 4 == 1 else 1.0) for t in TASKS for n in range(12)]
+    names = ["dataset", "item", "model", "score"]
+    table, file = pl.DataFrame(rows, names, orient="row"), tmp_path / f"s.{kind}"
+    objects = [dict(zip(names, row, strict=True)) for row in rows]
+    if kind == "json":
+        file.write_text(json.dumps(objects))
+    elif kind == "jsonl":
+        file.write_text("".join(json.dumps(each) + "\n" for each in objects))
+    else:
+        (table.write_csv if kind == "csv" else table.write_parquet)(file)
+    found = read_evaluations([file], **BOTH)
+    told = "items 'q1', 'q5', 'q9' of the 12 of 'new': scored of no model; left out"
+    assert told in found.notes
+    assert len(found.answers[1].images) == 9
+
+
+def test_samples_that_failed_are_no_scores_that_were_not_given(tmp_path):
+    files = []
+    for task in TASKS:
+        header, samples = makers.inspect_parts("m", task, items=12)
+        for sample in samples:
+            sample |= {"scores": None} if sample["id"] % 4 == 2 else {}
+        files.append(tmp_path / f"{task}.json")
+        files[-1].write_text(json.dumps({**header, "samples": samples}))
+    refuse(files, "model-lacks-scores", {"model": "m", "items": ["2", "6", "10"]})
+    assert len(read_evaluations(files, **BOTH, common=True).answers[0].images) == 9
+
+
+def without_first(root, task, none, items=10):
+    """A log of two epochs whose item 3 has no score in the first."""
+    header, samples = makers.inspect_parts("m", task, items=items, epochs=2)
+    for sample in samples:
+        if task == "old" and (sample["id"], sample["epoch"]) == (3, 1):
+            sample |= none
+    file = root / f"{task}.json"
+    file.write_text(json.dumps({**header, "samples": samples}))
+    return file
+
+
+@pytest.mark.parametrize("none", [{"scores": {"match": {"value": "NaN"}}}, {"scores": None}])
+def test_a_first_attempt_without_a_score_is_said(tmp_path, none):
+    files = [without_first(tmp_path, task, none) for task in TASKS]
+    found = read_evaluations(files, **BOTH)
+    expected = [makers.solves("m", "old", n, 1 + (n == 3)) for n in range(10)]
+    assert found.answers[0].correct[0].tolist() == expected
+    told = (
+        "the first attempt of 'm' at item '3' (1 of the 10 of 'old') has no score by 'match': "
+        "the next that has one counts"
+    )
+    assert [note for note in found.notes if "first attempt of" in note] == [told]
+    tried = dict(zip(found.attempts[0].images, found.attempts[0].attempts, strict=True))
+    assert tried == {str(n): 1 + (n != 3) for n in range(10)}
+
+
+def test_a_first_repeat_without_a_score_is_said(tmp_path):
+    one, two = (lm_eval(tmp_path / run) for run in ("one", "two"))
+    changed(one[0], lambda row: {**row, "exact_match": None} if row["doc_id"] == 2 else row)
+    for file in two:  # of the second run, that item 4 has no score changes no first attempt
+        changed(file, lambda row: {**row, "exact_match": None} if row["doc_id"] == 4 else row)
+    found = read_evaluations([*one, *two], **BOTH, repeats=True)
+    told = (
+        "the first attempt of 'm' at item '2' (1 of the 6 of 'old') has no score: "
+        "the next that has one counts"
+    )
+    assert [note for note in found.notes if "first attempt of" in note] == [told]
+
+
+def test_a_verdict_on_a_later_attempt_is_said(tmp_path):
+    files = []
+    for task in TASKS:
+        header, samples = makers.inspect_parts("m", task, epochs=2, scorers=("match", "judge"))
+        for sample in samples:
+            if (sample["id"], sample["epoch"]) == (5, 1):
+                sample["scores"]["judge"]["value"] = None
+        files.append(tmp_path / f"{task}.json")
+        files[-1].write_text(json.dumps({**header, "samples": samples}))
+    found = read_evaluations(files, **BOTH, scorer="match", judges="judge")
+    told = [note for note in found.notes if "first attempt of" in note]
+    assert [note.split(": ")[0] for note in told] == [
+        f"the first attempt of 'm' at item '5' (1 of the 6 of {task!r}) has no score by 'judge'"
+        for task in TASKS
+    ]
 
 
 def test_an_item_without_a_name_is_refused(tmp_path):
@@ -191,11 +295,43 @@ def test_filters_that_are_not_named_are_no_attempts(tmp_path):
 
 def test_a_model_twice(tmp_path):
     files = [*lm_eval(tmp_path / "one"), *lm_eval(tmp_path / "two")]
+    for file in files[2:]:
+        changed(file, lambda row: {**row, "resps": [["another"]]})
     told = {"model": "m", "dataset": "old", "items": list("012345")}
     where = refuse(files, "model-repeated-on-data-set", told).facts["files"]
     assert str(tmp_path / "two" / "m" / "samples_old_") in where
     assert read_evaluations([*files[:2], *(f"n={file}" for file in files[2:])], **BOTH)
     refuse([files[0], files[0]], "log-given-twice", {"path": str(files[0])})
+
+
+@pytest.mark.parametrize("options", [{}, {"repeats": True}])
+@pytest.mark.parametrize("make", [makers.lm_eval, makers.helm, makers.inspect_json])
+def test_a_copy_of_a_log_is_no_further_attempt(tmp_path, make, options):
+    files = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        files += [make(tmp_path / folder, "m", task) for task in TASKS]
+    told = {"path": str(files[2]), "other": str(files[0])}
+    with refused(StudyError, "same-file-twice", told):
+        read_evaluations(files, **BOTH, **options)
+    table = makers.scores(tmp_path, kind="csv")
+    again = table.with_name("again.csv")
+    again.write_bytes(table.read_bytes())
+    with refused(StudyError, "same-file-twice", {"path": str(again), "other": str(table)}):
+        read_evaluations([table, again], **BOTH, **options)
+
+
+def test_logs_of_two_models_may_be_equal(tmp_path):
+    """Of HELM the file of scores does not say which model it is of."""
+    files = [makers.helm(tmp_path, model, task) for model in ("m", "n") for task in TASKS]
+    for file, other in zip(files[:2], files[2:], strict=True):
+        other.write_bytes(file.read_bytes())
+    for options in ({}, {"repeats": True}):
+        found = read_evaluations(files, **BOTH, **options)
+        assert found.answers[0].classifiers == ("m", "n")
+        assert found.attempts == []
+    copies = lm_eval(tmp_path / "one") + [f"n={each}" for each in lm_eval(tmp_path / "two")]
+    assert read_evaluations(copies, **BOTH, repeats=True).answers[0].classifiers == ("m", "n")
 
 
 def test_two_data_sets_under_one_name(tmp_path):

@@ -111,6 +111,47 @@ def test_any_column_may_be_what_the_user_says(tmp_path):
         read_evaluations([tmp_path / "t.jsonl"], **BOTH, **{**chosen, "score": "Noten"})
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "ndjson", "json", "list.jsonl"])
+def test_columns_that_are_known_need_no_option(tmp_path, kind):
+    rows = [
+        {"dataset": t, "item": f"q{n}", "model": m, "score": solves(m, t, n, a), "attempt": a}
+        for m in ("m", "mm")
+        for t in TASKS
+        for n in range(6)
+        for a in (2, 1)
+    ]
+    file = tmp_path / f"s.{kind}"
+    if kind == "csv":
+        pl.DataFrame(rows).write_csv(file)
+    elif kind in ("json", "list.jsonl"):
+        file.write_text(json.dumps(rows, indent=1))
+    else:
+        lines(file, rows)
+    found = read_evaluations([file], **BOTH)
+    assert right(found) == {(t, m): expected(m, t) for t in TASKS for m in ("m", "mm")}
+    assert {each.attempts.tolist() == [2] * 6 for each in found.attempts} == {True}
+    named = read_evaluations([f"n={file}"], **BOTH, repeats=True)
+    assert named.answers[0].classifiers == ("n",)
+
+
+def test_json_of_scores_is_read_as_strictly_as_tables(tmp_path):
+    row = {"dataset": "old", "item": "q", "model": "m", "score": 1}
+    for kind in ("jsonl", "json"):
+        file = tmp_path / f"s.{kind}"
+        file.write_text(json.dumps([{**row, "solved": 0}]))
+        with refused(OptionError, "score-column-ambiguous", {"columns": "'score' and 'solved'"}):
+            read_evaluations([file], **BOTH)
+        file.write_text(json.dumps([{**row, "attempt": "first"}]))
+        with refused(StudyError, "count-not-whole-in-rows", {"column": "attempt"}):
+            read_evaluations([file], **BOTH)
+        file.write_text(json.dumps([row]))
+        with refused(StudyError, "no-evaluation-log"):  # in a folder it may be anything
+            read_evaluations([tmp_path], **BOTH)
+        file.write_text(json.dumps([{"dataset": "old", "item": "q", "score": 1}]))
+        with refused(StudyError, "unknown-log-contents"):
+            read_evaluations([file], **BOTH)
+
+
 def test_names_are_the_same_with_blanks_and_in_another_form(tmp_path):
     rows = [
         (f"{t} ", f"cafe\u0301 {n}" if place else f" caf\u00e9 {n}", m, int(solves("m", t, n)))

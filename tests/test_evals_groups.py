@@ -206,6 +206,42 @@ def test_splits_without_a_test_are_chosen(tmp_path):
         read_evaluations(files, **BOTH, split="test")
 
 
+def test_no_other_split_than_that_of_the_others_is_taken(tmp_path):
+    old, new = (makers.helm(tmp_path, "a/m", task) for task in TASKS)
+    split_of(new, ["valid"] * 6)
+    told = {"where": str(new), "split": "the split 'valid'", "other_split": "the split 'test'"}
+    for files in ([old, new], [new, old]):
+        with refused(StudyError, "helm-splits-differ", told) as error:
+            read_evaluations(files, **BOTH)
+        assert "--split" in str(error.value)
+    with refused(OptionError, "unknown-score-choice", {"where": str(old), "asked": "'valid'"}):
+        read_evaluations([old, new], **BOTH, split="valid")
+    found = read_evaluations([old, new], **BOTH, split=("test", "valid"))
+    assert [len(each.images) for each in found.answers] == [6, 6]
+    assert f"{new.parent.name}: instances of the split 'valid'" in found.notes
+    split_of(new, [None] * 6)
+    told |= {"split": "no split"}
+    with refused(StudyError, "helm-splits-differ", told):
+        read_evaluations([old, new], **BOTH)
+    with refused(StudyError, "helm-splits-differ", told):
+        read_evaluations([old, new], **BOTH, split="test")
+    split_of(old, [None] * 6)
+    assert len(read_evaluations([old, new], **BOTH).answers[0].images) == 6
+
+
+@pytest.mark.parametrize("split", ["test", "valid"])
+def test_instances_without_a_split_are_of_none(tmp_path, split):
+    old, new = (makers.helm(tmp_path, "a/m", task) for task in TASKS)
+    split_of(old, [None, split, None, split, split, None])
+    split_of(new, [split] * 6)
+    found = read_evaluations([old, new], **BOTH)
+    assert found.answers[0].images.tolist() == ["id1", "id3", "id4"]
+    assert found.answers[0].correct[0].tolist() == [solves("a/m", "old", n) for n in (1, 3, 4)]
+    told = f"{old.parent.name}: instances of the split {split!r}; left out: 3 without a split"
+    assert told in found.notes
+    assert not any("per_instance_stats" in note for note in found.notes)
+
+
 # What there is
 
 

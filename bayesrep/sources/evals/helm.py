@@ -4,11 +4,11 @@ The first holds for every instance (and trial) the mean of many statistics, of w
 scores; the second says which model it was. The data set is called as the run, without the model's
 name. Instances that were perturbed are records of a filter called as the perturbation, the others
 of the filter "none" then. Trials are attempts. Instances are of splits, which HELM never pools:
-where there are several, those of "test" are read.
+where there are several, those of "test" are read. Instances without a split are none of these.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,25 +79,61 @@ def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
     if metric is None:
         raise StudyError("helm-log-without-instances", where=where)
     schema = dict.fromkeys(("item", "score", "filter", "split"), pl.String) | {"attempt": pl.Int64}
-    table, notes = _of_split(pl.DataFrame(rows, schema=schema, orient="row"), asked, path)
+    table, split, notes = _of_split(pl.DataFrame(rows, schema=schema, orient="row"), asked, path)
     plainly = "none" if table["filter"].null_count() < len(table) else ""
     table = table.with_columns(pl.col("filter").fill_null(plainly))
     records = recorded(table, where, task=task, model=named, metric=metric)
-    return Log(where, TOOL, "instance_id", records, notes=notes, metrics=tuple(names))
+    return Log(where, TOOL, "instance_id", records, notes=notes, metrics=tuple(names), split=split)
 
 
-def _of_split(table: pl.DataFrame, asked: Asked, path: Path) -> tuple[pl.DataFrame, list[str]]:
-    """The instances of one split, and how many are of others."""
+def _of_split(table: pl.DataFrame, asked: Asked, path: Path) -> tuple[pl.DataFrame, str, list[str]]:
+    """The instances of one split, its name, and how many are of others or of none."""
     splits = table["split"].drop_nulls().unique(maintain_order=True).to_list()
     usual = (TEST,) if TEST in splits else ()
-    choice = bool(asked.split) or (len(splits) > 1 and not (asked.survey and not usual))
-    if not splits or not choice:
-        return table, []
+    if not splits or (len(splits) > 1 and asked.survey and not (usual or asked.split)):
+        return table, "", []
     split = only_one(splits, asked.split or usual, "split", str(path))
-    of_others = table.filter(pl.col("split") != split)["split"].value_counts(sort=True)
-    told = (f"{count:,} of the split {name!r}" for name, count in of_others.iter_rows())
-    notes = [f"{path.name}: instances of the split {split!r}; left out: {', '.join(told)}"]
-    return table.filter(pl.col("split") == split), notes * bool(len(of_others))
+    others = table.filter(pl.col("split").ne_missing(split))
+    counts = others["split"].drop_nulls().value_counts(sort=True)
+    told = [f"{count:,} of the split {name!r}" for name, count in counts.iter_rows()]
+    told += [f"{none:,} without a split" for none in (others["split"].null_count(),) if none]
+    run = path.absolute().parent.name if path.name == STATS else path.name
+    note = f"{run}: instances of the split {split!r}" + "; left out: " * bool(told)
+    notes = [note + ", ".join(told)] * bool(told or split != TEST)
+    return table.filter(pl.col("split") == split), split, notes
+
+
+def check_one_split(logs: Sequence[Log], asked: Asked) -> None:
+    """Refuse logs of which one lacks the split that the others are of.
+
+    Parameters
+    ----------
+    logs
+        Any.
+    asked
+        With the splits that the user named: logs may be of several of these.
+
+    Raises
+    ------
+    StudyError
+        Naming both logs.
+    """
+    mine = [log for log in logs if log.split is not None]
+    mine.sort(key=lambda log: (log.split != TEST, not log.split))
+    for log in mine[1:]:
+        first = mine[0]
+        if log.split != first.split and (not asked.split or "" in (log.split, first.split)):
+            raise StudyError(
+                "helm-splits-differ",
+                where=log.where,
+                split=_called(log),
+                other_log=first.where,
+                other_split=_called(first),
+            )
+
+
+def _called(log: Log) -> str:
+    return f"the split {log.split!r}" if log.split else "no split"
 
 
 def _stats(stats: Any, where: str) -> Iterator[tuple[str, Any, Any]]:

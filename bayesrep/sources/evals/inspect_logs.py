@@ -30,7 +30,7 @@ import polars as pl
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import json_parts
 from bayesrep.files.json_parts import as_word
-from bayesrep.sources.evals.records import Asked, Log, recorded
+from bayesrep.sources.evals.records import UNANSWERED, Asked, Log, recorded
 
 TOOL = "Inspect"
 HEADER, SUMMARIES = "header.json", "summaries.json"
@@ -243,7 +243,7 @@ def _rows(sample: Any, where: str) -> Iterator[tuple[Any, ...]]:
     if scores is None and isinstance(sample.get("score"), dict):
         scores = {"": sample["score"]}  # of early versions, which knew one scorer
     if not isinstance(scores, dict) or not scores:
-        yield (*key, None, None, None)  # it failed, or was not scored
+        yield (*key, None, None, UNANSWERED)  # it failed
         return
     for scorer, score in scores.items():
         name = as_word(scorer, where)

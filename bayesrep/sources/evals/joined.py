@@ -8,7 +8,7 @@ import polars as pl
 from bayesrep.choices import Key
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.sources.evals import lm_eval
-from bayesrep.sources.evals.records import Log, only_one
+from bayesrep.sources.evals.records import UNSCORED, Log, only_one
 
 FEW = 0.05
 """The share of a data set's items that a model may lack without a word of the user's."""
@@ -16,11 +16,11 @@ _ATTEMPT = ["task", "model", "scorer", "item", "attempt"]
 
 
 def together(logs: Sequence[Log]) -> pl.DataFrame:
-    """All records, with the number of their log in `log` (UInt32)."""
+    """All records, numbered in `record`, with the number of their log in `log` (UInt32)."""
     return pl.concat(
         log.records.with_columns(log=pl.lit(number, dtype=pl.UInt32))
         for number, log in enumerate(logs)
-    )
+    ).with_row_index("record")
 
 
 def check_one_data_set(logs: Sequence[Log], records: pl.DataFrame, task: str, key: Key) -> None:
@@ -174,6 +174,41 @@ def attempts_numbered(
     once = records.unique(_ATTEMPT, keep="first", maintain_order=True)
     fewer = len(records) - len(once)
     return once, [f"{Path(files[0]).name}: {fewer:,} records came again with the same score"]
+
+
+def passed_over(records: pl.DataFrame, first: pl.DataFrame, *, repeats: bool) -> list[str]:
+    """Sentences on the items whose first attempt has no score, so that a later one counts.
+
+    Parameters
+    ----------
+    records
+        All of the data sets, with those that have no score.
+    first
+        The attempts that count.
+    repeats
+        Whether attempts follow one another as the records do.
+    """
+    order, of_item = "record" if repeats else "attempt", ["task", "model", "item"]
+    unscored = records.filter(pl.col("score").is_null() | (pl.col("score") == UNSCORED))
+    both = unscored.join(first, on=of_item, suffix="_of", maintain_order="left")
+    ways = ("scorer", "metric", "filter")  # of a sample that failed none is known
+    same = pl.all_horizontal(pl.col(each) == pl.col(f"{each}_of") for each in ways)
+    none = pl.all_horizontal(pl.col(each) == "" for each in ways)
+    before = both.filter((same | none) & (pl.col(order) < pl.col(f"{order}_of")))
+    notes: list[str] = []
+    for (task, model, scorer), rows in before.group_by(
+        "task", "model", "scorer_of", maintain_order=True
+    ):
+        items = rows["item"].unique(maintain_order=True)
+        whole = first.filter(
+            (pl.col("task") == task) & (pl.col("model") == model) & (pl.col("scorer") == scorer)
+        )["item"].n_unique()
+        by = f" by {scorer!r}" if scorer else ""
+        notes.append(
+            f"the first attempt of {model!r} at {listing(items, 'item')} ({len(items):,} of the "
+            f"{whole:,} of {task!r}) has no score{by}: the next that has one counts"
+        )
+    return notes
 
 
 def common_items(

@@ -128,7 +128,8 @@ def read_evaluations(
         The study's name.
     metric, filter, scorer, split
         Which one says what is solved, where logs hold several: one name, or several of which each
-        log has one. Of the splits of HELM "test" counts where no other is asked for.
+        log has one. Of the splits of HELM "test" counts where no other is asked for; logs of
+        different ones are read where all of them are named.
     judges
         Scorers whose verdicts are counted. Where logs are of several models, `solvers` names the
         one whose answers they judge.
@@ -188,6 +189,7 @@ def read_evaluations(
     notes += told
     if judged is not None:
         judged = _of_one_model(judged, solving)
+        notes += joined.passed_over(records, judged, repeats=repeats)
     by_models = solving if counts is None and judged is None else ()
     models, told = _models(verdicts, tasks, solving)
     notes += told
@@ -196,6 +198,8 @@ def read_evaluations(
     )
     if len(first) < len(verdicts):
         notes.append("of several attempts at an item a model's first counts as its answer")
+    counting = first.filter(pl.col("model").is_in(models))
+    notes += joined.passed_over(records, counting, repeats=repeats)
     datasets: dict[str, AnnotatedSet] = {}
     answers: list[Predictions] = []
     for role, task in zip(REQUIRED_ROLES, tasks, strict=True):
@@ -271,7 +275,7 @@ def _scored(records: pl.DataFrame, solved: pl.Series, task: str) -> tuple[pl.Ser
     never = said.filter(~said.is_in(solved.implode()))
     if not len(never):
         return items, []
-    told = f"{listing(never, 'item')} of the {len(items):,} of {task!r}: scored of no model (NaN)"
+    told = f"{listing(never, 'item')} of the {len(items):,} of {task!r}: scored of no model"
     return items.filter(~items.is_in(never.implode())), [f"{told}; left out"]
 
 

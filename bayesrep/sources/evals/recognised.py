@@ -5,9 +5,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bayesrep.errors import OptionError, StudyError, TableWarning, listing
 from bayesrep.files import json_parts
+from bayesrep.files.copies import refuse_copies
 from bayesrep.progress import progress_bar
 from bayesrep.sources.evals import (
     every_eval_ever,
@@ -23,8 +25,8 @@ from bayesrep.sources.evals.score_tables import LINES, TABLES
 KNOWN = (
     "samples_*.jsonl of lm-evaluation-harness, instance-level .jsonl of Every Eval Ever, .eval or "
     ".json of Inspect, per_instance_stats.json of HELM, a report of SWE-bench, a table (.parquet, "
-    ".csv, .tsv, .xlsx) of item, model, score, or any table or JSON Lines with --item, --model and "
-    "--score to say which column is what"
+    ".csv, .tsv, .xlsx, .jsonl, .json) of item, model, score, or any table or JSON Lines with "
+    "--item, --model and --score to say which column is what"
 )
 MUCH = 256
 """Megabytes from which on reading takes a while."""
@@ -81,7 +83,21 @@ def read_logs(paths: Sequence[str | Path], asked: Asked, *, progress: bool = Fal
     if not logs:
         where = ", ".join(str(path) for path in paths)
         raise StudyError("no-evaluation-log", where=where, formats=KNOWN)
+    _refuse_copies(logs)
+    if not asked.survey:
+        helm.check_one_split(logs, asked)
     return [replace(log, groups=known) for log in _in_groups(logs, asked)]
+
+
+def _refuse_copies(logs: Sequence[Log]) -> None:
+    """Refuse logs of the same models on the same data sets that hold the same."""
+    alike: dict[frozenset[Any], list[str]] = {}
+    for log in logs:
+        if len(log.records):
+            of = frozenset(log.records.select("task", "model").unique().iter_rows())
+            alike.setdefault(of, []).append(log.where)
+    for paths in alike.values():
+        refuse_copies(paths)
 
 
 def _groups(asked: Asked, known: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
@@ -183,12 +199,12 @@ def _log(
             return lm_eval.read(path, first, asked, results, file.model, advance)
         if every_eval_ever.is_instances(first):
             return every_eval_ever.read(path, asked, file.model, advance)
-        return _unknown(file, list(first))
+        return _scores(file, list(first), advance)
     if kind != ".json":
         raise StudyError("unknown-log-ending", path=path, formats=KNOWN)
     text = json_parts.read_text(path)
     if text[:_BEGIN].lstrip()[:1] == "[":
-        return _instances(file, text, asked)
+        return _instances(file, text, asked, advance)
     keys = _KEYS.findall(text[:_BEGIN])
     if inspect_logs.is_log(keys):
         return inspect_logs.read_json(path, text, asked, file.model)
@@ -199,12 +215,19 @@ def _log(
     return _unknown(file, [key for key, _ in json_parts.parts(text, str(path)) if key is not None])
 
 
-def _instances(file: _File, text: str, asked: Asked) -> Log | None:
+def _instances(file: _File, text: str, asked: Asked, advance: Callable[[int], None]) -> Log | None:
     for _, first in json_parts.parts(text, str(file.path)):
         if helm.is_stats(first):
             return helm.read(file.path, text, asked, file.model)
-        return _unknown(file, list(first) if isinstance(first, dict) else [])
+        return _scores(file, list(first) if isinstance(first, dict) else [], advance)
     return _unknown(file, [])
+
+
+def _scores(file: _File, keys: Sequence[str], advance: Callable[[int], None]) -> Log | None:
+    """A table of scores in JSON; as of other tables, one in a folder is not read."""
+    if file.named and score_tables.are_scores(keys, file.model):
+        return score_tables.read(file.path, file.model, {}, advance)
+    return _unknown(file, keys)
 
 
 def _is_results(file: _File) -> bool:

@@ -21,15 +21,17 @@ COLUMNS: Mapping[str, Any] = {
     "scorer": pl.String(),
     "metric": pl.String(),
     "filter": pl.String(),
-    "score": pl.String(),  # as the log has it, or UNSCORED; null where there is none
+    "score": pl.String(),  # as the log has it, or UNSCORED; null where nothing was there to score
     "said": pl.Boolean(),  # what the tool itself says: right or wrong; null where it says nothing
     "content": pl.String(),  # a hash of what was asked; null where it is not known
 }
 _NAMES = ("task", "model", "scorer", "metric", "filter")
 _LONGEST = 120  # characters of an item's key; a longer one is a text, and is shortened
 UNSCORED = "NaN"
-"""The score of an item of which a log says that it was not scored, however that is written."""
-_ABSENT = ("", "none", "null", "na", "n/a")
+"""The score of an item that was not scored, however that is written."""
+_ABSENT = ("", "none", "null", "na", "n/a", "nan")
+UNANSWERED = "\0"
+"""What a reader gives as the score of an item of which nothing was there to score."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ class Log:
         All that it holds, where it holds more than its records.
     groups
         The tasks of groups that are known of the logs.
+    split
+        Of which split its items are, where its tool knows splits: empty where the log names none.
     """
 
     where: str
@@ -117,6 +121,7 @@ class Log:
     unread: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    split: str | None = None
 
 
 def recorded(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.DataFrame:
@@ -144,12 +149,12 @@ def recorded(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.Da
     table = table.with_columns(added).with_columns(
         pl.col(name).cast(kind) for name, kind in COLUMNS.items()
     )
-    word = pl.col("score").str.strip_chars().str.to_lowercase()
-    score = pl.when(word == UNSCORED.lower()).then(pl.lit(UNSCORED)).otherwise("score")
+    word = pl.col("score").fill_null("").str.strip_chars().str.to_lowercase()
+    score = pl.when(word.is_in(_ABSENT)).then(pl.lit(UNSCORED)).otherwise("score")
     table = table.with_columns(
         *(_each_once(table[name].fill_null(""), _named) for name in _NAMES),
         normalize_names(table["item"]),
-        pl.when(~word.is_in(_ABSENT)).then(score).alias("score"),
+        pl.when(pl.col("score").ne_missing(UNANSWERED)).then(score).alias("score"),
     )
     for name in ("task", "model", "item"):
         missing = table[name].is_null() | (table[name] == "")

@@ -39,6 +39,12 @@ OPTIONS: Mapping[str, str] = {"item": "item", "model": "model", "score": "score"
 _EACH = "*"
 
 
+def are_scores(names: Sequence[str], model: str | None) -> bool:
+    """Whether columns are called as an item, a model (if the user names none) and a score are."""
+    needed = [field for field in _NEEDED if not (field == "model" and model is not None)]
+    return all(set(_KNOWN[field]) & set(names) for field in needed)
+
+
 def read(
     path: Path, model: str | None, chosen: Mapping[str, str], advance: Callable[[int], None]
 ) -> Log:
@@ -69,9 +75,12 @@ def read(
         wanted = {field: _keys(name, names) for field, name in found.items()}
         table = pl.concat(json_parts.fields(path, wanted, advance=advance))
     elif kind == ".json":
-        found = _columns((), chosen, model, where)
-        wanted = {field: name.split(".") for field, name in found.items()}
-        table = _of_json(path, wanted, where)
+        pairs = list(json_parts.parts(json_parts.read_text(path), where))
+        key, first = pairs[0] if pairs else (None, None)
+        names = list(first) if key is None and isinstance(first, dict) else []
+        found = _columns(names, chosen, model, where)
+        wanted = {field: _keys(name, names) for field, name in found.items()}
+        table = _of_json(pairs, wanted, where)
     else:
         if kind == ".parquet" and any("." in name for name in chosen.values()):
             table = parquet.read(path, where, list(dict.fromkeys(chosen.values())))
@@ -88,6 +97,8 @@ def read(
     notes: list[str] = []
     if kind in (*LINES, ".json"):
         table, notes = _of_items(table, found, path)
+        if "attempt" in found:
+            table = table.with_columns(whole_numbers(table["attempt"], where))
     if model is not None:
         table = table.with_columns(model=pl.lit(model))
     name = path.name.removesuffix(".gz").rpartition(".")[0]
@@ -143,9 +154,10 @@ def _of_items(
     return kept, [told] * bool(others)
 
 
-def _of_json(path: Path, wanted: Mapping[str, Sequence[str]], where: str) -> pl.DataFrame:
+def _of_json(
+    pairs: Sequence[tuple[str | None, Any]], wanted: Mapping[str, Sequence[str]], where: str
+) -> pl.DataFrame:
     """The fields of a JSON file, whose paths go through the elements of one list."""
-    pairs = list(json_parts.parts(json_parts.read_text(path), where))
     if pairs and pairs[0][0] is None:
         contents: Any = [value for _, value in pairs]
         wanted = {field: [_EACH, *keys] for field, keys in wanted.items()}

@@ -12,7 +12,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError
 from bayesrep.files import json_parts
-from bayesrep.sources.evals.records import Asked, Log, recorded
+from bayesrep.sources.evals.records import UNANSWERED, Asked, Log, recorded
 
 TOOL = "SWE-bench"
 _SCORES = {
@@ -20,7 +20,7 @@ _SCORES = {
     "unresolved_ids": "0",
     "error_ids": "0",
     "empty_patch_ids": "0",
-    "incomplete_ids": None,
+    "incomplete_ids": UNANSWERED,
 }
 
 
