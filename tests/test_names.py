@@ -2,6 +2,9 @@
 
 import unicodedata
 import warnings
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 
 import polars as pl
 import pytest
@@ -17,7 +20,7 @@ from bayesrep.files.tables import fold_headings, read_only, read_sheets, scan
 from bayesrep.protocols.subsets import read_groups
 from bayesrep.sources.raw_answers import read_raw
 from bayesrep.sources.table_files import read_answers
-from bayesrep.sources.tables import read_tables
+from bayesrep.sources.tables import check_tables, read_tables
 from bayesrep.studies.attempts import read_attempts
 
 NAMES = [
@@ -251,7 +254,6 @@ def test_whole_numbers_that_pandas_made_floats_are_names_without_decimals(tmp_pa
 
 
 def test_dates_among_names_are_warned_of(tmp_path):
-    from datetime import datetime
 
     day = datetime(2026, 3, 1)
     path = _book(tmp_path / "a.xlsx", [("image", "time"), ("SEPT", day), (day, day), (None, day)])
@@ -304,3 +306,52 @@ def test_a_message_shows_the_beginning_of_a_name_that_is_a_book():
     told = listing(["x" * 100_000, "y"])
     assert len(told) < 300
     assert told.names == ("x" * 100_000, "y")
+
+
+# ---- Parquet's types
+
+ODD = {
+    "decimal": pl.Series([Decimal("1.5"), Decimal(1), Decimal(0), Decimal(1)]),
+    "date": pl.Series([date(2026, 3, 1)] * 4),
+    "time": pl.Series([timedelta(hours=1)] * 4),
+    "list": pl.Series([[1], [2], [3], [4]]),
+    "struct": pl.Series([{"a": 1}] * 4),
+    "binary": pl.Series([b"a", b"b", b"c", b"d"]),
+    "categories": pl.Series(["1", "0", "1", "0"], dtype=pl.Categorical),
+    "nothing": pl.Series([None] * 4),
+    "large": pl.Series([2**64 - 1, 1, 0, 1], dtype=pl.UInt64),
+    "infinite": pl.Series([float("inf"), 1, 0, 1]),
+    "array": pl.Series([[1, 2]] * 4, dtype=pl.Array(pl.Int64, 2)),
+    "zeros": pl.Series(["a\0b", "c", "d", "e"]),
+}
+KINDS = {
+    "counts": ["dataset", "image", "selected", "shown"],
+    "annotations": ["dataset", "image", "worker", "selected"],
+    "predictions": ["dataset", "image", "classifier", "correct"],
+}
+SOUND = {
+    "dataset": ["v1", "v1", "v2", "v2"],
+    "image": ["a", "b", "a", "b"],
+    "selected": [1, 0, 1, 1],
+    "shown": [1, 2, 3, 4],
+    "worker": ["x"] * 4,
+    "classifier": ["m"] * 4,
+    "correct": [1, 0, 1, 0],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_odd_types_are_read_or_one_line(kind, tmp_path):
+    path, other = tmp_path / "odd.parquet", tmp_path / "other.parquet"
+    rest = KINDS["counts" if kind == "predictions" else "predictions"]
+    pl.DataFrame({name: SOUND[name] for name in rest}).write_parquet(other)
+    readers = [lambda: check_tables([path, other], reference="v1", replication="v2")]
+    if kind == "annotations":
+        readers += [lambda: count_answers([path]), lambda: read_answers(path)]
+    for column in ODD.values():
+        for at in KINDS[kind]:
+            columns = {name: SOUND[name] for name in KINDS[kind]} | {at: column}
+            pl.DataFrame(columns).write_parquet(path)
+            for read in readers:
+                with suppress(StudyError):
+                    read()
