@@ -642,11 +642,12 @@ def test_one_cls_file_labels_one_image(tmp_path):
         ("semicolons.csv", b"Image;Label\r\na.png;3\r\nb.png;7\r\n"),
         ("wide.csv", "image,label\na.png,3\nb.png,7\n".encode("utf-16")),
         ("tabs.tsv", b"FILENAME\tCLASS\na.png\t3\nb.png\t7\n"),
-        ("packed.csv.gz", gzip.compress(b"image,label\na.png,3\nb.png,7\n")),
+        ("packed.csv.gz", gzip.compress(b"image,label\na.png,3\nb.png,7\n", mtime=0)),
         ("mark.txt", "\ufeffa.png 3\nb.png 7\n".encode()),
         ("wide.txt", "a.png 3\nb.png 7\n".encode("utf-16")),
         ("table.txt", b"image;label\na.png;3\nb.png;7\n"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_labels_as_spreadsheets_write_them(tmp_path, name, data):
     file = tmp_path / name
