@@ -357,7 +357,7 @@ def test_a_name_of_which_no_file_can_be_called_is_refused_by_check_and_import(tm
     check(refusal(words), "name-too-long-for-file", broken)
     with redirect_stdout(io.StringIO()) as said:
         assert cli.main(["check", str(counts), str(answers), *roles]) == 1
-    assert name in said.getvalue()
+    assert name[:200] in said.getvalue()
 
 
 def test_completion_is_written_without_a_compiler_of_arrays():

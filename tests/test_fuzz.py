@@ -54,6 +54,8 @@ def test_every_format_is_forged_too(prepared):
     for name in sorted(set(TARGETS) - ELSEWHERE):
         _, _, files, _ = prepared(name)
         for file, data in files.items():
+            if name == "run" and not file.endswith("run.json"):
+                continue  # whose files hold a word where a run's hold results
             odd = [structured(random_of(name, 0, number), file, data) for number in range(9)]
             assert any(each is not None for each in odd) == file.endswith(tuple(STRUCTURED))
 
