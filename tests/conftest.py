@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -227,6 +228,10 @@ def check_quietly():
 
 
 def pytest_configure(config):
+    # A shell that starts this in the background has it ignore interrupts, and so would the children
+    # that tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if MADE_HERE:
         kept.forget_old()
     check_quietly()
