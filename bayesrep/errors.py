@@ -192,7 +192,7 @@ class IdentificationWarning(EstimateWarning):
 def reason(error: BaseException) -> str:
     """What an exception says in one line, for use inside a message of our own.
 
-    Of what others raise that is the first line; our own messages are one line, and a line break in
+    What others raise is told by its first line. Our own messages are one line, and a line break in
     one is part of a name.
     """
     if isinstance(error, BayesrepError):

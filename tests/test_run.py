@@ -16,7 +16,7 @@ from refusals import check, refusal
 import bayesrep
 from bayesrep import cli
 from bayesrep.commands import run as command
-from bayesrep.files.seals import digest_of, seals
+from bayesrep.files.seals import digest_value, seal_files
 
 MADE = ("study", "posterior.nc", "tables", "figures", "report.html", "run.json")
 TABLES = ("estimates", "estimated-gaps", "adjusted", "gaps", "ranks", "pairs")
@@ -123,14 +123,14 @@ def finished(tables):
     record = {
         "asked": command._asked(cli._parser(words := typed(tables)).parse_args(words)),
         "seconds": dict.fromkeys(command.STAGES, 0.5),
-        "seals": {name: seals(out, place) for name, place in command.STAGES.items()},
+        "seals": {name: seal_files(out, place) for name, place in command.STAGES.items()},
         "found": {
             **dict.fromkeys(command.FOUND, ""),
             **{"answer": "Four points.", "sentences": ["Read on."], "matching": [], "trust": "yes"},
             "converged": True,
         },
     }
-    record["found_seal"] = digest_of(record["found"])
+    record["found_seal"] = digest_value(record["found"])
     (out / "run.json").write_text(json.dumps(record))
     yield out
     shutil.rmtree(out)

@@ -25,7 +25,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing, reason
 from bayesrep.files.copies import refuse_copies
-from bayesrep.files.names import normalize_names
+from bayesrep.files.names import normalize_floats, normalize_names
 from bayesrep.files.tables import FALSE_WORDS, TRUE_WORDS, read_only, scan
 from bayesrep.numerics.crowd import stretched
 from bayesrep.types import Floats, Ints
@@ -78,7 +78,7 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
     where = ", ".join(map(str, paths))
     try:
         answers = _scanned(paths, where)
-        with _panics_left_out():
+        with _panics_left_out(paths):
             dense = _dense(answers)
             counts = _checked((_dense_counts if dense else _counts)(answers), where)
             _refuse_repeats(answers, int(counts["shown"].sum()), where)
@@ -97,11 +97,17 @@ def count_answers(paths: Sequence[str | Path]) -> Counted:
 
 
 @contextmanager
-def _panics_left_out() -> Generator[None]:
-    """Leave out what polars says on standard error of a damaged table: the refusal is one line."""
+def _panics_left_out(paths: Sequence[str | Path]) -> Generator[None]:
+    """Leave out what polars says on standard error of damaged Parquet: the refusal is one line.
+
+    Of other tables it says nothing, and an interrupt's answer is heard.
+    """
     try:
-        stderr = os.dup(2)
+        quiet = any(str(path).lower().endswith(".parquet") for path in paths)
+        stderr = os.dup(2) if quiet else None
     except OSError:  # it is closed
+        stderr = None
+    if stderr is None:
         yield
         return
     with TemporaryFile() as held:
@@ -130,7 +136,7 @@ def _selected(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
             "answer-table-lacks-columns",
             where=where,
             columns=listing(missing, "column"),
-            needed=", ".join(_COLUMNS),
+            needed=", ".join(_NAMES),  # the sentence has the fourth
         )
     said = pl.col("selected")
     if schema["selected"] == pl.String:
@@ -143,17 +149,11 @@ def _selected(every: pl.LazyFrame, where: str) -> pl.LazyFrame:
 
 
 def _name(name: str, dtype: pl.DataType) -> pl.Expr:
-    """A column of names; whole numbers stay what they are, as floats too."""
+    """A column of names; whole numbers stay numbers, which arrays can have places for."""
     column = pl.col(name)
     if dtype.is_integer():
         return column
-    if dtype.is_float():
-        whole = (column == column.floor()) & (column.abs() < 2**53)
-        text = column.fill_nan(None).cast(pl.String)
-        return (
-            pl.when(whole).then(column.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(text)
-        )
-    return normalize_names(column)
+    return normalize_floats(column) if dtype.is_float() else normalize_names(column)
 
 
 def _batches(answers: pl.LazyFrame) -> Iterator[pl.DataFrame]:

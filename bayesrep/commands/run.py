@@ -27,7 +27,7 @@ from bayesrep.commands.options import (
 )
 from bayesrep.commands.output import DONE, emit, finding, progress_line, say
 from bayesrep.errors import BayesrepError, EstimateWarning, OptionError, plain, reason
-from bayesrep.files.seals import are_seals, broken, digest, digest_of, seals
+from bayesrep.files.seals import are_seals, digest_file, digest_value, find_broken, seal_files
 from bayesrep.studies.words import VOICE, Voice
 
 RECORD = "run.json"
@@ -109,7 +109,7 @@ def _asked(arguments: Namespace) -> dict[str, Any]:
     contents: dict[str, str] = {}
     for file in arguments.files:
         try:
-            contents[str(file.resolve())] = digest(file)
+            contents[str(file.resolve())] = digest_file(file)
         except OSError as error:
             raise OptionError("input-file-unreadable", file=file, reason=reason(error)) from error
     return {"contents": contents, "options": options, "version": bayesrep.__version__}
@@ -176,7 +176,7 @@ def _strange(record: Any) -> str | None:
         and all(isinstance(found[name], kind) for name, kind in FOUND.items())
         and all(isinstance(said, str) for said in [*found["sentences"], *found["matching"]])
         and found["trust"] in TRUST
-        and record.get("found_seal") == digest_of(found),
+        and record.get("found_seal") == digest_value(found),
     }
     wrong = next((name for name, holds in sound.items() if not holds), None)
     return None if wrong is None else f"what {RECORD} holds as {wrong!r} is not of run"
@@ -195,7 +195,7 @@ def _examine(out: Path, record: dict[str, Any]) -> bool:
 
     With all that comes after it. What somebody has changed is left as it is, and said.
     """
-    found = {name: broken(out, sealed) for name, sealed in record["seals"].items()}
+    found = {name: find_broken(out, sealed) for name, sealed in record["seals"].items()}
     again = next((n for n in STAGES if n not in found or found[n].lost), None)
     late = () if again is None else [*STAGES][[*STAGES].index(again) :]
     for name in late:
@@ -269,7 +269,7 @@ class _Work:
         begin = time.monotonic()
         make()
         seconds[name] = round(time.monotonic() - begin, 1)
-        self.record["seals"][name] = seals(self.out, STAGES[name])
+        self.record["seals"][name] = seal_files(self.out, STAGES[name])
         _write(self.out, self.record)
         self.say(f"[{number}/{len(STAGES)}] {text}: {seconds[name]:.1f} s")
 
@@ -382,7 +382,7 @@ class _Work:
         with replaced_folder(self.out.resolve() / "tables") as folder:
             for name, table in tables.items():
                 table.write_csv(folder / f"{name}.csv")
-        self.record |= {"found": found, "found_seal": digest_of(found)}
+        self.record |= {"found": found, "found_seal": digest_value(found)}
 
     def draw(self) -> None:
         from bayesrep.atomic import replaced_folder

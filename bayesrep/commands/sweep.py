@@ -77,22 +77,14 @@ def _make_runs(arguments: Namespace) -> int:
     else:
         say(f"{out} is up to date; nothing was made again")
     of_runs, estimates = folder.write_tables(out)
-    from bayesrep.sweeps.tables import (
-        advice_text,
-        count_runs,
-        failures_text,
-        scores,
-        scores_facts,
-        scores_text,
-    )
+    from bayesrep.sweeps.tables import count_runs, remarks_text, scores, scores_facts, scores_text
 
     table = scores(of_runs, estimates)
     failed = int(of_runs["error"].count())
     text = [
         scores_text(table),
         "",
-        *failures_text(of_runs),
-        *advice_text(of_runs),
+        *remarks_text(of_runs),
         f"{count_runs(len(runs))}, {len(missing)} made now: {out}/{folder.RUNS_TABLE} and "
         f"{out}/{folder.ESTIMATES_TABLE}",
     ]
@@ -109,18 +101,11 @@ def _make_runs(arguments: Namespace) -> int:
 
 def _print_table(arguments: Namespace) -> int:
     from bayesrep.sweeps.folder import read_tables
-    from bayesrep.sweeps.tables import (
-        advice_text,
-        count_runs,
-        failures_text,
-        scores,
-        scores_facts,
-        scores_text,
-    )
+    from bayesrep.sweeps.tables import count_runs, remarks_text, scores, scores_facts, scores_text
 
     runs, estimates, asked = read_tables(arguments.table)
     table = scores(runs, estimates)
-    more = [*failures_text(runs), *advice_text(runs)]
+    more = [*remarks_text(runs)]
     if len(runs) < asked:
         more.append(f"{len(runs)} of {count_runs(asked)} finished")
     text = "\n".join([scores_text(table), *([""] if more else []), *more])

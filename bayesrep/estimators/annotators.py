@@ -199,8 +199,8 @@ def extrapolate(
     study
         A study, or its sufficient statistics.
     numbers
-        Of annotators. By default n, the most that 99 % of the images have, and 2, 4 and 10 times as
-        many.
+        Numbers of annotators; by default n, the most that 99 % of the images have, and 2, 4 and 10
+        times as many.
     seed
         Of the mixtures' starts.
 

@@ -29,14 +29,14 @@ class Kept:
     annotators
         n', which every image is thinned to.
     left_out
-        Of each data set, by role, how many images have fewer and are left out.
+        How many images of each data set, by role, have fewer and are left out.
     images
-        Of both data sets, with those left out.
+        How many images both data sets have, with those left out.
     fewest
         The annotators of the image that has the fewest.
     holding
-        Where half of the images of each data set have more than n': of each data set, by role, how
-        many have no more and so are why n' is not larger.
+        How many images of each data set, by role, are why n' is not larger: they have no more,
+        where half of the images or more have.
     without
         n' without these images; n' itself where there are none.
     """

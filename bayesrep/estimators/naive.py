@@ -121,7 +121,7 @@ def at_every_count(counts: ThinnedCounts) -> ThinnedCounts:
 def one_fewer(counts: ThinnedCounts) -> ThinnedCounts:
     """Counts 0..n' of n' annotators after one of them is forgotten, in expectation.
 
-    Of an image that k' selected it is one of these with probability k' / n'. Forgetting one after
+    For an image that k' selected, it is one of these with probability k' / n'. Forgetting one after
     the other is forgetting several at once.
     """
     n = counts.annotators

@@ -1,17 +1,17 @@
 """Files that are given twice, whose rows would count twice."""
 
-import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from bayesrep.errors import StudyError
+from bayesrep.files.seals import digest_file
 
 
 def refuse_copies(paths: Iterable[str | Path]) -> None:
     """Refuse files of which two hold the same, under one name or under two.
 
-    Of a file that cannot be read nothing is said, since its reader does.
+    A file that cannot be read is passed over: its reader says why.
 
     Raises
     ------
@@ -22,15 +22,10 @@ def refuse_copies(paths: Iterable[str | Path]) -> None:
     for path in paths:
         try:
             alike = sizes.setdefault(os.stat(path).st_size, [])
-            digest = _digest(path) if alike else b""
+            digest = digest_file(path) if alike else ""
             for other in alike:
-                if _digest(other) == digest:
+                if digest_file(other) == digest:
                     raise StudyError("same-file-twice", path=path, other=other)
         except OSError:
             continue
         alike.append(path)
-
-
-def _digest(path: str | Path) -> bytes:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").digest()

@@ -128,7 +128,7 @@ def scan(file: Path, rename: Rename) -> pl.LazyFrame:
         As `read`.
     """
     if file.suffix.lower() in (".gz", ".xlsx") or not _is_plain(file):
-        return only(read(file, rename), file).frame.lazy()
+        return take_only_sheet(read(file, rename), file).frame.lazy()
     with open(file, "rb") as stream:
         header = _header(stream.read(_LONGEST_HEADER), str(file), rename)
         stream.seek(0)
@@ -143,7 +143,7 @@ def scan(file: Path, rename: Rename) -> pl.LazyFrame:
     )
 
 
-def only(sheets: list[Sheet], path: str | Path) -> Sheet:
+def take_only_sheet(sheets: list[Sheet], path: str | Path) -> Sheet:
     """The one table of a file; a workbook of several is refused."""
     if len(sheets) > 1:
         names = ", ".join(sheet.place.name for sheet in sheets)

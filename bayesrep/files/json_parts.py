@@ -247,7 +247,7 @@ def _at_once(
 ) -> pl.DataFrame | None:
     """The fields as polars finds them, which takes the first of a key given twice; None if odd.
 
-    Of half a surrogate pair, which is no text, polars makes another one.
+    Half a surrogate pair is no text, and polars makes another character of it.
     """
     if (b"\\ud" in block or b"\\uD" in block) and _HALF.search(block):
         return None
@@ -293,7 +293,7 @@ def _one_by_one(
 def _table(
     objects: Iterable[Mapping[str, Any]], wanted: Mapping[str, Sequence[str]], where: str
 ) -> pl.DataFrame:
-    rows = [[as_word(dug(each, keys), where) for keys in wanted.values()] for each in objects]
+    rows = [[as_word(dig_value(each, keys), where) for keys in wanted.values()] for each in objects]
     return pl.DataFrame(rows, schema=dict.fromkeys(wanted, pl.String()), orient="row")
 
 
@@ -312,7 +312,7 @@ def _object(line: bytes, number: int, where: str) -> dict[str, Any]:
     return value
 
 
-def dug(value: Any, keys: Sequence[str]) -> Any:
+def dig_value(value: Any, keys: Sequence[str]) -> Any:
     """What keys, one after the other, lead to in objects; None where one is missing."""
     for key in keys:
         if not isinstance(value, dict):

@@ -31,10 +31,16 @@ def normalize_names(column: _Column) -> _Column:
     decimals.
     """
     if isinstance(column, pl.Series) and column.dtype.is_float():
-        whole = column.fill_nan(None).drop_nulls()
-        if (whole == whole.floor()).all() and (whole.abs() < 2**53).all():
-            column = column.fill_nan(None).cast(pl.Int64)
+        return column.to_frame().select(normalize_floats(pl.col(column.name))).to_series()
     return column.cast(pl.String).str.normalize("NFC").str.strip_chars(BLANKS)
+
+
+def normalize_floats(column: pl.Expr) -> pl.Expr:
+    """A column of names that are floats: whole numbers, where all of them are, without decimals."""
+    known = column.fill_nan(None)
+    whole = ((known == known.floor()) & (known.abs() < 2**53)).all()
+    without = known.cast(pl.Int64, strict=False).cast(pl.String)
+    return pl.when(whole).then(without).otherwise(column.cast(pl.String))
 
 
 def normalize_cells(frame: _Frame) -> _Frame:

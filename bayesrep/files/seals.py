@@ -14,14 +14,14 @@ class Broken(NamedTuple):
     changed: list[str]
 
 
-def seals(folder: Path, name: str) -> dict[str, str]:
+def seal_files(folder: Path, name: str) -> dict[str, str]:
     """The SHA-256 digest of a file of a folder, or of all files below a folder in it, by path."""
     place = folder / name
     files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
-    return {file.relative_to(folder).as_posix(): digest(file) for file in files}
+    return {file.relative_to(folder).as_posix(): digest_file(file) for file in files}
 
 
-def digest(file: Path) -> str:
+def digest_file(file: str | Path) -> str:
     """The SHA-256 digest of a file's contents.
 
     Raises
@@ -33,13 +33,13 @@ def digest(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def digest_of(value: Any) -> str:
+def digest_value(value: Any) -> str:
     """The SHA-256 digest of a value of JSON, whatever the order of its keys."""
     text = json.dumps(value, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def broken(folder: Path, sealed: Mapping[str, str]) -> Broken:
+def find_broken(folder: Path, sealed: Mapping[str, str]) -> Broken:
     """Which of the files that are sealed are no more as they were.
 
     Raises
@@ -53,7 +53,7 @@ def broken(folder: Path, sealed: Mapping[str, str]) -> Broken:
         try:
             if not file.is_file() or not file.stat().st_size:
                 found.lost.append(name)
-            elif digest(file) != told:
+            elif digest_file(file) != told:
                 found.changed.append(name)
         except FileNotFoundError:  # since it was looked for
             found.lost.append(name)
@@ -61,7 +61,7 @@ def broken(folder: Path, sealed: Mapping[str, str]) -> Broken:
 
 
 def are_seals(value: Any, name: str) -> bool:
-    """Whether a value that was read may be what `seals` made of a name: nothing outside it."""
+    """Whether a value that was read may be what `seal_files` made of a name: nothing outside it."""
     return isinstance(value, dict) and all(
         isinstance(digest, str) and _is_below(path, name) for path, digest in value.items()
     )

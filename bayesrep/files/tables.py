@@ -54,7 +54,7 @@ def read_sheets(path: str | Path, columns: Collection[str] = ()) -> list[Sheet]:
 
 def read_only(path: str | Path, columns: Collection[str] = ()) -> Sheet:
     """Read the one table of a file; see `read_sheets`."""
-    return delimited.only(read_sheets(path, columns), path)
+    return delimited.take_only_sheet(read_sheets(path, columns), path)
 
 
 def scan(path: str | Path, columns: Collection[str] = ()) -> pl.LazyFrame:

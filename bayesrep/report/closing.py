@@ -57,7 +57,7 @@ def annotators_sentence(
     Parameters
     ----------
     table, line
-        Of `compare_annotators` and `linearity`.
+        What `compare_annotators` and `linearity` return.
     error
         Standard error over images of the jackknife's mean gap, where it is known.
     kept

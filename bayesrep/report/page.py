@@ -115,7 +115,7 @@ def page_of(
 ) -> str:
     """Parts under one title as HTML, with the script that draws their figures, in a voice.
 
-    Of `names` nothing is changed: one that looks like a number is none.
+    `names` are left as they are: one that looks like a number is none.
     """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup

@@ -807,7 +807,7 @@ def comparison_finding(table: pl.DataFrame, lines: pl.DataFrame, names: Sequence
     table, lines
         Accuracies, and the lines through those of the classifiers.
     names
-        Of the reference and the replication.
+        The names of the reference and the replication.
     """
     rows = table.filter(pl.col("kind") == "classifier")
     known = rows["gap"].drop_nulls()
@@ -875,7 +875,7 @@ def remedies(
     Parameters
     ----------
     sentences
-        Of a diagnosis.
+        Those of a diagnosis.
     study, posterior
         Where they are.
     """

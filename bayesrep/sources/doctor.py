@@ -9,7 +9,7 @@ import polars as pl
 from bayesrep.errors import OptionError, StudyError, listing, plain
 from bayesrep.sources.evals.joined import together
 from bayesrep.sources.evals.reading import why_refused
-from bayesrep.sources.evals.recognised import in_known_groups, read_logs
+from bayesrep.sources.evals.recognised import join_known_groups, read_logs
 from bayesrep.sources.evals.records import Asked
 from bayesrep.studies.allows import ADJUSTED, RAW, Allowed, of_answers, of_attempts, of_study
 from bayesrep.studies.attempts import ATTEMPTS, Attempts, read_attempts
@@ -84,7 +84,7 @@ def _of_table(found: Sequence[Attempts]) -> list[Allowed]:
 
 
 def _of_logs(paths: Sequence[Path], asked: Asked) -> tuple[str, list[Allowed]]:
-    logs = in_known_groups(read_logs(paths, asked))
+    logs = join_known_groups(read_logs(paths, asked))
     records = together(logs)
     tools = listing(list(dict.fromkeys(log.tool for log in logs)), "tool")
     tasks = records["task"].unique(maintain_order=True).to_list()

@@ -154,6 +154,11 @@ def _title(axis: str) -> str:
     return axis.replace("_", " ")
 
 
+def remarks_text(runs: pl.DataFrame) -> Sequence[str]:
+    """What is to be said of runs beside their scores: why some failed, and what others rest on."""
+    return [*failures_text(runs), *advice_text(runs)]
+
+
 def failures_text(runs: pl.DataFrame) -> Sequence[str]:
     """Why runs failed, a line for each reason, and how many it met."""
     reasons = runs.filter(pl.col("error").is_not_null()).group_by("error", maintain_order=True)

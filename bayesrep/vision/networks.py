@@ -8,7 +8,6 @@ of weights alone.
 """
 
 import difflib
-import hashlib
 import warnings
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrep.errors import PredictionError, Violation, kind_and_reason, listing, reason
+from bayesrep.files.seals import digest_file
 from bayesrep.studies import rules
 from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.imports import load_timm
@@ -465,8 +465,7 @@ def _weights_file(name: str, full: str, folder: Path) -> Path:
 
 
 def _file_digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+    return f"sha256:{digest_file(file)}"
 
 
 def _read_weights(architecture: Architecture) -> Any:

@@ -338,7 +338,7 @@ def attempts_files() -> Files:
 def run_files() -> Files:
     """The folder of a finished `bayesrep run`, of fewer words than a real one."""
     from bayesrep.commands.run import FOUND, STAGES
-    from bayesrep.files.seals import digest_of, seals
+    from bayesrep.files.seals import digest_value, seal_files
 
     parts = {name: place if "." in place else f"{place}/part" for name, place in STAGES.items()}
     files = {f"out/{part}": name.encode() for name, part in parts.items()}
@@ -352,9 +352,9 @@ def run_files() -> Files:
         record = {
             "asked": {"contents": {"counts.csv": "0" * 64}, "options": {"seed": 1}, "version": "0"},
             "seconds": dict.fromkeys(STAGES, 1.5),
-            "seals": {name: seals(root / "out", place) for name, place in STAGES.items()},
+            "seals": {name: seal_files(root / "out", place) for name, place in STAGES.items()},
             "found": found,
-            "found_seal": digest_of(found),
+            "found_seal": digest_value(found),
         }
         (root / "out" / "run.json").write_text(json.dumps(record))
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError, listing
 from bayesrep.files import json_parts
-from bayesrep.sources.evals.records import Asked, Log, recorded
+from bayesrep.sources.evals.records import Asked, Log, make_records
 
 TOOL = "Every Eval Ever"
 SCHEMA = "0.3."
@@ -82,4 +82,4 @@ def read(path: Path, asked: Asked, model: str | None, advance: Callable[[int], N
     ).drop("schema", "error")
     if model is not None:
         records = records.with_columns(model=pl.lit(model))
-    return Log(where, TOOL, key, recorded(records, where), notes=notes)
+    return Log(where, TOOL, key, make_records(records, where), notes=notes)

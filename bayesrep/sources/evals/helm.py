@@ -17,7 +17,7 @@ import polars as pl
 from bayesrep.errors import StudyError
 from bayesrep.files import json_parts
 from bayesrep.files.names import normalize_name
-from bayesrep.sources.evals.records import Asked, Log, only_one, recorded, unread
+from bayesrep.sources.evals.records import Asked, Log, make_records, only_one, unread
 
 TOOL = "HELM"
 TEST = "test"
@@ -82,7 +82,7 @@ def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
     table, split, notes = _of_split(pl.DataFrame(rows, schema=schema, orient="row"), asked, path)
     plainly = "none" if table["filter"].null_count() < len(table) else ""
     table = table.with_columns(pl.col("filter").fill_null(plainly))
-    records = recorded(table, where, task=task, model=named, metric=metric)
+    records = make_records(table, where, task=task, model=named, metric=metric)
     return Log(where, TOOL, "instance_id", records, notes=notes, metrics=tuple(names), split=split)
 
 

@@ -30,7 +30,7 @@ import polars as pl
 from bayesrep.errors import StudyError, reason
 from bayesrep.files import json_parts
 from bayesrep.files.json_parts import as_word
-from bayesrep.sources.evals.records import UNANSWERED, Asked, Log, recorded
+from bayesrep.sources.evals.records import UNANSWERED, Asked, Log, make_records
 
 TOOL = "Inspect"
 HEADER, SUMMARIES = "header.json", "summaries.json"
@@ -208,7 +208,7 @@ def _log(
             raise StudyError("sample-input-not-text", where=where)
         key, table = "input", table.with_columns(item="content")
     named = model or as_word(facts["model"], where)
-    records = recorded(table, where, task=as_word(facts["task"], where), model=named)
+    records = make_records(table, where, task=as_word(facts["task"], where), model=named)
     task = records["task"][0]
     version = facts.get("task_version")
     held, run = _size(facts), records["item"].n_unique()

@@ -176,7 +176,9 @@ def attempts_numbered(
     return once, [f"{Path(files[0]).name}: {fewer:,} records came again with the same score"]
 
 
-def passed_over(records: pl.DataFrame, first: pl.DataFrame, *, repeats: bool) -> list[str]:
+def describe_unscored_firsts(
+    records: pl.DataFrame, first: pl.DataFrame, *, repeats: bool
+) -> list[str]:
     """Sentences on the items whose first attempt has no score, so that a later one counts.
 
     Parameters

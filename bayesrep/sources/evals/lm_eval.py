@@ -18,7 +18,7 @@ from bayesrep.errors import StudyError
 from bayesrep.files import json_parts
 from bayesrep.files.json_parts import as_word
 from bayesrep.files.names import normalize_name
-from bayesrep.sources.evals.records import Asked, Log, recorded, unread
+from bayesrep.sources.evals.records import Asked, Log, make_records, unread
 
 TOOL = "lm-evaluation-harness"
 _TIME = r"\d{4}-\d\d-\d\dT[\d.:+-]*\d"
@@ -80,7 +80,7 @@ def read(
         if field is not None and field in first and field != key
     }
     table = pl.concat(json_parts.fields(path, wanted, once=("item", "score"), advance=advance))
-    records = recorded(
+    records = make_records(
         table, where, task=task, model=model or _model(facts, path, where), metric=metric
     )
     version = _of(facts, "versions").get(task)

@@ -147,10 +147,10 @@ def read_evaluations(
     common
         Keep the items that all models have, where a model lacks more than 5 %.
     group
-        Of a data set that is several tasks, their names, or patterns of these such as "mmlu_*".
+        For a data set that is several tasks, their names, or patterns of these such as "mmlu_*".
         Groups that results_*.json of lm-evaluation-harness knows need none.
     item, model, score, dataset
-        Of tables and of JSON Lines that no tool is known for: which column is what (see
+        For tables and JSON Lines that no tool is known for: which column is what (see
         `bayesrep.sources.evals.score_tables`).
     progress
         Show a bar on standard error, where there is much to read.
@@ -189,7 +189,7 @@ def read_evaluations(
     notes += told
     if judged is not None:
         judged = _of_one_model(judged, solving)
-        notes += joined.passed_over(records, judged, repeats=repeats)
+        notes += joined.describe_unscored_firsts(records, judged, repeats=repeats)
     by_models = solving if counts is None and judged is None else ()
     models, told = _models(verdicts, tasks, solving)
     notes += told
@@ -199,7 +199,7 @@ def read_evaluations(
     if len(first) < len(verdicts):
         notes.append("of several attempts at an item a model's first counts as its answer")
     counting = first.filter(pl.col("model").is_in(models))
-    notes += joined.passed_over(records, counting, repeats=repeats)
+    notes += joined.describe_unscored_firsts(records, counting, repeats=repeats)
     datasets: dict[str, AnnotatedSet] = {}
     answers: list[Predictions] = []
     for role, task in zip(REQUIRED_ROLES, tasks, strict=True):

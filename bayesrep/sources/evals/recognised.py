@@ -19,7 +19,7 @@ from bayesrep.sources.evals import (
     score_tables,
     swe_bench,
 )
-from bayesrep.sources.evals.records import Asked, Log, belongs, grouped
+from bayesrep.sources.evals.records import Asked, Log, belongs, group_log
 from bayesrep.sources.evals.score_tables import LINES, TABLES
 
 KNOWN = (
@@ -127,7 +127,7 @@ def _in_groups(logs: Sequence[Log], asked: Asked) -> list[Log]:
         owner |= dict.fromkeys(mine, name)
     if not owner:
         return list(logs)
-    found = [grouped(log, owner) for log in logs]
+    found = [group_log(log, owner) for log in logs]
     told = [
         f"{name!r} is {listing([task for task in owner if owner[task] == name], 'task')}, whose "
         "items are called task/item and count alike"
@@ -136,7 +136,7 @@ def _in_groups(logs: Sequence[Log], asked: Asked) -> list[Log]:
     return [replace(found[0], notes=[*told, *found[0].notes]), *found[1:]]
 
 
-def in_known_groups(logs: Sequence[Log]) -> list[Log]:
+def join_known_groups(logs: Sequence[Log]) -> list[Log]:
     """The logs, of which the tasks of every whole group that is known are one data set.
 
     Parameters

@@ -50,9 +50,9 @@ class Asked:
     tasks
         The data sets; where none is given, all are read.
     groups
-        Of data sets that are several tasks: names or patterns of these.
+        The tasks of data sets that are several, by name or pattern.
     columns
-        Of tables: which column is the "item", the "model", the "score" and the "task".
+        For tables: which column is the "item", the "model", the "score" and the "task".
     survey
         Whether it is only to be told what the logs hold, so that nothing has to be chosen.
     """
@@ -109,7 +109,7 @@ class Log:
     groups
         The tasks of groups that are known of the logs.
     split
-        Of which split its items are, where its tool knows splits: empty where the log names none.
+        The split that its items are of, where its tool knows splits; empty where it names none.
     """
 
     where: str
@@ -124,7 +124,7 @@ class Log:
     split: str | None = None
 
 
-def recorded(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.DataFrame:
+def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.DataFrame:
     """A table with every column of `COLUMNS`: those given, those that are the same in all rows.
 
     Names are normalized; those that could steer a terminal are written with escapes, and long keys
@@ -195,7 +195,7 @@ def _short(text: str) -> str:
     return f"{plain(text[:60])}... {blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
-def grouped(log: Log, owner: Mapping[str, str]) -> Log:
+def group_log(log: Log, owner: Mapping[str, str]) -> Log:
     """The log, its tasks called as the groups that own them and its items `task/item`."""
     owned = pl.col("task").is_in(list(owner))
     group = pl.col("task").replace(dict(owner))

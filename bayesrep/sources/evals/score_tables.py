@@ -17,7 +17,7 @@ import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files import json_parts, parquet
-from bayesrep.sources.evals.records import Log, recorded
+from bayesrep.sources.evals.records import Log, make_records
 from bayesrep.sources.table_files import read_table, require, whole_numbers
 
 TOOL = "table of scores"
@@ -102,7 +102,7 @@ def read(
     if model is not None:
         table = table.with_columns(model=pl.lit(model))
     name = path.name.removesuffix(".gz").rpartition(".")[0]
-    return Log(where, TOOL, found["item"], recorded(table, where, task=name), notes=notes)
+    return Log(where, TOOL, found["item"], make_records(table, where, task=name), notes=notes)
 
 
 def _columns(
@@ -172,7 +172,9 @@ def _of_json(
             raise OptionError("paths-through-different-lists", where=where, paths=paths)
     rows = [
         [
-            json_parts.as_word(json_parts.dug(trail[begins[field]], keys[begins[field] :]), where)
+            json_parts.as_word(
+                json_parts.dig_value(trail[begins[field]], keys[begins[field] :]), where
+            )
             for field, keys in wanted.items()
         ]
         for trail in _trails(contents, way, ())

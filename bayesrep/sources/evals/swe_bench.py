@@ -12,7 +12,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError
 from bayesrep.files import json_parts
-from bayesrep.sources.evals.records import UNANSWERED, Asked, Log, recorded
+from bayesrep.sources.evals.records import UNANSWERED, Asked, Log, make_records
 
 TOOL = "SWE-bench"
 _SCORES = {
@@ -63,4 +63,4 @@ def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
     if not len(table):
         raise StudyError("report-without-instances", where=where)
     named = model or before.replace("__", "/")
-    return Log(where, TOOL, "instance_id", recorded(table, where, task=run, model=named))
+    return Log(where, TOOL, "instance_id", make_records(table, where, task=run, model=named))
