@@ -141,6 +141,17 @@ def test_a_name_is_the_same_alone_and_in_a_column_and_when_it_is_read_again(name
     assert normalize_name(unicodedata.normalize("NFD", name)) == once
 
 
+@given(st.lists(st.none() | st.text("ab K\u0301é\u200b\x1c\n", max_size=4), max_size=6))
+def test_a_column_of_names_is_each_of_them(names):
+    wanted = [None if name is None else normalize_name(name) for name in names]
+    frame = pl.DataFrame({"name": names}, schema={"name": pl.String})
+    assert normalize_names(frame["name"]).to_list() == wanted
+    assert (
+        frame.lazy().select(normalize_names(pl.col("name"))).collect()["name"].to_list() == wanted
+    )
+    assert frame["name"].to_list() == names
+
+
 @given(st.sets(st.text("abc_ -ABC", min_size=1, max_size=6).map(str.strip), max_size=5))
 def test_headings_are_found_whatever_their_case_and_blanks(headings):
     known = ("data_a", "b", "HITId")

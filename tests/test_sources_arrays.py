@@ -169,7 +169,7 @@ ALL = [str(row) for row in range(40)]
             ("folders-class-names-differ",),
         ),
         (
-            lambda r: (r / "old" / "classes.txt").write_bytes(b"\xff\xfe"),
+            lambda r: (r / "old" / "classes.txt").write_bytes(b"a\0b\nc\n"),
             ("class-names-unreadable",),
         ),
     ],

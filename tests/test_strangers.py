@@ -193,6 +193,7 @@ def sound(file, where): return None
 def wrong(file, where, word): return Violation("file-not-readable", where=where, reason=word)
 def dies(file, where): os.abort()
 def ends(file, where): os._exit(3)
+def computes(file, where): sum(iter(int, 1))
 def sleeps(file, where): time.sleep(60)
 def fills(file, where): return len(bytearray(2**40)) and None
 def raises(file, where): raise BaseException("odd\\nlines")
@@ -205,7 +206,7 @@ def bad(tmp_path, monkeypatch):
     """Functions that the helper can import, and short limits."""
     (tmp_path / "bad_readers.py").write_text(BAD)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(trial, "SECONDS", 1.0)
+    monkeypatch.setattr(trial, "SECONDS", 0.3)
     trial._helper.stop()  # the next one knows the path
     yield __import__("bad_readers")
     trial._helper.stop()
@@ -217,7 +218,8 @@ def bad(tmp_path, monkeypatch):
     [
         ("dies", ("file-kills-its-reader", {"signal": "SIGABRT"})),
         ("ends", ("file-ends-its-reader",)),
-        ("sleeps", ("file-takes-too-much-time", {"seconds": pytest.approx(1, abs=1e-3)})),
+        ("computes", ("file-takes-too-much-time", {"seconds": pytest.approx(0.3, abs=1e-3)})),
+        ("sleeps", ("file-takes-too-much-time", {"seconds": pytest.approx(3, abs=1e-2)})),
         ("fills", ("file-takes-too-much-memory", {"gigabytes": pytest.approx(0.5, abs=1e-3)})),
         ("raises", ("file-not-readable", {"reason": "BaseException: odd"})),
     ],

@@ -645,6 +645,7 @@ def test_one_cls_file_labels_one_image(tmp_path):
         ("packed.csv.gz", gzip.compress(b"image,label\na.png,3\nb.png,7\n", mtime=0)),
         ("mark.txt", "\ufeffa.png 3\nb.png 7\n".encode()),
         ("wide.txt", "a.png 3\nb.png 7\n".encode("utf-16")),
+        ("returns.txt", b"a.png 3\r\rb.png 7\r"),
         ("table.txt", b"image;label\na.png;3\nb.png;7\n"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -16,7 +16,7 @@ from bayesrep import bounds
 from bayesrep.atomic import LEAST_COMPILATION, programs_cache
 from bayesrep.choices import AccuracyInterval
 from bayesrep.commands.output import new_table, say
-from bayesrep.errors import OptionError, reason
+from bayesrep.errors import OptionError, StudyError, reason
 from bayesrep.studies.words import VOCABULARIES, VOICE, Voice, vocabulary_of
 
 
@@ -72,10 +72,14 @@ def names(text: str) -> list[str]:
     """NAME,NAME,... or @FILE with a name a line, where # begins a comment."""
     if not text.startswith("@"):
         return [name for part in text.split(",") if (name := part.strip())]
+    from bayesrep.files.delimited import read_lines
+
     try:
-        lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_lines(Path(text[1:]))
+    except OSError as error:
         raise ArgumentTypeError(f"{text[1:]}: {reason(error)}") from None
+    except StudyError as error:
+        raise ArgumentTypeError(str(error)) from None
     return [name for line in lines if (name := line.split("#")[0].strip())]
 
 

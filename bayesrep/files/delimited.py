@@ -143,6 +143,25 @@ def scan(file: Path, rename: Rename) -> pl.LazyFrame:
     )
 
 
+def read_lines(file: Path) -> list[str]:
+    """The lines of a text that are not blank, in any encoding a table may have, as names are.
+
+    Raises
+    ------
+    StudyError
+        In one line, why the file is not a text.
+    OSError
+        Where there is none.
+
+    Warns
+    -----
+    TableWarning
+        If it is read as Windows-1252.
+    """
+    text = _utf_8(_contents(file), str(file)).decode()
+    return [name for line in text.splitlines() if (name := normalize_name(line))]
+
+
 def take_only_sheet(sheets: list[Sheet], path: str | Path) -> Sheet:
     """The one table of a file; a workbook of several is refused."""
     if len(sheets) > 1:

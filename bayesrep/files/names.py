@@ -15,6 +15,7 @@ import polars as pl
 
 _INVISIBLE = "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
 BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001)))) + _INVISIBLE
+_CHANGEABLE = "[^ -~]|^ | $"  # not printed by ASCII, or with a blank at an end
 _Column = TypeVar("_Column", pl.Series, pl.Expr)
 _Frame = TypeVar("_Frame", pl.DataFrame, pl.LazyFrame)
 
@@ -30,9 +31,21 @@ def normalize_names(column: _Column) -> _Column:
     Whole numbers that a column holds as floats, as pandas does where one is missing, have no
     decimals.
     """
-    if isinstance(column, pl.Series) and column.dtype.is_float():
+    if isinstance(column, pl.Expr):
+        texts = column.cast(pl.String)
+        return texts.map_batches(_normalize_texts, return_dtype=pl.String, is_elementwise=True)
+    if column.dtype.is_float():
         return column.to_frame().select(normalize_floats(pl.col(column.name))).to_series()
-    return column.cast(pl.String).str.normalize("NFC").str.strip_chars(BLANKS)
+    return _normalize_texts(column.cast(pl.String))
+
+
+def _normalize_texts(column: pl.Series) -> pl.Series:
+    """Normalize the few texts of a column that can change: most are ASCII, which takes no time."""
+    places = column.str.contains(_CHANGEABLE).fill_null(value=False).arg_true()
+    if not len(places):
+        return column
+    texts = column.gather(places).str.normalize("NFC").str.strip_chars(BLANKS)
+    return column.clone().scatter(places, texts)
 
 
 def normalize_floats(column: pl.Expr) -> pl.Expr:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrep.errors import StudyError, listing, reason
-from bayesrep.files import npy
+from bayesrep.files import delimited, npy
 from bayesrep.sources.cifar10_1 import check_range, whole_array
 from bayesrep.studies.class_order import refuse_mistake
 from bayesrep.studies.folder import RANKS
@@ -173,10 +173,9 @@ def _classes(
     try:
         if path.stat().st_size > _LONGEST:
             raise ValueError("too long")
-        text = path.read_text(encoding="utf-8")
+        names = delimited.read_lines(path)
     except (OSError, ValueError) as error:
         raise StudyError("class-names-unreadable", path=path, reason=reason(error)) from None
-    names = [line.strip() for line in text.splitlines() if line.strip()]
     if columns and len(names) != next(iter(columns)):
         raise StudyError(
             "class-names-count-mismatch",

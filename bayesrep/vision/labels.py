@@ -7,7 +7,6 @@ folder names are read as numbers, never sorted as text. `bayesrep.studies.class_
 order that was mistaken where a whole data set comes out at chance.
 """
 
-import codecs
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +14,9 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from bayesrep.errors import PredictionError, PredictionWarning, StudyError, listing, reason
-from bayesrep.files import tables
-from bayesrep.files.names import normalize_name, normalize_names
+from bayesrep.errors import PredictionError, PredictionWarning, StudyError, listing
+from bayesrep.files import delimited, tables
+from bayesrep.files.names import normalize_names
 from bayesrep.types import Ints
 from bayesrep.vision.classes import IMAGENET, Classes
 from bayesrep.vision.meta_mat import read_wnids
@@ -32,7 +31,6 @@ KNOWN_FILES = (  # as published, the most explicit first
     DEVKIT,
 )
 _VALIDATION = re.compile(r"ILSVRC2012_val_(\d{8})\b")
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _IMAGE_COLUMNS = ("path", "image", "ImageId", "filename", "file", "name")
 _LABEL_COLUMNS = ("label", "wnid", "synset", "class", "PredictionString")
 
@@ -205,18 +203,14 @@ def _rows(path: Path, classes: Classes) -> list[list[str]]:
     if kind.endswith(tables.ENDINGS) and not kind.endswith(".txt"):
         return _table_rows(path, classes)
     try:
-        data = path.read_bytes()
-        text = data.decode("utf-16" if data.startswith(_UTF_16) else "utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PredictionError(
-            "image-labels-file-not-text", path=path, reason=reason(error)
-        ) from error
-    lines = text.splitlines()
+        lines = delimited.read_lines(path)
+    except StudyError as error:
+        raise PredictionError(error.violation) from error
     head = [word.strip().lower() for word in re.split(r"[,;|\t]", lines[0])] if lines else []
     if _column(head, _IMAGE_COLUMNS) and _column(head, _LABEL_COLUMNS):
         return _table_rows(path, classes)
     parts = -1 if classes.file is None else 1
-    return [t for line in lines if (t := normalize_name(line).split(maxsplit=parts))]
+    return [line.split(maxsplit=parts) for line in lines]
 
 
 def _table_rows(path: Path, classes: Classes) -> list[list[str]]:
