@@ -41,7 +41,7 @@ ON_THE_SECOND = """
         marginal = Marginal(density)
         setting = marginal.first_setting(data, density.origin())
         assert {d for x in jax.tree.leaves(setting) for d in x.devices()} == {second}
-        program = settle.compile_for_points(lambda s, p: s.data + p[0].sum(), density.units)
+        program = settle.compile_for_points(lambda s, p: s.data + p[0].sum(), density, "sum")
         found = []
 
         def call(*given):

@@ -95,7 +95,7 @@ class Case:
         look, setting, points = self.looking()
         seen = jax.eval_shape(look, setting, points)
         program = laplace.draw_program(self.density)
-        return program.call, setting, (seen, jax.random.split(jax.random.key(0), program.size))
+        return program.call, setting, (seen, jax.ShapeDtypeStruct((program.size, 2), "uint32"))
 
     def evaluating(self):
         _, (_, normal) = self.target()

@@ -14,16 +14,18 @@ the Hessian is that of the weighted potential, whose D is w times what a unit's 
 inverse of.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
 from bayesrep.inference.density import Position
+from bayesrep.models.model import take_rows
 from bayesrep.types import Float, Ints
 
 Potential: TypeAlias = Callable[[Position], Array]
@@ -80,8 +82,8 @@ class Whitening(NamedTuple):
 
     def of_units(self, rows: Ints) -> "Whitening":
         """The map of some of the units."""
-        center = self.center | {"units": self.center["units"][rows]}
-        return Whitening(center, self.to_shared, self.to_units[rows], self.drag[rows])
+        units, to_units, drag = take_rows((self.center["units"], self.to_units, self.drag), rows)
+        return Whitening(self.center | {"units": units}, self.to_shared, to_units, drag)
 
 
 def unscaled(center: Position) -> Whitening:
@@ -162,7 +164,7 @@ def _eliminate(hessian: Arrowhead, floor: float) -> _Eliminated:
 
 def whitening(
     hessian: Arrowhead,
-    center: Position,
+    center: Mapping[str, ArrayLike],
     *,
     floor: float = 1e-2,
     held: Matrix | None = None,
@@ -191,8 +193,9 @@ def whitening(
         to_shared[size:, size:] = lower_root(free)
         to_shared[size:, :size] = -free @ free.T @ precision[size:, :size] @ held
     drag = to_units @ half @ to_shared / root_weight
-    arrays = map(jnp.asarray, (to_shared, to_units, drag))
-    return Whitening(jax.tree.map(jnp.asarray, center), *arrays)
+    # All of one kind: of arrays from elsewhere programs would be lowered again.
+    at = {name: np.asarray(value) for name, value in center.items()}
+    return Whitening(*jax.device_put((at, to_shared, to_units, drag)))
 
 
 def newton_direction(

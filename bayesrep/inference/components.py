@@ -38,10 +38,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from bayesrep.inference.arrowhead import SecondOrder, second_order
-from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Position, build_density
 from bayesrep.inference.mode import climb, log_mass
 from bayesrep.inference.problem import Problem
+from bayesrep.inference.program import Program, kept_jit
 from bayesrep.models.counts import Counts, complete, counts_of, log_likelihood_of, log_pair_masses
 from bayesrep.models.mixtures import mixture_offsets, mixture_start, sample_mixtures
 from bayesrep.models.options import JointOptions
@@ -155,12 +155,11 @@ def _programs(options: JointOptions, structure: Any, shapes: Any) -> _Programs:
     def expand(position: Position, datasets: Datasets) -> SecondOrder:
         return second_order(lambda at: density.potential(at, datasets), position)
 
-    quick = compiler_options(quick=True)
-    return _Programs(
-        jax.jit(density.to_position, compiler_options=quick),
-        jax.jit(expand, compiler_options=quick),
-        jax.jit(density.to_sites, compiler_options=quick),
-    )
+    def kept(function: Callable[..., Any]) -> Program:
+        made_from = f"counts alone {options!r} {structure} {shapes}"
+        return kept_jit(function, function.__name__, made_from, quick=True)
+
+    return _Programs(kept(density.to_position), kept(expand), kept(density.to_sites))
 
 
 def counts_alone(datasets: Datasets, options: JointOptions) -> None:

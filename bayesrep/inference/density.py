@@ -79,6 +79,8 @@ class Density:
     weight
         `weight(data)`: w, at most 1. Shared parameters x have the density p(x) Π_c p(data_c | x)^w,
         and a unit's own, given these, that of all its data.
+    identity
+        All that the model closes over, as text (`bayesrep.inference.program`); empty if unknown.
     """
 
     model: Program
@@ -90,6 +92,7 @@ class Density:
     per_unit: int
     select: Select | None = None
     weight: Weight = lambda data: jnp.ones(())
+    identity: str = ""
 
     def to_sites(self, position: Position) -> dict[str, Array]:
         """Values of the model's (unconstrained) sites at a position; works on one draw."""
@@ -185,6 +188,7 @@ def build_density(
     unit_plate: str = "classifier",
     select: Select | None = None,
     weight: Weight = lambda data: jnp.ones(()),
+    identity: str = "",
 ) -> Density:
     """Trace `model(data)` once and lay out its latent sites.
 
@@ -194,7 +198,7 @@ def build_density(
         NumPyro model of one argument.
     data
         Anything the model takes; only its shapes matter here.
-    offsets, select, weight
+    offsets, select, weight, identity
         As in `Density`.
     unit_plate
         Name of the plate over units.
@@ -227,4 +231,6 @@ def build_density(
             units = shape[axis]
             sites[name] = _Site(shape, axis, per_unit, size // units)
             per_unit += size // units
-    return Density(model, offsets, sites, unit_plate, shared, units, per_unit, select, weight)
+    return Density(
+        model, offsets, sites, unit_plate, shared, units, per_unit, select, weight, identity
+    )

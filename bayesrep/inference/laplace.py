@@ -34,11 +34,11 @@ import numpy as np
 from jax import Array
 
 from bayesrep.inference.arrowhead import Whitening
-from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.dense import DenseWhitening
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.marginal import Marginal, Setting, Visits
 from bayesrep.inference.problem import around_mode
+from bayesrep.inference.program import kept_jit
 from bayesrep.inference.run import Drawn, Run
 from bayesrep.inference.settle import (
     PointProgram,
@@ -207,7 +207,7 @@ def _nested(run: Run, normal: Whitening) -> Draw:
     def draw(random: np.random.Generator, count: int, proposal: Proposal) -> Weighted:
         shared, log_t = proposal.draw(random, count)
         seen = look(setting, shared)
-        keys = jax.random.split(jax.random.key(int(random.integers(2**31))), count)
+        keys = random.integers(2**32, size=(count, 2), dtype=np.uint32)
         position, log_density, lp = evaluate_points(program, setting, seen, keys)
         return Weighted(shared, position, log_density - log_t, lp)
 
@@ -224,7 +224,8 @@ def draw_program(density: Density) -> PointProgram:
     marginal = Marginal(density)
 
     def one(setting: Setting, point: tuple[Visits, Array]) -> tuple[Position, Array, Array]:
-        seen, key = point
+        seen, words = point
+        key = jax.random.wrap_key_data(words, impl="threefry2x32")
         pick, *renewals, first = jax.random.split(key, 2 + 2 * RENEWALS)
         shared, units = seen.shared, seen.units
         shape = (PAIRS, *units.center.shape)
@@ -236,7 +237,7 @@ def draw_program(density: Density) -> PointProgram:
         position, lp = marginal.drawn(pick, setting, shared, known)
         return position, log_density, lp
 
-    return compile_for_points(one, density.units)
+    return compile_for_points(one, density, "draw")
 
 
 def _whole(run: Run, normal: DenseWhitening) -> Draw:
@@ -262,7 +263,8 @@ def _evaluating(density: Density) -> Callable[..., Any]:
         position = normal(standard)
         return position, -density.potential(position, data)
 
-    return jax.jit(
+    return kept_jit(
         lambda normal, data, every: jax.lax.map(lambda each: one(normal, data, each), every),
-        compiler_options=compiler_options(),
+        "evaluate",
+        density.identity,
     )

@@ -33,8 +33,8 @@ from jax import Array
 
 from bayesrep.inference.arrowhead import Whitening, by_unit, unscaled
 from bayesrep.inference.density import Density, Position
-from bayesrep.models.model import Data
-from bayesrep.types import Float, Ints
+from bayesrep.models.model import Data, take_rows
+from bayesrep.types import Float, Floats, Ints
 
 FLOOR = 0.1
 """Of a pivot of a unit's precision, which is near the identity."""
@@ -223,14 +223,15 @@ class Marginal:
         density, count = self.density, feature_count(self.density.shared)
         row, column = np.triu_indices(density.per_unit)
 
-        def zeros(each: int, largest: int) -> Array:
+        # In NumPy: JAX would compile a program for each operation.
+        def zeros(each: int, largest: int) -> Floats:
             small = count * density.units * each <= largest
-            return jnp.zeros((count if small else 1 + density.shared, density.units, each))
+            return np.zeros((count if small else 1 + density.shared, density.units, each))
 
         guess, root = zeros(density.per_unit, LARGEST[0]), zeros(len(row), LARGEST[1])
-        root = root.at[0].set(row == column)
+        root[0] = row == column
         of_sample = guess[:, : sample_size(density.units)]
-        return Guide(jnp.ones(()), jnp.zeros(count), guess, of_sample, root)
+        return Guide(*jax.device_put((np.ones(()), np.zeros(count), guess, of_sample, root)))
 
     def setting(self, data: Data, whitening: Whitening, rows: Ints) -> Setting:
         """Coordinates, the sample of these units, and an untaught guide."""
@@ -238,18 +239,19 @@ class Marginal:
         weight = np.zeros(self.density.units)
         weight[rows] = self.density.units / max(len(rows), 1)
         some = self.density.select(data, rows)
-        sample = Sample(some, whitening.of_units(rows), jnp.asarray(weight))
+        sample = Sample(some, whitening.of_units(rows), jax.device_put(weight))
         return Setting(data, whitening, sample, self.untaught())
 
     def of_sample(self, setting: Setting) -> Setting:
         """Of the sample alone, which then stands for all; a visit costs as much less."""
         sample, guide = setting.sample, setting.guide
         rows = np.flatnonzero(sample.weight)
+        root = jax.device_put(np.asarray(guide.root)[:, rows])
         return Setting(
             sample.data,
             sample.whitening,
-            sample._replace(weight=sample.weight[rows]),
-            guide._replace(guess=guide.of_sample, root=guide.root[:, rows]),
+            sample._replace(weight=take_rows(sample.weight, rows)),
+            guide._replace(guess=guide.of_sample, root=root),
         )
 
     def first_setting(self, data: Data, center: Position) -> Setting:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
+import jax
 import numpy as np
 
 from bayesrep.inference.arrowhead import SecondOrder, newton_direction, whitening
@@ -54,7 +55,9 @@ def climb(
     tolerance, limit
         When to end.
     """
-    position, there, decrement = start, expand(start, data), np.inf
+    # Arrays of one kind at every step: of others programs would be lowered again.
+    position = jax.device_put({name: np.asarray(value) for name, value in start.items()})
+    there, decrement = expand(position, data), np.inf
     for step in range(limit):
         along = newton_direction(there.hessian, there.gradient, held=held)
         decrement = -sum(float(np.vdot(there.gradient[name], along[name])) for name in along)
@@ -62,7 +65,9 @@ def climb(
             return Climb(position, there, decrement, step)
         for halving in range(HALVINGS):
             size = 0.5**halving
-            further = {name: position[name] + size * along[name] for name in along}
+            further = jax.device_put(
+                {name: np.asarray(position[name]) + size * along[name] for name in along}
+            )
             expansion = expand(further, data)
             lower = float(expansion.value) < float(there.value) - SUFFICIENT * size * decrement
             if lower and np.isfinite(expansion.hessian.shared).all():
@@ -83,4 +88,5 @@ def log_mass(mode: Climb) -> float:
     turn = float(np.log(2 * np.pi)) / 2
     volume = np.log(np.abs(np.diag(shared))).sum() + turn * len(shared)
     of_units = np.linalg.slogdet(units)[1].sum() + turn * mode.position["units"].size
-    return float(volume + mode.there.hessian.weight * of_units) - float(mode.there.value)
+    of_units *= float(mode.there.hessian.weight)
+    return float(volume + of_units) - float(mode.there.value)

@@ -48,10 +48,10 @@ from numpyro.infer.hmc import hmc
 from numpyro.infer.util import ParamInfo
 
 from bayesrep.inference.checkpoint import Checkpoint
-from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density, Position
 from bayesrep.inference.device import keep_settings
 from bayesrep.inference.marginal import Estimates, Known, Marginal, Setting, Units
+from bayesrep.inference.program import Ready, kept_jit
 from bayesrep.numerics.convergence import divide_chains
 from bayesrep.types import Float, Shaped
 
@@ -160,12 +160,15 @@ class Target:
         `position(setting, ξ)`: parameters at coordinates, where these are all.
     marginal
         What the exact steps need; None where `potential` is the posterior's.
+    identity
+        As `bayesrep.inference.density.Density` has it.
     """
 
     size: int
     potential: Callable[[Any, Array], Array]
     position: Callable[[Any, Array], Position]
     marginal: Marginal | None = None
+    identity: str = ""
 
 
 def of_marginal(marginal: Marginal) -> Target:
@@ -174,7 +177,8 @@ def of_marginal(marginal: Marginal) -> Target:
     def position(setting: Setting, shared: Array) -> Position:
         return marginal.position(setting, shared, marginal.density.origin()["units"])
 
-    return Target(marginal.density.shared, marginal.surrogate, position, marginal)
+    density = marginal.density
+    return Target(density.shared, marginal.surrogate, position, marginal, density.identity)
 
 
 def of_density(density: Density) -> Target:
@@ -187,7 +191,7 @@ def of_density(density: Density) -> Target:
     def potential(setting: Any, shared: Array) -> Array:
         return density.potential(setting[1](back(shared)), setting[0])
 
-    return Target(len(flat), potential, position)
+    return Target(len(flat), potential, position, identity=density.identity)
 
 
 class State(NamedTuple):
@@ -218,7 +222,7 @@ class Kernel(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """NUTS for one target and schedule; both functions are jitted or compiled.
+    """NUTS for one target and schedule; both functions are programs, or compiled ones.
 
     Attributes
     ----------
@@ -257,10 +261,13 @@ def build_sampler(
         then takes one more transition.
     """
     start, look, draw = build_kernel(target, schedule, held=held)
+    one_start = start
 
     def block(
         state: State, setting: Any, given: Float[Array, "draw held"]
     ) -> tuple[State, Transition]:
+        # What NumPyro fixed while it started is part of its transitions, where these are traced.
+        jax.eval_shape(one_start, jax.eval_shape(lambda: jax.random.split(jax.random.key(0))))
         # The surrogate may have learnt since the last block.
         state = look(state, setting, given[0])
         return jax.lax.scan(lambda state, fixed: draw(state, setting, fixed), state, given)
@@ -269,9 +276,10 @@ def build_sampler(
         chains = _chain_axes(start)
         start = jax.vmap(start, out_axes=chains)
         block = jax.vmap(block, in_axes=(chains, None, 0), out_axes=(chains, 0))
+    form = f"{schedule!r} {held} {vectorized} {target.marginal is None}"
     return Sampler(
-        jax.jit(start, compiler_options=compiler_options(quick=True)),
-        jax.jit(block, compiler_options=compiler_options()),
+        kept_jit(start, f"first states {form}", target.identity, quick=True),
+        kept_jit(block, f"block of draws {form}", target.identity),
         vectorized,
     )
 
@@ -414,15 +422,10 @@ def _exactly(
 
 
 def compiled(sampler: Sampler, keys: Any, setting: Any, given: Any) -> Sampler:
-    """The sampler compiled for arguments of these shapes (arrays or their shapes and types).
-
-    `start` is traced before `block` because NumPyro's pair shares its settings through it.
-    """
-    start = sampler.start.lower(keys).compile()  # type: ignore[attr-defined]
-    state = jax.eval_shape(sampler.start, keys)
-    block = sampler.block.lower(state, setting, given).compile()  # type: ignore[attr-defined]
-    shape = jax.eval_shape(sampler.block, state, setting, given)
-    return Sampler(start, block, sampler.vectorized, shape)
+    """The sampler compiled for arguments of these shapes (arrays or their shapes and types)."""
+    start: Ready = sampler.start.compile_for(keys)  # type: ignore[attr-defined]
+    block: Ready = sampler.block.compile_for(start.shape, setting, given)  # type: ignore[attr-defined]
+    return Sampler(start.call, block.call, sampler.vectorized, block.shape)
 
 
 Feed: TypeAlias = Callable[[int, int], Float[Array, "*chain draw held"]]

@@ -21,11 +21,11 @@ from numpyro import handlers
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.inference.arrowhead import SecondOrder, Whitening, second_order, whitening
-from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.dense import Transform, climb_from, dense_hessian, dense_whitening
 from bayesrep.inference.density import Density, Draws, Position, build_density
 from bayesrep.inference.device import default_platform
 from bayesrep.inference.mode import Climb, climb
+from bayesrep.inference.program import Program, kept_jit
 from bayesrep.models import MODELS, Model
 from bayesrep.models.model import Data, Form, Options
 from bayesrep.posterior.fitted import Fitted
@@ -278,6 +278,9 @@ def _programs(
 ) -> Programs:
     del platform  # part of the cache's key: so are the compiler's options
     example = jax.tree.unflatten(structure, [np.zeros(shape) for shape in shapes])
+    made_from = f"{model.function.__qualname__} {options!r} {form!r} {structure} {shapes}"
+    if not model.function.__module__.startswith("bayesrep."):
+        made_from = ""  # of code that no program's name tells
 
     def build(function: Callable[[Data, Options], None]) -> Density:
         return build_density(
@@ -286,14 +289,18 @@ def _programs(
             offsets=lambda values: model.offsets(values, options),
             select=model.select,
             weight=model.weight,
+            identity=made_from,
         )
+
+    def kept(name: str, function: Callable[..., Any], *, quick: bool = False) -> Program:
+        return kept_jit(function, name, made_from, quick=quick)
 
     density = near = build(model.function)
     onward = hessian = None
     if model.independent is not None:
         near = build(model.independent)
-        onward = jax.jit(partial(climb_from, density))
-        hessian = jax.jit(partial(dense_hessian, density))
+        onward = kept("onward", partial(climb_from, density))
+        hessian = kept("hessian", partial(dense_hessian, density))
 
     def expand(position: Position, data: Data) -> SecondOrder:
         weight = near.weight(data)
@@ -312,9 +319,9 @@ def _programs(
     return Programs(
         density,
         model.independent is None,
-        jax.jit(density.to_position),
-        jax.jit(expand, compiler_options=compiler_options(quick=True)),
-        jax.jit(quantities, compiler_options=compiler_options()),
+        kept("start", density.to_position),
+        kept("expand", expand, quick=True),
+        kept("quantities", quantities),
         onward,
         hessian,
     )

@@ -19,16 +19,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from bayesrep.inference.arrowhead import Whitening, lower_root, whitening
-from bayesrep.inference.compiling import compiler_options
 from bayesrep.inference.density import Density
 from bayesrep.inference.device import default_platform, keep_settings
 from bayesrep.inference.marginal import Marginal, Setting, feature_count, sampled_rows
 from bayesrep.inference.mode import Expand
+from bayesrep.inference.program import kept_jit
 from bayesrep.inference.tuning import Visits, importance, learn, products, ridge
 from bayesrep.machine import cores
 from bayesrep.models.model import Data
@@ -153,7 +152,7 @@ def revisited(
 
 def _weights(density: Density, setting: Setting) -> Float[np.ndarray, "unit"]:
     """What each unit of the sample counts in the surrogate."""
-    return np.asarray(density.weight(setting.data) * setting.sample.weight)
+    return float(density.weight(setting.data)) * np.asarray(setting.sample.weight)
 
 
 def _points(size: int) -> int:
@@ -204,12 +203,17 @@ def _around(
     The same as before where the density cannot be expanded there.
     """
     there = look(setting, near.step[None, :])
-    units = jnp.asarray(there.center[0])
-    center = marginal.position(setting, jnp.asarray(near.step), units)
-    hessian = expand(center, setting.data).hessian
+    white = jax.tree.map(np.asarray, setting.whitening)
+    center = {
+        "shared": white.center["shared"] + white.to_shared @ near.step,
+        "units": white.center["units"]
+        + np.einsum("urc,uc->ur", white.to_units, there.center[0])
+        - white.drag @ near.step,
+    }
+    hessian = expand(jax.device_put(center), setting.data).hessian
     if not all(np.isfinite(leaf).all() for leaf in hessian):
         return setting
-    root = np.asarray(setting.whitening.to_shared) @ near.root
+    root = white.to_shared @ near.root
     return _measured_by(setting, whitening(hessian, center, held=root))
 
 
@@ -241,7 +245,7 @@ def _moved(setting: Setting, near: _Nearer) -> Setting:
 
 def _measured_by(setting: Setting, whitening: Whitening) -> Setting:
     """The same setting, in other coordinates."""
-    new = jax.tree.map(jnp.asarray, whitening)
+    new = jax.device_put(whitening)
     sampled = new.of_units(np.flatnonzero(setting.sample.weight))
     return setting._replace(whitening=new, sample=setting.sample._replace(whitening=sampled))
 
@@ -290,11 +294,15 @@ def look_program(density: Density) -> PointProgram:
     def one(setting: Setting, point: tuple[Array]) -> Visits:
         return marginal.visit(setting, *point)
 
-    return compile_for_points(one, density.units)
+    return compile_for_points(one, density, "look")
 
 
-def compile_for_points(one: Callable[[Setting, Any], Any], units: int) -> PointProgram:
+def compile_for_points(
+    one: Callable[[Setting, Any], Any], density: Density, name: str
+) -> PointProgram:
     """Compile a function of a setting and one point for the default device.
+
+    `name` tells it from others of the density.
 
     A CPU takes points one after the other on every core; others, a batch at a time.
     """
@@ -306,9 +314,9 @@ def compile_for_points(one: Callable[[Setting, Any], Any], units: int) -> PointP
             return jax.lax.map(lambda point: one(setting, point), points)
         return jax.vmap(one, (None, 0))(setting, points)
 
-    size = in_turn if on_cpu else max(in_turn, min(batch, NUMBERS // units))
+    size = in_turn if on_cpu else max(in_turn, min(batch, NUMBERS // density.units))
     workers = cores() if on_cpu else 1
-    return PointProgram(jax.jit(some, compiler_options=compiler_options()), size, workers)
+    return PointProgram(kept_jit(some, name, density.identity), size, workers)
 
 
 def evaluate_points(program: PointProgram, setting: Setting, *points: Any) -> Any:

@@ -12,7 +12,7 @@ parameter", Technometrics 21.
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jax import Array
 
@@ -114,4 +114,4 @@ def learn(guide: Guide, weight: Float[np.ndarray, "unit"], every: Visits) -> Gui
     share = np.clip(both / max(of_sample, 1e-300), 0.0, 1.0)
     level = ridge(inputs, said @ [[1.0], [-share]], weights)
     learnt = share, level.coefficients[:, 0], guess, guess[:, rows], root
-    return Guide(*map(jnp.asarray, learnt))
+    return Guide(*jax.device_put(learnt))

@@ -132,17 +132,19 @@ def lay_out(cells: Cells, dependence: float = 0.0) -> Pairs:
     rejected = cells.shown - cells.selected
     if dependence > 0:
         given = logit_quadrature.log_dependent(cells.selected, rejected, dependence)
-        return DependentPairs(*(jnp.asarray(on_pairs(x, cells).T) for x in (given.T, log_choices)))
+        return DependentPairs(
+            *(jax.device_put(on_pairs(x, cells).T) for x in (given.T, log_choices))
+        )
     if _fits_grid(shown):
-        return GridPairs(jnp.asarray(on_pairs(log_choices, cells)), tuple(int(n) for n in shown))
+        return GridPairs(jax.device_put(on_pairs(log_choices, cells)), tuple(int(n) for n in shown))
     size = int(shown[-1])
     return ListedPairs(
-        below_selected=jnp.asarray(below(cells.selected, size)),
-        below_rejected=jnp.asarray(below(rejected, size)),
-        below_shown=jnp.asarray(below(cells.shown, size)),
-        selected=jnp.asarray(cells.selected, dtype=float),
-        rejected=jnp.asarray(rejected, dtype=float),
-        log_choices=jnp.asarray(log_choices),
+        below_selected=jax.device_put(below(cells.selected, size)),
+        below_rejected=jax.device_put(below(rejected, size)),
+        below_shown=jax.device_put(below(cells.shown, size)),
+        selected=jax.device_put(cells.selected.astype(float)),
+        rejected=jax.device_put(rejected.astype(float)),
+        log_choices=jax.device_put(log_choices),
     )
 
 
@@ -153,7 +155,7 @@ def which_kept(cells: Cells) -> Kept | None:
     shown = np.unique(cells.shown)
     of_shown = (cells.shown[None, :] == shown[:, None]).astype(np.float64)
     probability = cells.selection.probability(cells.selected, cells.shown)
-    return Kept(*(jnp.asarray(on_pairs(x, cells).T) for x in (probability, of_shown)))
+    return Kept(*(jax.device_put(on_pairs(x, cells).T) for x in (probability, of_shown)))
 
 
 def images_on_pairs(tables: Sequence[Cells]) -> Float[np.ndarray, "group cell"]:
@@ -171,7 +173,7 @@ def counts_of(tables: Sequence[Cells], dependence: float = 0.0) -> Counts:
     dependence
         Intraclass correlation of the answers about one image.
     """
-    images = jnp.asarray(images_on_pairs(tables))
+    images = jax.device_put(images_on_pairs(tables))
     return Counts(lay_out(tables[0], dependence), images, which_kept(tables[0]))
 
 

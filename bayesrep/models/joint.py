@@ -72,7 +72,7 @@ from bayesrep.models.mixtures import (
     sample_mixtures,
     sample_normal,
 )
-from bayesrep.models.model import Model
+from bayesrep.models.model import Model, take_rows
 from bayesrep.models.options import JointOptions
 from bayesrep.studies.overlap import overlap_weight
 from bayesrep.studies.statistics import Cells
@@ -114,24 +114,26 @@ def joint_data(groups: Sequence[Mapping[str, Cells]], dependence: float = 0.0) -
     correct = np.stack([on_pairs(cells.correct.T, cells) for cells in answered], axis=1)
     # In NumPy: JAX would compile a program for each operation.
     total = images["reference"].sum(axis=1)
+    weight = overlap_weight(cells["replication"] for cells in groups)
     return JointData(
         datasets=tuple(counts_of(of, dependence) for of in tables.values()),
-        correct=jnp.asarray(correct),
-        wrong=jnp.asarray(images["replication"][None] - correct),
-        share=jnp.asarray(total / total.sum()),
-        weight=jnp.asarray(overlap_weight(cells["replication"] for cells in groups)),
+        correct=jax.device_put(correct),
+        wrong=jax.device_put(images["replication"][None] - correct),
+        share=jax.device_put(total / total.sum()),
+        weight=jax.device_put(np.asarray(weight)),
     )
 
 
 def annotations_only(data: JointData) -> JointData:
     """The same data with every classifier's answers removed (shapes unchanged)."""
-    nothing = jnp.asarray(np.zeros(data.correct.shape, data.correct.dtype))
-    return data._replace(correct=nothing, wrong=nothing, weight=jnp.ones_like(data.weight))
+    nothing = jax.device_put(np.zeros(data.correct.shape, data.correct.dtype))
+    return data._replace(correct=nothing, wrong=nothing, weight=jax.device_put(np.ones(())))
 
 
 def of_classifiers(data: JointData, rows: Ints) -> JointData:
     """The data of some of the classifiers."""
-    return data._replace(correct=data.correct[rows], wrong=data.wrong[rows])
+    correct, wrong = take_rows((data.correct, data.wrong), rows)
+    return data._replace(correct=correct, wrong=wrong)
 
 
 def joint_start(data: JointData, options: JointOptions) -> dict[str, ArrayLike]:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from numpyro import handlers
 
@@ -170,3 +172,17 @@ def _any_data(model: Model, options: Options, form: Form) -> Data:
     by_group = [dict.fromkeys(form.roles, cells)] * form.groups
     distinct = dict.fromkeys(form.roles, image) if model.of_images else {}
     return model.data(by_group, distinct, options, None)
+
+
+_Tree = TypeVar("_Tree")
+
+
+def take_rows(tree: _Tree, rows: Ints) -> _Tree:
+    """Some rows of every array of a tree."""
+
+    def take(array: Array) -> Array:
+        # Where nothing is traced, in NumPy: JAX would compile programs to index.
+        traced = isinstance(array, Tracer)
+        return array[rows] if traced else jax.device_put(np.asarray(array)[rows])
+
+    return jax.tree.map(take, tree)

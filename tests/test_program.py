@@ -1,0 +1,164 @@
+"""Programs that later processes find without tracing: the same numbers, or made again."""
+
+import hashlib
+import json
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import zoo
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+from bayesrep.inference import program
+from bayesrep.inference.mode import Climb
+from bayesrep.inference.problem import _programs, pose, programs
+from bayesrep.inference.program import kept_jit
+
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.compiles]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where programs are kept here."""
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path))
+    reset_cache()
+    yield tmp_path
+    jax.config.update("jax_compilation_cache_dir", before)
+    reset_cache()
+
+
+def kept(folder):
+    return sorted(folder.glob("*.program"))
+
+
+def never(*_):
+    raise AssertionError("traced")
+
+
+def sums(tree, power):
+    """Results of many types, among them a type of ours and None."""
+    total = tree["a"] + tree["b"][0] ** power
+    return {"z": [total, None], "a": (Climb(total, total, 1.0 * total.sum(), power + 1), total)}
+
+
+TREE = {"a": np.arange(3.0), "b": (np.ones(()), None)}
+TWO = np.asarray(2)
+
+
+def test_a_kept_program_is_not_traced_and_gives_the_same_tree(folder):
+    plain = jax.jit(sums)(TREE, TWO)
+    first = kept_jit(sums, "sums", "all")(TREE, TWO)
+    assert len(kept(folder)) == 1
+    again = kept_jit(never, "sums", "all")
+    for found in (first, again(TREE, TWO), again.compile_for(TREE, TWO).call(TREE, TWO)):
+        assert jax.tree.structure(found) == jax.tree.structure(plain)
+        for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(plain), strict=True):
+            assert one.dtype == other.dtype
+            assert np.array_equal(one, other)
+    shape = again.compile_for(TREE, TWO).shape
+    assert shape == jax.eval_shape(sums, TREE, TWO)
+
+
+def test_what_tells_programs_apart(folder):
+    tree, two = TREE, TWO
+    kept_jit(sums, "sums", "all")(tree, two)
+    others = [
+        (("other", "all"), tree, two),
+        (("sums", "some"), tree, two),
+        (("sums", "all"), {**tree, "a": np.zeros(4)}, two),
+        (("sums", "all"), {**tree, "a": np.zeros(3, int)}, two),
+        (("sums", "all"), {"a": tree["a"], "b": [*tree["b"]]}, two),
+        (("sums", "all"), tree, np.asarray(2.0)),
+    ]
+    for number, (names, *arguments) in enumerate(others, 2):
+        kept_jit(sums, *names)(*arguments)
+        assert len(kept(folder)) == number
+    with jax.enable_x64(new_val=False):
+        kept_jit(sums, "sums", "all")(tree, two)
+    assert len(kept(folder)) == len(others) + 2
+
+
+def test_code_that_was_changed_makes_another_program(folder, monkeypatch):
+    kept_jit(sums, "sums", "all")(TREE, TWO)
+    monkeypatch.setattr(program, "_maker", lambda: "other code")
+    kept_jit(sums, "sums", "all")(TREE, TWO)
+    assert len(kept(folder)) == 2
+
+
+def test_the_code_is_all_of_the_rooms_that_programs_come_from(monkeypatch):
+    read = []
+    monkeypatch.setattr(program, "_digest", lambda data: read.append(data) or "")
+    program._maker.__wrapped__()
+    text = b"".join(read).decode()
+    for name in ("def joint(", "def log_pair_masses(", "def log_binomial(", "def second_order("):
+        assert name in text
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "bit", "another", "type", "tree"])
+def test_what_is_not_as_it_was_kept_is_made_again(folder, damage):
+    value = kept_jit(sums, "sums", "all")(TREE, TWO)
+    (file,) = kept(folder)
+    data = file.read_bytes()
+    seal, header, rest = data.split(b"\n", 2)
+    if damage == "cut":
+        data = data[: len(data) // 2]
+    elif damage == "empty":
+        data = b""
+    elif damage == "bit":
+        data = data[:-100] + bytes([data[-100] ^ 1]) + data[-99:]
+    elif damage == "another":
+        kept_jit(lambda tree, power: sums(tree, power + 1), "more", "all")(TREE, TWO)
+        (other,) = set(kept(folder)) - {file}
+        data = other.read_bytes()[:-1]
+    else:
+        named = {"os:system": [0]} if damage == "type" else {"dict": 5}
+        header = json.dumps(named).encode()
+        data = b"\n".join([hashlib.sha256(header + rest).hexdigest().encode(), header, rest])
+    file.write_bytes(data)
+    again = kept_jit(sums, "sums", "all")(TREE, TWO)
+    assert jax.tree.structure(again) == jax.tree.structure(value)
+    assert np.array_equal(again["a"][1], value["a"][1])
+    third = kept_jit(never, "sums", "all")(TREE, TWO)
+    assert np.array_equal(third["a"][1], value["a"][1])
+
+
+class Foreign(NamedTuple):
+    """A type that no later process could find."""
+
+    value: jax.Array
+
+
+def test_what_cannot_be_kept_is_computed(folder):
+    unknown = kept_jit(lambda x: x + 1, "plain", "")
+    assert unknown(np.arange(2.0)).tolist() == [1.0, 2.0]
+    foreign = kept_jit(lambda x: Foreign(x + 1), "foreign", "all")
+    assert foreign(np.arange(2.0)).value.tolist() == [1.0, 2.0]
+    traced = kept_jit(jnp.sin, "sine", "all")
+    assert float(jax.grad(traced)(0.0)) == 1.0
+    assert traced.lower(1.0).compile()(1.0) == jnp.sin(1.0)
+    assert kept(folder) == []
+    jax.config.update("jax_compilation_cache_dir", None)
+    assert float(traced(0.5)) == float(jnp.sin(0.5))
+    jax.config.update("jax_compilation_cache_dir", str(folder / "file" / "nowhere"))
+    (folder / "file").write_bytes(b"")
+    assert float(traced(0.5)) == float(jnp.sin(0.5))
+
+
+def test_options_that_a_model_closes_over_make_programs_of_their_own(folder):
+    """Prior means and scales are no arguments; shapes are the same."""
+    study = zoo.cut(zoo.study("tiny"), images=60)
+    values = []
+    for slope in ((3.0, 2.5), (2.0, 2.5), (3.0, 2.5)):
+        _programs.cache_clear()
+        problem = pose(study, model="joint", options={"slope": slope})
+        data = problem.data()
+        tools = programs(problem, data)
+        start = {n: np.zeros(np.shape(v)) for n, v in problem.start(data).items()}
+        values.append(float(tools.expand(tools.start(start), data).value))
+        plain = float(tools.density.potential(tools.start(start), data))
+        assert values[-1] == pytest.approx(plain, rel=1e-12)
+    assert values[0] == values[2] != values[1]
+    _programs.cache_clear()
