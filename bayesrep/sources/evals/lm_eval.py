@@ -92,6 +92,7 @@ def read(
         {} if version is None else {task: f"version {version}"},
         _limited(facts, task, where),
         metrics=tuple(metrics),
+        marks=frozenset({time} - {""}),
     )
 
 
@@ -172,7 +173,7 @@ def _results(path: Path, task: str, time: str, given: Sequence[Path]) -> dict[st
 
 def _facts(path: Path) -> dict[str, Any]:
     text = json_parts.read_text(path)
-    return {key: value for key, value in json_parts.parts(text, str(path)) if key is not None}
+    return {key: value for key, value in json_parts.all_parts(text, str(path)) if key is not None}
 
 
 def _of(facts: Mapping[str, Any], *keys: str) -> dict[str, Any]:

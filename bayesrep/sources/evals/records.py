@@ -110,6 +110,9 @@ class Log:
         The tasks of groups that are known of the logs.
     split
         The split that its items are of, where its tool knows splits; empty where it names none.
+    marks
+        What no second run has: identifiers of its samples, or of the run; none where the tool
+        gives none.
     """
 
     where: str
@@ -122,6 +125,7 @@ class Log:
     metrics: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     split: str | None = None
+    marks: frozenset[str] = frozenset()
 
 
 def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.DataFrame:
