@@ -268,9 +268,9 @@ def _fields(record: str, separator: str) -> list[str] | None:
 
 def _first_record(data: bytes) -> bytes:
     """The header, which may hold line breaks within quotes."""
-    end = data.find(b"\n")
-    while end >= 0 and data.count(b'"', 0, end) % 2:
-        end = data.find(b"\n", end + 1)
+    begin, end, quotes = 0, data.find(b"\n"), 0
+    while end >= 0 and (quotes := quotes + data.count(b'"', begin, end)) % 2:
+        begin, end = end, data.find(b"\n", end + 1)
     return data[: len(data) if end < 0 else end].rstrip(b"\r")
 
 

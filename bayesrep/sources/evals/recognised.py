@@ -20,7 +20,7 @@ from bayesrep.sources.evals import (
     score_tables,
     swe_bench,
 )
-from bayesrep.sources.evals.records import Asked, Log, belongs, group_log
+from bayesrep.sources.evals.records import Asked, Log, belongs, digest_scores, group_log
 from bayesrep.sources.evals.score_tables import LINES, TABLES
 
 KNOWN = (
@@ -125,10 +125,9 @@ def _refuse_same_samples(logs: Sequence[Log]) -> None:
 def _same_scores(logs: Sequence[Log]) -> dict[str, str]:
     """Of logs with the scores of another, where one of the two has no identifiers: a sentence."""
     notes: dict[str, str] = {}
-    seen: dict[bytes, Log] = {}
+    seen: dict[str, Log] = {}
     for log in logs if len(logs) > 1 else ():
-        scores = log.records.select("item", "attempt", "scorer", "metric", "filter", "score")
-        other = seen.setdefault(scores.hash_rows().sort().to_numpy().tobytes(), log)
+        other = seen.setdefault(digest_scores(log.records), log)
         if other is not log and not (log.marks and other.marks):
             told = f"{plain(log.where)}: has the scores of {plain(other.where)}, item by item"
             notes[log.where] = f"{told}; if one is a copy of the other, give it once"

@@ -169,6 +169,12 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
     return table.with_columns(item_keys(table["item"])).select(list(COLUMNS))
 
 
+def digest_scores(records: pl.DataFrame) -> str:
+    """The same of records whose items have the same scores, in whatever order."""
+    scores = records.select("item", "attempt", "scorer", "metric", "filter", "score")
+    return blake2b(scores.hash_rows().sort().to_numpy().tobytes(), digest_size=16).hexdigest()
+
+
 def unread(where: str, tool: str, task: str) -> Log:
     """The log of a data set that nobody asked for."""
     return Log(where, tool, "", pl.DataFrame(schema=COLUMNS), unread=(plain(task),))
