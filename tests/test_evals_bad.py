@@ -296,7 +296,7 @@ def test_filters_that_are_not_named_are_no_attempts(tmp_path):
 def test_a_model_twice(tmp_path):
     files = [*lm_eval(tmp_path / "one"), *lm_eval(tmp_path / "two")]
     for file in files[2:]:
-        changed(file, lambda row: {**row, "resps": [["another"]]})
+        changed(file, lambda row: {**row, "exact_match": 1 - row["exact_match"]})
     told = {"model": "m", "dataset": "old", "items": list("012345")}
     where = refuse(files, "model-repeated-on-data-set", told).facts["files"]
     assert str(tmp_path / "two" / "m" / "samples_old_") in where
@@ -319,6 +319,93 @@ def test_a_copy_of_a_log_is_no_further_attempt(tmp_path, make, options):
     again.write_bytes(table.read_bytes())
     with refused(StudyError, "same-file-twice", {"path": str(again), "other": str(table)}):
         read_evaluations([table, again], **BOTH, **options)
+
+
+def _rewritten(file, to, change, indent=None):
+    """A log of Inspect in JSON as another program would save it."""
+    held = json.loads(file.read_text())
+    change(held)
+    to.parent.mkdir(exist_ok=True)
+    to.write_text(json.dumps(dict(reversed(held.items())), indent=indent))
+    return to
+
+
+def _marked(held):
+    held["eval"] |= {"eval_id": "first", "run_id": "r1", "created": "2026-01-01"}
+    for sample in held["samples"]:
+        sample["uuid"] = f"{held['eval']['task']} {sample['id']} {sample['epoch']}"
+
+
+def test_a_log_that_was_saved_anew_is_no_further_attempt(tmp_path):
+    """By the identifiers of its samples, whatever it says of the run; or by those of the run."""
+
+    def renamed(held):
+        held["eval"] |= {"eval_id": "second", "run_id": "r2", "created": "2026-01-02"}
+
+    def unmarked(held):
+        for sample in held["samples"]:
+            del sample["uuid"]
+
+    def made(name, change, of=None):
+        files = of or [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
+        return [_rewritten(file, tmp_path / name / file.name, change, indent=1) for file in files]
+
+    first = made("first", _marked)
+    for again in (made("renamed", renamed, first), made("anew", lambda held: None, first)):
+        told = {"path": str(again[0]), "other": str(first[0])}
+        with refused(StudyError, "same-samples-twice", told):
+            read_evaluations([*first, *again], **BOTH, repeats=True)
+    plainly = made("unmarked", unmarked, first)
+    with refused(StudyError, "same-samples-twice"):
+        read_evaluations(
+            [*plainly, *made("again", lambda held: None, plainly)], **BOTH, repeats=True
+        )
+
+    def second(held):  # the same answers, of other samples
+        renamed(held)
+        for sample in held["samples"]:
+            sample["uuid"] += " again"
+
+    found = read_evaluations([*first, *made("second", second, first)], **BOTH, repeats=True)
+    assert not any("copy" in note for note in found.notes)
+    assert [set(table.attempts.tolist()) for table in found.attempts] == [{2}, {2}]
+
+
+def test_equal_scores_without_identifiers_are_said_and_counted(tmp_path):
+    files = [makers.inspect_json(tmp_path, "m", task) for task in TASKS]
+    again = [_rewritten(f, tmp_path / "b" / f.name, lambda held: None, indent=2) for f in files]
+    found = read_evaluations([*files, *again], **BOTH, repeats=True)
+    told = [note for note in found.notes if "give it once" in note]
+    assert [str(each) in note for each, note in zip(again, told, strict=True)] == [True, True]
+
+
+def test_lm_eval_files_of_one_time_are_of_one_run(tmp_path):
+    files = [*lm_eval(tmp_path / "one"), *lm_eval(tmp_path / "two")]
+    changed(files[2], lambda line: dict(reversed(line.items())))
+    told = {"path": str(files[2]), "other": str(files[0])}
+    with refused(StudyError, "same-samples-twice", told):
+        read_evaluations(files, **BOTH, repeats=True)
+
+
+def test_a_value_of_json_and_the_number_of_values_have_bounds(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_parts, "LONGEST", 40)
+    small = '{"a": [1, 22, 333], "b": "' + "x" * 20 + '", "c": -1.5e3, "d": true, "\\u00e9": [{}]}'
+    wanted = json.loads(small)
+    for blanks in range(60):
+        text = small.replace("{", "{" + " " * blanks, 1)
+        assert dict(json_parts.parts(text, "f")) == wanted
+    for value in ('"' + "x" * 39 + '"', "[" + "1," * 20 + "1]", "1" * 41):
+        with refused(StudyError, "json-value-too-large", {"where": "f", "character": 5}):
+            list(json_parts.parts(f'{{"a":{value},"b":1}}', "f"))
+    with refused(StudyError, "json-file-damaged", {"reason": "Expecting value at character 55"}):
+        list(json_parts.parts(" " * 50 + '{"a":x, "b": [1, 2]}', "f"))
+    with refused(StudyError, "json-text-too-large", {"where": "f"}):
+        json_parts.all_parts(" " * 41 + "{}", "f")
+    monkeypatch.setattr(json_parts, "VALUES", 4)
+    assert len(list(json_parts.parts("[1, 2, 3, 4]", "f"))) == 4
+    for text in ("[1, 2, 3, 4, 5]", '{"a": 1, "b": 2, "c": 3}'):
+        with refused(StudyError, "json-with-many-values", {"most": 4}):
+            list(json_parts.parts(text, "f"))
 
 
 def test_logs_of_two_models_may_be_equal(tmp_path):

@@ -38,6 +38,20 @@ def lines(file, rows):
     return file
 
 
+@pytest.mark.parametrize("kind", [pl.Float64, pl.Float32, pl.String])
+def test_items_that_are_whole_floats_are_those_of_another_file(tmp_path, kind):
+    for task, numbers in (("old", pl.Int64), ("new", pl.Int64 if kind == pl.String else kind)):
+        items = pl.Series("item", [1, 2, 3]).cast(numbers)
+        items = items.cast(pl.String) if kind == pl.String and task == "new" else items
+        table = pl.DataFrame([items]).with_columns(
+            model=pl.lit("m"), score=items.cast(pl.Int64) % 2
+        )
+        table.write_parquet(tmp_path / f"{task}.parquet")
+    files = [tmp_path / "old.parquet", tmp_path / "new.parquet"]
+    found = read_evaluations(files, reference="old", replication="new")
+    assert [list(data.images) for data in found.answers] == [["1", "2", "3"]] * 2
+
+
 # What a column is, is never guessed
 
 

@@ -180,21 +180,20 @@ def _book(path, rows, *, dimension=None, formats=None):
         book.active[place].number_format = form
     book.save(path)
     if dimension:
-        _declare(path, dimension)
+        stated = f'<dimension ref="{dimension}"'  # a size that is not the sheet's
+        _replace(path, rb'<dimension ref="[^"]*"', stated.encode())
     return path
 
 
-def _declare(path, dimension):
-    """State a size that is not a sheet's."""
+def _replace(path, pattern, new):
+    """Change what a sheet says, once."""
     import re
     import zipfile
 
     with zipfile.ZipFile(path) as archive:
         held = {name: archive.read(name) for name in archive.namelist()}
     name = "xl/worksheets/sheet1.xml"
-    changed, times = re.subn(
-        rb'<dimension ref="[^"]*"', f'<dimension ref="{dimension}"'.encode(), held[name]
-    )
+    changed, times = re.subn(pattern, new, held[name])
     assert times == 1
     with zipfile.ZipFile(path, "w") as archive:
         for each, text in held.items():
@@ -225,6 +224,50 @@ def test_a_stray_cell_far_away_costs_nothing_and_one_with_a_name_is_a_column(tmp
     book.active["XFD1"], book.active["XFC3"] = None, "lost"
     book.save(path)
     with refused(StudyError, "column-without-name", {"column_number": 16383}):
+        read_only(path)
+
+
+def test_the_number_of_columns_has_a_bound(tmp_path):
+    path = tmp_path / "a.csv"
+    for columns in (2**16 + 1, 10**6):
+        path.write_text("image" + "," * (columns - 1) + "\na" + "," * (columns - 1) + "\n")
+        with refused(StudyError, "table-with-many-columns", {"columns": columns}):
+            read_only(path)
+
+
+def test_a_formula_without_a_stored_value_is_no_empty_cell(tmp_path):
+    path = _book(tmp_path / "a.xlsx", [("image", "n"), ("a", 1), ("b", "=B2+1")])
+    with refused(StudyError, "workbook-formula-without-value", {"cell": "B3"}):
+        read_only(path)
+    for stored, read in ((b"<v>2</v>", "2"), (b"<v></v>", None)):  # the last is an empty text
+        kind = b"" if read else b' t="str"'
+        _replace(
+            path, rb'<c r="B3"[^>]*>(<f>.*?</f>).*?</c>', b'<c r="B3"%s>\\1%s</c>' % (kind, stored)
+        )
+        assert read_only(path).frame["n"].to_list() == ["1", read]
+
+
+TITLED = {
+    "My results,\nimage,n\na,1\n": 2,
+    "My results\nimage,n\na,1\n": 2,
+    "\nMy results;;\n;;\nimage;n;m\na;1;2\n": 4,
+}
+
+
+@pytest.mark.parametrize("text", TITLED)
+def test_a_title_above_the_header_is_named(tmp_path, text):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with refused(StudyError, "title-above-header", {"title": "My results", "header": TITLED[text]}):
+        read_only(path)
+
+
+def test_a_title_in_a_workbook_is_named_and_a_column_without_a_name_is_no_title(tmp_path):
+    path = _book(tmp_path / "a.xlsx", [("My results",), (), ("image", "n"), ("a", 1)])
+    with refused(StudyError, "title-above-header", {"line": 1, "header": 3}):
+        read_only(path)
+    path = _book(tmp_path / "b.xlsx", [("image", None), ("a", 1)])
+    with refused(StudyError, "column-without-name", {"column_number": 2}):
         read_only(path)
 
 

@@ -35,8 +35,12 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 LARGEST_TEXT, SWELLING = 2**26, 50
 """Bytes that a compressed table may hold in any case, and times those of its file."""
 
+COLUMNS = 2**16
+"""Columns of a table, each of which costs time however short it is."""
 _CHUNK = 2**22
 _LONGEST_HEADER = 2**22
+_ABOVE = 5  # lines below the first among which a header is looked for
+_FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
 _MARKS = {  # the longer ones first, since that of UTF-32 begins with that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -283,9 +287,9 @@ def _fields(record: str, separator: str) -> list[str] | None:
 
 def _first_record(data: bytes) -> bytes:
     """The header, which may hold line breaks within quotes."""
-    end = data.find(b"\n")
-    while end >= 0 and data.count(b'"', 0, end) % 2:
-        end = data.find(b"\n", end + 1)
+    begin, end, quotes = 0, data.find(b"\n"), 0
+    while end >= 0 and (quotes := quotes + data.count(b'"', begin, end)) % 2:
+        begin, end = end, data.find(b"\n", end + 1)
     return data[: len(data) if end < 0 else end].rstrip(b"\r")
 
 
@@ -299,12 +303,17 @@ def _parsed(data: bytes, where: str, rename: Rename) -> Sheet:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise StudyError(_fault(data, header, where, error)) from error
     frame.columns = header.names
-    return Sheet(Place(where, "line", header.line + 1), _tidy(frame, where))
+    place = Place(where, "line", header.line + 1)
+    return Sheet(place, _tidy(frame, place))
 
 
 def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
     """Names of columns, each once; those that have none get one that no header can have."""
     stripped = [normalize_name(name) for name in raw]
+    if len(stripped) > COLUMNS:
+        raise StudyError(
+            "table-with-many-columns", where=where, columns=len(stripped), most=COLUMNS
+        )
     names = rename(stripped)
     times = Counter(name for name in names if name)
     if repeated := sorted(name for name, count in times.items() if count > 1):
@@ -318,7 +327,7 @@ def name_columns(raw: Iterable[str], where: str, rename: Rename) -> list[str]:
     return [name or f"{_UNNAMED}{place}" for place, name in enumerate(names)]
 
 
-def _tidy(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+def _tidy(frame: pl.DataFrame, place: Place) -> pl.DataFrame:
     """Without what spreadsheets and data frames leave: empty columns, an index, empty last rows."""
     frame, left = normalize_cells(frame), list[str]()
     for column in frame:
@@ -327,13 +336,37 @@ def _tidy(frame: pl.DataFrame, where: str) -> pl.DataFrame:
         if blank or ((unnamed or column.name == "Unnamed: 0") and _is_index(column)):
             left.append(column.name)
         elif unnamed:
-            place = int(column.name[1:]) + 1
-            raise StudyError("column-without-name", where=where, column_number=place)
+            _refuse_title(frame, place)
+            number = int(column.name[1:]) + 1
+            raise StudyError("column-without-name", where=place.name, column_number=number)
     frame = frame.drop(left)
     if frame.width and frame.height:
         places = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
         frame = frame.head(int(places[-1]) + 1 if len(places) else 0)
     return frame
+
+
+def _refuse_title(frame: pl.DataFrame, place: Place) -> None:
+    """Refuse a title where a header should be: one cell, the first, above several words."""
+    title, *others = frame.columns
+    if title.startswith(_UNNAMED) or not all(name.startswith(_UNNAMED) for name in others):
+        return
+    for row, cells in enumerate(frame.head(_ABOVE).iter_rows()):
+        words = [cell for cell in cells if cell is not None]
+        if len(words) > 1:
+            if not _numbered(words):
+                raise StudyError(_title(place.name, place.first + row, title, place.first - 1))
+            return
+
+
+def _numbered(cells: Iterable[str]) -> bool:
+    """Whether a row holds a number, as a header rarely does."""
+    return any(re.fullmatch(r"\s*[-+]?[\d.,]+%?\s*", cell) for cell in cells)
+
+
+def _title(where: str, header: int, title: str, line: int) -> Violation:
+    facts = {"where": where, "line": line, "title": plain(title[:60]), "header": header}
+    return Violation("title-above-header", **facts)
 
 
 def _is_index(column: pl.Series) -> bool:
@@ -350,6 +383,8 @@ def _fault(data: bytes, header: _Header, where: str, error: BaseException) -> Vi
         for row in rows:
             if len(row) > width:
                 line = header.line - 1 + rows.line_num
+                if width == 1 and line <= header.line + _ABOVE and not _numbered(row):
+                    return _title(where, line, header.names[0], header.line)
                 facts = {
                     "where": where,
                     "line": line,
@@ -375,14 +410,19 @@ def _workbook(file: Path, rename: Rename) -> list[Sheet]:
     where, most = str(file), max(LARGEST_TEXT, SWELLING * file.stat().st_size)
     try:
         with zipfile.ZipFile(file) as archive:
-            if sum(each.file_size for each in archive.infolist()) > most:
+            entries = archive.infolist()
+            if sum(each.file_size for each in entries) > most:
                 raise StudyError("workbook-too-large", where=where, most_bytes=most)
+            pages = (each for each in entries if each.filename.startswith("xl/worksheets/"))
+            computed = any(_FORMULA.search(archive.read(each)) for each in pages)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions that are not read
             book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
             hidden = [each.title for each in book.worksheets if each.sheet_state != "visible"]
             shown = [each for each in book.worksheets if each.title not in hidden]
             sheets = [(each.title, _rows(each)) for each in shown or book.worksheets]
+            if computed:
+                _refuse_formulas(file, book, [title for title, _ in sheets])
             book.close()
     except OSError:
         raise
@@ -417,6 +457,24 @@ def _rows(sheet: Any) -> list[_Cells]:
         }
         for row in sheet.iter_rows()
     ]
+
+
+def _refuse_formulas(file: Path, book: Any, titles: Iterable[str]) -> None:
+    """Refuse formulas whose values were not stored, as programs write them that compute nothing."""
+    from openpyxl import load_workbook
+
+    formulas = load_workbook(file, read_only=True, keep_links=False)
+    for title in titles:
+        formulas[title].reset_dimensions()
+        for row, values in zip(formulas[title].iter_rows(), book[title].iter_rows(), strict=True):
+            for cell, stored in zip(row, values, strict=True):
+                empty_text = stored.data_type == "str"
+                if cell.data_type == "f" and stored.value is None and not empty_text:
+                    where = f"{file}, sheet {plain(title)!r}"
+                    raise StudyError(
+                        "workbook-formula-without-value", where=where, cell=cell.coordinate
+                    )
+    formulas.close()
 
 
 def _text(cell: Any) -> str:
@@ -463,7 +521,7 @@ def _sheet(rows: list[_Cells], where: str, rename: Rename) -> Sheet:
                 stacklevel=2,
             )
         columns.append(texts)
-    return Sheet(place, _tidy(pl.DataFrame(columns), where))
+    return Sheet(place, _tidy(pl.DataFrame(columns), place))
 
 
 def check_width(sheet: Sheet, size: int) -> None:

@@ -23,11 +23,14 @@ LARGEST = 2**28
 BLOCK = 2**21
 """Bytes of JSON Lines that are read at once: few enough to stay in a processor's cache."""
 LONGEST = 2**26
-"""Bytes of one line."""
+"""Bytes of one line, and characters of one value: what is made into objects at once."""
+VALUES = 2**22
+"""Members and elements of a file that are made into objects one after the other."""
 
 _HALF = re.compile(
     rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]", re.DOTALL
 )
+_LONGEST_WORD = 12  # characters behind the place of an error that an end in a word makes
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -62,9 +65,14 @@ def parts(text: str, where: str, lists: Collection[str] = ()) -> Iterator[tuple[
         What a StudyError calls it.
     lists
         Keys of the object whose lists are yielded an element at a time: (key, element).
+
+    Raises
+    ------
+    StudyError
+        Where it is no JSON, has a value of more than `LONGEST` characters or more than `VALUES`.
     """
     try:
-        cursor = _Cursor(text)
+        cursor = _Cursor(text, where)
         if cursor.peek() == "[":
             for element in cursor.elements():
                 yield None, element
@@ -72,16 +80,31 @@ def parts(text: str, where: str, lists: Collection[str] = ()) -> Iterator[tuple[
             yield from cursor.members(lists)
         if cursor.at != len(text):
             raise ValueError(f"something follows its end at character {cursor.at}")
+    except StudyError:
+        raise
     except ValueError as error:
         raise StudyError("json-file-damaged", where=where, reason=reason(error)) from None
 
 
-class _Cursor:
-    """A place in a text, always behind white space."""
+def all_parts(text: str, where: str) -> list[tuple[str | None, Any]]:
+    """All that `parts` yields, at once: of a text of no more than `LONGEST` characters."""
+    if len(text) > LONGEST:
+        raise StudyError("json-text-too-large", where=where, most_megabytes=LONGEST // 2**20)
+    return list(parts(text, where))
 
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+
+class _Cursor:
+    """A place in a text, always behind white space, and the piece of the text that it is in."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self.text, self.where, self.at, self.count = text, where, 0, 0
         self._skip()
+        self._cut(0)
+
+    def _cut(self, start: int) -> None:
+        """Take the piece that begins at a place: all of a short text."""
+        self.start, self.end = start, min(len(self.text), start + LONGEST)
+        self.piece = self.text[start : self.end]
 
     def _skip(self) -> None:
         found = _SPACE.match(self.text, self.at)
@@ -103,9 +126,33 @@ class _Cursor:
 
     def value(self) -> Any:
         """The value that begins here."""
-        value, self.at = strict_json.beginning(self.text, self.at)
+        self.count += 1
+        if self.count > VALUES:
+            raise StudyError("json-with-many-values", where=self.where, most=VALUES)
+        found = self._in_piece()
+        if found is None and self.start < self.at:
+            self._cut(self.at)
+            found = self._in_piece()
+        if found is None:
+            facts = {"where": self.where, "character": self.at, "most": LONGEST // 2**20}
+            raise StudyError("json-value-too-large", **facts)
+        value, self.at = found
         self._skip()
         return value
+
+    def _in_piece(self) -> tuple[Any, int] | None:
+        """The value and its end; None where it may go on behind the piece."""
+        last = self.end == len(self.text)
+        if self.at >= self.end and not last:
+            return None
+        try:
+            value, end = strict_json.beginning(self.piece, self.at - self.start)
+        except json.JSONDecodeError as error:
+            text_ended = error.msg.startswith("Unterminated string")
+            if not last and (text_ended or error.pos > len(self.piece) - _LONGEST_WORD):
+                return None
+            raise ValueError(f"{error.msg} at character {self.start + error.pos}") from None
+        return (value, self.start + end) if last or end < len(self.piece) else None
 
     def elements(self) -> Iterator[Any]:
         """The elements of the list that begins here."""

@@ -105,14 +105,12 @@ def _too_long(table: pl.DataFrame, size: int, where: str) -> Violation | None:
 
 def too_wide(table: pl.DataFrame, size: int, where: str) -> Violation | None:
     """Say which column of a file of `size` bytes is too wide for an array of its texts."""
-    for column in table:
-        if not isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
-            continue
-        longest = column.cast(pl.String).str.len_chars().max() or 0
-        if 4 * len(table) * int(longest) > _allowed(size):  # type: ignore[arg-type]
-            return Violation(
-                "text-implausibly-long", where=where, column=column.name, characters=longest
-            )
+    textual = pl.String | pl.Categorical | pl.Enum
+    names = [name for name, kind in table.schema.items() if isinstance(kind, textual)]
+    lengths = table.select(pl.col(names).cast(pl.String).str.len_chars().max().fill_null(0))
+    for name, longest in zip(names, lengths.row(0) if names else (), strict=True):
+        if 4 * len(table) * longest > _allowed(size):
+            return Violation("text-implausibly-long", where=where, column=name, characters=longest)
     return None
 
 

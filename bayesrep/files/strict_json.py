@@ -3,8 +3,10 @@
 And of our own: `finite` leaves nothing in it that JSON does not know.
 """
 
+import gc
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from bayesrep.errors import StudyError, reason
 DEPTH = 100
 BYTES = 2**26  # what is parsed takes up to thirty times as much memory
 BITS = 128  # of a whole number: seeds may have so many
+_MANY = 2**20  # characters that may hold so many lists that collecting takes most of the time
 
 
 def finite(value: Any) -> Any:
@@ -36,11 +39,12 @@ def parse(text: str) -> Any:
     are too deep, a key given twice, numbers not finite or too large, half a surrogate pair.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_refused)
+        with _collector_paused(len(text)):
+            value = json.loads(text, object_pairs_hook=_object, parse_constant=_refused)
+            for each in _values(value):
+                _check(each)
     except RecursionError:
         raise ValueError(_DEEP) from None
-    for each in _values(value):
-        _check(each)
     return value
 
 
@@ -71,13 +75,27 @@ def beginning(text: str, start: int = 0) -> tuple[Any, int]:
     of `parse`.
     """
     try:
-        value, end = _LENIENT.raw_decode(text, start)
+        with _collector_paused(len(text) - start):
+            value, end = _LENIENT.raw_decode(text, start)
+            if text.count("[", start, end) + text.count("{", start, end) > DEPTH:
+                for _ in _levels(value):
+                    pass
     except RecursionError:
         raise ValueError(_DEEP) from None
-    if text.count("[", start, end) + text.count("{", start, end) > DEPTH:
-        for _ in _levels(value):
-            pass
     return value, end
+
+
+@contextmanager
+def _collector_paused(characters: int) -> Generator[None]:
+    """Without the collector of cycles, which JSON has none of, where millions of lists are made."""
+    pause = characters > _MANY and gc.isenabled()
+    if pause:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if pause:
+            gc.enable()
 
 
 _DEEP = f"lists and objects more than {DEPTH} deep"

@@ -9,6 +9,7 @@ with Zstandard.
 """
 
 import io
+import json
 import re
 import sys
 import zlib
@@ -77,7 +78,8 @@ def read_archive(path: Path, asked: Asked, model: str | None) -> Log:
             parts = sorted((int(m[1]), m[0]) for m in map(_PARTS.fullmatch, names) if m)
             entries = [SUMMARIES] if SUMMARIES in names else [name for _, name in parts]
             _check_sizes([archive.getinfo(name) for name in (HEADER, *entries)], where)
-            header = dict(json_parts.parts(_text(archive, HEADER, where), f"{where}, {HEADER}"))
+            text = _text(archive, HEADER, where)
+            header = dict(json_parts.all_parts(text, f"{where}, {HEADER}"))
             _check_status(header, where)
             if not entries:
                 raise StudyError("log-without-summaries", where=where, summaries_file=SUMMARIES)
@@ -123,9 +125,8 @@ def _thin(sample: Any) -> Any:
     """What is needed of a sample, so that the rest can be forgotten."""
     if not isinstance(sample, dict):
         return sample
-    return {
-        key: sample[key] for key in ("id", "epoch", "input", "scores", "score") if key in sample
-    }
+    kept = ("id", "uuid", "epoch", "input", "scores", "score")
+    return {key: sample[key] for key in kept if key in sample}
 
 
 def _check_entries(archive: zipfile.ZipFile, where: str) -> None:
@@ -191,8 +192,11 @@ def _log(
         raise StudyError("log-without-task-or-model", where=where)
     given = iter(samples)
     rows: list[tuple[Any, ...]] = []
+    marks: set[str] = set()
     for sample in islice(given, ENTRIES):
         rows += _rows(sample, where)
+        if isinstance(uuid := sample.get("uuid"), str):
+            marks.add(uuid)
         if len(rows) > SCORES:
             raise StudyError("log-with-many-samples", where=where, noun="scores", most=SCORES)
     if next(given, None) is not None:
@@ -220,7 +224,16 @@ def _log(
         records,
         {} if version is None else {task: f"version {version}"},
         notes * (run < held),
+        marks=frozenset(marks or _run(facts)),
     )
+
+
+def _run(facts: Mapping[str, Any]) -> set[str]:
+    """What tells a run from others, of logs whose samples have no identifiers."""
+    if isinstance(name := facts.get("eval_id"), str):
+        return {name}
+    parts = [facts.get(key) for key in ("run_id", "task_id", "created")]
+    return {json.dumps(parts)} if all(parts) else set()
 
 
 def _size(facts: Mapping[str, Any]) -> int:

@@ -18,7 +18,7 @@ from bayesrep.errors import StudyError
 from bayesrep.files import json_parts
 from bayesrep.files.json_parts import as_word
 from bayesrep.files.names import normalize_name
-from bayesrep.sources.evals.records import Asked, Log, make_records, unread
+from bayesrep.sources.evals.records import Asked, Log, digest_scores, make_records, unread
 
 TOOL = "lm-evaluation-harness"
 _TIME = r"\d{4}-\d\d-\d\dT[\d.:+-]*\d"
@@ -92,6 +92,7 @@ def read(
         {} if version is None else {task: f"version {version}"},
         _limited(facts, task, where),
         metrics=tuple(metrics),
+        marks=frozenset({f"{time} {digest_scores(records)}"} if time else ()),
     )
 
 
@@ -172,7 +173,7 @@ def _results(path: Path, task: str, time: str, given: Sequence[Path]) -> dict[st
 
 def _facts(path: Path) -> dict[str, Any]:
     text = json_parts.read_text(path)
-    return {key: value for key, value in json_parts.parts(text, str(path)) if key is not None}
+    return {key: value for key, value in json_parts.all_parts(text, str(path)) if key is not None}
 
 
 def _of(facts: Mapping[str, Any], *keys: str) -> dict[str, Any]:

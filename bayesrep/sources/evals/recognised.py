@@ -4,10 +4,11 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from bayesrep.errors import OptionError, StudyError, TableWarning, listing
+from bayesrep.errors import OptionError, StudyError, TableWarning, listing, plain
 from bayesrep.files import json_parts
 from bayesrep.files.copies import refuse_copies
 from bayesrep.progress import progress_bar
@@ -19,7 +20,7 @@ from bayesrep.sources.evals import (
     score_tables,
     swe_bench,
 )
-from bayesrep.sources.evals.records import Asked, Log, belongs, group_log
+from bayesrep.sources.evals.records import Asked, Log, belongs, digest_scores, group_log
 from bayesrep.sources.evals.score_tables import LINES, TABLES
 
 KNOWN = (
@@ -83,21 +84,54 @@ def read_logs(paths: Sequence[str | Path], asked: Asked, *, progress: bool = Fal
     if not logs:
         where = ", ".join(str(path) for path in paths)
         raise StudyError("no-evaluation-log", where=where, formats=KNOWN)
-    _refuse_copies(logs)
+    logs = _without_copies(logs)
     if not asked.survey:
         helm.check_one_split(logs, asked)
     return [replace(log, groups=known) for log in _in_groups(logs, asked)]
 
 
-def _refuse_copies(logs: Sequence[Log]) -> None:
-    """Refuse logs of the same models on the same data sets that hold the same."""
-    alike: dict[frozenset[Any], list[str]] = {}
+def _without_copies(logs: Sequence[Log]) -> list[Log]:
+    """The logs, of which none is a copy of another; a note where one may be.
+
+    Two logs of the same models on the same data sets are copies where their bytes are the same, or
+    where a scorer judged samples of one identifier (or of one run) in both. Scores that are the
+    same prove nothing, since a model may answer the same twice; where one of the two logs has no
+    identifiers, it is said.
+    """
+    alike: dict[frozenset[Any], list[Log]] = {}
     for log in logs:
         if len(log.records):
             of = frozenset(log.records.select("task", "model").unique().iter_rows())
-            alike.setdefault(of, []).append(log.where)
-    for paths in alike.values():
-        refuse_copies(paths)
+            alike.setdefault(of, []).append(log)
+    notes: dict[str, str] = {}
+    for same in alike.values():
+        refuse_copies(log.where for log in same)
+        _refuse_same_samples(same)
+        notes |= _same_scores(same)
+    return [
+        replace(log, notes=[*log.notes, notes[log.where]]) if log.where in notes else log
+        for log in logs
+    ]
+
+
+def _refuse_same_samples(logs: Sequence[Log]) -> None:
+    for other, log in combinations(logs, 2):
+        if not log.marks.isdisjoint(other.marks):
+            both = log.records["scorer"].is_in(other.records["scorer"].unique().to_list())
+            if both.any():
+                raise StudyError("same-samples-twice", path=log.where, other=other.where)
+
+
+def _same_scores(logs: Sequence[Log]) -> dict[str, str]:
+    """Of logs with the scores of another, where one of the two has no identifiers: a sentence."""
+    notes: dict[str, str] = {}
+    seen: dict[str, Log] = {}
+    for log in logs if len(logs) > 1 else ():
+        other = seen.setdefault(digest_scores(log.records), log)
+        if other is not log and not (log.marks and other.marks):
+            told = f"{plain(log.where)}: has the scores of {plain(other.where)}, item by item"
+            notes[log.where] = f"{told}; if one is a copy of the other, give it once"
+    return notes
 
 
 def _groups(asked: Asked, known: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

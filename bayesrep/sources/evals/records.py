@@ -110,6 +110,9 @@ class Log:
         The tasks of groups that are known of the logs.
     split
         The split that its items are of, where its tool knows splits; empty where it names none.
+    marks
+        What no second run has: identifiers of its samples, or of the run; none where the tool
+        gives none.
     """
 
     where: str
@@ -122,6 +125,7 @@ class Log:
     metrics: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     split: str | None = None
+    marks: frozenset[str] = frozenset()
 
 
 def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> pl.DataFrame:
@@ -163,6 +167,12 @@ def make_records(table: pl.DataFrame, where: str, **same: str | int | None) -> p
             noun = {"task": "data set"}.get(name, name)
             raise StudyError("record-field-missing", where=where, field=noun, records=rows)
     return table.with_columns(item_keys(table["item"])).select(list(COLUMNS))
+
+
+def digest_scores(records: pl.DataFrame) -> str:
+    """The same of records whose items have the same scores, in whatever order."""
+    scores = records.select("item", "attempt", "scorer", "metric", "filter", "score")
+    return blake2b(scores.hash_rows().sort().to_numpy().tobytes(), digest_size=16).hexdigest()
 
 
 def unread(where: str, tool: str, task: str) -> Log:

@@ -17,6 +17,7 @@ import polars as pl
 
 from bayesrep.errors import OptionError, StudyError, listing
 from bayesrep.files import json_parts, parquet
+from bayesrep.files.names import normalize_names
 from bayesrep.sources.evals.records import Log, make_records
 from bayesrep.sources.table_files import read_table, require, whole_numbers
 
@@ -75,7 +76,7 @@ def read(
         wanted = {field: _keys(name, names) for field, name in found.items()}
         table = pl.concat(json_parts.fields(path, wanted, advance=advance))
     elif kind == ".json":
-        pairs = list(json_parts.parts(json_parts.read_text(path), where))
+        pairs = json_parts.all_parts(json_parts.read_text(path), where)
         key, first = pairs[0] if pairs else (None, None)
         names = list(first) if key is None and isinstance(first, dict) else []
         found = _columns(names, chosen, model, where)
@@ -91,7 +92,7 @@ def read(
         table = table.select(
             whole_numbers(table[name], where).alias(field)
             if field == "attempt"
-            else table[name].cast(pl.String).alias(field)
+            else _words(table[name], field)
             for field, name in found.items()
         )
     notes: list[str] = []
@@ -103,6 +104,12 @@ def read(
         table = table.with_columns(model=pl.lit(model))
     name = path.name.removesuffix(".gz").rpartition(".")[0]
     return Log(where, TOOL, found["item"], make_records(table, where, task=name), notes=notes)
+
+
+def _words(column: pl.Series, field: str) -> pl.Series:
+    """A column as text; of names, floats that are whole numbers have no decimals."""
+    named = column.cast(pl.String) if field == "score" else normalize_names(column)
+    return named.alias(field)
 
 
 def _columns(

@@ -47,7 +47,7 @@ def read(path: Path, text: str, asked: Asked, model: str | None) -> Log:
         Where it lists no instances, or its name has no run's.
     """
     where = str(path)
-    held = dict(json_parts.parts(text, where))
+    held = dict(json_parts.all_parts(text, where))
     lists = {key: held.get(key) for key in _SCORES}
     if not isinstance(lists["resolved_ids"], list) or asked.key == "content":
         raise StudyError("report-without-instances", where=where)
