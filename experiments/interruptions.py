@@ -3,10 +3,13 @@
 Each command is run once to its end, then again and again, stopped by SIGINT, SIGTERM or SIGKILL
 after moments that are spread evenly over that time, or drawn at random. What may be left is
 nothing, or what the message names: the checkpoint of a fit, the rows that predict has saved. Then
-the same command is run to its end, which has to be as if nothing had happened.
+the same command is run to its end, which has to be as if nothing had happened: the same files are
+there, and tables and draws are those of a command that nobody interrupted.
 """
 
 import argparse
+import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -14,8 +17,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +34,22 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 NETWORK = "mobilenetv3_small_050"
 PLANNED = ("--prior", "imagenet-v2", "--width", "8", "--cost-answer", "0.01", "--cost-image", "0")
 PLANNED += ("--most-images", "400", "--answers", "5", "--jobs", "1")
+TABLES = (".csv", ".parquet", ".jsonl")
 UNFINISHED = ("fit", "fit, kept")
 """Whose chains are too short here to converge, which ends with 1."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A command and the place to which it writes; ``{}`` in the arguments stands for that place."""
+    """A command and the place to which it writes; ``{}`` in the arguments stands for that place.
+
+    Once it has been run undisturbed also its seconds, and the contents of what it makes.
+    """
 
     name: str
     arguments: tuple[str, ...]
     seconds: float = 0.0
+    made: Mapping[str, str] = field(default_factory=dict)
 
 
 def prepare(root: Path, images: int, only: Sequence[str] = ()) -> list[Case]:
@@ -97,7 +105,7 @@ def many_answers() -> Any:
     import polars as pl
 
     rng = np.random.default_rng(0)
-    size = 3_000_000
+    size = 1_000_000
     return pl.DataFrame(
         {
             "dataset": np.where(rng.random(size) < 0.5, "v1", "v2"),
@@ -145,8 +153,47 @@ def at(case: Case, place: Path) -> tuple[str, ...]:
     return tuple(part.replace("{}", str(place)) for part in case.arguments)
 
 
+def contents(root: Path) -> dict[str, str]:
+    """Digests of the tables and draws below a folder; of other files, which hold times, the names.
+
+    Hidden files are left out: what a killed process leaves of its own.
+    """
+    return {
+        str(path.relative_to(root)): digest(path)
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not is_hidden(path.relative_to(root))
+    }
+
+
+def is_hidden(path: Path) -> bool:
+    """Whether a path or one of its folders has a hidden name."""
+    return any(part.startswith(".") for part in path.parts)
+
+
+def digest(path: Path) -> str:
+    """Of a table its bytes, of draws every array."""
+    if path.suffix in TABLES:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    if path.suffix != ".nc":
+        return ""
+    import h5py
+
+    found = hashlib.sha256()
+
+    def take(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            values = np.asarray(item[()])
+            texts = values.dtype.hasobject
+            found.update(name.encode())
+            found.update(repr(values.tolist()).encode() if texts else values.tobytes())
+
+    with h5py.File(path) as file:
+        file.visititems(take)
+    return found.hexdigest()
+
+
 def whole(case: Case, root: Path) -> Case:
-    """The case with the time that it takes when nobody interrupts it."""
+    """The case with the time that it takes when nobody interrupts it, and what it makes."""
     begun = time.monotonic()
     place = Path(tempfile.mkdtemp(dir=root)) / "out"
     process = command(at(case, place), root)
@@ -156,7 +203,7 @@ def whole(case: Case, root: Path) -> Case:
         process.returncode,
         said[-500:],
     )
-    return Case(case.name, case.arguments, time.monotonic() - begun)
+    return replace(case, seconds=time.monotonic() - begun, made=contents(place.parent))
 
 
 def interrupt(case: Case, root: Path, number: signal.Signals, delay: float) -> dict[str, Any]:
@@ -170,12 +217,19 @@ def interrupt(case: Case, root: Path, number: signal.Signals, delay: float) -> d
         sent = time.monotonic()
         _, said = process.communicate()
         left = sorted(str(path.relative_to(name)) for path in Path(name).rglob("*"))
-        again = None
+        again, differs, told = None, [], ""
         if not ended:
             following = command(at(case, place), root)
             _, said_again = following.communicate()
             again = following.returncode
             said += said_again
+            told = said_again.decode(errors="replace").strip().rpartition("\n")[2]
+            made = contents(Path(name))
+            differs = sorted(
+                file
+                for file in made.keys() | case.made.keys()
+                if made.get(file) != case.made.get(file)
+            )
         lines = said.decode(errors="replace").replace("\r", "\n").splitlines()
         return {
             "signal": number.name,
@@ -188,7 +242,9 @@ def interrupt(case: Case, root: Path, number: signal.Signals, delay: float) -> d
             "message": next((line for line in lines if "interrupted; " in line), "").replace(
                 name, "."
             ),
-            "half": [path for path in left if path.endswith((".partial", ".part", ".previous"))],
+            "half": [path for path in left if is_hidden(Path(path))],
+            "differs": differs,
+            "again_said": told.replace(name, "."),
             "left": len(left),
         }
 
@@ -238,11 +294,13 @@ def text_of(found: dict[str, Any]) -> str:
                     str(sum(run["traceback"] for run in runs)),
                     str(sum(bool(run["half"]) for run in runs)),
                     ", ".join(f"{status} x {count}" for status, count in again.items()),
+                    f"{sum(not r['differs'] for r in runs if r['again'] is not None)}"
+                    f" of {again.total()}",
                     f"{np.median(seconds):.1f} / {max(seconds):.1f}",
                 ]
             )
     header = ["command", "seconds", "signal", "status", "tracebacks", "half files"]
-    header += ["the same again", "to its end"]
+    header += ["the same again", "same result", "to its end"]
     return columns(header, rows)
 
 
@@ -258,12 +316,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = text_of(found)
     print(text)
     if options.only:
+        print(json.dumps([odd for part in found.values() for odd in part["runs"]], indent=1))
         return 0
     remarks = (
         f"130 is what an interrupt should end with, 143 what SIGTERM should, -9 is SIGKILL, after "
         "which a half file of a hidden name may be left. `the same again`: how the same command "
         "ends that is run next (2: it was done, and what exists is not replaced; 1: these chains "
-        "are too short to converge). Moments from "
+        "are too short to converge). `same result`: then the same files are there as of a command "
+        "that nobody interrupted, with the same tables and draws to the last byte. Moments from "
         f"{FIRST_SECONDS} s after the start to the end of the whole run, which took the seconds of "
         "the second column; `to its end`: median and largest time in seconds from the signal to "
         "the end of the process, which is long where a program is being compiled: XLA cannot be "
