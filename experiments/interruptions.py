@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,8 +33,10 @@ from experiments.results import save
 FIRST_SECONDS = 0.4  # the interpreter itself is started, and the command line imported
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 NETWORK = "mobilenetv3_small_050"
-PLANNED = ("--prior", "imagenet-v2", "--width", "8", "--cost-answer", "0.01", "--cost-image", "0")
-PLANNED += ("--most-images", "400", "--answers", "5", "--jobs", "1")
+PLANNED = ("--prior", "imagenet-v2", "--width", "20", "--cost-answer", "0.01", "--cost-image", "0")
+PLANNED += ("--most-images", "200", "--answers", "5", "--studies", "3", "--jobs", "1")
+LONGEST = "laplace images=4000 "
+"""What a plan begins with, whatever is asked: minutes, which are kept here from one whole plan."""
 TABLES = (".csv", ".parquet", ".jsonl")
 
 
@@ -41,11 +44,13 @@ TABLES = (".csv", ".parquet", ".jsonl")
 class Case:
     """A command and the place to which it writes; ``{}`` in the arguments stands for that place.
 
-    Once it has been run undisturbed also its seconds, and the contents of what it makes.
+    Once it has been run undisturbed also its seconds, and the contents of what it makes. What is
+    `begun` already, a file, is put there first.
     """
 
     name: str
     arguments: tuple[str, ...]
+    begun: Path | None = None
     seconds: float = 0.0
     made: Mapping[str, str] = field(default_factory=dict)
 
@@ -62,23 +67,34 @@ def prepare(root: Path, images: int, only: Sequence[str] = ()) -> list[Case]:
         command(("fit", str(root / "study"), "--out", str(posterior), *short), root).wait()
     if not only or "predict" in only:
         pictures(root)
+    if not only or "plan" in only:
+        begin_plan(root)
     counts, answers, folder = (str(root / name) for name in ("counts.csv", "answers.csv", "study"))
     images_of = ("--images", str(root / "images"), "--weights", str(root / "weights"))
     return [
         Case("import", ("import", "tables", counts, answers, "--out", "{}")),
-        Case("estimate", ("estimate", folder, "--bootstrap", "400", "--csv", "{}")),
-        Case("mixtures", ("mixtures", folder, "--components", "1:3", "--csv", "{}")),
+        Case("estimate", ("estimate", folder, "--bootstrap", "100", "--csv", "{}")),
+        Case("mixtures", ("mixtures", folder, "--components", "1:2", "--csv", "{}")),
         Case("fit", ("fit", folder, "--out", "{}", *short)),
         Case("fit, kept", ("fit", folder, "--out", "{}.nc", *short, "--checkpoint", "{}")),
         Case("run", ("run", counts, answers, "--out", "{}", "--bootstrap", "5")),
         Case("count", ("count", str(root / "workers.csv"), "--out", "{}.csv")),
-        Case("plan", ("plan", *PLANNED, "--keep", "{}")),
+        Case("plan", ("plan", *PLANNED, "--keep", "{}"), root / "plan.jsonl"),
         Case("report", ("report", folder, str(posterior), "--out", "{}.html")),
         Case(
             "predict",
             ("predict", *images_of, "--dataset", "v2", "--study", "{}", "--classifiers", NETWORK),
         ),
     ]
+
+
+def begin_plan(root: Path) -> None:
+    """Keep of a plan what comes before its own studies."""
+    kept = root / "plan.jsonl"
+    command(("plan", *PLANNED, "--keep", str(kept)), root).wait()
+    lines = kept.read_text(encoding="utf-8").splitlines(keepends=True)
+    last = max(place for place, line in enumerate(lines) if LONGEST in line)
+    kept.write_text("".join(lines[: last + 1]), encoding="utf-8")
 
 
 def tables(study: Any, root: Path) -> None:
@@ -121,7 +137,7 @@ def pictures(root: Path) -> None:
     from bayesrep.vision.imports import load_timm
 
     rng = np.random.default_rng(0)
-    for number in range(400):
+    for number in range(200):
         folder = root / "images" / synsets()[number % 4]
         folder.mkdir(parents=True, exist_ok=True)
         pixels = rng.integers(0, 256, (375, 500, 3), dtype=np.uint8)
@@ -144,25 +160,23 @@ def command(arguments: Sequence[str], root: Path) -> subprocess.Popen[bytes]:
 
 
 def at(case: Case, place: Path) -> tuple[str, ...]:
-    """The arguments of a case that writes to a place."""
+    """The arguments of a case that writes to a place, with what is begun there."""
+    if case.begun is not None and not place.exists():
+        shutil.copy(case.begun, place)
     return tuple(part.replace("{}", str(place)) for part in case.arguments)
 
 
 def contents(root: Path) -> dict[str, str]:
     """Digests of the tables and draws below a folder; of other files, which hold times, the names.
 
-    Hidden files are left out: what a killed process leaves of its own.
+    Hidden files are left out: what a killed process leaves of its own, and what `predict` knows.
     """
+    named = {path.relative_to(root): path for path in sorted(root.rglob("*")) if path.is_file()}
     return {
-        str(path.relative_to(root)): digest(path)
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and not is_hidden(path.relative_to(root))
+        str(name): digest(path)
+        for name, path in named.items()
+        if not any(part.startswith(".") for part in name.parts)
     }
-
-
-def is_hidden(path: Path) -> bool:
-    """Whether a path or one of its folders has a hidden name."""
-    return any(part.startswith(".") for part in path.parts)
 
 
 def digest(path: Path) -> str:
@@ -234,7 +248,7 @@ def interrupt(case: Case, root: Path, number: signal.Signals, delay: float) -> d
             "message": next((line for line in lines if "interrupted; " in line), "").replace(
                 name, "."
             ),
-            "half": [path for path in left if is_hidden(Path(path))],
+            "half": [path for path in left if path.endswith((".partial", ".part", ".previous"))],
             "differs": differs,
             "again_said": told.replace(name, "."),
             "left": len(left),
@@ -300,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the experiment and write docs/results/interruptions.{md,json}."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=500, help="in each data set of the study")
-    parser.add_argument("--times", type=int, default=10, help="interruptions by each signal")
+    parser.add_argument("--times", type=int, default=3, help="interruptions by each signal")
     parser.add_argument("--seed", type=int, help="draw the moments by chance")
     parser.add_argument("--only", action="append", default=[], help="a command; nothing is written")
     options = parser.parse_args(arguments)
