@@ -1,12 +1,15 @@
 """Files and folders that appear whole or not at all, and where those go that are only kept."""
 
+import ctypes
 import errno
+import glob
 import os
 import platform
 import re
 import shutil
 import signal
 import stat
+import sys
 import threading
 import uuid
 import zlib
@@ -93,6 +96,8 @@ def make_room(files: Iterable[Path], most: int) -> None:
         total -= size
 
 
+_LINUX = sys.platform == "linux"
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
 PLACED: ContextVar[list[Path] | None] = ContextVar("PLACED", default=None)
 """Where somebody wants to know: all that has taken its place, in order."""
 
@@ -121,8 +126,9 @@ def replaced_file(target: Path) -> Generator[Path]:
 def replaced_folder(target: Path) -> Generator[Path]:
     """A new folder beside `target` that takes its place, whatever is there, if the block succeeds.
 
-    Its parents are created. An interrupt in the moment in which folders are exchanged is heard
-    after it: there is one folder before and one afterwards.
+    Its parents are created. On Linux a folder that is there is exchanged in one step, whatever
+    ends the process, where the file system can; elsewhere in two, between which an interrupt is
+    not heard, and a process that is killed leaves the older folder as what `moved_aside` finds.
 
     Raises
     ------
@@ -147,15 +153,33 @@ def replaced_folder(target: Path) -> Generator[Path]:
 
 def _exchange(target: Path, partial: Path, previous: Path) -> None:
     """Put one folder in another's place, which goes; or leave all as it is."""
-    if os.path.lexists(target):
-        target.rename(previous)
-    try:
+    if not os.path.lexists(target):
         partial.rename(target)
-    except BaseException:
-        if os.path.lexists(previous):
+    elif _swap(partial, target):
+        _remove(partial)
+    else:
+        target.rename(previous)
+        try:
+            partial.rename(target)
+        except BaseException:
             previous.rename(target)
-        raise
-    _remove(previous)
+            raise
+        _remove(previous)
+
+
+def _swap(one: Path, other: Path) -> bool:
+    """Let two paths change places in one step; False where this system or its files cannot."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if _LINUX else None
+    if rename is None:
+        return False
+    return rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+
+
+def moved_aside(target: Path) -> Path | None:
+    """The older folder that a killed process had moved out of this place, if it is there still."""
+    if os.path.lexists(target):
+        return None
+    return next(iter(sorted(target.parent.glob(f".{glob.escape(target.name)}.*.previous"))), None)
 
 
 def _remove(path: Path) -> None:

@@ -18,6 +18,7 @@ from refusals import refused
 
 import bayesrep
 from bayesrep import ConvergenceWarning, PosteriorError
+from bayesrep.inference import checkpoint
 
 SCRIPT = """
 import json, os, signal, sys
@@ -95,6 +96,18 @@ def test_a_killed_process_ends_with_the_same_draws(whole, tmp_path):
         assert begin <= len(list(folder.glob("joint-*.npz"))) < before
     _same(whole[0], _fit(checkpoint=folder))
     assert len(list(folder.glob("joint-*.npz"))) == end
+
+
+@pytest.mark.parametrize("broken_by", [KeyboardInterrupt, OSError])
+def test_what_breaks_a_block_leaves_nothing_of_it(tmp_path, monkeypatch, broken_by):
+    def broken(stream, **arrays):
+        stream.write(b"half")
+        raise broken_by
+
+    monkeypatch.setattr(np, "savez", broken)
+    with pytest.raises((KeyboardInterrupt, PosteriorError)):
+        checkpoint.write_arrays(tmp_path / "block.npz", {})
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -316,6 +316,33 @@ def test_interruption_is_one_line(capsys, study_path, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_interrupt_names_what_is_kept_only_where_it_is(capsys, tmp_path, monkeypatch):
+    """An empty folder is nothing to go on from, of a fit, a plan and a run alike."""
+    kept, out = tmp_path / "kept", tmp_path / "p.nc"
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    for module in ("fit", "plan", "run"):
+        monkeypatch.setattr(f"bayesrep.commands.{module}.run", interrupted)
+    price = ("--cost-answer", 1, "--cost-image", 0)
+    lines = (
+        ("fit", "study", "--out", out, "--checkpoint", kept),
+        ("plan", "--pilot", "study", *price, "--keep", kept),
+        ("run", "counts.csv", "--out", kept),
+    )
+    nothing = "bayesrep: interrupted; nothing was written\n"
+    for words in lines:
+        assert run(capsys, *words) == (130, "", nothing)
+    kept.mkdir()
+    for words in lines:
+        assert run(capsys, *words) == (130, "", nothing)
+    (kept / "block").write_text("")
+    for words in lines:
+        told = f"bayesrep: interrupted; the same command goes on from {kept}\n"
+        assert run(capsys, *words) == (130, "", told)
+
+
 @pytest.mark.compiles
 def test_ctrl_c_while_sampling_ends_the_process(study_path, tmp_path):
     """A real signal to a real fit, once its chains run in their threads."""

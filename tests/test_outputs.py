@@ -16,7 +16,7 @@ import zoo
 from refusals import check, refusal
 
 import bayesrep
-from bayesrep import cli
+from bayesrep import atomic, cli
 from bayesrep.atomic import PLACED, replaced_file, replaced_folder, writing_to
 from bayesrep.commands import output
 from bayesrep.commands.output import open_streams, write_csv
@@ -178,14 +178,16 @@ def test_a_device_is_not_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("moment", ["rename", "rmtree"])
+@pytest.mark.parametrize("moment", ["_swap", "rename", "rmtree"])
 def test_a_signal_while_folders_are_exchanged_is_heard_afterwards(
     tmp_path, monkeypatch, number, moment
 ):
     """The new folder is in its place, nothing hidden is left, and what was written is known."""
     target = tmp_path / "study"
     (target / "old").mkdir(parents=True)
-    where = shutil if moment == "rmtree" else Path
+    where = {"_swap": atomic, "rename": Path, "rmtree": shutil}[moment]
+    if moment == "rename":
+        in_two_steps(monkeypatch)
     usual = getattr(where, moment)
 
     def interrupted(*arguments, **options):
@@ -217,6 +219,66 @@ def written_while(monkeypatch, target, where, moment, instead):
         monkeypatch.setattr(where, moment, instead)
 
 
+def in_two_steps(monkeypatch):
+    """As where the system or its files cannot exchange folders."""
+    monkeypatch.setattr(atomic, "_swap", lambda one, other: False)
+
+
+def killed_while_writing(target: Path, patch: str) -> None:
+    """Another process replaces a study and is killed where the patch says."""
+    lines = (
+        "import os, signal",
+        "from pathlib import Path",
+        "import bayesrep",
+        "from bayesrep import atomic",
+        "def killed(*_): os.kill(os.getpid(), signal.SIGKILL)",
+        patch,
+        f"path = {str(target)!r}",
+        "bayesrep.read_study(path).write(path, force=True)",
+    )
+    ended = subprocess.run([sys.executable, "-c", "\n".join(lines)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="folders are exchanged in one step on Linux")
+@pytest.mark.parametrize("patch", ["atomic._swap = killed", "atomic._remove = killed"])
+def test_a_kill_before_or_after_the_exchange_leaves_a_whole_folder(tmp_path, patch):
+    study = tmp_path / "study"
+    SMALL.write(study)
+    killed_while_writing(study, patch)
+    assert bayesrep.read_study(study).fingerprint() == SMALL.fingerprint()
+    assert {path.suffix for path in tmp_path.iterdir()} == {"", ".partial"}
+
+
+def test_a_kill_between_two_renames_leaves_a_folder_that_is_named(tmp_path):
+    """Where folders cannot be exchanged in one step; the study is read and written again."""
+    study = tmp_path / "study"
+    SMALL.write(study)
+    killed_while_writing(
+        study,
+        "atomic._swap = lambda *_: False\n"
+        "usual = Path.rename\n"
+        "Path.rename = lambda p, q: (p.suffix == '.partial' and killed()) or usual(p, q)",
+    )
+    (older,) = tmp_path.glob(".study.*.previous")
+    facts = {"path": str(study), "older": str(older)}
+    for command in ("check", "doctor"):
+        check(refusal([command, study]), "study-moved-aside", facts)
+    assert bayesrep.read_study(older).fingerprint() == SMALL.fingerprint()
+    SMALL.write(study)
+    assert bayesrep.read_study(study).fingerprint() == SMALL.fingerprint()
+
+
+def test_folders_change_places_in_one_step_where_the_system_can(tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").write_text("b")
+    assert atomic._swap(tmp_path / "a", tmp_path / "b") == (sys.platform == "linux")
+    assert (tmp_path / "b").is_dir() == (sys.platform == "linux")
+    assert not atomic._swap(tmp_path / "nothing", tmp_path / "b")
+    monkeypatch.setattr(atomic, "_LINUX", False)
+    assert not atomic._swap(tmp_path / "a", tmp_path / "b")
+
+
 def test_an_exchange_that_fails_leaves_the_older_folder(tmp_path, monkeypatch):
     target = tmp_path / "study"
     (target / "old").mkdir(parents=True)
@@ -227,6 +289,7 @@ def test_an_exchange_that_fails_leaves_the_older_folder(tmp_path, monkeypatch):
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         return usual(path, other)
 
+    in_two_steps(monkeypatch)
     monkeypatch.setattr(Path, "rename", refused)
     with pytest.raises(PermissionError, match=str(target)), replaced_folder(target):
         pass

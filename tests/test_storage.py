@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import check, refused
 
-from bayesrep import Study, StudyError, read_study
+from bayesrep import Study, StudyError, atomic, read_study
 from bayesrep.studies.annotated import AnnotatedSet
 from bayesrep.studies.manifest import Truth
 from bayesrep.studies.reading import check_study
@@ -248,6 +248,7 @@ def test_a_failed_swap_puts_the_old_study_back(folder: Path, monkeypatch: pytest
             raise OSError(28, "No space left on device")
         return rename(self, target)
 
+    monkeypatch.setattr(atomic, "_swap", lambda one, other: False)
     monkeypatch.setattr(Path, "rename", failing)
     with refused(StudyError, "place-not-writable", {"reason": "No space left on device"}):
         make_study(("other", "classifiers")).write(folder, force=True)

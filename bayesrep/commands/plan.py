@@ -13,7 +13,7 @@ from bayesrep.commands.options import (
     read_study,
     whole_numbers,
 )
-from bayesrep.commands.output import DONE, FINDING, emit, say
+from bayesrep.commands.output import DONE, FINDING, emit, goes_on_from, say
 from bayesrep.errors import OptionError
 
 CLASSIFIERS = 5
@@ -54,9 +54,7 @@ def add(parser: ArgumentParser) -> None:
 
 def kept(arguments: Namespace) -> str:
     """What an interrupt leaves."""
-    if arguments.keep is None:
-        return "nothing was written"
-    return f"the same command goes on from {arguments.keep}"
+    return goes_on_from(arguments.keep)
 
 
 def run(arguments: Namespace) -> int:

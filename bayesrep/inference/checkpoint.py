@@ -8,7 +8,8 @@ are written under another name and renamed, and hold plain arrays only (no pickl
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,9 +86,8 @@ def open_checkpoint(folder: str | Path, identity: Mapping[str, Any]) -> Path:
         if not manifest.exists():
             if any(entry.name != f".{MANIFEST}.part" for entry in target.iterdir()):
                 raise PosteriorError("checkpoint-folder-not-empty", path=target)
-            part = target / f".{MANIFEST}.part"
-            part.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
-            os.replace(part, manifest)
+            with _whole(manifest) as part:
+                part.write_text(json.dumps(wanted, indent=1) + "\n", encoding="utf-8")
             return target
         found = strict_json.load(manifest)
     except PosteriorError:
@@ -117,13 +117,22 @@ def _short(value: Any) -> str:
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays to one file, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("wb") as stream:
+        with _whole(path) as part, part.open("wb") as stream:
             np.savez(stream, **arrays)  # type: ignore[arg-type]
-        os.replace(part, path)
     except OSError as error:
         raise PosteriorError("file-not-writable", path=path, reason=reason(error)) from None
+
+
+@contextmanager
+def _whole(path: Path) -> Generator[Path]:
+    """What takes the place of a file; a killed process leaves one, whose name stays the same."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

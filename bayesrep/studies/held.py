@@ -7,7 +7,7 @@ import polars as pl
 
 from bayesrep.errors import StudyError
 from bayesrep.studies import folder
-from bayesrep.studies.manifest import read_manifest, read_roles
+from bayesrep.studies.manifest import no_study_at, read_manifest, read_roles
 from bayesrep.studies.rules import REQUIRED_ROLES, collected
 
 
@@ -34,9 +34,7 @@ def held(path: str | Path, datasets: Sequence[str] = REQUIRED_ROLES) -> frozense
     """
     root = Path(path)
     if not root.is_dir():
-        if root.exists():
-            raise StudyError("no-folder-at-path", path=root)
-        raise StudyError("study-path-missing", path=root)
+        raise StudyError(no_study_at(root))
     manifest = collected(read_manifest(root))[0] if (root / folder.MANIFEST).exists() else None
     roles = manifest.roles if manifest is not None else read_roles(root)
     found = set[str]()
